@@ -212,8 +212,8 @@ impl<S: Simulation> Answers<S> {
 /// Returns the result of `work`, or the message that it panicked with. After a panic the state that `work` was changing
 /// is half changed, so the caller must throw it away.
 ///
-/// A prediction steps frames that no server has stepped yet: with another player's announced order, a guess, a world
-/// that will never exist. So no step, hook or decoder of the game may unwind into the game's main loop. Without a panic
+/// A prediction steps frames that no server has stepped: they may hold announced commands or guesses, and their world
+/// may never exist. So a panic in a step, hook or decoder must not unwind into the game's main loop. Without a panic
 /// the only cost is that the call is not inlined. Where panics abort (`panic = "abort"`, the only mode on wasm) they
 /// are not caught.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {

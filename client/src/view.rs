@@ -76,8 +76,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.redraw();
     }
 
-    /// Captures the poses of a tick as the newest; the newest before become the previous ones. If the game's picture
-    /// panics, the newest poses stay.
+    /// Captures the poses of a tick as the newest poses. The previously newest poses become the previous poses. If the
+    /// game's picture panics, the newest poses stay, and the previous ones are cleared.
     fn capture(&mut self, sim: &S, known: &Known) {
         self.poses.swap(0, 1);
         self.poses[1].begin_knowing(self.locals, known);

@@ -185,7 +185,7 @@ pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// See [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
-/// Without progress of a client's acks for this long, its session is closed.
+/// A session is closed if its client acknowledges no new frame for this long.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 /// A session that does not send a hello within this time ends: as long as a transport waits for a silent client. A
 /// client sends its hello ten times a second.

@@ -1,4 +1,5 @@
-//! A step that fails: it is noticed before any client sees the frame, and traced to the order or input that caused it.
+//! Handling of a step that fails: the failure is found before any client gets the frame, and traced to the order or
+//! input that caused it.
 //!
 //! ```text
 //!  step, check ── fine ──▶ continue: a good tick pays nothing for all this
@@ -15,8 +16,8 @@
 //!  the match is over
 //! ```
 //!
-//! Invariants: only proven authors are struck, and the orders of all others run in this same tick. At most 2 × players
-//! + outcomes + players + 3 attempts.
+//! Invariants: only players whose orders or inputs were proven to fail get a strike, and the orders of all others run
+//! in this same tick. At most 2 × players + outcomes + players + 3 attempts.
 
 use twinstep_core::digest::Weighed;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};
@@ -31,9 +32,9 @@ use crate::server_world::{Failure, ServerWorld};
 pub(crate) struct Stepped {
     /// The digest of the resulting world, if one was due.
     pub(crate) weighed: Option<Weighed>,
-    /// Players whose orders or input make it fail alone.
+    /// Players whose orders or input make the step fail alone.
     guilty: PlayerSet,
-    /// The players to strike: once for each order of theirs that was left out, or once for an input.
+    /// The players that get a strike: one for each left-out order of theirs, or one for an input.
     pub(crate) strikes: Vec<PlayerId>,
 }
 
@@ -57,7 +58,8 @@ pub(crate) struct Blame<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Blame<'_, S> {
-    /// Steps the sealed frame, or as much of it as can be stepped. `None`: none can, so the match is over.
+    /// Steps the sealed frame, or as much of it as can be stepped. Returns `None` if no part can be stepped, so the
+    /// match is over.
     pub(crate) fn step(&mut self) -> Option<Stepped> {
         match self.attempt() {
             Ok(weighed) => Some(Stepped::new(weighed, PlayerSet::default())),
@@ -75,7 +77,7 @@ impl<S: Simulation> Blame<'_, S> {
         stepped
     }
 
-    /// Steps the frame from the world before the tick. Failures are expected here, and not counted.
+    /// Steps the frame from the world before the tick. A failure is expected here and not counted.
     fn retry(&mut self) -> Option<Option<Weighed>> {
         self.world.step_back(self.sealer.frame.tick)?;
         self.world.attempt(&self.sealer.frame).ok()
@@ -121,7 +123,8 @@ impl<S: Simulation> Blame<'_, S> {
         Some(stepped)
     }
 
-    /// Leaves out orders: those that fail alone, else as few as possible. `None`: the orders are not to blame.
+    /// Leaves out orders: those that fail alone, otherwise as few as possible. Returns `None` if the orders did not
+    /// cause the failure.
     fn without_orders(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
         let authors = authors(sealed);
         if authors.is_empty() {
@@ -171,7 +174,7 @@ impl<S: Simulation> Blame<'_, S> {
         self.retry()
     }
 
-    /// Leaves one query unanswered, or makes one input neutral; as the last attempt, all of them.
+    /// Leaves one query unanswered or makes one input neutral. The last attempt does this to all of them.
     fn without_one(&mut self, sealed: &FrameData<S>) -> Option<Stepped> {
         let nobody = PlayerSet::default();
         for at in 0..sealed.outcomes.len() {
@@ -210,7 +213,7 @@ impl<S: Simulation> Blame<'_, S> {
         Some(Stepped::new(weighed, nobody))
     }
 
-    /// Makes the player's input neutral. Its client learns that, as for any input that was replaced.
+    /// Makes the player's input neutral. The player's client is informed of that, as for any replaced input.
     fn neutralise(&mut self, player: PlayerId) {
         self.sealer
             .frame

@@ -1,7 +1,7 @@
-//! Calls an author's hooks so that a panic in one of them ends nothing else.
+//! Calls an author's hooks and catches their panics, so that a panic ends neither the match nor its sessions.
 //!
-//! Law **Hostile wire**, for the author's code on the way: a player's packet may make a hook panic, but the only effect
-//! is that this order is refused, or this query stays unanswered.
+//! Law **Hostile wire**, for the author's code: a player's packet may make a hook panic, but the only effect is that
+//! this order is refused, or this query stays unanswered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -105,8 +105,8 @@ impl<S: Simulation> Caught<'_, S> {
             .flatten()
     }
 
-    /// The input that is assumed for a player, see [`World::repeated`](twinstep_core::World::repeated): neutral if that
-    /// panics or exceeds its bound.
+    /// The input that is assumed for a player, see [`World::repeated`](twinstep_core::World::repeated). It is neutral
+    /// if the author's code panics or the input exceeds its bound.
     pub(crate) fn repeated(&mut self, context: &HookContext<'_, S>, player: PlayerId) -> S::Input {
         self.panics
             .catch(context.tick(), Trouble::Repeat, || {

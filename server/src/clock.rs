@@ -1,4 +1,4 @@
-//! [`Clock`]: when the match's next tick or turn is due, and whom the match waits for.
+//! [`Clock`]: when the match's next tick or turn is due, and which players the match waits for.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct Clock {
     pub(super) waiting_since: Option<Duration>,
     /// The players that the match was last found waiting for.
     pub(super) waited_for: Option<WaitReason>,
-    /// The match is not held for machines that trail before this time.
+    /// Before this time, the match is not paused for clients that trail.
     pub(super) hold_from: Duration,
     /// The part of this wait's cost that was charged already.
     pub(super) paid: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Clock {
     pub(super) sent_at: Duration,
     /// The players that the match waits for after a crash.
     pub(super) returning: Option<Return>,
-    /// Until then silent sessions are not blamed: all clients had to reconnect.
+    /// Until this time, waiting is not charged to players, because all clients had to reconnect.
     pub(super) excused_until: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Clock {
         }
     }
 
-    /// How late a turn may be sealed without a pause, because clients have the turns before it.
+    /// The lateness at which a turn may be sealed without a pause, because clients still have the turns before it.
     pub(super) fn absorbed(&self) -> Duration {
         let between = u32::from(self.mode.turns_ahead()).saturating_sub(1);
         let oldest = self.ahead.front().copied();
@@ -99,7 +99,7 @@ impl Clock {
 pub(super) enum WaitReason {
     /// These players' batches are missing.
     Batches(PlayerSet),
-    /// These players' machines trail too far.
+    /// These players' clients trail too far.
     Laggards(PlayerSet),
     /// These players have not returned since the server's restart.
     Return(PlayerSet),
@@ -118,6 +118,6 @@ impl WaitReason {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Return {
     pub(super) players: PlayerSet,
-    /// The time when waiting began; `None`: the match has not been advanced yet.
+    /// The time when the wait began. `None` if the match has not been advanced yet.
     pub(super) since: Option<Duration>,
 }

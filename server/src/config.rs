@@ -1,8 +1,8 @@
 //! The policies of a match: one enum each, matched exhaustively where it acts.
 //!
-//! The command delay decides between two ways to play. Without it, clients predict and each tick is sealed at its own
-//! deadline ([`MatchConfig::action`]). With it, clients play in lockstep: an order given in turn n runs in turn n + m,
-//! and clients predict nothing ([`MatchConfig::strategy`]).
+//! The command delay selects one of two modes of play. Without a command delay, clients predict and each tick is sealed
+//! at its own deadline ([`MatchConfig::action`]). With a command delay, clients play in lockstep: an order given in
+//! turn n runs in turn n + m, and clients predict nothing ([`MatchConfig::strategy`]).
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use twinstep_core::turn::Cadence;
 /// The moment when a tick, or a turn, is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealWhen {
-    /// At its own deadline. Missing inputs are filled, and players never wait for each other.
+    /// At the tick's own deadline. Missing inputs are filled, and players never wait for each other.
     Deadline,
     /// When all players' batches have arrived. Needs a command delay.
     WaitForAll {
-        /// A player is removed when the others have waited for it for this long. It is also removed when it has made
-        /// them wait for 20 s within a minute in total, however short each wait was; if `kick_after` is longer than 20
-        /// s, for `kick_after` within three times `kick_after`. Reconnecting does not reset this sum, but a removed
-        /// player gets one second back, since a join may take a moment.
+        /// A player is removed when the others have waited for it for this long. It is also removed when the others
+        /// have waited for it for 20 s within a minute in total, however short each wait was. If `kick_after` is longer
+        /// than 20 s, the limit is `kick_after` within three times `kick_after`. Reconnecting does not reset this sum,
+        /// but a removed player gets one second back, since a join may take a moment.
         kick_after: Duration,
     },
 }
@@ -33,18 +33,18 @@ pub enum SealWhen {
 pub enum TurnLength {
     /// Always this many, 1..=20.
     Fixed(u8),
-    /// Between `min` and `max`, by the pauses that clients report, which count only where the server saw them late.
-    /// With a command delay it starts from the largest round trip, without one from `min`. It grows by a quarter after
-    /// 3 pauses within 5 s, and shrinks by a tick after `patience` without any.
+    /// Between `min` and `max`, depending on the pauses that clients report. A report counts only if the server saw
+    /// that client's inputs late. The first turn has the length of the largest round trip in lockstep, otherwise `min`.
+    /// The turn grows by a quarter after 3 pauses within 5 s, and shrinks by a tick after `patience` without any.
     Adaptive {
         /// The shortest turn, in ticks.
         min: u8,
         /// The longest turn, in ticks.
         max: u8,
-        /// The time without pauses after which a shorter turn is tried, 1 s to 5 min. It doubles with each trial that
-        /// brings pauses back within a minute, up to 32 times, and halves with each that does not: so turns settle on a
-        /// line whose jitter stays. A short patience follows a line that gets better sooner, and pauses more often on
-        /// one that does not.
+        /// The time without pauses after which a shorter turn is tried, 1 s to 5 min. It doubles, up to 32 times, when
+        /// a trial brings pauses back within a minute, and halves when a trial does not: so the turn length settles on
+        /// a connection with constant jitter. A short patience adapts sooner to a connection that improves, and causes
+        /// more pauses on a connection that does not.
         patience: Duration,
     },
 }
@@ -66,9 +66,9 @@ impl TurnLength {
 pub enum TickLength {
     /// Always [`MatchConfig::tick`].
     Fixed,
-    /// Longer, for all players, while a machine cannot keep up: until that has cost the others 20 s in a minute, or as
-    /// much as [`SealWhen::WaitForAll`] lets them wait for one player. After that the machine trails, and [`Laggards`]
-    /// decides what happens to it.
+    /// Longer, for all players, while a client's machine cannot keep up. This ends when it has cost the others 20 s in
+    /// a minute, or as much as [`SealWhen::WaitForAll`] lets them wait for one player. After that the client trails,
+    /// and [`Laggards`] decides what happens.
     Adaptive {
         /// The longest tick.
         max: Duration,
@@ -80,25 +80,26 @@ pub enum TickLength {
 pub enum Laggards {
     /// The client keeps trailing.
     Ignore,
-    /// The match pauses until the client has come closer, within these limits; beyond them the client keeps trailing.
+    /// The match pauses until the client has come closer, within these limits. Beyond the limits the client keeps
+    /// trailing.
     Hold {
-        /// The lag beyond what is usual for the client at which the match pauses. At least one turn: with
-        /// [`Duration::ZERO`] a turn, however long turns are.
+        /// The lag beyond the client's usual lag at which the match pauses: at least one turn. [`Duration::ZERO`] means
+        /// exactly one turn of any length.
         from: Duration,
-        /// The longest single pause; up to 250 ms is bearable.
+        /// The longest single pause. Players accept up to 250 ms.
         at_once: Duration,
-        /// The longest sum of pauses for one player in a minute.
+        /// The longest total of pauses for one player within a minute.
         per_minute: Duration,
     },
     /// The client is removed when it has trailed for `after`.
     Kick {
-        /// The time after which it is removed.
+        /// The time of trailing after which the client is removed.
         after: Duration,
     },
 }
 
 impl Laggards {
-    /// [`Hold`](Laggards::Hold) from a lag of one turn on, for at most 250 ms at once and 2 s in a minute.
+    /// [`Hold`](Laggards::Hold) from a lag of one turn, for at most 250 ms at once and 2 s in a minute.
     #[must_use]
     pub const fn hold() -> Laggards {
         Laggards::Hold {
@@ -114,16 +115,16 @@ impl Laggards {
 pub enum AnsweredBy {
     /// The server.
     Server,
-    /// The player's own client; the server if the client stays silent, is refused or leaves.
+    /// The player's own client, or the server if the client does not answer, is refused, or leaves.
     Owner,
 }
 
-/// Whether inputs and admitted commands that wait for their tick are sent to the other players ahead of it. Those of a
-/// player with a strike in the last 10 s are not.
+/// Whether inputs and admitted commands that wait for their tick are sent to the other players before it. Inputs and
+/// commands of a player with a strike in the last 10 s are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
-    /// They are sent ahead. For co-op games only: a modified client can read others' inputs a little before they take
-    /// effect.
+    /// They are sent before their tick. For co-op games only: a modified client can read others' inputs shortly before
+    /// they take effect.
     Ahead,
     /// They are sent only with their frames.
     Never,
@@ -134,7 +135,7 @@ pub enum Announce {
 pub enum Claims {
     /// The player's own client alone. The server checks nothing.
     OwnerOnly,
-    /// The player's own client, or the referee this many ticks later: see
+    /// The player's own client. If it makes no claim, the referee decides after this many ticks: see
     /// [`Referee::owed`](crate::hooks::Referee::owed).
     OwnerWithin(u32),
 }
@@ -142,9 +143,9 @@ pub enum Claims {
 /// The policy for spectators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spectators {
-    /// The most spectators at a time: up to 16 live ones, or 512 delayed ones.
+    /// The maximum number of spectators: up to 16 live ones, or 512 delayed ones.
     pub max: usize,
-    /// Their delay behind the match in ticks: 0, or 180..=900.
+    /// The spectators' delay in ticks: 0, or 180..=900.
     pub delay_ticks: u32,
 }
 
@@ -153,7 +154,7 @@ pub struct Spectators {
 pub struct MatchConfig {
     /// The length of a tick while no client slows it.
     pub tick: Duration,
-    /// Whether ticks may get longer.
+    /// Whether ticks may become longer.
     pub tick_length: TickLength,
     /// The first tick; above 0 when a match begins from a saved state.
     pub start: Tick,
@@ -230,7 +231,7 @@ pub enum ConfigError {
     /// The input delay is out of range.
     #[error("expected an input delay of 0 to {DELAY_MAX} ticks, got {0}")]
     Delay(u8),
-    /// Both an input delay and a command delay.
+    /// The configuration has both an input delay and a command delay.
     #[error(
         "expected an input delay or a command delay, got both: lockstep uses only the command delay"
     )]
@@ -261,7 +262,7 @@ fn check_patience(
 }
 
 impl MatchConfig {
-    /// For action games: 60 Hz, turns of 2 ticks, deadlines, announcements, prediction.
+    /// The configuration for action games: 60 Hz, turns of 2 ticks, deadlines, announcements, prediction.
     #[must_use]
     pub fn action() -> Self {
         MatchConfig {
@@ -287,8 +288,8 @@ impl MatchConfig {
         }
     }
 
-    /// For strategy games: ticks of 50 ms, turns of 150 ms, a command delay of two turns, all players wait for each
-    /// other (no pause while each way takes at most 150 ms).
+    /// The configuration for strategy games: ticks of 50 ms, turns of 150 ms, a command delay of two turns. All players
+    /// wait for each other, but there is no pause while each direction takes at most 150 ms.
     #[must_use]
     pub fn strategy() -> Self {
         MatchConfig {
@@ -306,7 +307,7 @@ impl MatchConfig {
     /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// The first value that is out of its range.
+    /// If a value is out of its range; the error names the first one.
     pub fn check(&self) -> Result<(), ConfigError> {
         if !(TICK_MIN..=TICK_MAX).contains(&self.tick) {
             return Err(ConfigError::Tick(self.tick));
@@ -368,7 +369,7 @@ impl MatchConfig {
     /// Checks that a running match may continue with `next` as its configuration.
     ///
     /// # Errors
-    /// A value that is out of its range, or one that is fixed when the match begins.
+    /// If a value is out of its range, or a changed value is fixed when the match begins.
     pub fn check_change(&self, next: &MatchConfig) -> Result<(), ConfigError> {
         next.check()?;
         let fixed = [

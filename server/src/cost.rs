@@ -7,11 +7,11 @@
 //! ```
 //!
 //! An identity pays for the time that others waited for it, whatever its sessions do meanwhile. The cost of longer
-//! ticks and turns is summed separately. An identity that has spent its [`Budget`] is removed as too slow, or its
-//! requests for longer ticks and turns are ignored.
+//! ticks and turns is summed separately. An identity that has spent the [`Budget`] for waiting is removed as too slow.
+//! If the budget for longer ticks and turns is spent, its requests for them are ignored.
 //!
-//! Invariant: at most [`PARTS`] + 1 entries, so a cost takes the same memory whatever its identity does. A part is
-//! forgotten as a whole, a twelfth of the window after its start has left the window, so the sum is never too small.
+//! Invariant: at most [`PARTS`] + 1 entries, so the memory of a cost is bounded. A part is dropped as a whole, a
+//! twelfth of the window after its start has left the window, so the sum is never too small.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// 20 s in a minute. If one silence may last longer than 20 s: that long, in three times as long.
+    /// 20 s in a minute. If one wait may last longer than 20 s: `longest_silence` within three times `longest_silence`.
     pub(crate) fn of(longest_silence: Duration) -> Self {
         let spent_max = longest_silence.max(WAITED_PER_MINUTE);
         Budget {

@@ -32,7 +32,7 @@ struct Join {
 }
 
 impl CutOff {
-    /// Keeps what a join needs that was cut off now.
+    /// Keeps the data of a join that was cut off now.
     pub(super) fn keep(&mut self, now: Duration, from: Tick, world: Option<Snapshot>) {
         let id = |world: &Option<Snapshot>| world.as_ref().map(|world| world.id);
         let same = |join: &Join| (join.from, id(&join.world)) == (from, id(&world));
@@ -46,7 +46,7 @@ impl CutOff {
         }
     }
 
-    /// Drops joins that were kept for long enough, or whose frames before `first` are gone.
+    /// Drops joins that were kept long enough, or whose frames before `first` were dropped.
     pub(super) fn forget(&mut self, now: Duration, first: Tick) {
         self.joins
             .retain(|join| now < join.until && join.from >= first);

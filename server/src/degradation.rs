@@ -1,5 +1,5 @@
-//! [`Degradation`]: the services that a match drops while its server is overloaded, in the order in which players feel
-//! them least.
+//! What a match gives up while its server is overloaded ([`Degradation`]), from the least to the most noticeable for
+//! players.
 //!
 //! ```text
 //!  1  spectators       spectators are closed, and new ones are refused
@@ -8,15 +8,14 @@
 //!  4  turns            twice as long: half the packets, and all of it arrives a little later
 //! ```
 //!
-//! Invariant: no step ends a game, and none changes a world except by the length of its turns, which frames carry like
-//! every other change of it.
+//! Invariant: no step ends a game. The world changes only in its turn length, which frames carry.
 
 use twinstep_core::bounds::TURN_TICKS_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::config::Announce;
 
-/// The services that a match drops now.
+/// The services that a match does not provide now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Degradation {
     /// The number of steps taken, 0..=4, in the order of the module's head.
@@ -37,13 +36,13 @@ impl Degradation {
         self.steps >= 1
     }
 
-    /// The code that new spectators are refused with; `None`: they are admitted.
+    /// The code that new spectators are refused with. Returns `None` if they are admitted.
     pub(super) fn refuses_spectators(self) -> Option<CloseCode> {
         let late = self.spares_spectators().then_some(Degradation::BUSY);
         self.shut.or(late)
     }
 
-    /// The announcements to make, where the configuration asks for `wish`.
+    /// The announcements to make if the configuration asks for `wish`.
     pub(super) fn announce(self, wish: Announce) -> Announce {
         match self.steps {
             0 | 1 => wish,
@@ -51,13 +50,13 @@ impl Degradation {
         }
     }
 
-    /// The code that newcomers without a seat are refused with; `None`: they are admitted.
+    /// The code that newcomers without a seat are refused with. Returns `None` if they are admitted.
     pub(super) fn refuses_newcomers(self) -> Option<CloseCode> {
         let late = (self.steps >= 3).then_some(Degradation::BUSY);
         self.shut.or(late)
     }
 
-    /// The length of a turn in ticks, where it would be `wish` otherwise.
+    /// The turn's length in ticks if it is `wish` without degradation.
     pub(super) fn turn_ticks(self, wish: u8) -> u8 {
         match self.steps {
             0..=3 => wish,

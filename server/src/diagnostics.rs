@@ -32,19 +32,20 @@ pub struct MatchStats {
     pub forged_answers: u64,
     /// Queries that stayed without an answer.
     pub unanswered: u64,
-    /// Players whose clients differed from the server, each counted at most once in an hour.
+    /// Players whose world differed from the server's, each counted at most once in an hour.
     pub desyncs: u64,
-    /// Desyncs for which the journal shows that this server's own world differs.
+    /// Desyncs for which the journal shows that the server's own world is wrong.
     pub server_faults: u64,
     /// Desyncs for which the journal's frames lead to another world each time: the step is not pure.
     pub impure_steps: u64,
-    /// Desync reports that were not asked for, or for which there was no room.
+    /// Desync reports that the server did not ask for or had no room for.
     pub reports_dropped: u64,
     /// Worlds that were sent to heal clients.
     pub heals: u64,
-    /// Sessions that began without a world download: they had the match's first world, and got the frames since.
+    /// Sessions that began without a world download: their clients had the match's first world, and got the frames
+    /// since.
     pub joined_by_frames: u64,
-    /// Returns of players that counted as a sign of life: each identity's first one in a minute.
+    /// Returns of players that counted as activity: each identity's first return in a minute.
     pub excused: u64,
     /// Packets that could not be read.
     pub malformed: u64,

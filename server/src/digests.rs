@@ -7,21 +7,22 @@
 //!  at least       ┆─────── 1 s ───┆    and at the first turn after a client began with a world, or was healed
 //! ```
 //!
-//! The rule depends on match time and on the bytes that the last digest hashed, never on a measurement: so it is the
-//! same on every machine. Only the server follows it, because it depends on state that clients do not have.
+//! The rule depends on match time and on the bytes that the last digest hashed, never on a measurement, so it gives the
+//! same ticks on every machine. Only the server follows it, because it depends on state that clients do not have.
 //!
-//! The numbers: a digest costs 0.1 to 0.4 µs a KB (`twinstep-bench quick --only state`). At each tick, [`SMALL_BYTES`]
-//! cost a server's tick 7 to 25 µs, and a client's frame, at 60 Hz in turns of two, half of that; beyond that
-//! [`BYTES_PER_SECOND`] cost 0.4 to 1.7 µs of each, or one digest a second does. The price is time: a desync is found
-//! up to a quarter of a second late in a world just over the limit, and up to a second late in one of 256 KiB and more.
+//! Costs: a digest takes 0.1 to 0.4 µs a KB (`twinstep-bench quick --only state`). A digest of [`SMALL_BYTES`] at each
+//! tick adds 7 to 25 µs to a server's tick, and half of that to a client's frame (at 60 Hz with turns of two ticks).
+//! For a larger world, [`BYTES_PER_SECOND`], or one digest a second, adds 0.4 to 1.7 µs to each tick. In exchange, a
+//! desync is found later: up to a quarter of a second in a world just over the limit, and up to a second in a world of
+//! 256 KiB and more.
 
 use std::time::Duration;
 
 use twinstep_core::digest::Weighed;
 use twinstep_core::turn::Turn;
 
-/// A world of at most this many hashed bytes is digested at each tick. If its encoding is no larger either, a copy of
-/// it is kept at each tick: 64 copies take 4 MiB.
+/// A world of at most this many hashed bytes is digested at each tick. If the world's encoding also has at most this
+/// many bytes, a copy of the world is kept at each tick: 64 copies take 4 MiB.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;
 /// The bytes that digests of a larger world hash in a second, unless one digest exceeds that.
 const BYTES_PER_SECOND: u64 = 256 << 10;
@@ -36,7 +37,7 @@ pub(super) struct Digests {
     bytes: u64,
     /// Match time since the last digest.
     since: Duration,
-    /// A client began with a world.
+    /// Whether a client began with a world and needs a digest.
     wanted: bool,
 }
 
@@ -45,8 +46,8 @@ impl Digests {
         self.bytes <= SMALL_BYTES
     }
 
-    /// Returns `true` if the world after the next step must be digested. `turn` is that of its next tick, and `begins`
-    /// if that is the turn's first one.
+    /// Returns `true` if the world after the next step must be digested. `turn` is the turn of the next tick, and
+    /// `begins` is `true` if that tick is the first of its turn.
     pub(super) fn is_due(&self, turn: Turn, begins: bool) -> bool {
         if self.small() {
             return true;
@@ -57,7 +58,7 @@ impl Digests {
         begins && (self.wanted || last_chance || since >= apart)
     }
 
-    /// A step of `tick` match time was done without a digest after it.
+    /// Records a step of `tick` match time without a digest after it.
     pub(super) fn pass(&mut self, tick: Duration) {
         self.since += tick;
     }

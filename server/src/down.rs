@@ -5,13 +5,13 @@
 //!            wanted      └─ again: repeats, in the room left ┴ sent ─────────┴ next
 //! ```
 //!
-//! Every send repeats all unacknowledged frames while [`PACKETS_PER_SEND_MAX`] packets can hold them, except those that
-//! a client with regular acks was sent often enough (see [`DownSender::begins_at`]). Where they cannot (many players
-//! with large inputs, and a long round trip), each send still begins with the first frames that the client lacks, and
-//! continues with all frames that were never sent. Then it repeats the gaps that the client reports; while it reports
-//! none, as many sent frames as there is room for, a different part each time. So a long round trip does not delay new
-//! frames. Each packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet are in
-//! `play`.
+//! Every send repeats all unacknowledged frames if they fit into [`PACKETS_PER_SEND_MAX`] packets, except frames that a
+//! client with regular acks was sent often enough (see [`DownSender::begins_at`]). If they do not fit (many players
+//! with large inputs, and a long round trip), each send begins with the first frames that the client lacks, and
+//! continues with all frames that were never sent. Then it repeats the gaps that the client reports. If the client
+//! reports none, it repeats as many sent frames as fit, a different part each time. So a long round trip does not delay
+//! new frames. Each packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet
+//! are in `play`.
 
 mod play;
 
@@ -38,16 +38,17 @@ use crate::outbox::Outbox;
 use crate::peer::Peer;
 use crate::seat::Seat;
 
-/// A frame is repeated for at least this long, or half of the round trip. If acks stay away for longer, all frames that
-/// the client may lack are repeated again: so an outage costs it no more time than it lasts.
+/// A frame is repeated for at least this long, or half of the round trip. If no ack arrives for longer, all frames that
+/// the client may lack are repeated again: so an outage costs the client no more time than the outage lasts.
 const COVERED: Duration = Duration::from_millis(150);
-/// The assumed round trip while none was measured.
+/// The assumed round trip before the first measurement.
 const RTT_GUESS: Duration = Duration::from_millis(200);
 
 /// The state that sessions are sent packets from.
 pub(crate) struct DownSender<'a, S: Simulation> {
     pub(crate) now: Duration,
-    /// The end of the frames to send: the first tick of the unfinished turn, or that the session may not see yet.
+    /// The end of the frames to send: the first tick of the unfinished turn, or the first tick that the session may not
+    /// see yet.
     pub(crate) next: Tick,
     /// The next tick to be sealed; margins are relative to it.
     pub(crate) sealing: Tick,
@@ -57,7 +58,7 @@ pub(crate) struct DownSender<'a, S: Simulation> {
     /// The presence and link quality of players, and the number of that block.
     pub(crate) company: Option<(u32, &'a PresenceUpdate)>,
     pub(crate) announce: Announce,
-    /// Nothing of these players is announced.
+    /// Players of which no inputs or commands are announced.
     pub(crate) struck: PlayerSet,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
@@ -81,8 +82,8 @@ impl<S: Simulation> Scratch<S> {
     }
 }
 
-/// Encoded runs of frames for spectators. Spectators that lack the same frames share one encoding, so that one more
-/// costs little more than the copy of a packet.
+/// Encoded runs of frames for spectators. Spectators that lack the same frames share one encoding, so an additional
+/// spectator costs little more than the copy of a packet.
 #[derive(Default)]
 pub(crate) struct Views {
     runs: Vec<View>,
@@ -126,9 +127,9 @@ impl Views {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
-    /// The first packet only: the session acknowledges none.
+    /// The first packet only, because the session sends no acks.
     First,
-    /// No frames: the session has been silent for long, and was sent the first packet often enough.
+    /// No frames: the session has been silent for too long, and was sent the first packet often enough.
     NoFrames,
 }
 
@@ -154,9 +155,9 @@ impl<S: Simulation> DownSender<'_, S> {
         peer.sent_at = self.now;
     }
 
-    /// The start of a send to a session that lacks `first`. With a long round trip, most unacknowledged frames are
-    /// merely on their way. So a client that loses nothing and makes progress is not sent again what it was sent often
-    /// enough.
+    /// The first frame of a send to a session that lacks `first`. With a long round trip, most unacknowledged frames
+    /// are still in flight. So frames that were sent often enough are not repeated to a client that makes progress
+    /// without losses.
     fn begins_at(&self, peer: &Peer, first: Tick) -> Tick {
         let covered = COVERED.max(peer.link.rtt().unwrap_or(RTT_GUESS) / 2);
         let is_steady = peer.plays() && peer.reach.fits() && peer.acks.is_steady(self.now, covered);

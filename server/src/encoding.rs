@@ -1,5 +1,5 @@
-//! [`Encoding`]: a world to be encoded on any thread. The match decides what the bytes are for, and what happens if
-//! they never come ([`crate::snapshots`]).
+//! [`Encoding`]: a world to be encoded on any thread. The match decides how the bytes are used, and what happens if it
+//! never gets them ([`crate::snapshots`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -30,12 +30,12 @@ pub struct Encoding(Box<dyn FnOnce() -> Encoded + Send>);
 #[derive(Clone, Debug)]
 pub struct Encoded {
     pub(crate) tick: Tick,
-    /// `Ok(None)`: the world is too large. `Err`: its `Serialize` panicked with this message.
+    /// `Ok(None)` if the world is too large; `Err` if its `Serialize` panicked, with the panic's message.
     pub(crate) world: Result<Option<Snapshot>, String>,
 }
 
 impl Encoding {
-    /// `bytes` is the expected size; it only sizes the buffer.
+    /// `bytes` is the expected size, used only to allocate the buffer.
     pub(crate) fn new<S: Simulation>(world: World<S>, bytes: usize) -> Encoding {
         Encoding(Box::new(move || {
             let tick = world.tick();

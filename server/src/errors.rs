@@ -27,7 +27,7 @@ pub enum MatchStartError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// The journal cannot be played to its end: it is damaged in the middle, or another program wrote it.
+    /// The journal cannot be played to its end: the journal is damaged in the middle, or another program wrote it.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The match is over.
@@ -36,7 +36,7 @@ pub enum ResumeError {
         line(reason)
     )]
     Over {
-        /// The reason why it ended, from the journal.
+        /// The reason in the journal why the match ended.
         reason: String,
     },
     /// A client recorded this journal: its seats have names instead of identities.

@@ -1,6 +1,7 @@
 //! Folds a journal to one tick: the world that its frames lead to.
 //!
-//! The journal reaches farther back than the worlds in memory, and was written before any client saw the tick.
+//! A journal covers more of the past than the worlds in memory, and each tick was written to it before any client saw
+//! the tick.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use twinstep_core::{Simulation, Tick, codec};
 use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
-/// A fold begins this many world records before its tick, so that it also finds a world that was recorded wrong.
+/// A fold begins this many world records before its tick, so that it also finds a world that was recorded incorrectly.
 const WORLDS_BACK: usize = 2;
 /// A fold steps at most this many ticks. Worlds that are too large for the journal leave gaps, so the nearest record
 /// may be far.
@@ -29,10 +30,10 @@ pub struct Folded {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unfolded {
-    /// It ends before the tick, its own digests differ on the way, or it cannot be read.
+    /// The journal ends before the tick, its own digests differ on the way, or it cannot be read.
     #[error(transparent)]
     Journal(#[from] ReplayError),
-    /// Its frames lead to another world each time: the step is not a function of state, rules and frame.
+    /// The journal's frames lead to another world each time: the step is not a function of state, rules and frame.
     #[error("the frames up to {reached} lead to another world {when}")]
     Impure {
         /// The tick that both runs reached.
@@ -45,17 +46,19 @@ pub enum Unfolded {
     TooLarge(Tick),
 }
 
-/// The third run encodes and decodes its world every so many ticks, which shows state that is missing from the bytes.
+/// The third run encodes and decodes its world at this interval in ticks, which finds state that is missing from the
+/// bytes.
 const RELOAD_TICKS: u32 = 16;
 
 impl Folded {
     /// Folds a journal to `tick` three times: twice the same way, and once through the world's bytes. If the runs
-    /// differ, the step is impure and no memory is at fault. Costs up to 60 s of match time in steps, so it must not
-    /// run on a match's own thread. Reads only the part of the journal that follows the world record it begins with.
+    /// differ, the step is impure, and a memory fault is ruled out. Costs up to 60 s of match time in steps, so do not
+    /// call this on a match's own thread. Reads only the part of the journal that follows the first world record of the
+    /// fold.
     ///
     /// # Errors
-    /// The journal has no world near `tick`, ends before it, its own digests differ on the way, or its frames lead to
-    /// another world each time.
+    /// If the journal has no world near `tick`, ends before `tick`, contains digests that differ on the way, or leads
+    /// to another world each time.
     pub fn of<S: Simulation>(
         journal: impl JournalSource + Send,
         rules: &S::Rules,

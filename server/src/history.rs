@@ -1,9 +1,9 @@
-//! The past of a match: frames of the last half minute, and older ones while a client still loads the world before
-//! them; digests where they were taken; and a few worlds, from which the frames lead to any other of the last second
-//! (`history/worlds.rs`).
+//! The past of a match: frames of the last half minute, and older frames while a client loads the world before them;
+//! digests of the ticks that have one; and a few worlds, from which the frames lead to any other world of the last
+//! second (`history/worlds.rs`).
 //!
-//! Frames lie flat: one queue per kind of content and, per tick, the lengths of its parts. So a frame without commands
-//! costs no list, and recording a frame allocates nothing once the queues have grown.
+//! Frames are stored flat: one queue for each kind of content, and for each tick the lengths of its parts. So a frame
+//! without commands needs no list, and recording a frame allocates nothing once the queues have grown.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -120,7 +120,7 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// From now on ticks last `tick`: frames are kept for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME).
+    /// Keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME) from now on, with ticks of length `tick`.
     pub fn keep_for(&mut self, tick: Duration) {
         (self.kept, self.kept_for_loads) = (backlog(tick), load_ticks(tick));
     }
@@ -155,7 +155,7 @@ impl<S: Simulation> History<S> {
         self.first
     }
 
-    /// Returns `true` if all frames from `tick` on are kept, and will be for a while: a third of the kept time.
+    /// Returns `true` if all frames from `tick` on are kept, and will stay for at least a third of the kept time.
     pub fn reaches(&self, tick: Tick) -> bool {
         tick >= self.first && self.next() - tick <= self.kept - self.kept / 3
     }
@@ -171,8 +171,8 @@ impl<S: Simulation> History<S> {
         self.worlds.keep(world, small);
     }
 
-    /// The world before `tick`, if it is one of the last [`HISTORY`]. Free if it is kept; otherwise it costs a copy of
-    /// the world, and fewer than [`APART`] steps.
+    /// The world before `tick`, if it is one of the last [`HISTORY`]. Costs nothing if that world is kept; otherwise a
+    /// copy of a world, and fewer than [`APART`] steps.
     pub fn world(&self, tick: Tick, rules: &S::Rules) -> Option<&World<S>> {
         if tick > self.next() || self.next() - tick >= HISTORY {
             return None;
@@ -184,7 +184,7 @@ impl<S: Simulation> History<S> {
         })
     }
 
-    /// The world before `tick`, to which the frames lead from an older one.
+    /// Steps a copy of `from` by the kept frames to the world before `tick`.
     fn fold(&self, from: &World<S>, tick: Tick, rules: &S::Rules) -> Option<World<S>> {
         if from.tick() < self.first {
             return None;
@@ -203,10 +203,10 @@ impl<S: Simulation> History<S> {
         (world.tick() == tick).then_some(world)
     }
 
-    /// Keeps a sealed frame, with the digest of the world before it, if it was taken, and the start of its turn.
+    /// Keeps a sealed frame, the digest of the world before it (if the digest was taken), and the start of its turn.
     ///
     /// # Panics
-    /// If it is not the next frame.
+    /// If the frame is not the next one.
     pub fn keep_frame(&mut self, frame: &FrameData<S>, digest: Option<u64>, turn_began: Tick) {
         assert_eq!(frame.tick, self.next(), "frames are kept in order");
         let lists = [
@@ -252,9 +252,9 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).and_then(|sealed| sealed.digest)
     }
 
-    /// The newest turn's beginning with a digest, for a run of frames `from..end`: that of the last turn, or of an
-    /// earlier turn that begins within the run. So a client that gets the frame of a digested tick gets that digest
-    /// with it, or a newer one.
+    /// The newest beginning of a turn with a digest, for a run of frames `from..end`: that of the last turn, or of an
+    /// earlier turn that begins within the run. So a client that gets the frame of a digested tick gets that digest or
+    /// a newer one with it.
     pub fn newest_digest(&self, from: Tick, end: Tick) -> Option<(Tick, u64)> {
         let mut began = self.turn_began(end.back(1))?;
         loop {

@@ -35,11 +35,12 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         self.rules
     }
 
-    /// The state before `tick` was stepped; `None` if it is [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back or
-    /// more.
+    /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back
+    /// or more.
     ///
-    /// Free while worlds are small (64 KB): one is kept at each tick. Of larger worlds one in 16 is kept, and the first
-    /// access to another tick costs a clone of the world and up to 15 steps. The result is kept too.
+    /// Costs nothing while worlds are small (64 KB), because one is kept at each tick. Of larger worlds one in 16 is
+    /// kept, and the first access to another tick costs a clone of the world and up to 15 steps. The result is kept
+    /// too.
     #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&'a S> {
         if tick == self.world.tick() {
@@ -49,8 +50,8 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         }
     }
 
-    /// The newest confirmed tick that `player`'s screen was built on, as its client reports it: monotone, at most 15
-    /// ticks back. For outcomes that compensate for what the player saw.
+    /// The newest confirmed tick that `player`'s screen was built on, as reported by the player's client: monotone, and
+    /// at most 15 ticks back. Use it for outcomes that compensate for what the player saw.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
         let view = self.views.get(player.index()).copied().unwrap_or_default();
@@ -71,8 +72,8 @@ pub enum Decision<O> {
 
 /// Answers queries: the only place where nondeterministic decisions are made.
 ///
-/// A resolver that panics yields `None`. It must not keep memory that cannot be rebuilt after a crash: outcomes then
-/// come from the journal, and only open queries are asked again, under the same key.
+/// A resolver that panics yields `None`. It must not keep memory that cannot be rebuilt after a crash: after a crash,
+/// outcomes come from the journal, and only open queries are asked again, under the same key.
 pub trait Resolver<S: Simulation>: Send + 'static {
     /// Answers `query`, which the step just done asked under `key`.
     fn resolve(
@@ -97,7 +98,7 @@ where
     }
 }
 
-/// A [`Referee`]'s decision on an order. A `bool` converts to one; `false` refuses without a reason.
+/// A [`Referee`]'s decision on an order. A `bool` converts to an `Admission`; `false` refuses without a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The order may enter the coming frame.
@@ -118,11 +119,12 @@ impl From<bool> for Admission {
 
 /// Admits players' commands and claims. If a method panics, the order is refused, and the match continues.
 pub trait Referee<S: Simulation>: Send + 'static {
-    /// Decides whether this command (or claim) of `by` may enter the coming frame. If not, its player gets the reason.
+    /// Decides whether this command (or claim) of `by` may enter the coming frame. If it may not, the player gets the
+    /// reason.
     ///
-    /// It may be called more than once for the same command: at each turn while the command waits for its tick, because
-    /// a refused command is not announced to the other clients, and when the command is sealed. So it must not count
-    /// its calls; a rate limit belongs in the state, which the step keeps.
+    /// Called more than once for the same command: at each turn while the command waits for its tick, because a refused
+    /// command is not announced to the other clients, and when the command is sealed. So do not count the calls; keep a
+    /// rate limit in the state, updated by the step.
     fn admit(
         &mut self,
         context: &HookContext<'_, S>,
@@ -131,11 +133,11 @@ pub trait Referee<S: Simulation>: Send + 'static {
         claimed: bool,
     ) -> Admission;
 
-    /// Under [`AnsweredBy::Owner`](crate::config::AnsweredBy::Owner): decides whether a client's answer to its player's
-    /// own `query` is accepted. If not, the server's resolver answers.
+    /// Decides whether a client's answer to its player's own `query` is accepted, under
+    /// [`AnsweredBy::Owner`](crate::config::AnsweredBy::Owner). If it is not, the server's resolver answers.
     ///
-    /// A modified client can send any answer. So no answer is accepted unless a game accepts it: the default leaves all
-    /// queries to the server.
+    /// A modified client can send any answer. So a game must accept answers explicitly: the default leaves all queries
+    /// to the server.
     fn admit_answer(
         &mut self,
         context: &HookContext<'_, S>,
@@ -148,8 +150,8 @@ pub trait Referee<S: Simulation>: Send + 'static {
         false
     }
 
-    /// Under [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin): the claim that a player should have made
-    /// `within` ticks ago and did not. Called once per tick and player.
+    /// The claim that a player should have made `within` ticks ago and did not, under
+    /// [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin). Called once per tick and player.
     fn owed(
         &mut self,
         context: &HookContext<'_, S>,

@@ -4,7 +4,7 @@
 //!  session begins ─ take ─▶ Peer::limits ─ keep ─▶ AwayIdentities (away) ─ take ─▶ the next session's
 //! ```
 //!
-//! Invariant: at most [`AWAY_MAX`] identities are remembered while they are away. Barred ones are forgotten last.
+//! Invariant: at most [`AWAY_MAX`] identities without a session are remembered. Barred identities are forgotten last.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use twinstep_protocol::packet::closed::CloseCode;
 use crate::cost::Cost;
 use crate::seat::NotAdmitted;
 
-/// An identity may begin a join at most once in this time.
+/// The shortest time between two joins of an identity.
 const JOIN_EVERY: Duration = Duration::from_secs(5);
-/// Pauses for one player are summed over this time, and one return within it counts as a sign of life.
+/// Pauses for one player are summed over this time, and one return within it counts as activity.
 const MINUTE: Duration = Duration::from_secs(60);
 /// The most identities that are remembered while they are away.
 const AWAY_MAX: usize = 256;
 /// An identity that was too slow is refused for this long; its client tries to return for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
-/// The time that an identity may still cost the others when it returns with a spent budget: joining takes a moment.
+/// The budget that is left to an identity that returns with a spent budget: joining takes a moment.
 const TO_SPARE: Duration = Duration::from_secs(1);
-/// An identity whose world download made no progress is refused for this long, or it would hold its place for ever by
-/// reconnecting.
+/// An identity whose world download made no progress is refused for this long. Otherwise it could hold its place for a
+/// world forever by reconnecting.
 const BAR_JOIN: Duration = Duration::from_secs(30);
 /// An identity with too many strikes is refused for this long.
 const BAR_STRIKES: Duration = Duration::from_secs(60);
@@ -41,29 +41,29 @@ const BAR_STRIKES: Duration = Duration::from_secs(60);
 pub(crate) struct IdentityLimits {
     /// The times of its heals that still count, oldest first.
     heals: ArrayVec<Duration, HEALS_MAX>,
-    /// The time when a desync of it was last counted.
+    /// The time when a desync of the identity was last counted.
     differed_at: Option<Duration>,
     strikes: u32,
     strikes_since: Duration,
-    /// It may not begin another join before this time.
+    /// The identity may not begin another join before this time.
     joins_from: Duration,
-    /// Whether it wasted the last place that it had for a world.
+    /// Whether the identity's last world download wasted its place.
     gave_way: bool,
     excused_at: Option<Duration>,
     held: Held,
-    /// The time that others waited for it.
+    /// The time that others waited for the identity.
     pub(crate) cost: Cost,
-    /// The time by which turns were longer because of it.
+    /// The time by which turns were longer because of the identity.
     pub(crate) slowed: Cost,
-    /// The end of its bar, and the reason.
+    /// The time when the identity may return, and the reason why it was barred.
     barred: Option<(Duration, CloseCode)>,
-    /// Refused orders that it has not acknowledged.
+    /// Refused orders that the client has not acknowledged.
     pub(crate) refusals: Vec<NotAdmitted>,
     pub(crate) bytes_down: ByteCounts,
 }
 
 impl IdentityLimits {
-    /// Counts a protocol error. Returns `true` if that was one too many.
+    /// Counts a protocol error. Returns `true` if the limit is exceeded.
     pub(crate) fn strike(&mut self, now: Duration) -> bool {
         if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {
             self.strikes = 0;
@@ -77,7 +77,8 @@ impl IdentityLimits {
         self.strikes > 0 && now.saturating_sub(self.strikes_since) <= STRIKE_WINDOW
     }
 
-    /// Bars it for a while, if the reason of its removal demands that.
+    /// Bars the identity if the reason of its removal demands that: for [`BAR_TOO_SLOW`], [`BAR_JOIN`] or
+    /// [`BAR_STRIKES`], or until the match ends.
     pub(crate) fn bar(&mut self, now: Duration, code: CloseCode) {
         let until = match code {
             CloseCode::TooSlow => now + BAR_TOO_SLOW,
@@ -92,13 +93,13 @@ impl IdentityLimits {
         self.barred = Some((until, code));
     }
 
-    /// The reason why it may not return yet, if it may not.
+    /// The reason why the identity may not return yet. Returns `None` if it may.
     pub(crate) fn barred(&self, now: Duration) -> Option<CloseCode> {
         let (until, code) = self.barred?;
         (now < until).then_some(code)
     }
 
-    /// Ends a kick. Returns `true` if there was one.
+    /// Ends a kick. Returns `true` if the identity was kicked.
     fn pardon(&mut self) -> bool {
         let was_kicked = matches!(self.barred, Some((_, CloseCode::Kicked)));
         if was_kicked {
@@ -120,7 +121,7 @@ impl IdentityLimits {
         now >= self.joins_from
     }
 
-    /// It wasted its place for a world: its next join comes later.
+    /// Records that the identity wasted its place for a world, which delays its next join.
     pub(crate) fn give_way(&mut self, now: Duration) {
         self.joins_from = now + BAR_JOIN;
         self.gave_way = true;
@@ -134,8 +135,8 @@ impl IdentityLimits {
         self.gave_way
     }
 
-    /// Returns `true` if this identity's return counts as a sign of life, and counts it: the first one in a minute
-    /// does.
+    /// Returns `true` if this return of the identity counts as activity, and records that. Only the first return in a
+    /// minute does.
     pub(crate) fn may_be_excused(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < MINUTE;
         let may = !self.excused_at.is_some_and(lately);
@@ -162,7 +163,7 @@ impl IdentityLimits {
         self.held.now
     }
 
-    /// The match waited for this identity for `time`.
+    /// Records that the match waited `time` for this identity.
     pub(crate) fn record_held(&mut self, now: Duration, time: Duration) {
         let held = &mut self.held;
         if now.saturating_sub(held.since) >= MINUTE {
@@ -173,12 +174,13 @@ impl IdentityLimits {
         held.minute += time;
     }
 
-    /// It does not trail any more: another pause may begin.
+    /// Records that the identity does not trail any more, so that another pause may begin.
     pub(crate) fn end_hold(&mut self) {
         self.held.now = Duration::ZERO;
     }
 
-    /// Returns `Some(true)` if it may be healed now, and counts that; `None`: it was healed too often.
+    /// Returns `Some(true)` if the identity may be healed now, and counts the heal. Returns `None` if it was healed too
+    /// often.
     pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
         self.heals
             .retain(|at| now.saturating_sub(*at) < HEALS_WINDOW);
@@ -189,8 +191,8 @@ impl IdentityLimits {
         self.heals.try_push(now).is_ok().then_some(true)
     }
 
-    /// It reports a desync. Returns `true` if that counts as another one: an identity counts once in [`HEALS_WINDOW`],
-    /// so that one cheater cannot set off an alarm.
+    /// Records a desync report. Returns `true` if it is counted: an identity counts once in [`HEALS_WINDOW`], so that
+    /// one cheater cannot set off an alarm.
     pub(crate) fn record_desync(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < HEALS_WINDOW;
         let counts = !self.differed_at.is_some_and(lately);
@@ -223,7 +225,8 @@ pub(crate) struct AwayIdentities {
 }
 
 impl AwayIdentities {
-    /// Remembers an identity. If there is no room, drops the one that is away longest; barred ones are dropped last.
+    /// Keeps an identity's limits. If there is no room, drops the identity that is away longest; barred ones are
+    /// dropped last.
     pub(crate) fn keep(&mut self, now: Duration, away: Away) {
         if self.away.len() == AWAY_MAX {
             let free = |away: &Away| away.limits.barred(now).is_none();
@@ -276,7 +279,7 @@ impl AwayIdentities {
         own.fold(false, |was, away| away.limits.pardon() | was)
     }
 
-    /// Keeps the refusal of an order for a player without a session: it learns that when it returns.
+    /// Keeps the refusal of an order for a player without a session. The client gets it when it returns.
     pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: NotAdmitted) {
         let mut limits = self.take(&Identity::new(identity, Role::Player));
         if limits.refusals.len() < 2 * COMMANDS_OPEN_MAX {
@@ -285,7 +288,7 @@ impl AwayIdentities {
         self.keep(now, Away::new(identity, limits));
     }
 
-    /// Adds a strike to a player without a session, for an order or input that it left behind.
+    /// Adds a strike to a player without a session, for a waiting order or input of its last session.
     pub(crate) fn strike(&mut self, now: Duration, identity: &str) {
         let mut limits = self.take(&Identity::new(identity, Role::Player));
         if limits.strike(now) {
@@ -304,7 +307,8 @@ impl AwayIdentities {
         })
     }
 
-    /// The reason why an identity may not connect yet, if it may not. A kicked identity may not watch either.
+    /// The reason why an identity may not connect yet. Returns `None` if it may. A kicked identity may not watch
+    /// either.
     pub(crate) fn barred(&self, now: Duration, identity: &Identity) -> Option<CloseCode> {
         let own = self
             .away
@@ -321,11 +325,11 @@ impl AwayIdentities {
 /// The time that the match has waited for a session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// In the current pause.
+    /// The time waited in the current pause.
     now: Duration,
-    /// Within the minute that began...
+    /// The time waited within the minute that began at `since`.
     minute: Duration,
-    /// ...then.
+    /// The start of that minute.
     since: Duration,
 }
 

@@ -31,7 +31,7 @@ pub enum Trouble {
         "the state had no digest; the tick was sealed again without the cause, and the match continues"
     )]
     Nan,
-    /// The state holds a NaN or cannot be serialised, whatever the frame leaves out.
+    /// The state holds a NaN or cannot be serialised, even if all entries are left out of the frame.
     #[error("the state has no digest, whatever the frame leaves out; the match is over")]
     Digest,
     /// The referee panicked. The order or answer was not admitted.
@@ -52,7 +52,7 @@ pub enum Trouble {
     /// A warning: the world has exceeded half of the bytes that it may have.
     #[error("the world has grown large: beyond its bound clients cannot join or be healed")]
     WorldLarge,
-    /// The world is too large. Clients cannot join or be healed, and no journal can be resumed from it.
+    /// The world is too large. Clients cannot join or be healed, and the match cannot be resumed from its journal.
     #[error("the world is too large: it cannot be sent or written; the match continues")]
     WorldTooLarge,
     /// The resolver panicked. Its query stayed unanswered.
@@ -75,12 +75,12 @@ pub enum Trouble {
     /// The journal cannot be written. The match writes no more of it.
     #[error("the journal cannot be written")]
     Journal,
-    /// A client differed, and the journal agrees with the client.
+    /// A client's world differed, and the journal agrees with the client.
     #[error(
         "this server's own world differs from its journal: the server is at fault, not the client"
     )]
     ServerDiffers,
-    /// A client differed, and so do the journal's frames from run to run.
+    /// A client's world differed, and the journal's frames lead to another world in each run.
     #[error(
         "the step is not pure: the same frames lead to another world each time; neither a client nor a \
          server's memory is at fault (see the law Pure: a clock, randomness, hash order, a field that is not serialised)"
@@ -138,15 +138,15 @@ impl Trouble {
 /// An order that may have caused a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// The player that gave it.
+    /// The player that gave the order.
     pub player: PlayerId,
     /// The identity of that player.
     pub identity: String,
-    /// Whether the player's client claimed it from its simulation.
+    /// Whether the player's client sent the order as a claim of its simulation.
     pub claim: bool,
-    /// Its sequence number; for a claim, the tick that claimed it.
+    /// The order's sequence number; for a claim, the tick that claimed it.
     pub seq: u32,
-    /// Its `Debug` text, clipped to 1 KB.
+    /// The order's `Debug` text, clipped to 1 KB.
     pub order: String,
 }
 
@@ -159,8 +159,8 @@ pub struct Incident {
     pub trouble: Trouble,
     /// The message of the panic or of the system, clipped to 1 KB.
     pub message: String,
-    /// The orders that may have caused it: those that were left out of the frame; if the match is over, all of the
-    /// frame.
+    /// The orders that may have caused the fault: those that were left out of the frame. If the match is over, all
+    /// orders of the frame.
     pub suspects: Vec<Suspect>,
 }
 
@@ -176,7 +176,7 @@ impl Incident {
         }
     }
 
-    /// Appends the next thing that was left out to the message.
+    /// Appends another left-out entry to the message.
     pub fn add(&mut self, more: &dyn fmt::Display) {
         self.message = clip(&format_args!("{}; left out: {more}", self.message));
     }
@@ -212,7 +212,7 @@ impl Incident {
     }
 }
 
-/// The text for files that people read.
+/// The text for the incident files that operators read.
 impl fmt::Display for Incident {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -241,8 +241,8 @@ impl fmt::Display for Incident {
     }
 }
 
-/// Notices for two independent readers: a log, which misses none while there is room, and the author's own code, which
-/// gets the newest ones if it asks rarely.
+/// Notices for two independent readers: the log, which gets all of them while there is room, and the author's own code,
+/// which gets the newest ones if it reads rarely.
 pub struct Notices<T> {
     most: usize,
     log: VecDeque<T>,
@@ -302,7 +302,7 @@ pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     }
 }
 
-/// The beginning of a text. Formats no more of it than fits.
+/// The beginning of a text. Formats only as much as fits.
 fn clip(text: &impl fmt::Display) -> String {
     struct Clipped(String);
     impl Write for Clipped {

@@ -14,15 +14,15 @@ use crate::outbox::Outbox;
 
 pub(super) struct JournalOut<S: Simulation> {
     recorder: Option<Recorder<S>>,
-    /// The number of consecutive worlds that were waited for and came too late.
+    /// The number of consecutive worlds that came too late although the journal waited for them.
     missed: u8,
-    /// The number of coming worlds that are not waited for.
+    /// The number of coming worlds for which the journal will not wait.
     unwaited: u8,
 }
 
-/// After this many late worlds in a row …
+/// After this many late worlds in a row, [`UNWAITED`] worlds are encoded on the match's own thread.
 const MISSED_MAX: u8 = 3;
-/// … this many are encoded on the match's own thread: a minute's worth.
+/// The number of worlds that are then encoded on the match's own thread: one minute's worth.
 const UNWAITED: u8 = 6;
 
 /// The result of [`JournalOut::turn`]: whether a world was due with the turn.
@@ -100,15 +100,15 @@ impl<S: Simulation> JournalOut<S> {
         }
     }
 
-    /// Returns `true` if a digest must be written with the turn that is full now.
+    /// Returns `true` if a digest must be written with the turn that is complete now.
     pub(super) fn wants_digest(&self, world: &World<S>) -> bool {
         self.recorder
             .as_ref()
             .is_some_and(|recorder| recorder.wants_digest(world))
     }
 
-    /// Writes a full turn, with the digest of `world` if one is due and given, and the world itself if it is due. The
-    /// world may come late if `may_wait`.
+    /// Writes a full turn, the digest of `world` (if a digest is due and given), and the world (if a world is due). The
+    /// world may follow later if `may_wait`.
     pub(super) fn turn(
         &mut self,
         world: &World<S>,
@@ -180,7 +180,7 @@ pub const MOVED: &str = "moved";
 /// The end reason of a journal whose server ended in order, and whose match will be resumed.
 pub const KEPT: &str = "kept";
 
-/// The reason why the match of a journal is over for good; `None` if it can be resumed.
+/// The reason why the match of a journal is over for good. Returns `None` if the match can be resumed.
 pub fn is_over(index: &Index) -> Option<&str> {
     let reason = index.ended.as_deref()?;
     (!is_resumable(reason)).then_some(reason)

@@ -8,8 +8,8 @@
 //!                                → (turn full) journal → send
 //! ```
 //!
-//! [`Match`] itself is short: its parts own their fields and do not know it, and each file of `impl Match` covers one
-//! of its jobs. One tick from top to bottom: `match_/tick.rs`.
+//! [`Match`] itself is short: each part owns its fields and does not depend on [`Match`], and each file of `impl Match`
+//! covers one task. One tick from top to bottom: `match_/tick.rs`.
 //!
 //! Outcomes of tick t are sealed with the inputs of t + 1, so a query adds no latency. Law **One door**: the server's
 //! own simulation is stepped by the sealed frame alone.
@@ -79,17 +79,17 @@ pub struct Match<S: Simulation> {
     scratch: Scratch<S>,
     snapshots: Snapshots,
     diagnostics: Diagnostics,
-    /// The services that it drops because its server is overloaded.
+    /// The services that the match does not provide because its server is overloaded.
     degradation: Degradation,
     closed: Option<CloseCode>,
 }
 
 impl<S: Simulation> Match<S> {
-    /// Makes a match that begins from `sim` without players. Nothing happens before the first
+    /// Makes a match that begins from `sim` without players. The match does no work before the first
     /// [`advance`](Match::advance).
     ///
     /// # Errors
-    /// The configuration is out of range, or the state or the rules hold a NaN.
+    /// If the configuration is out of range, or the state or the rules hold a NaN.
     pub fn new(
         config: MatchConfig,
         sim: S,
@@ -142,15 +142,15 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Sets the referee, which admits commands and claims. Without one, all orders within the bounds are admitted.
+    /// Sets the referee, which admits commands and claims. The default admits all orders within the bounds.
     pub fn set_referee(&mut self, referee: impl Referee<S>) {
         self.sealer.set_referee(referee);
     }
 
-    /// Keeps a journal from here on. [`poll`](Match::poll) returns its bytes.
+    /// Keeps a journal from now on. [`poll`](Match::poll) returns its bytes.
     ///
     /// # Errors
-    /// The names are too long for a journal's head.
+    /// If the names are too long for a journal's head.
     pub fn keep_journal(&mut self) -> Result<(), MatchStartError> {
         self.journal = JournalOut::start(
             &self.origin.hello,
@@ -161,10 +161,11 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Changes the configuration: lengths and delays from the next turn on, everything else immediately.
+    /// Changes the configuration: lengths and delays from the next turn, all other values immediately.
     ///
     /// # Errors
-    /// A value is out of its range, or it is fixed for the match, like the command delay. Then nothing changes.
+    /// If a value is out of its range, or is fixed for the match, like the command delay. Then the configuration stays
+    /// as it was.
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
         if let Some(asked) = self.origin.asked_delay {
             // After a resume these two come from the journal, so that an author's own unchanged configuration still
@@ -180,7 +181,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Drops the given services from here on, and restores the others. For a host that measures its own load.
+    /// Drops the given services from now on, and restores the others. For a host that measures its own load.
     pub fn degrade(&mut self, degradation: Degradation) {
         if self.degradation == degradation {
             return;
@@ -205,17 +206,17 @@ impl<S: Simulation> Match<S> {
         &self.world.current
     }
 
-    /// The digest of the world; 0 if it has none because of a NaN. Costs a pass over the state if it was not digested
-    /// at this tick.
+    /// The digest of the world; 0 if the world has no digest because of a NaN. Costs a pass over the state if no digest
+    /// was taken at this tick.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest_at(self.world.current.tick())
             .unwrap_or_default()
     }
 
-    /// The digest of the world before `tick`. For the last 30 s it is known where one was taken, which is at each tick
-    /// while the world is small (64 KB). For the last 64 ticks it is computed if missing, which costs a fold and a pass
-    /// over the state.
+    /// The digest of the world before `tick`. For the last 30 s it is available at ticks where a digest was taken: at
+    /// each tick while the world is small (64 KB). For the last 64 ticks it is computed if missing, which costs a fold
+    /// and a pass over the state.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
         let found = || self.world.world_at(tick)?.digest().ok();
@@ -237,7 +238,7 @@ impl<S: Simulation> Match<S> {
             .unwrap_or_default()
     }
 
-    /// With a command delay: the number of a player's batches that wait for their turn, at most m.
+    /// The number of a player's batches that wait for their turn, at most m. Needs a command delay.
     #[must_use]
     pub fn open_batches(&self, player: PlayerId) -> u32 {
         let turn = self.world.current.turn().number;
@@ -254,8 +255,8 @@ impl<S: Simulation> Match<S> {
         session.map(|p| p.bytes_down).or(takeover)
     }
 
-    /// The bytes sent to an identity over all its sessions (spectators too), with all headers, by kind. Of identities
-    /// without a session, only the 256 that disconnected last are remembered.
+    /// The bytes sent to an identity in all its sessions (spectators too), with all headers, by kind. Identities
+    /// without a session are forgotten, except the 256 that disconnected last.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
         let own = self.people.iter().filter(|p| p.identity.name == identity);
@@ -270,7 +271,7 @@ impl<S: Simulation> Match<S> {
         self.people.peer(peer).map(Peer::own).unwrap_or_default()
     }
 
-    /// The stage of a session; `None`: no session has this id.
+    /// The stage of a session. Returns `None` if no session has this id.
     #[must_use]
     pub fn stage(&self, peer: SessionId) -> Option<SessionStage> {
         let session = self.people.peer(peer);
@@ -281,7 +282,7 @@ impl<S: Simulation> Match<S> {
         session.map(Peer::stage).or(takeover)
     }
 
-    /// The number of ticks by which a session's authority trails the server, by its client's report.
+    /// The number of ticks by which a session's authority trails the server, as reported by its client.
     #[must_use]
     pub fn lag(&self, peer: SessionId) -> Option<u32> {
         self.people
@@ -317,14 +318,13 @@ impl<S: Simulation> Match<S> {
         self.closed.is_some()
     }
 
-    /// The reason why the match is over, if it is.
+    /// The reason why the match is over. Returns `None` if it is running.
     #[must_use]
     pub fn closed(&self) -> Option<CloseCode> {
         self.closed
     }
 
-    /// Takes the desync reports that clients sent since the last call: one for each evidence that they were sent. A
-    /// host's log has its own copies.
+    /// Takes the desync reports of clients since the last call. The host's log has its own copies.
     pub fn take_reports(&mut self) -> Vec<Report> {
         self.diagnostics.reports.take()
     }
@@ -339,7 +339,7 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.incidents.take()
     }
 
-    /// The reports and incidents that the host has not logged yet.
+    /// The reports and incidents that the host has not written to its log yet.
     pub fn unlogged(&mut self) -> (&mut Notices<Report>, &mut Notices<Incident>) {
         (
             &mut self.diagnostics.reports,
@@ -362,24 +362,24 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.report(incident);
     }
 
-    /// Continues without a journal, because it cannot be written any more: a crash ends the match from here on.
+    /// Continues without a journal, because the journal cannot be written any more. From now on a crash ends the match.
     pub fn forgo_journal(&mut self) {
         self.journal = JournalOut::none();
         let tick = self.world.current.tick();
         self.diagnostics.stats.journal_lost.get_or_insert(tick);
     }
 
-    /// From now on the host encodes worlds of more than `over_bytes` bytes ([`Output::Encode`](crate::Output::Encode)),
-    /// and hands each result to [`hand_world`](Match::hand_world).
+    /// Lets the host encode worlds of more than `over_bytes` bytes from now on
+    /// ([`Output::Encode`](crate::Output::Encode)), and pass each result to [`hand_world`](Match::hand_world).
     pub fn encode_aside(&mut self, over_bytes: usize) {
         self.snapshots.aside.over = Some(over_bytes);
     }
 
-    /// Takes the result of an [`Output::Encode`](crate::Output::Encode), before the next [`advance`](Match::advance) if
-    /// possible: the journal has room for it only between turns.
+    /// Takes the result of an [`Output::Encode`](crate::Output::Encode). Call it before the next
+    /// [`advance`](Match::advance) if possible: the journal has room for the world only between turns.
     ///
     /// # Panics
-    /// If the world's `Serialize` panicked, with its message.
+    /// If the world's `Serialize` panicked; the error is the panic's message.
     pub fn hand_world(&mut self, encoded: Encoded) {
         let Encoded { tick, world } = encoded;
         if !self.snapshots.aside.end(tick) {
@@ -455,7 +455,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Takes the next output; `None`: all were taken. Drain it after each `handle` and `advance`.
+    /// Takes the next output. Returns `None` if there is no more. Call it until it returns `None` after each `handle`
+    /// and `advance`.
     pub fn poll(&mut self) -> Option<Output<'_, S::Outcome>> {
         self.outbox.poll()
     }
@@ -465,7 +466,8 @@ impl<S: Simulation> Match<S> {
 pub struct Resumed<S: Simulation> {
     /// The match.
     pub match_: Match<S>,
-    /// Cut the journal to this length, then append the match's output: the bytes after it are an incomplete record.
+    /// The length to which the journal must be cut before the match's output is appended: the bytes after it are an
+    /// incomplete record.
     pub keep_bytes: u64,
 }
 
@@ -474,7 +476,7 @@ pub(super) struct Origin {
     pub(super) hello: Hello,
     /// The first world, if it is known.
     pub(super) start: Option<Start>,
-    /// After a crash: the command delay of the configuration, even if the journal's is another one.
+    /// The command delay of the configuration after a crash, even if the journal has another one.
     pub(super) asked_delay: Option<u8>,
 }
 
@@ -488,7 +490,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// `world` is a match's first one: no player is in it.
+    /// `world` is the first world of a match, without players.
     pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, NanError> {
         Ok(Start {
             tick: world.tick(),
@@ -497,7 +499,8 @@ impl Start {
         })
     }
 
-    /// Like [`of`](Start::of), for the first world of a journal, if it had no players and was unchanged.
+    /// Like [`of`](Start::of), for the first world of a journal. Returns `None` if the world has players or was
+    /// changed.
     pub(super) fn of_empty<S: Simulation>(world: &World<S>) -> Option<Start> {
         let fresh = World::new(world.sim().clone(), world.tick());
         let is_fresh = world.digest().ok()? == fresh.digest().ok()?

@@ -1,4 +1,4 @@
-//! [`MatchMode`]: the two ways to play, and how the server differs between them.
+//! [`MatchMode`]: the two modes of play, and how the server differs between them.
 //!
 //! ```text
 //!  Prediction   a tick is sealed at its own deadline; inputs come tick by tick; orders are stamped with ticks
@@ -6,7 +6,7 @@
 //!               orders are stamped with turns
 //! ```
 //!
-//! Invariant: a match keeps its mode from its first tick to its last, since its command delay is fixed.
+//! Invariant: a match keeps its mode from its first tick to its last, since the command delay is fixed.
 
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ impl MatchMode {
         }
     }
 
-    /// The stamp of orders that may run in this tick of this turn: its tick, or in lockstep its turn. Lower stamps may
-    /// run too.
+    /// The stamp of orders that may run in this tick of this turn: the tick, or in lockstep the turn. Orders with lower
+    /// stamps may run too.
     pub(crate) fn stamp(self, tick: Tick, turn: u32) -> Tick {
         match self {
             MatchMode::Prediction => tick,
@@ -76,8 +76,8 @@ impl MatchMode {
         }
     }
 
-    /// Returns `true` if a player sent an input for the next tick, or for the turn that it begins. In lockstep late
-    /// batches count too, because a connection's latency may exceed the command delay.
+    /// Returns `true` if a player sent an input for the next tick, or for the turn that begins with it. In lockstep
+    /// late batches count too, because a connection's latency may exceed the command delay.
     pub(crate) fn has_input<S: Simulation>(self, seat: &Seat<S>, next: Tick, turn: u32) -> bool {
         self.input(seat, next, turn).is_some()
             || self.is_lockstep() && seat.batch_at.is_some_and(|at| next - at <= 1)

@@ -1,7 +1,7 @@
 //! The outputs of a match, in the order in which they must be carried out.
 //!
 //! Law **Journal first**: a turn's record is queued before the packets that depend on it, and the host keeps that
-//! order. The bytes lie in one buffer that is reused.
+//! order. All bytes are in one buffer that is reused.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -29,50 +29,50 @@ pub enum Output<'a, O> {
     Job {
         /// The id for `Match::complete`.
         id: JobId,
-        /// The job.
+        /// The job to run.
         work: Box<dyn FnOnce() -> O + Send>,
     },
     /// Encode this world on another thread, and give the result to `Match::hand_world`. Only for hosts that called
     /// `Match::encode_aside`.
     Encode(Encoding),
-    /// The session plays and needs a ticket to return with: give it to `Match::hand_ticket`. Hosts without tickets
+    /// The session plays and needs a ticket to return with: pass one to `Match::hand_ticket`. Hosts without tickets
     /// ignore this.
     Ticket {
         /// The session that needs it.
         peer: SessionId,
     },
-    /// Some tickets of an identity are not accepted any more. The journal records it; a host may record it elsewhere
-    /// too, or ignore this.
+    /// Some tickets of an identity are not accepted any more. The journal records this; a host may also record it
+    /// elsewhere, or ignore it.
     Outdated {
         /// The holder of the tickets.
         identity: Identity,
         /// The tickets that are outdated.
         ruling: Ruling,
     },
-    /// The match accepted the session: its hello fits, and it has its seats. Before this, a host allows fewer sessions,
-    /// and each for less time.
+    /// The match accepted the session: its hello is compatible, and it has its seats. A host allows fewer sessions that
+    /// are not accepted yet, and each of them for less time.
     Settled {
         /// The accepted session.
         peer: SessionId,
     },
-    /// An identity has no seat any more. Until then the host reserves a connection for its return.
+    /// An identity has no seat any more. Before this, the host reserves a connection for the identity's return.
     Unseated {
-        /// The identity whose seats are free.
+        /// The identity whose seats were freed.
         identity: String,
     },
-    /// A client differed at this tick: fold the journal up to it on another thread, by `Folded::of`, and give the
-    /// result to `Match::hand_evidence`. Hosts without a journal ignore this.
+    /// A client's world differed at this tick: fold the journal to this tick on another thread with `Folded::of`, and
+    /// pass the result to `Match::hand_evidence`. Hosts without a journal ignore this.
     Evidence {
-        /// The session of the client.
+        /// The client's session.
         peer: SessionId,
-        /// The tick that differed.
+        /// The tick at which the world differed.
         tick: Tick,
     },
-    /// The session is over: its transport may be closed. Its last packets were queued before this.
+    /// The session is over: its transport may be closed. The session's last packets were queued before this.
     Closed {
-        /// The session.
+        /// The session that is over.
         peer: SessionId,
-        /// The reason.
+        /// The reason why it ended.
         code: CloseCode,
     },
 }
@@ -81,8 +81,8 @@ pub enum Output<'a, O> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-/// The queue of outputs. The bytes of the journal and of packets lie in one shared buffer; the queue holds each
-/// output's range in it.
+/// The queue of outputs. The bytes of the journal and of packets are in one shared buffer; the queue holds the range of
+/// each output in it.
 pub(crate) struct Outbox<O> {
     pub(crate) bytes: Vec<u8>,
     outputs: VecDeque<(Output<'static, O>, Range<usize>)>,

@@ -1,11 +1,11 @@
-//! One session at the server: its identity and its connection. The rest has files of its own:
+//! One session on the server: its identity and its connection. Its other state is in these types:
 //!
 //!  PeerStage       its stage                         Rhythm   how well its client keeps up
 //!  FrameAcks       the frames it acknowledged        Fates    the results of its orders
 //!  Reach           the frames it was sent            Inquiry  where its world differed, and whose fault that is
 //!  IdentityLimits  the used limits of its identity   Tickets  the tickets that it has
 //!
-//! Invariant: all state that outlives a session is in its limits.
+//! Invariant: all state that must survive the session is in its limits.
 
 use std::time::Duration;
 use twinstep_protocol::identity::{Identity, Role, SessionId};
@@ -41,19 +41,19 @@ use stage::PeerStage;
 pub(crate) use stage::{Distance, Greeting, Judgement};
 use tickets::Tickets;
 
-/// A session that has just begun to play is not called late for this long.
+/// A session that began to play less than this long ago is not counted as late.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// The stage of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionStage {
-    /// It has not been accepted yet.
+    /// The session has not been accepted yet.
     Greeting,
-    /// It is being sent a world, or the frames that it asked for.
+    /// The session is being sent a world, or the frames that it asked for.
     Loading,
-    /// It has its world and steps through the turns since.
+    /// The session has its world and steps through the turns since then.
     CatchingUp,
-    /// It is in the match.
+    /// The session is in the match.
     Playing,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Peer {
     pub(crate) lane_in: LaneReceiver,
     pub(crate) acks: FrameAcks,
     pub(crate) reach: Reach,
-    /// The last time when a packet was sent to it.
+    /// The last time when a packet was sent to the client.
     pub(crate) sent_at: Duration,
     pub(crate) bytes_down: ByteCounts,
     /// The first tick whose input came from this session, per seat.
@@ -77,7 +77,7 @@ pub(crate) struct Peer {
     pub(crate) fates: Fates,
     pub(crate) inquiry: Inquiry,
     pub(crate) tickets: Tickets,
-    /// The numbers of the names and of the presence block that it was sent last.
+    /// The numbers of the names and of the presence block that were last sent to it.
     pub(crate) names_sent: u32,
     pub(crate) company_sent: u32,
     pub(crate) limits: IdentityLimits,
@@ -121,7 +121,8 @@ impl Peer {
         peer
     }
 
-    /// Ends it. Returns what its identity keeps: its used limits, and the refusals it has not acknowledged.
+    /// Ends the session. Returns the state that its identity keeps: used limits, and refusals that were not
+    /// acknowledged.
     pub(crate) fn end(self) -> Away {
         let Peer {
             identity,
@@ -160,8 +161,8 @@ impl Peer {
         self.players.iter().copied().collect()
     }
 
-    /// Returns `true` if no packet came from it for long. Its lane rests then, because its messages cannot be
-    /// acknowledged.
+    /// Returns `true` if no packet of the client has arrived for too long. The lane pauses then, because its messages
+    /// cannot be acknowledged.
     pub(crate) fn is_silent(&self, now: Duration) -> bool {
         let heard_at = self.link.heard_at().unwrap_or(self.since);
         now.saturating_sub(heard_at) > SPARSE_AFTER

@@ -21,7 +21,7 @@ pub(super) struct People {
     pub(super) takeovers: Vec<PendingTakeover>,
     /// The taken seats and the identities that have them, in the order in which they were taken.
     identities: Vec<(String, PlayerId)>,
-    /// The last identity that had each number, also if it has left.
+    /// The last identity that had each player number, even if that identity has left.
     last_owners: [Option<String>; PLAYERS_MAX],
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<Identity>,
@@ -34,7 +34,7 @@ pub(super) struct PendingTakeover {
     pub(super) id: SessionId,
     pub(super) identity: Identity,
     pub(super) seats: usize,
-    /// The stamp of the ticket that it connected with, if it used one.
+    /// The stamp of the ticket that the connection was made with, if any.
     pub(super) came_by: Option<Stamp>,
     pub(super) since: Duration,
 }
@@ -42,30 +42,30 @@ pub(super) struct PendingTakeover {
 /// The state of a player's or spectator's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// It has a session in the match.
+    /// The player or spectator has a session in the match.
     Playing,
-    /// It has a session that is joining.
+    /// The player or spectator has a session that is joining.
     Joining,
-    /// It has a seat and no session.
+    /// The player has a seat but no session.
     Away,
 }
 
 /// One player or spectator, as an operator sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Present {
-    /// Its seat; `None`: it is a spectator.
+    /// The player's seat. `None` for a spectator.
     pub seat: Option<PlayerId>,
-    /// The identity of its ticket.
+    /// The identity in the player's ticket.
     pub identity: String,
-    /// Its name for other players; empty until that is sent to them.
+    /// The name that other players see; empty until it was sent to them.
     pub name: String,
-    /// The state of its session.
+    /// The state of the player's session.
     pub whereabouts: Whereabouts,
-    /// How early its inputs arrive, in ticks. `None` in lockstep, where ticks have no deadlines of their own.
+    /// How early the player's inputs arrive, in ticks. `None` in lockstep, where ticks have no deadlines of their own.
     pub margin_ticks: Option<i64>,
-    /// The round trip to its client, once it was measured.
+    /// The round trip to the player's client, once it was measured.
     pub round_trip: Option<Duration>,
-    /// How long it has been in this state.
+    /// The time since the player or spectator entered this state.
     pub lasts: Duration,
 }
 
@@ -163,7 +163,7 @@ impl People {
         self.last_owners.iter().any(Option::is_some)
     }
 
-    /// Frees a seat. Returns the identity that had it.
+    /// Frees a seat. Returns the identity that had the seat.
     pub(super) fn unseat(&mut self, player: PlayerId) -> Option<String> {
         let at = self.identities.iter().position(|(_, p)| *p == player)?;
         Some(self.identities.remove(at).0)
@@ -186,7 +186,7 @@ impl People {
         known.map(|(identity, _)| &**identity)
     }
 
-    /// The session of an identity. A player may watch too, by a second session.
+    /// The session of an identity. A player may also watch, by a second session.
     pub(super) fn session_of(&self, identity: &Identity) -> Option<usize> {
         self.peers.iter().position(|p| p.identity == *identity)
     }
@@ -200,8 +200,8 @@ impl People {
         self.takeovers.iter().any(|takeover| takeover.id == peer)
     }
 
-    /// The session that answers for a player: its own, or that of its identity, which may have returned with fewer
-    /// seats.
+    /// The session that is responsible for a player: the player's own, or that of its identity, which may have returned
+    /// with fewer seats.
     pub(super) fn session_behind(&self, player: PlayerId) -> Option<usize> {
         let own = |p: &Peer| p.players.contains(&player);
         self.peers.iter().position(own).or_else(|| {
@@ -210,7 +210,7 @@ impl People {
         })
     }
 
-    /// Returns `true` if the player that owns a query plays by a session of its own.
+    /// Returns `true` if the player that owns a query plays by its own session.
     pub(super) fn owner_plays(&self, key: Key) -> bool {
         key.owner().is_some_and(|owner| {
             let plays = |p: &Peer| p.plays() && p.players.contains(&owner);
@@ -218,7 +218,7 @@ impl People {
         })
     }
 
-    /// The lowest player of this player's identity, which represents it.
+    /// The lowest player number of this player's identity, which represents the identity.
     pub(super) fn owner(&self, player: PlayerId) -> PlayerId {
         let Some(identity) = self.identity_of(player) else {
             return player;
@@ -228,7 +228,7 @@ impl People {
     }
 
     /// Charges the identities of `players` with equal shares of `waited`, a time up to now in which the `present`
-    /// players waited for them. If no other identity could have continued meanwhile, none is charged.
+    /// players waited for them. If no other identity could have continued meanwhile, no identity is charged.
     pub(super) fn charge(
         &mut self,
         now: Duration,
@@ -254,7 +254,7 @@ impl People {
         }
     }
 
-    /// The players among these whose identities have spent their budget.
+    /// The players of `players` whose identities have spent their budget.
     pub(super) fn overdrawn(
         &mut self,
         now: Duration,
@@ -284,7 +284,7 @@ impl People {
         Some(self.away.limits_of(now, identity))
     }
 
-    /// Reports an order that will not run to its owner, now or when it returns.
+    /// Reports a refused order to its owner, now or when the owner returns.
     pub(super) fn refuse(&mut self, now: Duration, refused: NotAdmitted) {
         let player = refused.player;
         let owner = self.peers.iter_mut().find(|p| p.players.contains(&player));
@@ -297,8 +297,7 @@ impl People {
         }
     }
 
-    /// Adds a strike for an order or an input of a player. Returns the session to close, if that was one strike too
-    /// many.
+    /// Adds a strike for an order or an input of a player. Returns the session to close if the limit is exceeded.
     pub(super) fn strike(&mut self, now: Duration, player: PlayerId) -> Option<SessionId> {
         if let Some(at) = self.session_behind(player) {
             let peer = &mut self.peers[at];

@@ -5,10 +5,10 @@
 //!  links of the sessions ─────▶ └── every second ─▶ a block of 3 B a player, in each session's next Play
 //! ```
 //!
-//! No frame and no journal holds any of this. It allocates only when a name changes.
+//! Frames and journals hold none of this. Memory is allocated only when a name changes.
 //!
 //! A delayed spectator gets names and link qualities with the same delay as frames: each version is kept with the tick
-//! from which it was sent, until every session may see the next one.
+//! from which it was sent, until every session may see the next version.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use unicode_security::skeleton;
 /// The interval at which link qualities are measured and sent.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The most versions of the names, and of the link qualities, that are kept for delayed spectators: 17 minutes of
-/// links. Beyond that, the oldest are dropped unsent.
+/// The maximum number of versions of the names, and of the link qualities, that are kept for delayed spectators: 17
+/// minutes of link qualities. When there are more, the oldest are dropped unsent.
 const NAMES_KEPT: usize = 64;
 const BLOCKS_KEPT: usize = 1_024;
 
@@ -44,8 +44,8 @@ impl<T> Versions<T> {
         }
     }
 
-    /// Adds a version, valid from `tick` on. Drops versions before the newest that a session limited to `shown` may
-    /// see.
+    /// Adds a version, valid from `tick` on. Drops versions older than the newest one that a session limited to `shown`
+    /// may see.
     fn push(&mut self, tick: Tick, number: u32, state: T, shown: Tick) {
         let is_old =
             |states: &VecDeque<(Tick, u32, T)>| states.get(1).is_some_and(|s| s.0 <= shown);
@@ -55,7 +55,7 @@ impl<T> Versions<T> {
         }
     }
 
-    /// The newest version that a session may see if it may see all frames before `shown`.
+    /// The newest version that a session may see, if the session may see all frames before `shown`.
     fn at(&self, shown: Tick) -> Option<(u32, &T)> {
         let newest = self.states.iter().rev().find(|state| state.0 <= shown);
         newest.map(|(_, number, state)| (*number, state))
@@ -64,10 +64,10 @@ impl<T> Versions<T> {
 
 pub(super) struct PlayerList {
     wished: [Name; PLAYERS_MAX],
-    /// The seats that [`names`](PlayerList::names) belong to; empty after a new wish.
+    /// The seats that [`names`](PlayerList::names) belong to; empty after a player wished for a new name.
     of: Vec<(String, PlayerId)>,
     names: Names,
-    /// [`names`](PlayerList::names) as they are sent; the first number is 1.
+    /// Versions of [`names`](PlayerList::names) as they are sent; the first number is 1.
     name_versions: Versions<Arc<[u8]>>,
     names_number: u32,
     block_versions: Versions<PresenceUpdate>,
@@ -91,7 +91,7 @@ impl Default for PlayerList {
 }
 
 impl PlayerList {
-    /// Sets the name that the player of a seat wishes for, until its next wish.
+    /// Sets the name that the player of a seat wishes for, until it wishes for another one.
     pub(super) fn wish(&mut self, player: PlayerId, name: Name) {
         self.wished[player.index()] = name;
         // Forces new names at the next update.
@@ -99,18 +99,18 @@ impl PlayerList {
         self.due = Duration::ZERO;
     }
 
-    /// The newest link qualities for a session that may see all frames before `shown`, and their number. A session is
-    /// sent each number once.
+    /// The newest link qualities for a session that may see all frames before `shown`, and their number. Each number is
+    /// sent to a session once.
     pub(super) fn block(&self, shown: Tick) -> Option<(u32, &PresenceUpdate)> {
         self.block_versions.at(shown)
     }
 
-    /// The encoded names and their number, in the same way.
+    /// The newest encoded names for a session that may see all frames before `shown`, and their number.
     pub(super) fn names(&self, shown: Tick) -> Option<(u32, &Arc<[u8]>)> {
         self.name_versions.at(shown)
     }
 
-    /// The current name of a player; empty if it has none yet.
+    /// The current name of a player; empty if the player has no name yet.
     pub(super) fn name_of(&self, player: PlayerId) -> String {
         let named = self.names.iter().find(|(named, _)| *named == player);
         named.map_or_else(String::new, |(_, name)| name.as_str().to_owned())
@@ -145,8 +145,8 @@ impl PlayerList {
 
     /// Names the players at `tick`. All sessions may see the frames before `shown`.
     ///
-    /// An earlier player keeps its name; a later one whose name looks the same gets a number. A player without a wish
-    /// is named after its identity, and one whose identity has no visible character after its seat.
+    /// An earlier player keeps its name; a later player whose name looks the same gets a number appended. A player
+    /// without a wish is named after its identity, or after its seat if the identity has no visible character.
     pub(super) fn name(&mut self, identities: &[(String, PlayerId)], tick: Tick, shown: Tick) {
         if self.of == identities {
             return;

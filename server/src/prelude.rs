@@ -1,5 +1,5 @@
-//! The names that a game's hooks and tests import: `use twinstep_server::prelude::*;`. A program that serves imports
-//! `twinstep_host::prelude`, which includes this one.
+//! The names that a game's hooks and tests import: `use twinstep_server::prelude::*;`. A program that runs a server
+//! imports `twinstep_host::prelude`, which includes this one.
 //!
 //! The names of the simulation itself are in `twinstep_core::prelude`.
 

@@ -10,9 +10,9 @@
 //!                └─ Later ─▶ AtJob ── complete ──────────────────────────────────╯
 //! ```
 //!
-//! In every state, the frame answers the query with `None` after [`answer_ticks`].
+//! In every state, a query that is not answered within [`answer_ticks`] is answered by the frame with `None`.
 //!
-//! Law **One door**: whichever side answers, the outcome enters as an action of a frame, once.
+//! Law **One door**: an outcome enters the simulation once, as an action of a frame, no matter which side answers.
 
 use twinstep_core::bounds::{
     ANSWER_HEAD_BYTES, OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX, answer_ticks, owner_ticks,
@@ -57,11 +57,11 @@ impl QueryId {
 }
 
 enum QueryState<O> {
-    /// It waits for the client of the player that asked.
+    /// The query waits for the client of the player that asked it.
     WithOwner,
-    /// It waits for a job of the resolver.
+    /// The query waits for a job of the resolver.
     AtJob(JobId),
-    /// It is answered, and waits for a frame with this much room.
+    /// The query is answered, and waits for a frame with this much room.
     Ready { outcome: Option<O>, bytes: usize },
 }
 
@@ -82,7 +82,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Takes in queries that the world opened. The resolver answers those for which `is_owners` returns `false`.
+    /// Records queries that the world opened. The resolver answers those for which `is_owners` returns `false`.
     pub(crate) fn open(
         &mut self,
         context: &HookContext<'_, S>,
@@ -100,7 +100,8 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Moves queries to the resolver whose owners are silent for too long, or for which `owner_plays` returns `false`.
+    /// Moves queries to the resolver if their owners do not answer in time, or if `owner_plays` returns `false` for
+    /// them.
     pub(crate) fn answer_for_owners(
         &mut self,
         context: &HookContext<'_, S>,
@@ -165,7 +166,8 @@ impl<S: Simulation> OpenQueries<S> {
         diagnostics.report_panics();
     }
 
-    /// Takes the result of a job; `None`: it failed. It is ignored unless a query still waits for this job.
+    /// Takes the result of a job; `None` means that the job failed. The result is ignored unless a query still waits
+    /// for this job.
     pub(crate) fn complete(
         &mut self,
         job: JobId,
@@ -183,13 +185,14 @@ impl<S: Simulation> OpenQueries<S> {
             .is_ok_and(|at| matches!(self.queries[at].1, QueryState::WithOwner))
     }
 
-    /// Returns `true` if an outcome can be part of a frame: it is within its bound, and every client can decode it.
+    /// Returns `true` if an outcome can be part of a frame: the outcome is within its bound, and every client can
+    /// decode it.
     pub(crate) fn is_sealable(&mut self, outcome: &S::Outcome) -> bool {
         codec::sealable(outcome, OUTCOME_BYTES_MAX, &mut self.scratch).is_ok()
     }
 
-    /// Records the answer to a query. An outcome that cannot be sent becomes `None`: that is an author's mistake, and
-    /// is reported as an incident.
+    /// Records the answer to a query. An outcome that cannot be sent is the author's mistake: it becomes `None`, and is
+    /// reported as an incident.
     ///
     /// # Panics
     /// In a debug build, if the outcome exceeds its bound or does not survive its encoding, so that the author notices
@@ -216,7 +219,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Returns `true` if an answer waits for a frame.
+    /// Returns `true` if an answer waits for a frame, or a query has waited too long.
     pub(crate) fn waits(&self, context: &HookContext<'_, S>) -> bool {
         let patience = answer_ticks(context.world.turn().cadence.tick());
         let late = |open: &OpenQuery<S::Query>| context.tick() - open.asked >= patience;
@@ -226,7 +229,7 @@ impl<S: Simulation> OpenQueries<S> {
         self.queries.iter().any(is_ready) || context.world.open_queries().first().is_some_and(late)
     }
 
-    /// Moves answers, and `None` for queries that waited too long, into the frame, as far as there is room.
+    /// Moves answers, and `None` for queries that waited too long, into the frame as far as they fit.
     pub(crate) fn take(
         &mut self,
         frame: &mut FrameData<S>,

@@ -1,8 +1,8 @@
 //! [`Reach`]: how far the server has sent the frames that one session has not acknowledged.
 //!
-//! Invariants: frames that were never sent come before repeats. The server repeats the gaps that the client reports;
-//! while it reports none, all frames sent so far, a part with each send. If no ack comes for longer than a round trip,
-//! all of them count as lost.
+//! Invariants: frames that were never sent come before repeats. The server repeats the gaps that the client reports. If
+//! the client reports none, it repeats all frames sent so far, a part with each send. If no ack arrives for longer than
+//! a round trip, all of these frames count as lost.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::KEEP_ALIVE;
 use twinstep_protocol::repeats::Repeats;
 
-/// A frame is not repeated any more once it was in at least this many sends, spread over the time that the caller asks
-/// to cover.
+/// A frame is not repeated once it was in at least this many sends, spread over the time that the caller passes as
+/// `covered`.
 const SENDS: usize = 5;
 
 #[derive(Debug, Default)]
@@ -20,17 +20,17 @@ pub(crate) struct Reach {
     sent: Tick,
     /// The frame at which the next repeat begins.
     again: Tick,
-    /// Whether the last send was too small for all unacknowledged frames.
+    /// Whether the unacknowledged frames did not fit into the last send.
     exceeds: bool,
-    /// The first unacknowledged frame, and the time since when it is the first (or since the sent frames last counted
-    /// as lost).
+    /// The first unacknowledged frame, and the time since which it has been the first (or since which the sent frames
+    /// last counted as lost).
     first: Tick,
     since: Duration,
     sends: Repeats,
 }
 
 impl Reach {
-    /// The first frame that was never sent, or whose send counts as lost, for a send that cannot hold all frames.
+    /// The first frame that was never sent or whose send counts as lost, for a send that cannot hold all frames.
     /// `first` is the first unacknowledged frame; an ack takes about `rtt`.
     pub(crate) fn first_unsent(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
         if self.first != first {
@@ -57,8 +57,8 @@ impl Reach {
         }
     }
 
-    /// All frames before the returned one were in enough sends, spread over at least `covered`: while acks come
-    /// regularly, they are probably still on their way.
+    /// The end of the frames that were in enough sends, spread over at least `covered`: while acks arrive regularly,
+    /// these frames are probably still in flight.
     pub(crate) fn repeated_enough(&self, now: Duration, covered: Duration) -> Tick {
         self.sends.enough(now, SENDS, covered)
     }
@@ -68,8 +68,8 @@ impl Reach {
         !self.exceeds
     }
 
-    /// Records a send: all frames before `sent` were sent, and the next repeat begins at `again`. `all`: it held all
-    /// unacknowledged frames.
+    /// Records a send: all frames before `sent` were sent, and the next repeat begins at `again`. `all` is `true` if
+    /// the send held all unacknowledged frames.
     pub(crate) fn record_sent(&mut self, sent: Tick, again: Tick, all: bool) {
         (self.sent, self.again, self.exceeds) = (sent, again, !all);
     }

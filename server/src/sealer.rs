@@ -2,10 +2,10 @@
 //! bounds.
 //!
 //! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands by (player,
-//! sequence). That is only the order in the frame, not a priority: entries that do not fit into a frame's bytes wait
-//! for a later tick, and the player that is served first changes from tick to tick ([`shares`]).
+//! sequence). This is the order within the frame, not a priority: entries that do not fit into a frame's bytes wait for
+//! a later tick, and a different player is served first at each tick ([`shares`]).
 //!
-//! [`Sealer`] keeps the state that outlives a tick; [`Sealing`] is the one frame that is built.
+//! [`Sealer`] keeps the state between ticks; [`Sealing`] is the frame that is being built.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) mod shares;
 
 use shares::{Kind, Room, Served};
 
-/// After a return, a dropped player returns again only after this long: so a connection with many gaps does not change
+/// The shortest time between two returns of a dropped player, so that a connection with frequent gaps does not change
 /// the roster at each of them.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
 
@@ -41,13 +41,13 @@ pub(crate) struct Sealer<S: Simulation> {
     referee: Box<dyn Referee<S>>,
     /// The frame that was sealed last.
     pub(crate) frame: FrameData<S>,
-    /// Orders that will not run, whose owners were not sent that yet.
+    /// Refused orders whose owners were not informed yet.
     pub(crate) refused: Vec<NotAdmitted>,
     /// Players whose claim in the sealed frame came from the referee, not from them.
     pub(crate) owed: PlayerSet,
 }
 
-/// A frame that is being built, with all that decides about it.
+/// A frame that is being built, with everything that its contents depend on.
 struct Sealing<'a, S: Simulation> {
     frame: &'a mut FrameData<S>,
     context: &'a HookContext<'a, S>,
@@ -55,13 +55,13 @@ struct Sealing<'a, S: Simulation> {
     referee: Caught<'a, S>,
     refused: &'a mut Vec<NotAdmitted>,
     owed: &'a mut PlayerSet,
-    /// Orders up to this stamp may run: a tick, or in lockstep a turn.
+    /// Orders up to this stamp may run: a tick, or a turn in lockstep.
     due: Tick,
     served: Served,
 }
 
 impl<S: Simulation> Sealer<S> {
-    /// For a match that begins with this tick. All orders within the bounds are admitted.
+    /// A sealer for a match that begins with this tick. Admits all orders within the bounds.
     pub(crate) fn new(start: Tick) -> Self {
         Sealer {
             roster: Default::default(),
@@ -96,7 +96,7 @@ impl<S: Simulation> Sealer<S> {
         self.roster[player.index()].is_some()
     }
 
-    /// Builds the frame of the world's next tick. `cadence`: the new cadence, if it changes with this tick.
+    /// Builds the frame of the world's next tick. `cadence` is the new cadence, if it changes with this tick.
     pub(crate) fn seal(
         &mut self,
         cadence: Option<Cadence>,
@@ -157,7 +157,7 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Finds the commands that may be announced, and the tick at which each will run, as frames will take them.
+    /// Finds the commands that may be announced, and the tick at which each of them will run, as frames will take them.
     /// Commands that the referee refuses now are not announced. The referee is asked again when a command is sealed,
     /// and a panic is reported only then.
     pub(crate) fn review(&mut self, context: &HookContext<'_, S>, seats: &mut [Seat<S>]) {
@@ -305,8 +305,8 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// The roster change that follows from a player's silence, or from its end. Its `seat` is at tick `next`, and
-/// `is_active` if it sends inputs.
+/// The roster change that follows from a player's silence, or from the end of that silence. `seat` is at tick `next`;
+/// `is_active` is `true` if the player sends inputs.
 pub(crate) fn silence<S: Simulation>(
     presence: Presence,
     seat: &Seat<S>,

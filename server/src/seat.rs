@@ -1,8 +1,8 @@
 //! Inputs and orders of one player for ticks that are not sealed yet.
 //!
-//! Invariant: the first accepted input for a tick is final; it is sealed unchanged unless its player is absent.
-//! Commands leave in sequence, whatever order they arrive in, and each one gets a fate. In lockstep, inputs come in
-//! batches, one for each turn.
+//! Invariant: the first accepted input for a tick is final, and is sealed unchanged unless its player is absent.
+//! Commands are sealed in sequence, independent of the order in which they arrive, and each of them gets a fate. In
+//! lockstep, inputs come in batches, one for each turn.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,13 +22,13 @@ const SKIP_MAX: u32 = 1 << 16;
 /// A claim may be repeated for this many ticks.
 pub(crate) const CLAIM_AGE_MAX: u32 = 384;
 
-/// The referee's preview of an order that waits for its tick.
+/// The referee's decision in advance on an order that waits for its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
     Unasked,
-    /// It would admit the order, which runs at this tick if frames have room.
+    /// The referee would admit the order, which runs at this tick if frames have room.
     Admitted(Tick),
-    /// It would refuse, or panicked. It is asked again when the order is sealed.
+    /// The referee would refuse the order, or panicked. It is asked again when the order is sealed.
     Refused,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Held<C> {
     /// The first tick (in lockstep, the first turn) at which it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
-    /// Only orders that the referee would admit are announced.
+    /// Whether the referee would admit the order; only then it is announced.
     pub(crate) outlook: Outlook,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct NotAdmitted {
 /// Counters of one player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeatStats {
-    /// Sealed ticks for which the server had no input of this player.
+    /// Sealed ticks for which the server had no input from this player.
     pub fills: u64,
     /// Commands that entered a frame.
     pub accepted: u64,
@@ -70,9 +70,9 @@ pub struct SeatStats {
     pub refused: u64,
     /// Claims that entered a frame.
     pub claims: u64,
-    /// In lockstep: batches that arrived after their turn was sealed.
+    /// Batches that arrived after their turn was sealed (in lockstep only).
     pub late_batches: u64,
-    /// In lockstep: turns for which the match had to wait for this player.
+    /// Turns for which the match had to wait for this player (in lockstep only).
     pub awaited: u64,
     /// The time that the match waited for this player, alone or with others.
     pub waited: Duration,
@@ -87,8 +87,8 @@ struct Batch<I> {
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,
-    /// The tick after the newest input, whose input is the same unless the client sends another, and the time when that
-    /// packet would have arrived.
+    /// The tick after the newest input, whose input is the same unless the client sends another one, and the time when
+    /// that packet would have arrived.
     rest: Option<(Tick, Duration)>,
     /// Closed batches of turns that are not sealed, oldest first: at most m.
     batches: VecDeque<Batch<S::Input>>,
@@ -97,17 +97,17 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) awaited_from: u32,
     /// The time when the match began to wait for this player, while it waits.
     pub(crate) missed_since: Duration,
-    /// The last tick that was sealed with this player's own input, or at which it joined. It is ahead of the match
-    /// while the player's silence is excused.
+    /// The last tick that was sealed with this player's own input, or at which the player joined. It is ahead of the
+    /// match while the player's silence is excused.
     pub(crate) given: Tick,
-    /// In lockstep: the match's tick when a batch last arrived, in time or late. So a player whose latency exceeds the
-    /// delay is not silent.
+    /// The match's tick when a batch last arrived, in time or late (in lockstep only). With it, a player whose latency
+    /// exceeds the delay does not count as silent.
     pub(crate) batch_at: Option<Tick>,
     pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
-    /// Below this sequence number, a command may skip missing ones.
+    /// The sequence number up to which a command may skip missing ones.
     gaps_until: u32,
-    /// Claims of earlier ticks are from before a restart.
+    /// Claims of earlier ticks are ignored: they were made before a restart.
     claims_from: u32,
     next_claim: u32,
     early: Vec<Held<S::Command>>,
@@ -122,18 +122,18 @@ pub(crate) struct Seat<S: Simulation> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchError {
-    /// It is beyond the m open turns, so the client closed it without executing a turn.
+    /// The batch is beyond the m open turns, so the client closed it without executing a turn.
     TooFar,
-    /// It differs from an earlier batch for the same turn.
+    /// The batch differs from an earlier batch for the same turn.
     Changed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     Held,
-    /// For a claim: it, or a later one, arrived before.
+    /// The claim, or a later one, arrived before.
     Known,
-    /// It is refused, and its owner must be sent that.
+    /// The order is refused, and its owner must be informed.
     Refused(CommandRefusal),
 }
 
@@ -176,25 +176,25 @@ impl<S: Simulation> Seat<S> {
         self.claims.front().is_some_and(|held| held.stamp <= due)
     }
 
-    /// After a resume: the first command to arrive is the one after the last that was sealed.
+    /// Sets the sequence number of the next command after a resume: the one after the last sealed command.
     pub(crate) fn expect_commands_from(&mut self, seq: u32) {
         self.next_seq = seq;
     }
 
-    /// A session begins. Its client may know the fate of commands that this server has never seen: a journal has no
-    /// refused commands, and a restarted match has none at all.
+    /// Begins a session. The client may know the fate of commands that this server has never seen: a journal has no
+    /// refused commands, and a match that was restarted without a journal has no commands.
     pub(crate) fn expect_gaps(&mut self) {
         self.early.clear();
         self.gaps_until = self.next_seq.saturating_add(SKIP_MAX);
     }
 
-    /// Claims that were emitted before tick `seq` were sealed already.
+    /// Ignores claims that were emitted before tick `seq`, because they were sealed already.
     pub(crate) fn expect_claims_from(&mut self, seq: u32) {
         self.next_claim = seq;
         self.claims_from = seq;
     }
 
-    /// This number has a new owner, whose claims are independent of the previous owner's.
+    /// Resets the claims for the new owner of this player number. Claims of the previous owner do not matter.
     pub(crate) fn expect_new_claims(&mut self) {
         self.expect_claims_from(0);
     }
@@ -208,7 +208,7 @@ impl<S: Simulation> Seat<S> {
         self.next_batch = 0;
     }
 
-    /// Forgets all inputs and orders, as the player leaves. Returns the orders that waited, which are refused.
+    /// Forgets all inputs and orders of a player that leaves. Returns the waiting orders, which are refused.
     #[must_use = "the owner of an order must learn its fate"]
     pub(crate) fn purge(&mut self) -> Vec<NotAdmitted> {
         self.forget_inputs();
@@ -230,13 +230,13 @@ impl<S: Simulation> Seat<S> {
             .collect()
     }
 
-    /// The last tick that its player gave an input for, or at which a batch arrived.
+    /// The last tick for which the player gave an input, or at which a batch arrived.
     pub(crate) fn last_active(&self) -> Tick {
         self.batch_at.map_or(self.given, |at| at.max(self.given))
     }
 
-    /// Takes an input, if its tick is open (`next..next + INPUT_WINDOW`) and has none yet. Returns `true` if it was
-    /// taken.
+    /// Takes an input if its tick is open (`next..next + INPUT_WINDOW`) and has no input yet. Returns `true` if the
+    /// input was taken.
     pub(crate) fn offer_input(&mut self, next: Tick, tick: Tick, input: &S::Input) -> bool {
         if tick - next >= INPUT_WINDOW {
             return false;
@@ -255,7 +255,7 @@ impl<S: Simulation> Seat<S> {
         true
     }
 
-    /// Checks that the batch for `turn` may have this content. `next` is the next turn to be sealed, m the command
+    /// Checks that the batch for `turn` may have this content. `next` is the next turn to be sealed, and m the command
     /// delay.
     pub(crate) fn check_batch(
         &self,
@@ -273,8 +273,8 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// Takes the batch for `turn`, which was [checked](Seat::check_batch). Returns `true` if it is new. `next` is the
-    /// next turn to be sealed.
+    /// Takes the batch for `turn`, which was [checked](Seat::check_batch). Returns `true` if the batch is new. `next`
+    /// is the next turn to be sealed.
     pub(crate) fn offer_batch(&mut self, next: u32, turn: u32, input: &S::Input) -> bool {
         if turn < self.next_batch {
             return false;
@@ -312,18 +312,19 @@ impl<S: Simulation> Seat<S> {
         self.newest
     }
 
-    /// The client skips the packet for the tick after its newest input, because that input continues; the packet would
-    /// have arrived at `at`. `None`: the client does not rest.
+    /// Records that the client skips the packet for the tick after its newest input, because that input continues; the
+    /// packet would have arrived at `at`. `None` if the client does not skip it.
     pub(crate) fn record_rest(&mut self, at: Option<Duration>) {
         self.rest = at.and_then(|at| Some((self.newest? + 1, at)));
     }
 
-    /// Returns `true` if its client rests over a tick, so that a missing input is no loss.
+    /// Returns `true` if the client skips the packet for this tick, so that its missing input is no loss.
     pub(crate) fn rests_over(&self, tick: Tick) -> bool {
         self.rest.is_some_and(|(rest, _)| rest == tick)
     }
 
-    /// Like [`newest`](Seat::newest), as if a resting client had sent an input at every tick.
+    /// Like [`newest`](Seat::newest), but counts the input of a skipped packet from the time when it would have
+    /// arrived.
     pub(crate) fn newest_by(&self, now: Duration) -> Option<Tick> {
         let rest = self.rest.filter(|(_, at)| *at <= now);
         self.newest.max(rest.map(|(tick, _)| tick))
@@ -336,8 +337,8 @@ impl<S: Simulation> Seat<S> {
             .unwrap_or(INPUT_WINDOW)
     }
 
-    /// Keeps a command of this player until those before it are [taken](Seat::take_command), if its sequence is
-    /// possible: a client has at most [`COMMANDS_OPEN_MAX`] open commands.
+    /// Keeps a command of this player until all earlier commands are [taken](Seat::take_command). Its sequence number
+    /// must be possible: a client has at most [`COMMANDS_OPEN_MAX`] open commands.
     pub(crate) fn offer_command(&mut self, player: PlayerId, given: CommandUp<S::Command>) {
         let CommandUp {
             stamp,
@@ -362,8 +363,8 @@ impl<S: Simulation> Seat<S> {
         }
     }
 
-    /// Takes the next command of the sequence, if it has arrived. Returns its number, and whether it may wait for its
-    /// tick.
+    /// Takes the next command of the sequence, if it has arrived. Returns the command's number, and whether it may wait
+    /// for its tick.
     pub(crate) fn take_command(&mut self, now: Duration) -> Option<(u32, Arrival)> {
         let seq = self.next_seq;
         let next = self.early.iter().position(|held| held.order.seq == seq)?;

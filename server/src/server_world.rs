@@ -1,6 +1,6 @@
 //! [`ServerWorld`]: the server's own world, with its past and its stepper.
 //!
-//! Law **One door**: only frames step it.
+//! Law **One door**: the world is stepped only by frames.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// The world before `tick`, if it is the current one or one of the last.
+    /// The world before `tick`, if it is the current one or one of the last ones.
     pub(super) fn world_at(&self, tick: Tick) -> Option<&World<S>> {
         match tick == self.current.tick() {
             true => Some(&self.current),
@@ -80,7 +80,7 @@ impl<S: Simulation> ServerWorld<S> {
 
     /// Steps the world once. Returns its digest, if one is due. After a failure the world's state is unusable.
     ///
-    /// A NaN must be found before a client sees its frame, so the world is scanned for one if no digest is due.
+    /// A NaN must be found before a client sees its frame, so the world is scanned for NaN if no digest is due.
     pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<Option<Weighed>, Failure> {
         let (stepper, world, digests) = (&mut self.stepper, &mut self.current, &self.digests);
         let perspective = Perspective::authority(world.tick());
@@ -109,8 +109,8 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// Records the step: its frame, of a turn that began at `turn_began`, its digest, if one was due, and the world, if
-    /// it is small or the last kept one is old.
+    /// Records the step: its frame, which belongs to a turn that began at `turn_began`; its digest, if one was due; and
+    /// the world, if it is small or the last kept one is old.
     pub(super) fn keep(
         &mut self,
         frame: &FrameData<S>,
@@ -133,8 +133,8 @@ impl<S: Simulation> ServerWorld<S> {
         self.digest = Some(weighed.digest);
     }
 
-    /// The world's digest, taken now if it was not yet. `None`: the world was changed outside the protocol and has
-    /// none.
+    /// The world's digest, taken now if it is missing. Returns `None` if the world was changed outside the protocol, so
+    /// that it has no digest.
     pub(super) fn digest_now(&mut self) -> Option<u64> {
         if self.digest.is_none()
             && let Ok(weighed) = self.current.weighed()
@@ -144,7 +144,7 @@ impl<S: Simulation> ServerWorld<S> {
         self.digest
     }
 
-    /// Restores the world of `tick`, which was stepped last. `None`: it is not remembered.
+    /// Restores the world of `tick`, which was stepped last. Returns `None` if that world is not kept.
     pub(super) fn step_back(&mut self, tick: Tick) -> Option<()> {
         let before = self.history.world(tick, &self.rules)?;
         self.current.clone_from(before);

@@ -9,7 +9,7 @@ use crate::errors::MatchStartError;
 use crate::hooks::{Decision, HookContext, Referee, Resolver};
 use crate::match_::Match;
 
-/// The hooks set so far. Without a resolver, a match leaves every query unanswered.
+/// The hooks that were set so far. Without a resolver, a match leaves every query unanswered.
 pub struct Hooks<S: Simulation> {
     resolver: MaybeResolver<S>,
     set_up: Option<SetUp<S>>,
@@ -37,7 +37,7 @@ impl<S: Simulation> Hooks<S> {
         self.set_up(move |match_| match_.set_referee(referee));
     }
 
-    /// Sets a function that is applied to the match before it starts. It replaces an earlier one.
+    /// Sets a function that is applied to the match before the match starts. It replaces an earlier one.
     pub fn set_up(&mut self, set: impl FnOnce(&mut Match<S>) + Send + 'static) {
         self.set_up = Some(Box::new(set));
     }
@@ -53,8 +53,8 @@ impl<S: Simulation> Hooks<S> {
         made.map(|(match_, ())| match_)
     }
 
-    /// Makes or resumes a match with `begin`, which gets the resolver, and applies the rest of the hooks to it. Returns
-    /// the match with what `begin` returned beside it.
+    /// Makes or resumes a match with `begin`, which gets the resolver, and applies the other hooks to the match.
+    /// Returns the match and the second result of `begin`.
     pub fn give<T, E>(
         self,
         begin: impl FnOnce(MaybeResolver<S>) -> Result<(Match<S>, T), E>,
@@ -67,7 +67,7 @@ impl<S: Simulation> Hooks<S> {
     }
 }
 
-/// The game's resolver; without one, every query stays unanswered.
+/// The game's resolver. If there is none, every query stays unanswered.
 pub struct MaybeResolver<S: Simulation>(Option<Box<dyn Resolver<S>>>);
 
 impl<S: Simulation> Resolver<S> for MaybeResolver<S> {

@@ -1,5 +1,5 @@
-//! [`Snapshots`]: encoded worlds for journals and sessions. They are encoded once a turn, or on the host's threads,
-//! kept for delayed spectators and for joins that were cut off, and their size is checked from time to time.
+//! [`Snapshots`]: encoded worlds for journals and sessions. Worlds are encoded once a turn, or on the host's threads,
+//! and kept for delayed spectators and for joins that were cut off. Their size is measured regularly.
 //!
 //! ```text
 //!  the journal wants a world, a session joins, delayed spectators will need one
@@ -11,10 +11,11 @@
 //! ```
 //!
 //! Small worlds are encoded directly, and so are all worlds if the host did not offer to encode them
-//! ([`Match::encode_aside`]). A world for evidence or a heal is, too: these are rare, and only for clients that differ.
+//! ([`Match::encode_aside`]). So is a world for evidence or a heal, because these are rare and only for clients whose
+//! world differs.
 //!
-//! Invariant: a world that the host never returns does no lasting harm: after a few turns, or seconds, the match
-//! encodes one itself.
+//! Invariant: a world that the host never returns has no lasting effect: after a few turns, or seconds, the match
+//! encodes a world itself.
 //!
 //! A world that exceeds its bound does not end the match, but is reported early:
 //!
@@ -40,8 +41,8 @@ use crate::encoding::{Encoding, Snapshot};
 use crate::incident::{Incident, Trouble};
 use crate::server_world::ServerWorld;
 
-/// A session may join with a world that was encoded at most this long ago. The frames since are sent too; they are
-/// fewer bytes than a newer world.
+/// The maximum age of an encoded world that a session may join with. The frames since are sent too; they are smaller
+/// than a newer world.
 const FRESH: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
@@ -55,7 +56,7 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Measures the world's size from time to time, unless an encoding has shown it.
+    /// Measures the world's size at intervals, unless an encoding has already shown it.
     pub(super) fn weigh<S: Simulation>(
         &mut self,
         now: Duration,
@@ -69,7 +70,7 @@ impl Snapshots {
         }
     }
 
-    /// The world was written into the journal with this many bytes.
+    /// Records that the world was written into the journal with this many bytes.
     pub(super) fn record_written<S: Simulation>(
         &mut self,
         bytes: usize,
@@ -79,7 +80,8 @@ impl Snapshots {
         self.record_size(bytes, world, diagnostics);
     }
 
-    /// Keeps worlds for delayed spectators, if there may be any. Returns the world that the host must encode for that.
+    /// Keeps worlds for delayed spectators, if the configuration allows them. Returns the world that the host must
+    /// encode for that.
     pub(super) fn keep_watched<S: Simulation>(
         &mut self,
         now: Duration,
@@ -106,7 +108,8 @@ impl Snapshots {
         self.aside.takes(diagnostics.stats.world_bytes, now)
     }
 
-    /// Has the host encode the world of the turn's beginning. `None`: it is still encoding another one.
+    /// Starts the encoding of the world of the turn's beginning by the host. Returns `None` if the host is still
+    /// encoding another one.
     pub(super) fn encode<S: Simulation>(
         &mut self,
         now: Duration,
@@ -169,7 +172,7 @@ impl Snapshots {
         self.fresh(now, world, oldest).is_some()
     }
 
-    /// A world for a joining session, no older than `oldest`. `None`: it is too large.
+    /// A world for a joining session, no older than `oldest`. Returns `None` if the world is too large.
     pub(super) fn take_for_join<S: Simulation>(
         &mut self,
         now: Duration,
@@ -185,7 +188,8 @@ impl Snapshots {
         self.take(now, world, diagnostics)
     }
 
-    /// The world at the beginning of its turn, encoded once for all requests in this turn. `None`: it is too large.
+    /// The world at the beginning of its turn, encoded once for all requests in this turn. Returns `None` if the world
+    /// is too large.
     pub(super) fn take<S: Simulation>(
         &mut self,
         now: Duration,
@@ -235,7 +239,7 @@ impl Snapshots {
     }
 }
 
-/// The world at the beginning of its turn. Law **Journal first**: the ticks since are not written yet, so clients must
+/// The world at the beginning of its turn. Law **Journal first**: the later ticks are not written yet, so clients must
 /// not see them.
 fn world_of_turn<S: Simulation>(world: &ServerWorld<S>) -> &World<S> {
     world
@@ -243,7 +247,7 @@ fn world_of_turn<S: Simulation>(world: &ServerWorld<S>) -> &World<S> {
         .unwrap_or(&world.current)
 }
 
-/// A world that the host does not return within this time is not waited for.
+/// The match does not wait for a world that the host does not return within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -278,7 +282,7 @@ impl Aside {
         Encoding::new(world.clone(), bytes)
     }
 
-    /// The host returned the world of this tick. Returns `true` if the match still waited for it.
+    /// Records that the host returned the world of this tick. Returns `true` if the match still waited for it.
     pub(super) fn end(&mut self, tick: Tick) -> bool {
         let waits = self.under_way.is_some_and(|(at, _)| at == tick);
         if waits {
@@ -288,21 +292,21 @@ impl Aside {
     }
 }
 
-/// A world is kept for delayed spectators every so many ticks.
+/// The interval in ticks at which a world is kept for delayed spectators.
 const WORLD_EVERY: u32 = 300;
-/// The frames since a kept world are kept for this many ticks (10 s at 60 Hz) while it is sent.
+/// Ticks that are reserved in the backlog for sending a kept world to a spectator (10 s at 60 Hz).
 const LOADING_TICKS: u32 = 600;
 const _: () = assert!(SPECTATOR_DELAY_MAX + WORLD_EVERY + LOADING_TICKS <= BACKLOG);
 
 #[derive(Default)]
 pub(super) struct Watched {
     worlds: VecDeque<Snapshot>,
-    /// The tick of the last world that was kept, or was too large.
+    /// The tick of the last world that was kept or was too large.
     tried: Option<Tick>,
 }
 
 impl Watched {
-    /// Returns `true` if the last kept world is old enough to keep the one of `tick`.
+    /// Returns `true` if the last kept world is old enough for the world of `tick` to be kept.
     pub(super) fn is_due(&self, tick: Tick) -> bool {
         self.tried.is_none_or(|at| tick >= at + WORLD_EVERY)
     }
@@ -310,7 +314,7 @@ impl Watched {
     /// Keeps `world`.
     ///
     /// # Errors
-    /// It is too large to be sent. The next attempt follows after the usual interval.
+    /// If the world is too large to be sent. The next attempt follows after the usual interval.
     pub(super) fn keep<S: Simulation>(
         &mut self,
         world: &World<S>,
@@ -352,7 +356,7 @@ const WEIGH_EVERY: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Weight {
     due: Duration,
-    /// Whether an encoding has shown the size since the last one.
+    /// Whether an encoding has shown the size since the last measurement.
     is_known: bool,
     warned: bool,
     overflowed: bool,
@@ -368,12 +372,13 @@ impl Weight {
         !std::mem::take(&mut self.is_known)
     }
 
-    /// Discards the size's last record: it will be old at the next measurement.
+    /// Discards the recorded size, which will be old at the next measurement.
     pub(super) fn forget(&mut self) {
         self.is_known = false;
     }
 
-    /// Records the world's size. Returns the trouble to report: once when it is large, and once when it is too large.
+    /// Records the world's size. Returns the trouble to report: once when the world becomes large, and once when it
+    /// becomes too large.
     pub(super) fn record(&mut self, bytes: usize) -> Option<Trouble> {
         self.is_known = true;
         match bytes {

@@ -92,7 +92,7 @@ impl KickReason {
     /// The number of kinds.
     pub const COUNT: usize = KickReason::WorldTooLarge as usize + 1;
 
-    /// The reason for a session that ended with this code; `None`: the server did not remove it.
+    /// The reason for a session that ended with this code. Returns `None` if the server did not remove the session.
     pub fn of(code: CloseCode) -> Option<KickReason> {
         match code {
             CloseCode::Kicked => Some(KickReason::Operator),

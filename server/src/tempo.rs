@@ -1,4 +1,4 @@
-//! The turn and tick lengths that one client needs, by what the server sees of it: the adaptive policies.
+//! The turn and tick lengths that one client needs, as observed by the server: the adaptive policies.
 //!
 //! ```text
 //!  turn   raised   after 3 pauses within 5 s, by a quarter
@@ -7,9 +7,9 @@
 //!         shorter  by a twentieth after 5 s in which all machines could, down to its normal length
 //! ```
 //!
-//! Each lowering is a trial: if the trouble that the raise had cured returns, the trial is undone, and the next one
-//! waits twice as long; a trial that holds halves the wait again (no oscillation). The times are this project's own
-//! choice, tuned in virtual time; the mechanism is Stone Monarch's.
+//! Each lowering is a trial. If the pauses or the overload return, the trial is undone, and the next one waits twice as
+//! long; a successful trial halves the wait again (no oscillation). The times are this project's own choice, tuned in
+//! virtual time; the mechanism is that of Stone Monarch.
 
 use std::time::Duration;
 
@@ -17,44 +17,44 @@ use twinstep_core::turn::Cadence;
 
 use crate::config::{MatchConfig, TickLength, TurnLength};
 
-/// Pauses are counted within this time...
+/// The window in which pauses are counted.
 const WINDOW: Duration = Duration::from_secs(5);
-/// ...and this many of them are too many.
+/// The number of pauses within [`WINDOW`] that is too many.
 const PAUSES_MAX: u32 = 3;
-/// The effect of a change shows after this long.
+/// The time until the effect of a change shows.
 const SETTLE: Duration = Duration::from_secs(2);
-/// A trial of a lower value has failed if trouble comes back within this time.
+/// A trial of a lower value has failed if pauses or overload return within this time.
 const TRIED_FOR: Duration = Duration::from_secs(30);
-/// The wait before the first trial of a shorter tick; of a shorter turn it is a policy.
+/// The wait before the first trial of a shorter tick. The wait for a shorter turn is configured.
 const TICK_PATIENCE: Duration = Duration::from_secs(5);
-/// The wait before a turn is tried again that was too short, as a multiple of the wait for others.
+/// The wait before a turn that was too short is tried again, as a multiple of the usual wait.
 const AGAIN: u32 = 6;
-/// The longest wait, after trials that failed, as a multiple of the first one.
+/// The longest wait after failed trials, as a multiple of the first wait.
 const PATIENCE_GROWTH_MAX: u32 = 32;
 /// The shortest time between two raises of the tick: a machine's load is measured over two seconds.
 const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Pauses that it reported, or for which the match had to wait.
+    /// Pauses that the client reported, or for which the match had to wait.
     pub(crate) pauses: u32,
     pub(crate) rtt: Duration,
     pub(crate) jitter: Duration,
     pub(crate) slow: bool,
-    /// Whether its machine has room for shorter ticks.
+    /// Whether the client's machine has room for shorter ticks.
     pub(crate) roomy: bool,
 }
 
 /// The cadence that a client asks for at each turn's beginning.
 #[derive(Debug, Default)]
 pub(crate) struct Tempo {
-    /// 0 before its first turn.
+    /// The client's turn in ticks; 0 before its first turn.
     turn_ticks: u8,
-    /// The turn that its round trip needs, in ticks.
+    /// The turn that the client's round trip needs, in ticks.
     floor: u8,
-    /// The longest turn that brought too many pauses, in ticks; 0 since the line got better.
+    /// The longest turn that brought too many pauses, in ticks; 0 once the connection has improved.
     too_short: u8,
-    /// The jitter of its line then.
+    /// The connection's jitter at that time.
     jitter: Duration,
     tick: Duration,
     pauses: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Tempo {
 
 #[derive(Debug)]
 struct Trial {
-    /// The time of the last trouble or change.
+    /// The time of the last pause, overload or change.
     quiet_since: Duration,
     lowered_at: Option<Duration>,
     /// The wait before the next trial, as a multiple of the first one.
@@ -84,7 +84,7 @@ impl Default for Trial {
 }
 
 impl Trial {
-    /// Trouble occurred: a trial that is under way has failed.
+    /// Records a pause or overload: the current trial has failed.
     fn fail(&mut self, now: Duration) {
         self.quiet_since = now;
         if let Some(at) = self.lowered_at.take()
@@ -94,13 +94,13 @@ impl Trial {
         }
     }
 
-    /// What is seen now says nothing about the value: the times of a trial begin again.
+    /// Restarts the times of a trial, because the current observations say nothing about the value.
     fn wait_on(&mut self, now: Duration) {
         self.quiet_since = now;
         self.lowered_at = self.lowered_at.map(|_| now);
     }
 
-    /// Returns `true` once when a trial has brought no trouble for [`TRIED_FOR`].
+    /// Returns `true` once when a trial has caused no pause or overload for [`TRIED_FOR`].
     fn holds(&mut self, now: Duration) -> bool {
         let is_over = |at: &mut Duration| now.saturating_sub(*at) >= TRIED_FOR;
         let holds = self.lowered_at.take_if(is_over).is_some();
@@ -110,7 +110,8 @@ impl Trial {
         holds
     }
 
-    /// Returns `true` if it was quiet for long enough to try a lower value. `patience` is the wait before the first trial.
+    /// Returns `true` if there was no pause or overload for long enough to try a lower value. `patience` is the wait
+    /// before the first trial.
     fn try_less(&mut self, now: Duration, patience: Duration) -> bool {
         self.holds(now);
         let quiet = now.saturating_sub(self.quiet_since) >= patience * self.growth;
@@ -123,8 +124,8 @@ impl Trial {
 }
 
 impl Tempo {
-    /// The cadence that it asks for in the turn that begins now. `last` is that of the turn before, in which `seen` was
-    /// observed.
+    /// The cadence that the client asks for in the turn that begins now. `last` is the cadence of the turn before, in
+    /// which `seen` was observed.
     pub(crate) fn decide(
         &mut self,
         now: Duration,
@@ -141,17 +142,18 @@ impl Tempo {
         }
     }
 
-    /// Its requests are not granted any more: starts again from normal values.
+    /// Resets to normal values, because the client's requests are not granted any more.
     pub(crate) fn relax(&mut self) {
         *self = Tempo::default();
     }
 
-    /// The turn that it asks for, in ticks.
+    /// The turn that the client asks for, in ticks.
     pub(crate) fn turn_ticks(&self) -> u8 {
         self.turn_ticks
     }
 
-    /// The part of a turn's length that is due to this client, beyond what its round trip and a turn of `common` ticks need.
+    /// The part of a turn's length that is charged to this client: beyond what its round trip and a turn of `common`
+    /// ticks need.
     pub(crate) fn excess(&self, config: &MatchConfig, common: u8) -> Duration {
         let asked = self.tick * u32::from(self.turn_ticks);
         asked.saturating_sub(config.tick * u32::from(self.floor.max(common)))
@@ -219,7 +221,7 @@ impl Tempo {
         self.turn_ticks = wished.clamp(min, max);
     }
 
-    /// Ignores pauses for a moment: they are still due to the shorter turn.
+    /// Ignores pauses for [`SETTLE`]: they are still effects of the shorter turn.
     fn settle(&mut self, now: Duration) {
         self.pauses = 0;
         self.window_began = now + SETTLE;
@@ -269,8 +271,8 @@ mod tests {
         }
     }
 
-    /// Plays turns. `seen` returns the pauses in the turn that begins at a time with a cadence, and whether the machine
-    /// is slow.
+    /// Plays turns. `seen` returns the pauses in the turn that begins at a given time with a given cadence, and whether
+    /// the machine is slow.
     fn play(
         tempo: &mut Tempo,
         from: Duration,

@@ -1,8 +1,8 @@
-//! A session's packets: hello, inputs or batches, commands, claims, acks, and reports of a desync.
+//! The packets of a session: hello, inputs or batches, commands, claims, acks, and reports of a desync.
 //!
-//! A packet is read to its end ([`PlayUp`]) and checked against the session before any of it is applied.
+//! A packet is read completely ([`PlayUp`]) and checked against the session before any part of it is applied.
 //!
-//! Law **Hostile wire**: no byte is trusted here. The owner of an input comes from the session, never from the packet;
+//! Law **Hostile wire**: all bytes are untrusted. The owner of an input comes from the session, never from the packet;
 //! inputs outside their window are ignored; a breach of the protocol costs a strike.
 
 use std::time::Duration;
@@ -29,11 +29,11 @@ mod tests;
 pub(crate) enum UpRequest {
     None,
     Join(Box<Hello>),
-    /// To leave, or to get the close code again.
+    /// Leave the match, or send the close code again.
     Leave,
-    /// To be healed: its authority differs at this tick.
+    /// Heal the client: its authority differs at this tick.
     Heal(Tick),
-    /// To get the server's world of this tick.
+    /// Send the server's world of this tick.
     Evidence(Tick),
 }
 
@@ -53,10 +53,10 @@ pub(crate) struct MatchPosition {
 /// A packet of a connection whose identity has another session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FirstPacket {
-    /// It takes its seats over.
+    /// The hello, with which the connection takes its seats over.
     Hello(Box<Hello>),
     Leave,
-    /// It does not matter before the hello.
+    /// Another packet, which is ignored before the hello.
     Other,
 }
 
@@ -73,10 +73,11 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     }
 }
 
-/// Reads one packet of `peer`, whose seats are among `seats`, and applies it. Answers to queries stay in `play`.
+/// Reads one packet of `peer`, whose seats are among `seats`, and applies the packet. Answers to queries stay in
+/// `play`.
 ///
 /// # Errors
-/// The bytes are not a packet, or this session may not send it. Then session and seats are unchanged.
+/// If the bytes are not a packet, or this session may not send that packet. Then session and seats are unchanged.
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],

@@ -19,7 +19,7 @@ pub(super) struct PaceClock {
     nanos: u64,
     /// The sum of all deviations from own time, in ticks.
     offset: f64,
-    /// The time for which the clock still stands still.
+    /// The remaining time for which the clock is paused.
     hold: Duration,
 }
 

@@ -129,7 +129,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Plays a server that sends ten packets a second but never a world, and a welcome at `welcome_at`. Returns the
+    /// Simulates a server that sends ten packets a second, no world, and a welcome at second `welcome_at`. Returns the
     /// second in which the session ended, and why.
     fn ends(welcome_at: Option<u64>) -> (u64, SessionEnd) {
         let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();

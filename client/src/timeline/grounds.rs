@@ -13,7 +13,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 use crate::hooks::{Guess, Speculate};
 use crate::local_actions::LocalActions;
 
-/// The constant part: the game's own rules and hooks.
+/// The game's rules and hooks, which stay the same for the whole session.
 pub(super) struct Game<S: Simulation> {
     pub(super) rules: Arc<S::Rules>,
     pub(super) guess: Arc<dyn Guess<S>>,

@@ -187,12 +187,12 @@ impl Lineages {
         self.apply(&ruling).then_some(ruling)
     }
 
-    /// Makes all lineages that were seen out of date, and all tickets that were made before this time by their
-    /// maker's clock, in milliseconds since the Unix epoch. Callers pass the current time plus [`REVOKE_SLACK_MS`].
-    /// Returns the new rulings.
+    /// Revokes all lineages that the server has seen, and all tickets made before `made_before_unix_ms` (milliseconds
+    /// since the Unix epoch, by their maker's clock). Callers pass the current time plus [`REVOKE_SLACK_MS`]. Returns
+    /// the new rulings.
     ///
-    /// This misses an unused ticket whose maker's clock is ahead by more than the slack. It also covers new tickets
-    /// of a maker whose clock is behind, for as long as it is behind.
+    /// This does not revoke an unused ticket whose maker's clock is ahead by more than the slack. New tickets of a
+    /// maker whose clock is behind are revoked too, until its clock has passed that time.
     pub fn revoke(&mut self, made_before_unix_ms: u64) -> Vec<Ruling> {
         let mut rulings = Vec::new();
         self.end_all(&mut rulings);

@@ -219,7 +219,7 @@ pub(crate) struct LookUp {
 }
 
 impl LookUp {
-    /// Starts the look-up; `None`: no address is a name.
+    /// Starts the look-up. Returns `None` if no address is a host name.
     pub(crate) fn begin(
         servers: impl Iterator<Item = ServerAddress>,
         now: Duration,

@@ -87,9 +87,10 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Makes a ticket of a new lineage. It is valid until it expires, independently of its identity's other tickets, or
-    /// until the server sees a newer one; its maker's clock only decides when it expires. If it leaks before it is
-    /// used, its first use by another client ends its owner's session: give it a short lifetime.
+    /// Makes a ticket of a new lineage. The server accepts it until it expires, is revoked, or the server has seen a
+    /// newer ticket of the same lineage. Other tickets of the identity do not matter. The maker's clock decides when
+    /// the ticket expires, and which revocations include it. If an unused ticket leaks, the first client that uses it
+    /// ends the owner's session: give tickets a short lifetime.
     ///
     /// # Errors
     /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`]: the spec is out of its ranges.
@@ -183,8 +184,8 @@ impl Ticket {
         format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
     }
 
-    /// The ticket as at most 1,700 bytes, 630 of which are of this version. For a session's message, which is encrypted
-    /// anyway.
+    /// Encodes the ticket: at most about 630 bytes in this version, and 1,700 in later ones. It contains secrets: send
+    /// it only in an encrypted session.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.game.len() as u8];

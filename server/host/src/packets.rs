@@ -4,7 +4,7 @@
 //! ```text
 //!  Spare ── next ──▶ Packets, filled by the match ──▶ the task that owns the socket ──╮
 //!    ▲                                                                               dropped
-//!    ╰────────────────────────── its buffers ───────~────────────────────────────────╯
+//!    ╰────────────────────────── its buffers ────────────────────────────────────────╯
 //! ```
 
 use crossbeam_channel::{Receiver, Sender, bounded};

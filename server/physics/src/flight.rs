@@ -121,14 +121,14 @@ pub enum Motion {
     Fixed,
     /// Moves without turning. With a velocity of zero it lies still until another body pushes it.
     Slides {
-        /// In units a second.
+        /// The velocity in units per second.
         velocity: Vec2,
     },
     /// Moves and turns.
     Tumbles {
-        /// In units a second.
+        /// The velocity in units per second.
         velocity: Vec2,
-        /// In radians a second, counter-clockwise.
+        /// The spin in radians per second, counter-clockwise.
         spin: f32,
     },
 }
@@ -151,9 +151,9 @@ pub struct Body<Id> {
 /// The place of a body at one moment of its flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
-    /// In 1/64 of a unit, rounded.
+    /// The position in 1/64 of a unit, rounded.
     pub at_64ths: [i32; 2],
-    /// In 1/256 of a full turn, rounded, counter-clockwise.
+    /// The angle in 1/256 of a full turn, counter-clockwise, rounded.
     pub turn_256ths: u8,
 }
 

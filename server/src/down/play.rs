@@ -76,9 +76,9 @@ impl<S: Simulation> DownSender<'_, S> {
         status
     }
 
-    /// The newest input's tick minus the next tick to seal, and the number of inputs without a gap; both of the worst
-    /// seat. −127 means this late or later, −128 that no input arrived: a client that confused the two would never set
-    /// its clock right.
+    /// The newest input's tick minus the next tick to seal, and the number of inputs without a gap, both of the worst
+    /// seat. −127 means this late or later; −128 means that no input arrived. A client that confused the two would
+    /// never set its clock right.
     fn held(&self, peer: &Peer) -> (i8, u8) {
         let mut worst = (i8::MAX, u8::MAX);
         for player in &peer.players {
@@ -169,8 +169,8 @@ impl<S: Simulation> DownSender<'_, S> {
         sent.map(|(player, _)| *player).collect()
     }
 
-    /// Announces the waiting inputs and commands of other players: only commands that the referee would admit, and
-    /// nothing of a player with a recent strike, because clients step announced entries before the server does.
+    /// Announces the waiting inputs and commands of other players. Commands that the referee would refuse and entries
+    /// of a player with a recent strike are left out, because clients step announced entries before the server does.
     fn announce(&self, own: PlayerSet, packet: &mut FramesEnd<'_, '_>) {
         match self.announce {
             Announce::Never => return,

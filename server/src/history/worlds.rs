@@ -5,10 +5,10 @@
 //!  requested        ·     ·                                                     folded from the one before, then kept too
 //! ```
 //!
-//! A small world is kept at each tick, since a fold would cost more than the copy. Of larger worlds few are kept, and a
+//! A small world is kept at each tick, since a fold would cost more than the copy. A larger world is kept rarely, and a
 //! request for another tick costs a copy and at most [`APART`] − 1 steps. A requested world stays as long as the
-//! others. So a game whose hooks look back at every tick pays one copy and one step a tick, and memory for the worlds
-//! that it requests; a game whose hooks do not has five worlds.
+//! others. So a game whose hooks read an earlier world at every tick pays one copy and one step a tick, and the memory
+//! of the requested worlds. Any other game keeps five worlds.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -17,12 +17,13 @@ use twinstep_core::bounds::HISTORY;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-/// The distance between kept worlds in ticks, where they are not kept at each tick: the most steps of a fold.
+/// The distance between kept worlds in ticks if not every world is kept. A fold takes fewer steps than this.
 pub const APART: u32 = 16;
 
 pub(super) struct Worlds<S: Simulation> {
-    /// In order. The first is at the oldest tick that can be requested, or before it. If all worlds are kept, it is
-    /// reused for the newest at each tick: boxed worlds change places without being moved.
+    /// In tick order. The first world is at the oldest tick that can be requested, or before that tick. If all worlds
+    /// are kept, the first is reused for the newest at each tick. Worlds are boxed so that the queue's order changes
+    /// without moving them.
     kept: VecDeque<Box<World<S>>>,
     /// Requested worlds, by their ticks modulo [`HISTORY`].
     looked_at: Vec<OnceLock<Box<World<S>>>>,
@@ -36,8 +37,8 @@ impl<S: Simulation> Worlds<S> {
         }
     }
 
-    /// Continues with `world`, the one before the next tick. It is kept if it is `small`, or if the last kept one is
-    /// too old.
+    /// Continues with `world`, the one before the next tick. The world is kept if it is `small`, or if the last kept
+    /// world is too old.
     pub(super) fn keep(&mut self, world: &World<S>, small: bool) {
         let next = world.tick();
         self.looked_at[Self::slot(next)].take();

@@ -1,4 +1,4 @@
-//! When the match advances: deadlines, turns that are due, and the players that it waits for.
+//! How the match advances: deadlines, turns that are due, and the players that the match waits for.
 //!
 //! ```text
 //!  command delay 0    tick t is sealed at its own deadline, whatever inputs have arrived
@@ -10,10 +10,10 @@
 //!  client  ────────run n──────run n+1──────run n+2──▶
 //! ```
 //!
-//! A late turn pauses clients for exactly its lateness. So it moves the schedule too, except for the part that the
-//! turns between (m − 1 of them) absorb.
+//! A late turn pauses clients for exactly its lateness. So the schedule moves by the same time, except for the part
+//! that the m − 1 turns in between absorb.
 //!
-//! The cadence of a turn is the slowest one that a session asks for, within what each may cost the others.
+//! The cadence of a turn is the slowest one that a session asks for, limited by what each session may cost the others.
 //!
 //! ```text
 //!  load, pauses, round trip ─▶ each session's tempo ─▶ asks for ticks, turns ─┬▶ the longest of each ─▶ cadence
@@ -21,9 +21,9 @@
 //!                                    ╰──── spent: asks only for what its round trip needs
 //! ```
 //!
-//! Invariant: an identity pays for the ticks that it makes longer, and for turns beyond those that most sessions ask for,
-//! whoever else asks. So each one slows the others only until its own budget is spent, and no request is refused because
-//! of another identity.
+//! Invariant: an identity pays for the ticks that it makes longer, and for turns longer than most sessions ask for,
+//! even if other identities ask for the same. So an identity slows the others only until its own budget is spent, and
+//! no request is refused because of another identity.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -43,21 +43,22 @@ use crate::down::send_lane;
 use crate::peer::Peer;
 use crate::up;
 
-/// In lockstep, and while the match waits, unacknowledged frames are repeated this often.
+/// The interval at which unacknowledged frames are repeated in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
-/// Up to this lateness (in ticks, and at least the duration) the match catches up; beyond it, the match's clock skips
+/// The match catches up with a lateness of at most this many ticks, and at least the duration. The match's clock skips
 /// the rest.
 const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
-/// A waiting match is advanced every 50 ms; after a gap longer than this, its process was stopped meanwhile.
+/// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.
 const STOOD: Duration = Duration::from_millis(500);
-/// A client trails if it is this much farther behind than its round trip and one turn explain, and at least this many
-/// ticks. The margin covers a client's frame: it steps and reports only once a frame.
+/// A client trails if its lag exceeds its round trip and one turn by this much, and by at least this many ticks. The
+/// margin covers one frame of the client, because it steps and reports only once a frame.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
-/// Where the usual lag of a client is known, it trails beyond this many ticks more at least: its reports and the ticks beat.
+/// A client with a known usual lag trails only if it is at least this many ticks above that: its reports and the ticks
+/// are not in phase.
 const HOLD_TICKS_MIN: u32 = 2;
-/// The shortest time between two pauses for machines that trail: after a pause all clients are a little out of step.
+/// The shortest time between two pauses for clients that trail: after a pause all clients are a little out of step.
 const HOLD_APART: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {
@@ -78,7 +79,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// How long the match may still be held for the last of these players.
+    /// The time for which the match may still be held for these players: the largest of theirs.
     fn hold_left(&self, players: PlayerSet) -> Duration {
         let Laggards::Hold { at_once, .. } = self.config.laggards else {
             return Duration::ZERO;
@@ -103,8 +104,8 @@ impl<S: Simulation> Match<S> {
         self.unheard_for() > ACK_SLOW_AFTER
     }
 
-    /// How long no client has acknowledged a frame. Zero while a session joins, and [`Duration::MAX`] if there are no
-    /// sessions.
+    /// The time since a client last acknowledged a frame. Zero while a session joins, and [`Duration::MAX`] if there
+    /// are no sessions.
     pub fn unheard_for(&self) -> Duration {
         let silence = |peer: &Peer| match peer.has_world() {
             true => peer.acks.stood_for(self.clock.now),
@@ -117,7 +118,8 @@ impl<S: Simulation> Match<S> {
         .unwrap_or(Duration::MAX)
     }
 
-    /// The players that the match waits for now: their batch is missing, or their machine trails. Clients get this set.
+    /// The players that the match waits for now, because their batch is missing or their client trails. Clients get
+    /// this set.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         match self.clock.waiting_since {
@@ -127,8 +129,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Does all work that is due by `now`: seals ticks, writes and sends turns, sends lane messages, closes sessions
-    /// that do not answer. If it is called late, it catches up by a few ticks; beyond these the match's clock skips the
-    /// lateness.
+    /// that do not answer. A late call catches up by a few ticks; the match's clock skips the rest of the lateness.
     pub fn advance(&mut self, now: Duration) {
         let now = self.clock.reach(now);
         if self.closed.is_some() {
@@ -160,7 +161,8 @@ impl<S: Simulation> Match<S> {
         self.introduce();
     }
 
-    /// How often clients get a packet even if no turn is sealed: they take silence for a lost server.
+    /// The interval at which clients get a packet even if no turn is sealed: without packets they assume that the
+    /// server is lost.
     fn repeat_every(&self) -> Duration {
         if self.mode.is_lockstep() || self.clock.waiting_since.is_some() {
             REPEAT
@@ -169,7 +171,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Skips the time in which this process was stopped: no session is to blame for it, and it is not caught up.
+    /// Skips the time in which this process was stopped: sessions are not charged for it, and the match does not catch
+    /// up.
     fn give_way(&mut self, now: Duration) {
         let Some(due) = self.clock.due else { return };
         let before = self.clock.advanced_at.replace(now).unwrap_or(now);
@@ -253,7 +256,8 @@ impl<S: Simulation> Match<S> {
         None
     }
 
-    /// The match waits. A player that it waits for too long is removed, and the others continue without it.
+    /// Handles a wait of the match. A player that the match waits for too long is removed, and the others continue
+    /// without it.
     fn wait_on(&mut self, now: Duration, wait: WaitReason) {
         self.record_missed(now, wait);
         // Up to now, the match waited for the players of the last call.
@@ -286,8 +290,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Records whom the match waits for from now on. If it waits for another player after a long wait, that player's
-    /// patience begins now.
+    /// Records the players that the match waits for now. If it waits for another player after a long wait, the time
+    /// limit of that player begins now.
     fn record_missed(&mut self, now: Duration, wait: WaitReason) {
         let since = match self.clock.waiting_since {
             Some(_) => now,
@@ -313,8 +317,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Charges the players that the match waited for since the last call, for the time that it cost the schedule. The
-    /// part that the turns between absorb is free.
+    /// Charges players for the time that waiting for them has delayed the schedule since the last call. The part that
+    /// the turns in between absorb is free.
     fn pay(&mut self, now: Duration, wait: WaitReason) {
         let began = self.clock.due.unwrap_or(now);
         if let WaitReason::Laggards(players) = wait {
@@ -356,7 +360,7 @@ impl<S: Simulation> Match<S> {
         self.people.charge(now, players, present, waited, budget);
     }
 
-    /// Seals the tick or turn that is due, and finds when the next one is due.
+    /// Seals the tick or turn that is due, and computes when the next one is due.
     fn go_on(&mut self, now: Duration) {
         if let Some(wait) = self.clock.waited_for.take() {
             if let WaitReason::Laggards(_) = wait {
@@ -399,8 +403,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The number of ticks by which a session's authority is farther behind than expected: beyond the turns that are
-    /// sealed ahead, its round trip, one turn, and jitter; or beyond what is usual for it, if that is known and less.
+    /// The number of ticks by which a session's authority is farther behind than expected. Expected are the turns that
+    /// are sealed ahead, the session's round trip, one turn, and jitter; or the usual lag of the session, if that is
+    /// known and leads to a smaller result.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);
@@ -445,8 +450,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Records the lag of each client, and ends the pause for clients that have come closer: the next pause may last as
-    /// long again.
+    /// Records the lag of each client. Ends the pause for clients that do not trail any more, so that their next pause
+    /// may have the full length.
     fn record_lags(&mut self, now: Duration) {
         let Laggards::Hold { .. } = self.config.laggards else {
             return;
@@ -467,7 +472,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The players whose machines or connections ask for longer ticks or turns than the others need. While there are
-    /// any, the match is slower, or responds later, because of them, and they pay for it.
+    /// such players, the match is slower or responds later, and these players are charged for it.
     #[must_use]
     pub fn slowing(&self) -> PlayerSet {
         let common = self.common_turn();
@@ -480,8 +485,8 @@ impl<S: Simulation> Match<S> {
             .collect()
     }
 
-    /// The median of the turns that players' sessions ask for, in ticks; of two, the shorter one. Where most lines need
-    /// long turns, these are no session's fault.
+    /// The median of the turns that players' sessions ask for, in ticks; the shorter one of two. If most connections
+    /// need long turns, no session is charged for them.
     fn common_turn(&self) -> u8 {
         let players = self
             .people
@@ -525,7 +530,7 @@ impl<S: Simulation> Match<S> {
         cadence
     }
 
-    /// The match's wait is over. It counts as a pause for the sessions that were missing.
+    /// Records the end of a wait. It counts as a pause for the sessions that were missing.
     pub(super) fn record_pause(&mut self, wait: WaitReason) {
         let players = match wait {
             WaitReason::Batches(players) | WaitReason::Laggards(players) => players,

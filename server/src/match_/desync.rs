@@ -1,4 +1,5 @@
-//! Healing clients whose world differs from the match's, and finding from the journal which side is at fault.
+//! Healing of clients whose world differs from the match's, and the search in the journal for the side that is at
+//! fault.
 //!
 //! ```text
 //!  client: "I differ at t" ─▶ healed at once
@@ -8,11 +9,12 @@
 //!                                                     ╰ another world each time: the step is not pure; no side is at fault
 //! ```
 //!
-//! The journal reaches farther back than the worlds in memory, and was written before any client saw the tick.
+//! A journal covers more of the past than the worlds in memory, and each tick was written to it before any client saw
+//! the tick.
 //!
 //! The client is healed first, with the current world, so that its player can continue. The evidence that the client
-//! needs to find the difference follows when it asks. Invariant: a client's claim that it differs has no other effect
-//! than this, within the limits of its identity.
+//! needs to find the difference follows when the client asks for it. Invariant: a client's report of a desync has no
+//! other effect, and is limited by the limits of its identity.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +33,7 @@ use crate::peer::Verdict;
 use twinstep_protocol::identity::SessionId;
 
 impl<S: Simulation> Match<S> {
-    /// Handles a client's report that it differs at `tick`. Its digest is trusted for nothing else.
+    /// Handles a client's report that its world differs at `tick`. The client's digest is used for nothing else.
     pub(super) fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
         if self.is_delayed(at) {
             // The current world must not be shown to a delayed spectator; it may join again.
@@ -91,7 +93,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// An index of the last worlds in its journal, for [`Folded::of`].
+    /// An index of the last worlds in the match's journal, for [`Folded::of`].
     #[must_use]
     pub fn last_worlds(&self) -> Index {
         Index::of_worlds(&self.origin.hello, self.journal.last_worlds())

@@ -1,5 +1,5 @@
-//! Joining: a session that says hello gets a world, or frames from the world that it has; when it has caught up, it is
-//! let in.
+//! Joining: a session that says hello gets a world, or the frames after the world that it has. When it has caught up,
+//! its players join the match.
 //!
 //! ```text
 //!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐
@@ -7,14 +7,14 @@
 //!             ▼ refused          └▶ a place free? ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
 //! ```
 //!
-//! At most two worlds are on their way to players, and eight to spectators, because worlds are large: each takes a
-//! place. A world that has been on its way for 1 s at less than 128 KiB/s loses its place as soon as another session
-//! waits for one, and continues without a place, at no more than 128 KiB/s. So does a world that did not progress by 16
-//! KiB within 3 s, until its seats are wanted too. If nothing of it arrived at all, its client is refused for 30 s; a
-//! spectator is closed immediately. Frames need no place.
+//! At most two worlds are being sent to players, and eight to spectators, because worlds are large: each takes a place.
+//! A world that has been sent for 1 s at less than 128 KiB/s loses its place as soon as another session waits for one,
+//! and continues without a place, at no more than 128 KiB/s. A world that did not progress by 16 KiB within 3 s loses
+//! its place in the same way; if the session's seats are wanted too, the session is closed. If no byte of a world
+//! arrived, its client is refused for 30 s; a spectator is closed immediately. Frames need no place.
 //!
-//! Invariants: a joiner costs the others nothing: its player joins only when its authority has caught up. Whatever a
-//! client does or fails to do, its join ends: each stage of a session has its patience.
+//! Invariants: a joiner costs the others nothing, because its player joins only when the session's authority has caught
+//! up. Every join ends, whatever the client does: each stage of a session has a time limit.
 
 use std::time::Duration;
 
@@ -33,31 +33,31 @@ use crate::outbox::Output;
 use crate::peer::{Distance, Greeting, Judgement, Peer};
 use crate::tally::JoinResult;
 
-/// A client that waits for a place repeats its hello within this time, or loses its turn.
+/// A client that waits for a place must repeat its hello within this time, or it loses its turn.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
-/// The assumed cost of a frame for a joiner, in bytes: it is sent about three times until it is acknowledged. If a
-/// world is cheaper than the frames, the joiner gets the world.
+/// The assumed cost of a frame for a joiner, in bytes: a frame is sent about three times until it is acknowledged. If a
+/// world is smaller than the frames, the joiner gets the world.
 const FRAME_BYTES: usize = 64;
 
-/// The most worlds on their way to spectators, in addition to those to players.
+/// The maximum number of worlds being sent to spectators, in addition to those being sent to players.
 const VIEWS_AT_ONCE: usize = 8;
-/// A session has caught up when its acks are no farther behind than its round trip, two turns and this explain.
+/// A session has caught up when its acks are behind by at most its round trip, two turns and this time.
 const NEAR: Duration = Duration::from_millis(100);
 const NEAR_TICKS_MIN: u32 = 6;
-/// A session that catches up makes progress when it comes this much of the match's time nearer.
+/// A session that catches up makes progress when it comes nearer by this much match time.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How a session begins: its index, its basis, and the tick of that basis.
+/// How a session begins: the session's index, its basis, and the tick of that basis.
 struct Begins {
     at: usize,
     basis: Basis,
     from: Tick,
-    /// The world that it needs, and the first byte of it to send.
+    /// The world that the session needs, and the first byte of it to send.
     world: Option<(Snapshot, u32)>,
 }
 
 impl Begins {
-    /// The session has the first `from` bytes of the world already.
+    /// Begins with the rest of a world, of which the session has the first `from` bytes.
     fn with(at: usize, world: Snapshot, from: u32) -> Begins {
         Begins {
             at,
@@ -146,7 +146,8 @@ impl<S: Simulation> Match<S> {
         self.outbox.push(settled);
     }
 
-    /// The basis from which a client can continue by frames alone, and its tick; `None`: it needs a world.
+    /// The basis from which a client can continue by frames alone, and the tick of the basis. Returns `None` if the
+    /// client needs a world.
     fn by_frames(&self, at: usize, holds: Holds) -> Option<(Basis, Tick)> {
         let (basis, from) = match (holds, self.origin.start) {
             (
@@ -180,8 +181,8 @@ impl<S: Simulation> Match<S> {
         is_there.then_some((basis, from))
     }
 
-    /// Returns `true` if a client's authority equals the server's: by the digest at `tick` if the server took it, else
-    /// by the newest digest that the client compared. A difference since then is found by the next digest.
+    /// Returns `true` if a client's authority equals the server's, judged by the digest at `tick` if the server took
+    /// it, otherwise by the newest digest that the client compared. A later difference is found by the next digest.
     fn is_ours(&self, tick: Tick, digest: u32, agreed: Option<(Tick, u32)>) -> bool {
         let ours = |tick| self.world.digest_at(tick).map(|ours| ours as u32);
         match (ours(tick), agreed) {
@@ -191,8 +192,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Returns `true` if all players of a session are in the match and it continues from its authority: then it returns
-    /// instead of joining.
+    /// Returns `true` if a session returns instead of joining: all its players are in the match, and it continues from
+    /// its authority.
     fn returns(&self, at: usize, basis: Basis) -> bool {
         let is_in = |player: &PlayerId| {
             self.world.current.presence(*player) != Presence::Absent && !self.sealer.leaves(*player)
@@ -200,7 +201,7 @@ impl<S: Simulation> Match<S> {
         basis == Basis::Authority && self.people[at].players.iter().all(is_in)
     }
 
-    /// A session that begins by frames needs no place, but its joins are limited in rate too.
+    /// Begins a session by frames. It needs no place, but its joins are limited in rate too.
     fn begin_by_frames(
         &mut self,
         now: Duration,
@@ -219,7 +220,8 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Finds the world, or the rest of one, that a session begins with. `None`: it still waits, or was refused.
+    /// Finds the world, or the rest of one, that a session begins with. Returns `None` if the session still waits or
+    /// was refused.
     fn begin_by_world(&mut self, now: Duration, at: usize, holds: Holds) -> Option<Begins> {
         let rest = self.rest_for(at, holds);
         let at = self.take_place(now, at, rest.is_some())?;
@@ -236,8 +238,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The world that a client has a part of, and the number of bytes it has, if that world is kept and may be shown to
-    /// it.
+    /// The world that a client has a part of, and the number of bytes that the client has. Returns `None` if that world
+    /// is not kept or may not be shown to the client.
     fn rest_for(&self, at: usize, holds: Holds) -> Option<(Snapshot, u32)> {
         let Holds::Part { world, bytes } = holds else {
             return None;
@@ -250,9 +252,9 @@ impl<S: Simulation> Match<S> {
         Some((world.clone(), bytes))
     }
 
-    /// Reserves a place for the world of the session at `at`, and returns the session's index. `None`: it must ask
-    /// again; also if its world must be encoded first. First come, first served; a place whose world makes no progress
-    /// goes to the next in line.
+    /// Reserves a place for the world of the session at `at`, and returns the session's index. Returns `None` if the
+    /// session must ask again, for example because its world must be encoded first. First come, first served; a place
+    /// whose world makes no progress goes to the next session in line.
     fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
         let peer = &mut self.people[at];
         peer.greeting_mut()?.ask_for_world(now);
@@ -301,7 +303,7 @@ impl<S: Simulation> Match<S> {
         has_world.then_some(at)
     }
 
-    /// Frees the place of a world that makes no progress or is slow. `None`: there is none.
+    /// Frees the place of a world that is slow or makes no progress. Returns `None` if there is no such world.
     fn free_place(&mut self, now: Duration, watches: bool) -> Option<()> {
         let loading = |p: &Peer| p.is_spectator() == watches && p.is_loading();
         let peers = &mut self.people;
@@ -328,7 +330,8 @@ impl<S: Simulation> Match<S> {
         Some(())
     }
 
-    /// A world without progress loses its place. A client that received nothing at all may not join again for a while.
+    /// Frees the place of a world that makes no progress. A client that received no byte of the world may not join
+    /// again for 30 s.
     fn lose_place(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
         peer.go_beside();
@@ -365,7 +368,7 @@ impl<S: Simulation> Match<S> {
         false
     }
 
-    /// The oldest tick of a world that a session may join with: a returning player may have seen all ticks before it.
+    /// The oldest tick of a world that a session may join with. A returning player may have seen all earlier ticks.
     fn oldest_for(&mut self, at: usize) -> Tick {
         let (peer, world) = (&mut self.people[at], &self.world.current);
         let is_in = |player: &PlayerId| world.presence(*player) != Presence::Absent;
@@ -377,7 +380,7 @@ impl<S: Simulation> Match<S> {
             .map_or(began, |request| request.wait_from(began))
     }
 
-    /// Closes a session that joins too slowly and is in another one's way.
+    /// Closes a session that joins too slowly while another session needs its place or seats.
     fn put_out(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
         if !peer.came_on() {
@@ -386,11 +389,11 @@ impl<S: Simulation> Match<S> {
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
 
-    /// Frees as many seats as an identity lacks, from sessions that are not in the match and whose worlds make no
+    /// Frees as many seats as an identity lacks: seats of sessions that are not in the match and whose worlds make no
     /// progress.
     ///
     /// # Errors
-    /// [`CloseCode::Full`]: too few seats can be freed. Then nothing changes.
+    /// [`CloseCode::Full`] if too few seats can be freed. Then no seat is freed.
     pub(super) fn free_overdue(
         &mut self,
         now: Duration,
@@ -434,7 +437,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// The world that a session joins with; `None`: no world is old enough yet.
+    /// The world that a session joins with. Returns `None` if no world is old enough yet.
     fn world_for(&mut self, at: usize) -> Result<Option<Snapshot>, CloseCode> {
         if self.is_delayed(at) {
             return Ok(self.snapshots.watched.world(self.shown_to(at)));
@@ -450,7 +453,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes a session that is not in the match yet. Seats of players that never joined are freed.
+    /// Closes a session that is not in the match yet. Frees the seats of its players that never joined.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
         for player in self.people[at].players.clone() {
             if self.world.current.presence(player) == Presence::Absent {
@@ -460,8 +463,8 @@ impl<S: Simulation> Match<S> {
         self.close_peer(at, code);
     }
 
-    /// Lets a session's players in that are not in the match. If a player's number still belongs to one that is about
-    /// to leave, this waits until it has left.
+    /// Adds the session's players that are not in the match to it. If a player's number still belongs to a player that
+    /// is about to leave, this waits until that player has left.
     pub(super) fn let_in(&mut self, at: usize) {
         let players = self.people[at].players.clone();
         if players.iter().any(|p| self.sealer.changes(*p)) {
@@ -486,7 +489,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Lets in sessions that have caught up; closes sessions that take too long or do not answer.
+    /// Adds the players of sessions that have caught up to the match; closes sessions that take too long or do not
+    /// answer.
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         self.kick_laggards(now);
         self.end_silent_takeovers(now);

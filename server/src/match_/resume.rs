@@ -7,12 +7,12 @@
 //!              history (for returning clients)                 the match continues, in the same file
 //! ```
 //!
-//! Law **Journal first**: everything that a client can have seen is in the journal, so continuing from its last turn
-//! takes nothing back. Outcomes come from its frames and are never resolved again; only queries that are still open are
+//! Law **Journal first**: everything that a client can have seen is in the journal, so no client has to take back a
+//! tick. Outcomes come from the journal's frames and are never resolved again; only queries that are still open are
 //! asked again.
 //!
-//! The clock then waits until all players that were present play again, so that a crash costs them a pause and not
-//! their lives. For a while silent players are not dropped, even if it takes longer.
+//! The clock then waits until all players that were present play again, so that players do not lose the game because of
+//! a crash. For [`EXCUSED`], silent players are not dropped, even if the wait has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,20 +39,20 @@ use crate::snapshots::Watched;
 const HOLD_MAX: Duration = Duration::from_secs(5);
 /// Silent players are not dropped for this long.
 const EXCUSED: Duration = Duration::from_secs(30);
-/// The least number of frames that are remembered for returning clients.
+/// The minimum number of frames that are kept for returning clients.
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
     /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored: the
     /// journal has them. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is
-    /// more), whatever the match's length, and a pass over the journal to check it, in the memory of its largest
-    /// record.
+    /// more), whatever the match's length, and a pass over the journal to check it. The pass needs the memory of the
+    /// largest record.
     ///
     /// The journal is continued: [`poll`](Match::poll) returns the bytes to append at [`Resumed::keep_bytes`].
     ///
     /// # Errors
-    /// The journal cannot be played, its match is over, or the configuration does not fit: see [`ResumeError`].
+    /// If the journal cannot be played, its match is over, or the configuration does not fit: see [`ResumeError`].
     pub fn resume(
         mut config: MatchConfig,
         mut journal: impl JournalSource + Send,
@@ -188,9 +188,9 @@ impl<S: Simulation> Match<S> {
 struct Past<S: Simulation> {
     world: World<S>,
     history: History<S>,
-    /// Worlds for delayed spectators, if there may be any.
+    /// Worlds for delayed spectators, if the configuration allows them.
     watched: Watched,
-    /// The match's first world, if the frames since are here.
+    /// The match's first world, if all frames since then are kept.
     start: Option<Start>,
     /// The next claim of each player.
     next_claims: [u32; PLAYERS_MAX],

@@ -17,7 +17,7 @@ use crate::down::{DownSender, Extent};
 use crate::mode::MatchMode;
 
 impl<S: Simulation> Match<S> {
-    /// Sends each session the frames that it has not acknowledged. `again`: no new frame was sealed.
+    /// Sends each session the frames that it has not acknowledged. `again` is `true` if no new frame was sealed.
     pub(super) fn send_turns(&mut self, again: bool) {
         self.clock.sent_at = self.clock.now;
         let waiting = self.waiting();
@@ -108,10 +108,10 @@ impl<S: Simulation> Match<S> {
         self.player_list.record_links(here, &links, next, shown);
     }
 
-    /// Sends a line of text to all players and spectators, such as "this server restarts in five minutes". Clients get
-    /// it as `Event::Notice`, reliably and in order. A session whose lane is full is left out. Returns the number of
-    /// sessions that it was sent to: 0 if it is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or holds invisible
-    /// characters.
+    /// Sends a line of text to all players and spectators, for example "this server restarts in five minutes". Clients
+    /// get the text as `Event::Notice`, reliably and in order. A session whose lane is full does not get it. Returns
+    /// the number of sessions that it was sent to: 0 if the text is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or
+    /// contains invisible characters.
     pub fn notify(&mut self, words: &str) -> usize {
         if words.is_empty() || words.len() > NOTICE_BYTES_MAX || !is_plain(words) {
             return 0;
@@ -124,8 +124,8 @@ impl<S: Simulation> Match<S> {
             .count()
     }
 
-    /// Sends the names to sessions that do not have them. They wait until the lane is idle, so that they do not queue
-    /// behind a world.
+    /// Sends the names to sessions that do not have them. The names wait until the lane is idle, so that they do not
+    /// queue behind a world.
     pub(super) fn introduce(&mut self) {
         for at in 0..self.people.len() {
             let shown = self.shown_to(at);

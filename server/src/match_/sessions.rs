@@ -7,9 +7,9 @@
 //!              closed, with a reason that the player reads ◀───── leave, kick, taken over
 //! ```
 //!
-//! A client whose server was silent connects by another path while it still listens on the old one. While its old
-//! session lives, the new connection is a pending takeover: nothing changes hands before its hello. The path that
-//! answers first wins; the client chooses it by saying hello on it, or not.
+//! A client whose server was silent connects by another path while it still listens on the old one. While the old
+//! session exists, the new connection is a pending takeover: seats change hands only after its hello. The first path
+//! with an answer wins: the client sends its hello on that path, and not on the other.
 //!
 //! ```text
 //!  connect ─▶ the identity has a session? ── no ──▶ Greeting
@@ -28,9 +28,10 @@
 //! ```
 //!
 //! Invariants: an identity keeps its seat until it leaves or is removed, whatever happens to its sessions. A connection
-//! attempt that its client abandons does not affect the session that it has. Safe generations only rise, and only to a
-//! ticket that the identity's client has stored for its next process, or has connected with: so one ticket always lets
-//! it in, whatever crashes. A removed identity keeps nothing here: no session, no pending takeover, no seat.
+//! attempt that a client abandons does not affect its current session. Safe generations only rise, and only to a ticket
+//! that the identity's client has stored for its next process, or has connected with: so one ticket always admits the
+//! identity, after a crash of either side. The match keeps nothing of a removed identity: no session, no pending
+//! takeover, no seat.
 
 use std::time::Duration;
 
@@ -55,14 +56,14 @@ use crate::tally::JoinResult;
 use crate::up;
 use crate::up::UpRequest;
 
-/// The most pending takeovers of one identity, and thus the paths that a client tries at a time. One more replaces the
-/// oldest.
+/// The maximum number of pending takeovers of one identity, and thus of paths that a client tries at a time. An
+/// additional takeover replaces the oldest one.
 const TAKEOVERS_MAX: usize = 3;
 
 type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
 
 impl<S: Simulation> Match<S> {
-    /// Begins a session, which takes its players over from a session that still holds them.
+    /// Begins a session. It takes over its players from a session that still has them.
     pub(super) fn enter(
         &mut self,
         now: Duration,
@@ -119,8 +120,8 @@ impl<S: Simulation> Match<S> {
         playing.map(|p| p.id).collect()
     }
 
-    /// Returns `true` if no session is joining, and all have acknowledged their lane's messages, such as worlds that
-    /// heal, and tickets.
+    /// Returns `true` if no session is joining, and all sessions have acknowledged the messages of their lanes, for
+    /// example tickets and worlds that heal.
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
         let here = |p: &Peer| p.plays() && p.lane_out.is_idle();
@@ -133,7 +134,7 @@ impl<S: Simulation> Match<S> {
         self.people.len() == 0 && self.people.identities().is_empty()
     }
 
-    /// Returns `true` if any identity ever had a seat. A match that is [deserted](Match::is_deserted) and was never
+    /// Returns `true` if any identity has had a seat. A match that is [deserted](Match::is_deserted) and was never
     /// joined still waits for its first player.
     #[must_use]
     pub fn was_joined(&self) -> bool {
@@ -151,7 +152,7 @@ impl<S: Simulation> Match<S> {
         self.config.open = open;
     }
 
-    /// The identity of a session, and its number of local players; `None`: no session has this id.
+    /// The identity of a session, and the number of its local players. Returns `None` if no session has this id.
     #[must_use]
     pub fn identity(&self, peer: SessionId) -> Option<(&str, usize)> {
         let peer = self.people.peer(peer)?;
@@ -214,7 +215,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Ends a session with this code. Its players leave.
+    /// Ends a session with this code. The session's players leave.
     pub fn kick(&mut self, peer: SessionId, code: CloseCode) {
         if let Some(at) = self.people.position(peer) {
             self.leave(at, code);
@@ -239,8 +240,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Ends the journal as [`close`](Self::close) would with this code. For a host that must know that the end is on
-    /// disk before clients are closed: it calls this first, and [`close`](Self::close) when the end was written, or
-    /// [`forgo_journal`](Self::forgo_journal) if that failed.
+    /// disk before clients are closed: the host calls this first, then [`close`](Self::close) when the end was written,
+    /// or [`forgo_journal`](Self::forgo_journal) if that failed.
     pub fn end_journal(&mut self, code: CloseCode) {
         let reason = match code {
             CloseCode::Moved => MOVED.to_owned(),
@@ -293,8 +294,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Frees the seat of a player without a session: it leaves with the next tick. Returns the identity that had it.
-    /// Its pending orders are refused; it learns that when it returns.
+    /// Frees the seat of a player without a session: the player leaves with the next tick. Returns the identity that
+    /// had the seat. The player's pending orders are refused; the client is informed when it returns.
     pub(super) fn free(&mut self, player: PlayerId) -> Option<String> {
         self.sealer.change(player, RosterChange::Left);
         let refused = self.seats[player.index()].purge();
@@ -349,7 +350,7 @@ impl<S: Simulation> Match<S> {
         self.people.away.keep(self.clock.now, peer.end());
     }
 
-    /// Keeps what a closed session's join lacks, for when its client returns.
+    /// Keeps the data that a closed session's join still needs, until its client returns.
     fn keep_join(&mut self, peer: &Peer) {
         if let Some((from, world)) = peer.unfinished() {
             self.snapshots.cut_off.keep(self.clock.now, from, world);
@@ -369,8 +370,8 @@ impl<S: Simulation> Match<S> {
         self.outbox.push(Output::Closed { peer, code });
     }
 
-    /// Handles a packet of a session. A packet of an unknown session is ignored. A malformed packet is counted, and too
-    /// many of them close the session.
+    /// Handles a packet of a session. A packet of an unknown session is ignored. A malformed packet is counted; after
+    /// too many of them the session is closed.
     pub fn handle(&mut self, now: Duration, peer: SessionId, bytes: &[u8]) {
         let now = self.clock.reach(now);
         let session = self.people.position(peer);
@@ -430,13 +431,13 @@ impl<S: Simulation> Match<S> {
         self.take_answers();
     }
 
-    /// Takes the result of a resolver's job; `None`: it failed. Late results are ignored.
+    /// Takes the result of a resolver's job; `None` means that the job failed. Late results are ignored.
     pub fn complete(&mut self, job: JobId, outcome: Option<S::Outcome>) {
         self.queries.complete(job, outcome, &mut self.diagnostics);
     }
 
-    /// Takes a client's answers to the queries of its own players. An answer that is late, repeated, or to another
-    /// player's query is ignored.
+    /// Takes a client's answers to the queries of its own players. Ignores an answer that is late, repeated, or to a
+    /// query of another player.
     fn take_answers(&mut self) {
         let context = self.world.context(&self.people.views);
         let diagnostics = &mut self.diagnostics;
@@ -463,9 +464,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Removes an identity: closes its sessions and pending takeovers with this code, and frees its seats. For
-    /// [`CloseCode::Kicked`] it is refused until it is [pardoned](Self::pardon) or the match ends. Returns `true` if it
-    /// had a session or a seat.
+    /// Removes an identity: closes its sessions and pending takeovers with this code, and frees its seats. An identity
+    /// removed with [`CloseCode::Kicked`] is refused until it is [pardoned](Self::pardon) or the match ends. Returns
+    /// `true` if the identity had a session or a seat.
     pub fn remove_identity(&mut self, identity: &str, code: CloseCode) -> bool {
         let mut was_here = false;
         while let Some(at) = self.people.find(|p| p.identity.name == identity) {
@@ -488,18 +489,18 @@ impl<S: Simulation> Match<S> {
         was_here
     }
 
-    /// Lets a kicked identity join this match again. Returns `true` if it had been kicked.
+    /// Lets a kicked identity join this match again. Returns `true` if the identity had been kicked.
     pub fn pardon(&mut self, identity: &str) -> bool {
         self.people.away.pardon(identity)
     }
 
-    /// Begins a session of `seats` local players; 0: a spectator. An identity gets its former players again. If it has
-    /// a session already, that one continues until the new one says hello, and is then taken over. A removed identity
-    /// is refused for a while: for 30 s if it was too slow in play, or if its world made no progress while others
-    /// wanted its seats; for 60 s after too many strikes; until the match ends if it was kicked.
+    /// Begins a session of `seats` local players, or of a spectator if `seats` is 0. An identity gets its former
+    /// players again. If the identity already has a session, that session continues until the new one says hello, and
+    /// is then taken over. A removed identity is refused: for 30 s if it was too slow in play, or if its world made no
+    /// progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was kicked.
     ///
     /// # Errors
-    /// The code that the session is refused with. Other sessions are not affected.
+    /// If the session is refused; the error is the code to refuse it with. Other sessions are not affected.
     pub fn connect(
         &mut self,
         now: Duration,
@@ -511,7 +512,7 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (&identity, None), seats)
     }
 
-    /// Like [`connect`](Match::connect), with the stamp of the identity's ticket, if it has one.
+    /// Like [`connect`](Match::connect), with the stamp of the ticket that the identity used, if any.
     pub(super) fn call(
         &mut self,
         now: Duration,
@@ -547,7 +548,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Handles a packet of a pending takeover. Returns its index among the sessions, if it has taken over.
+    /// Handles a packet of a pending takeover. Returns the index of its session if it has taken over.
     pub(super) fn handle_takeover(
         &mut self,
         now: Duration,
@@ -646,7 +647,7 @@ impl<S: Simulation> Match<S> {
         self.send_closed(takeover.id, code);
     }
 
-    /// Checks that there is room for another spectator. Returns its players: none.
+    /// Checks that the match has room for another spectator. Returns an empty set of players.
     pub(super) fn assign_view(
         &self,
         identity: &str,
@@ -681,11 +682,11 @@ impl<S: Simulation> Match<S> {
         self.world.current.tick().back(delay).max(self.config.start)
     }
 
-    /// Like [`connect`](Match::connect), by a ticket with this stamp. The ticket becomes safe when the session plays: a
-    /// refused or interrupted join does not use it up.
+    /// Like [`connect`](Match::connect), with the stamp of the ticket that was used. The ticket becomes safe when the
+    /// session plays: a refused or interrupted join does not use the ticket up.
     ///
     /// # Errors
-    /// As for [`connect`](Match::connect), and [`CloseCode::Superseded`] if the ticket is out of date.
+    /// The errors of [`connect`](Match::connect), and [`CloseCode::Superseded`] if the ticket is out of date.
     pub fn connect_by_ticket(
         &mut self,
         now: Duration,
@@ -702,7 +703,7 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (&identity, Some(stamp)), seats)
     }
 
-    /// Applies rulings on outdated tickets that were made elsewhere. They are not written into the journal.
+    /// Applies rulings on outdated tickets that were made elsewhere. The rulings are not written into the journal.
     pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a Identity, Ruling)>) {
         for (identity, ruling) in rulings {
             self.people.lineages.apply(identity, &ruling);
@@ -711,8 +712,8 @@ impl<S: Simulation> Match<S> {
 
     /// Revokes the tickets of an identity: all lineages that the server has seen, and all tickets made before
     /// `made_before_unix_ms`, by the clock of their maker. A caller passes the current time plus
-    /// [`REVOKE_SLACK_MS`](twinstep_protocol::lineage::REVOKE_SLACK_MS). Later tickets are valid. A current session
-    /// continues, and gets tickets of a new lineage; [`kick`](Match::kick) ends it.
+    /// [`REVOKE_SLACK_MS`](twinstep_protocol::lineage::REVOKE_SLACK_MS). Later tickets are valid. The current session
+    /// of the identity continues, and gets tickets of a new lineage; [`kick`](Match::kick) ends the session.
     pub fn revoke(&mut self, identity: &Identity, made_before_unix_ms: u64) {
         self.rule(identity, |lineages| lineages.revoke(made_before_unix_ms));
     }
@@ -723,13 +724,13 @@ impl<S: Simulation> Match<S> {
         self.people.is_superseded(identity, stamp)
     }
 
-    /// The outdated tickets, by identity and whether it is a spectator.
+    /// The outdated tickets, by identity and role (player or spectator).
     #[must_use]
     pub fn lineages(&self) -> &LineageTable<Identity> {
         &self.people.lineages
     }
 
-    /// The lineage, generation and lifetime of a session's next ticket; `None`: no session has this id.
+    /// The lineage, generation and lifetime of a session's next ticket. Returns `None` if no session has this id.
     #[must_use]
     pub fn next_ticket(&self, peer: SessionId) -> Option<NextTicket> {
         let peer = self.people.peer(peer)?;
@@ -739,9 +740,9 @@ impl<S: Simulation> Match<S> {
         Some(known.unwrap_or(&nothing).next(came_by, newest))
     }
 
-    /// Gives a session the ticket to return with that [`Output::Ticket`](crate::outbox::Output::Ticket) asked for: its
-    /// stamp, from [`next_ticket`](Match::next_ticket) and dated now, and its bytes, which only the host and the client
-    /// understand.
+    /// Gives a session the ticket to return with that [`Output::Ticket`](crate::outbox::Output::Ticket) asked for.
+    /// `stamp` comes from [`next_ticket`](Match::next_ticket), dated now; the bytes are understood only by the host and
+    /// the client.
     pub fn hand_ticket(&mut self, peer: SessionId, stamp: Stamp, ticket: Vec<u8>) {
         let Some(peer) = self.people.peer_mut(peer) else {
             return;
@@ -758,14 +759,15 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The session plays, so the ticket that it connected with is safe.
+    /// Makes the ticket that the session connected with safe, because the session plays.
     pub(super) fn make_used_ticket_safe(&mut self, at: usize) {
         if let Some(stamp) = self.people[at].tickets.came_by().copied() {
             self.make_safe(at, &stamp);
         }
     }
 
-    /// The client reports a ticket as stored where its next process finds it. Only tickets that it was given count.
+    /// Records a client's report that it stored a ticket where its next process finds it. Counts only tickets that this
+    /// session was given.
     pub(super) fn record_stored_ticket(&mut self, at: usize, report: &[u8]) {
         let tickets = &mut self.people[at].tickets;
         let stored = Stamp::read_stored(report)

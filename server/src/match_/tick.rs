@@ -85,8 +85,8 @@ impl<S: Simulation> Match<S> {
         self.outbox.encode(aside);
     }
 
-    /// Decides the next tick's length, and which frames are kept. Returns the cadence if it changes, which it does only
-    /// at a turn's beginning.
+    /// Decides the next tick's length, and how long frames are kept. Returns the cadence if it changes, which is
+    /// possible only at a turn's beginning.
     fn clock_tick(&mut self) -> Option<Cadence> {
         let turn = self.world.current.turn();
         let begins = self.world.current.tick() == turn.began;
@@ -108,7 +108,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Adds one strike for each listed player (repeats count) and kicks players over the limit.
+    /// Adds a strike for each entry of `strikes` (a player may be in it more than once) and kicks players over the
+    /// limit.
     fn strike(&mut self, strikes: &[PlayerId]) {
         for &player in strikes {
             if let Some(peer) = self.people.strike(self.clock.now, player) {
@@ -138,7 +139,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Ends a full turn: writes it, then sends it.
+    /// Ends a full turn: writes the turn, then sends it.
     fn end_turn(&mut self) {
         self.diagnostics.stats.turns += 1;
         let wanted = self.journal.wants_digest(&self.world.current);
@@ -188,7 +189,7 @@ impl<S: Simulation> Match<S> {
         );
     }
 
-    /// Reports the queries that the step asked beyond the bound. They get no answer.
+    /// Reports the queries that the step asked beyond the bound. Such queries get no answer.
     fn report_dropped_asks(&mut self) {
         let dropped = self.world.dropped_asks() - self.diagnostics.stats.asks_dropped;
         if dropped > 0 {
@@ -210,7 +211,7 @@ impl<S: Simulation> Match<S> {
         );
     }
 
-    /// Drops silent players, brings them back when they send inputs, and frees seats of players that are gone.
+    /// Drops silent players, brings players back when they send inputs again, and frees the seats of players that left.
     pub(super) fn update_presence(&mut self) {
         let next = self.world.current.tick();
         let turn = self.world.current.turn().number;

@@ -13,20 +13,21 @@ use std::time::Duration;
 use twinstep_core::Tick;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// A report of packet loss counts for this long. One in eight of a client's packets repeats it while the loss lasts.
+/// A report of packet loss counts for this long. A client repeats it in one of eight packets while the loss lasts.
 const LOSSY_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct FrameAcks {
-    /// The next frame that the client wants; all frames before it are acknowledged.
+    /// The next frame that the client needs; all frames before it are acknowledged.
     wanted: Tick,
-    /// The frames after `wanted` that it lacked when it last reported gaps.
+    /// The frames after `wanted` that the client lacked at its last report of gaps.
     gaps: Gaps,
     /// The next tick of the client's authority.
     view: Tick,
-    /// The last time when it reported recent packet loss, or a connection too new to know; at first, its connect time.
+    /// The last time when the client reported recent packet loss, or that its connection is too new to know; at first,
+    /// its connect time.
     lossy_at: Duration,
-    /// The last time when it wanted a later frame, or could not have wanted one.
+    /// The last time when the client acknowledged a frame, or when no frame was left to acknowledge.
     progress_at: Duration,
 }
 
@@ -53,7 +54,7 @@ impl FrameAcks {
         &self.gaps
     }
 
-    /// How long it has not acknowledged a new frame.
+    /// The time since the client last acknowledged a new frame.
     pub(crate) fn stood_for(&self, now: Duration) -> Duration {
         now.saturating_sub(self.progress_at)
     }
@@ -70,7 +71,7 @@ impl FrameAcks {
         (self.wanted, self.progress_at) = (wanted, now);
     }
 
-    /// Restarts its patience: it could not have acknowledged more until now.
+    /// Restarts the client's time limit: it could not have acknowledged more until now.
     pub(crate) fn forgive(&mut self, now: Duration) {
         self.progress_at = now;
     }
@@ -80,7 +81,8 @@ impl FrameAcks {
         self.view = self.view.max(view.min(wanted));
     }
 
-    /// Records the reported gaps. Not all packets do; otherwise the gaps before `wanted` count as filled.
+    /// Records the reported gaps. Not every packet reports gaps; without a report, the gaps before `wanted` count as
+    /// filled.
     pub(crate) fn record_gaps(&mut self, gaps: &mut Gaps, wanted: Tick) {
         if gaps.is_empty() {
             self.gaps.retain(|(_, end)| *end > wanted);
@@ -93,7 +95,7 @@ impl FrameAcks {
         self.lossy_at = now;
     }
 
-    /// Returns `true` if all recent packets to it have probably arrived: it reports no loss and no gaps, and
+    /// Returns `true` if all recent packets to the client have probably arrived: it reports no loss and no gaps, and
     /// acknowledged a new frame at most `patience` ago.
     pub(crate) fn is_steady(&self, now: Duration, patience: Duration) -> bool {
         now.saturating_sub(self.lossy_at) > LOSSY_FOR

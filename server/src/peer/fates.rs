@@ -1,33 +1,34 @@
-//! [`Fates`]: the results of a client's orders, repeated in every packet until the client has acknowledged one.
+//! [`Fates`]: the results of a client's orders, repeated in every packet until the client has acknowledged a packet
+//! with them.
 //!
 //! ```text
 //!  refuse, acknowledge ─▶ open ─ sent in packet n ─▶ sent ─ a packet ≥ n with fates is acknowledged ─▶ forgotten
 //! ```
 //!
-//! Invariant: a fate is in every packet with fates from its first one on. So an ack of any newer one is enough, and no
-//! timer is needed.
+//! Invariant: a fate is in every packet with fates from its first one on. So an ack of any newer packet with fates is
+//! enough, and no timer is needed.
 
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, REFUSALS_PER_PACKET};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::refusal::OrderRefusal;
 
-/// For this many recent packets it is known whether they held fates.
+/// The number of recent packets for which it is recorded whether they held fates.
 const PACKETS_KEPT: usize = 256;
 
-/// An order that will not run, repeated until the client has acknowledged that.
+/// A refusal of an order, repeated until the client has acknowledged it.
 #[derive(Debug)]
 struct OpenRefusal {
     refusal: OrderRefusal,
-    /// The first packet with it; 0: none yet.
+    /// The first packet that held the refusal; 0 if none did yet.
     sent_in: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Fates {
     refusals: Vec<OpenRefusal>,
-    /// `Some` while the client may not know the command acks, with the first packet that held them; 0: none yet.
+    /// `Some` while the client may not know the command acks: the first packet that held them; 0 if none did yet.
     acks_sent_in: Option<u32>,
-    /// Which of the last packets held fates, by sequence. Packets of the lane do not.
+    /// Whether each of the last packets held fates, by sequence. Packets of the lane hold none.
     held_fates: [bool; PACKETS_KEPT],
     /// The newest acknowledged packet that held fates.
     acked_packet: u32,
@@ -54,7 +55,7 @@ impl Fates {
         }
     }
 
-    /// Commands arrived: the next packet repeats which ones are expected next.
+    /// Records that commands arrived: the next packet repeats the sequence numbers that are expected next.
     pub(crate) fn acknowledge(&mut self) {
         self.acks_sent_in = Some(0);
     }
@@ -64,12 +65,12 @@ impl Fates {
         self.acks_sent_in.is_some()
     }
 
-    /// The refusals of the next packet, oldest first.
+    /// The refusals for the next packet, oldest first.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = OrderRefusal> {
         self.unacknowledged().take(REFUSALS_PER_PACKET)
     }
 
-    /// Packet `seq` holds all fates that are due.
+    /// Records that packet `seq` holds all fates that are due.
     pub(crate) fn record_sent(&mut self, seq: u32) {
         self.held_fates[seq as usize % PACKETS_KEPT] = true;
         if self.acks_sent_in == Some(0) {
@@ -81,7 +82,7 @@ impl Fates {
         }
     }
 
-    /// Packet `seq` holds no fates.
+    /// Records that packet `seq` holds no fates.
     pub(crate) fn record_without_fates(&mut self, seq: u32) {
         self.held_fates[seq as usize % PACKETS_KEPT] = false;
     }

@@ -1,4 +1,4 @@
-//! [`Inquiry`]: the state of one client's desync, for its report of where the worlds differ.
+//! [`Inquiry`]: the state of one client's desync, used to check its report of where the worlds differ.
 //!
 //! ```text
 //!  it differs at t ─▶ begin ─▶ (the journal's verdict: correct) ─▶ it asks for t: show ─▶ one report
@@ -21,7 +21,7 @@ pub(crate) struct Verdict {
 
 #[derive(Debug, Default)]
 pub(crate) struct Inquiry {
-    /// The tick that differed, and the server's world of it.
+    /// The tick at which the worlds differ, and the server's world of that tick.
     evidence: Option<(Tick, Arc<[u8]>)>,
     reports_due: u32,
     verdict: Verdict,
@@ -33,13 +33,13 @@ impl Inquiry {
         self.evidence = evidence;
     }
 
-    /// Adds the journal's verdict. A fault that was found once stays.
+    /// Adds the journal's verdict. A fault that was found once is kept.
     pub(crate) fn judge(&mut self, verdict: Verdict) {
         self.verdict.server_at_fault |= verdict.server_at_fault;
         self.verdict.step_impure |= verdict.step_impure;
     }
 
-    /// Records the journal's world of a tick. It replaces the server's own if that was wrong or is missing.
+    /// Records the journal's world of a tick. It replaces the server's own world if that was wrong or is missing.
     pub(crate) fn correct(&mut self, tick: Tick, world: Arc<[u8]>, was_wrong: bool) {
         if was_wrong || self.evidence.is_none() {
             self.evidence = Some((tick, world));
@@ -55,7 +55,7 @@ impl Inquiry {
         self.reports_due += 1;
     }
 
-    /// A report arrived. Returns `true` if one was due.
+    /// Takes a report. Returns `true` if a report was due.
     pub(crate) fn take_report(&mut self) -> bool {
         let is_due = self.reports_due > 0;
         self.reports_due -= u32::from(is_due);

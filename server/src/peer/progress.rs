@@ -1,4 +1,4 @@
-//! How a session gets from stage to stage, how its join progresses, and when its patience ends.
+//! The stages of a session: how it changes stage, how its join progresses, and when its time limit ends it.
 //!
 //! ```text
 //!  connect ─▶ Greeting ── begin_loading ─▶ Loading ── take_wanted ─▶ CatchingUp ── play ─▶ Playing
@@ -7,8 +7,8 @@
 //!             JoinTooSlow                  JoinTooSlow               JoinTooSlow         NoAcks      (`judge`)
 //! ```
 //!
-//! Invariants: these three methods alone change the stage, and a session never goes back. Whatever a client does or
-//! fails to do, its stage ends.
+//! Invariants: only these three methods change the stage, and a session never goes back to an earlier one. Every stage
+//! before play ends, whatever a client does or fails to do.
 
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ impl Peer {
         matches!(self.stage, PeerStage::Playing)
     }
 
-    /// Returns `true` if it has its world, so that it is sent turns.
+    /// Returns `true` if the client has its world, so that turns are sent to it.
     pub(crate) fn has_world(&self) -> bool {
         matches!(self.stage, PeerStage::CatchingUp(_) | PeerStage::Playing)
     }
 
-    /// Returns `true` while it loads or catches up: the frames since its starting point are kept for it.
+    /// Returns `true` while the session loads or catches up: the frames since its starting point are kept.
     pub(crate) fn joins(&self) -> bool {
         matches!(self.stage, PeerStage::Loading(_) | PeerStage::CatchingUp(_))
     }
@@ -66,7 +66,7 @@ impl Peer {
         }
     }
 
-    /// Answers its hello: with this world on its lane, or with frames alone, from `from` on.
+    /// Answers the hello with this world on the session's lane, or with frames alone, from `from` on.
     pub(crate) fn begin_loading(&mut self, now: Duration, world: Option<WorldId>, from: Tick) {
         self.stage = PeerStage::Loading(Loading {
             world,
@@ -77,8 +77,8 @@ impl Peer {
         self.acks.begin(from);
     }
 
-    /// Its client wants `wanted` next. Returns `true` if that is an ack to apply; a session that still loads
-    /// acknowledges its world first, and `wanted` only moves it to the next stage.
+    /// Takes the next frame that the client wants. Returns `true` if `wanted` is an ack to apply. A session that still
+    /// loads acknowledges its world first, and `wanted` only moves it to the next stage.
     pub(crate) fn take_wanted(&mut self, now: Duration, wanted: Tick) -> bool {
         if !matches!(self.stage, PeerStage::Loading(_)) {
             return true;
@@ -142,7 +142,7 @@ impl Peer {
         }
     }
 
-    /// Its client acknowledged bytes of its lane.
+    /// Records that the client acknowledged bytes of its lane.
     pub(crate) fn record_arrived(&mut self, now: Duration) {
         let (bytes, is_idle) = (self.lane_out.arrived_bytes(), self.lane_out.is_idle());
         if let Some(stride) = self.stride_mut() {
@@ -163,7 +163,7 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if its world download, or its catching up, has made any progress.
+    /// Returns `true` if the world download, or the catching up, has made any progress.
     pub(crate) fn came_on(&self) -> bool {
         match &self.stage {
             PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
@@ -173,7 +173,7 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if its join made no progress for this long. A lost chunk is noticed a round trip later, and may
+    /// Returns `true` if the join made no progress for this long. A lost chunk is detected a round trip later, and may
     /// be lost again.
     fn stands_for(&self, now: Duration, time: Duration) -> bool {
         let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
@@ -185,7 +185,7 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if it has the world that it begins with, or needs none.
+    /// Returns `true` if the client has its first world, or needs no world.
     fn has_loaded(&self) -> bool {
         match &self.stage {
             PeerStage::Greeting(_) => false,
@@ -194,7 +194,7 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if its world is on its way: without a place if `beside`, else with one.
+    /// Returns `true` if the session's world is being sent: without a place if `beside`, otherwise with one.
     fn loads(&self, beside: bool) -> bool {
         let is_so = |loading: &Loading| loading.beside == beside;
         matches!(&self.stage, PeerStage::Loading(loading) if is_so(loading)) && !self.has_loaded()
@@ -208,7 +208,7 @@ impl Peer {
         self.loads(true)
     }
 
-    /// From now on its world is sent slowly, and needs no place.
+    /// Continues the session's world download without a place: the world is sent slowly from now on.
     pub(crate) fn go_beside(&mut self) {
         if let PeerStage::Loading(loading) = &mut self.stage {
             loading.beside = true;
@@ -216,13 +216,13 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if its world makes too little progress to keep others waiting.
+    /// Returns `true` if the session's world makes too little progress for others to wait for it.
     pub(crate) fn is_stalled(&self, now: Duration) -> bool {
         self.stands_for(now, JOIN_STEP_WITHIN)
     }
 
-    /// Returns `true` if its world has been on its way for a while and uses little of the server's bandwidth: it needs
-    /// no place.
+    /// Returns `true` if the world has been sent for longer than [`JOIN_PLACE_TIME`] and uses little of the server's
+    /// bandwidth: it needs no place.
     pub(crate) fn is_slow(&self, now: Duration) -> bool {
         let under_way = now.saturating_sub(self.since);
         let much = u64::from(BULK_BESIDE) * under_way.as_millis() as u64 / 1_000;
@@ -230,8 +230,8 @@ impl Peer {
         under_way > JOIN_PLACE_TIME + trips && self.lane_out.progress().acked_bytes < much
     }
 
-    /// Returns `true` if its world download has stalled, or did so before and it asks for another one: its seats may be
-    /// given away.
+    /// Returns `true` if the seats of the session may be given to others: its world download has stalled, or stalled
+    /// before and the session asks for another world.
     pub(crate) fn is_overdue(&self, now: Duration) -> bool {
         let gave_way = self.limits.gave_way();
         match self.stage {
@@ -241,8 +241,8 @@ impl Peer {
         }
     }
 
-    /// The part of its join that is missing, if it has not finished: the first frame it lacks, and the world on its way
-    /// to it.
+    /// The first frame that the session's join still lacks, and the world that is being sent. Returns `None` if the
+    /// session is not joining.
     pub(crate) fn unfinished(&self) -> Option<(Tick, Option<Snapshot>)> {
         let world = match &self.stage {
             PeerStage::Loading(loading) => loading.world,

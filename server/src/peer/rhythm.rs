@@ -1,11 +1,11 @@
-//! [`Rhythm`]: how well a client keeps up, and the cadence that it asks for.
+//! [`Rhythm`]: how well a client keeps up, and the cadence that the client asks for.
 //!
 //! ```text
 //!  reported by the client: load, pauses ──────────┐
 //!  seen by this server: late, early, trailing ────┴▶ counts while it is late ─▶ Tempo
 //! ```
 //!
-//! Invariant: a client's own reports count only while this server has recently seen that it is late.
+//! Invariant: a client's own reports count only while this server has recently seen that the client is late.
 
 use std::time::Duration;
 
@@ -21,24 +21,24 @@ use crate::tempo::{Seen, Tempo};
 const SLACKS: usize = 16;
 /// The number of past seconds whose largest lag is remembered.
 const LAGS: usize = 8;
-/// After a client was late, its reports count for this long.
+/// A client's reports count for this long after the client was late.
 const LATE_FOR: Duration = Duration::from_secs(5);
-/// From this load on a machine cannot keep up with the game.
+/// The load from which a machine cannot keep up with the game.
 const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
-/// Up to this load it has room for shorter ticks; between the two loads the ticks stay as they are.
+/// The load up to which a machine has room for shorter ticks. Between the two loads, ticks keep their length.
 const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Rhythm {
-    /// Pauses that the client reported, or for which the match had to wait, since the last turn.
+    /// The number of pauses since the last turn that the client reported, or for which the match had to wait.
     pauses: u32,
     pauses_reported: Option<u8>,
-    /// The share of its time that its machine spends on the game, as its client reports.
+    /// The share of time that the client's machine spends on the game, as reported by the client.
     load: u8,
-    /// How early the last batches came before their turn was due, in milliseconds, newest last.
+    /// How early the last batches came before their turn was due, in milliseconds; newest last.
     slacks: ArrayVec<i16, SLACKS>,
     late_at: Option<Duration>,
-    /// The largest lag of the second that began then, in ticks.
+    /// The start of the current second, and the largest lag in it, in ticks.
     lag_of_second: (Duration, u32),
     /// The largest lags of the last seconds, newest last.
     lags: ArrayVec<u32, LAGS>,
@@ -47,7 +47,7 @@ pub(crate) struct Rhythm {
 }
 
 impl Rhythm {
-    /// Takes the client's status: its count of pauses, 4 bits that wrap, and its load.
+    /// Takes the client's status: the client's load, and its 4-bit count of pauses, which wraps.
     pub(crate) fn record_status(&mut self, status: UpStatus) {
         self.load = status.load;
         let reported = status.late_turns;
@@ -55,7 +55,7 @@ impl Rhythm {
         self.pauses += u32::from(reported.wrapping_sub(before) & 15);
     }
 
-    /// The match waited for this session: that is a pause, whether or not the client reports it.
+    /// Records that the match waited for this session. That counts as a pause even if the client does not report one.
     pub(crate) fn record_waited_for(&mut self) {
         self.pauses = self.pauses.max(1);
     }
@@ -73,7 +73,7 @@ impl Rhythm {
         self.late_at.is_some_and(lately)
     }
 
-    /// Records how early a batch came, in milliseconds; negative: late.
+    /// Records how early a batch came, in milliseconds; negative if it came late.
     pub(crate) fn record_slack(&mut self, ms: i64) {
         if self.slacks.is_full() {
             self.slacks.remove(0);
@@ -82,12 +82,12 @@ impl Rhythm {
             .push(ms.clamp(i16::MIN.into(), i16::MAX.into()) as i16);
     }
 
-    /// The smallest slack of the last batches, in milliseconds; `None`: no batch arrived yet.
+    /// The smallest slack of the last batches, in milliseconds. Returns `None` if no batch has arrived yet.
     pub(crate) fn slack(&self) -> Option<i16> {
         self.slacks.iter().copied().min()
     }
 
-    /// Records by how many ticks its authority is behind the match.
+    /// Records the number of ticks by which the client's authority is behind the match.
     pub(crate) fn record_lag(&mut self, now: Duration, lag: u32) {
         let (began, largest) = self.lag_of_second;
         if now.saturating_sub(began) < Duration::from_secs(1) {
@@ -102,8 +102,8 @@ impl Rhythm {
         self.lag_of_second = (now, lag);
     }
 
-    /// The lag that is usual for it, in ticks: the median of the largest lags of the last 8 s, so that a freeze of a second
-    /// or two does not change it. `None` until it is known.
+    /// The client's usual lag in ticks: the median of the largest lags of the last 8 s, so that a freeze of a second or
+    /// two does not change it. Returns `None` until it is known.
     pub(crate) fn usual_lag(&self) -> Option<u32> {
         let mut lags = self.lags.clone();
         lags.sort_unstable();
@@ -124,8 +124,8 @@ impl Rhythm {
         &self.tempo
     }
 
-    /// The cadence that it asks for in the turn that begins now; `last` is that of the turn before. `is_spent`: its
-    /// identity has used up its budget, and gets only what its round trip needs.
+    /// The cadence that the client asks for in the turn that begins now; `last` is the cadence of the turn before. If
+    /// `is_spent`, its identity has used up its budget, and gets only what its round trip needs.
     pub(crate) fn ask(
         &mut self,
         now: Duration,

@@ -13,16 +13,17 @@ pub(super) enum PeerStage {
     Playing,
 }
 
-/// A session's request for something to begin with. The session that asked first is served first, and must keep asking
-/// to keep its turn.
+/// A session's request for a world or frames to begin with. The session that asked first is served first, but must
+/// repeat its request to keep its turn.
 pub(crate) struct Greeting {
-    /// The first time it asked for a world.
+    /// The first time when the session asked for a world.
     since: Option<Duration>,
-    /// The last time it asked, for a world or for frames.
+    /// The last time when the session asked, for a world or for frames.
     pub(super) at: Duration,
-    /// `Some`: its join was counted, but its world must be encoded first. `true`: that encoding was started for it.
+    /// `Some` if the join was counted, but its world must be encoded first: `true` if that encoding was started for
+    /// this session.
     counted: Option<bool>,
-    /// The first tick of the turn in which its world first had to be encoded.
+    /// The first tick of the turn in which the session's world first had to be encoded.
     from: Option<Tick>,
 }
 
@@ -36,12 +37,12 @@ impl Greeting {
         }
     }
 
-    /// It asks for frames, which need no place.
+    /// Records a request for frames, which need no place.
     pub(crate) fn ask(&mut self, now: Duration) {
         self.at = now;
     }
 
-    /// It asks for a world, which needs a place.
+    /// Records a request for a world, which needs a place.
     pub(crate) fn ask_for_world(&mut self, now: Duration) {
         self.since.get_or_insert(now);
         self.at = now;
@@ -51,12 +52,12 @@ impl Greeting {
         self.at
     }
 
-    /// Returns `true` if it has asked for a world for longer than `other` has.
+    /// Returns `true` if the session has waited for a world for longer than `other`.
     pub(crate) fn is_before(&self, other: &Greeting) -> bool {
         self.since.is_some_and(|since| Some(since) < other.since)
     }
 
-    /// Returns `true` if its join was counted already, and it waits for its world.
+    /// Returns `true` if the join was counted already, and the session waits for its world.
     pub(crate) fn is_counted(&self) -> bool {
         self.counted.is_some()
     }
@@ -65,26 +66,27 @@ impl Greeting {
         self.counted = Some(false);
     }
 
-    /// Its world is ready, or was and has been dropped: its next join counts again.
+    /// Records that the session's world is ready, or was and has been dropped. The next join counts again.
     pub(crate) fn settle(&mut self) {
         self.counted = None;
     }
 
-    /// Returns `true` if a world may be encoded for it: once for each counted join.
+    /// Returns `true` if a world may be encoded for the session: once for each counted join.
     pub(crate) fn may_encode(&mut self) -> bool {
         !self.counted.replace(true).unwrap_or(true)
     }
 
-    /// Its world must be encoded, in a turn that began at `began`. Returns the start of the first such turn.
+    /// Records that the session's world must be encoded, in a turn that began at `began`. Returns the start of the
+    /// first turn for which this was recorded.
     pub(crate) fn wait_from(&mut self, began: Tick) -> Tick {
         *self.from.get_or_insert(began)
     }
 }
 
 pub(super) struct Loading {
-    /// The world that is sent; `None`: frames from what the client has are enough.
+    /// The world that is sent. `None` if the client can continue by frames alone.
     pub(super) world: Option<WorldId>,
-    /// Whether the world was so slow that it lost its place, and continues without one.
+    /// Whether the world was too slow and lost its place, so that it is sent without one.
     pub(super) beside: bool,
     pub(super) stride: Stride,
 }
@@ -92,39 +94,39 @@ pub(super) struct Loading {
 /// The progress of a join.
 #[derive(Default)]
 pub(super) struct Stride {
-    /// The last time when it made progress.
+    /// The last time when the join made progress.
     pub(super) at: Duration,
-    /// Whether it has made any since its stage began.
+    /// Whether the join has made progress since its stage began.
     pub(super) came_on: bool,
-    /// The bytes that had arrived by then.
+    /// The bytes that had arrived at that time.
     pub(super) bytes: u64,
     /// The smallest distance to the newest shown tick so far, in ticks.
     pub(super) distance: Option<u32>,
 }
 
-/// The distance of a session from the match, for [`Peer::judge`](super::Peer::judge).
+/// The distance between a session and the match, for [`Peer::judge`](super::Peer::judge).
 pub(crate) struct Distance {
     /// The oldest tick whose frame is kept.
     pub(crate) oldest: Tick,
     /// The session's distance from the newest tick that it may see, in ticks.
     pub(crate) ticks: u32,
-    /// A session that is no farther behind than this has caught up.
+    /// The distance in ticks within which a session has caught up.
     pub(crate) near: u32,
-    /// A session that comes this much nearer makes progress.
+    /// The distance in ticks by which a session must come nearer to make progress.
     pub(crate) step: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Stays,
-    /// It has caught up and must [play](super::Peer::play).
+    /// The session has caught up and must [play](super::Peer::play).
     CaughtUp,
-    /// It has used up its stage's patience.
+    /// The session has exceeded the time limit of its stage.
     Over(CloseCode),
 }
 
 impl Stride {
-    /// Records a distance. It is progress when it is at least a step smaller than ever before.
+    /// Records a distance. A distance is progress if it is at least a step smaller than all before.
     pub(super) fn come_to(&mut self, now: Duration, distance: &Distance) {
         let least = self.distance;
         if least.is_none_or(|least| distance.ticks.saturating_add(distance.step) <= least) {

@@ -1,4 +1,4 @@
-//! Commands and claims of a frame: all players take turns, as far as there is room.
+//! Commands and claims of a frame: the players are served in turns, as far as there is room.
 
 use twinstep_core::bounds::{COMMANDS_PER_TICK, PLAYERS_MAX, WAITING_BYTES_MAX};
 use twinstep_core::frame::Order;
@@ -13,14 +13,14 @@ use crate::seat::{Held, NotAdmitted};
 
 enum Next {
     Sealed,
-    /// It was refused, so the player's next order may follow.
+    /// The order was refused, so the player's next order may follow.
     Refused,
     /// No order is due, or it waits for room.
     Waits,
 }
 
 impl<S: Simulation> Sealing<'_, S> {
-    /// Queues the claims that players' clients should have made by now, as the referee decides. They wait like other
+    /// Queues claims that players' clients should have made by now, as the referee decides. They wait like other
     /// claims.
     pub(super) fn take_owed(&mut self, claims: Claims) {
         *self.owed = Default::default();
@@ -47,7 +47,7 @@ impl<S: Simulation> Sealing<'_, S> {
         }
     }
 
-    /// Removes owed claims that no frame had room for: the referee is asked again at the next tick.
+    /// Removes owed claims for which no frame had room: the referee is asked again at the next tick.
     pub(super) fn forget_owed(&mut self) {
         for player in self.owed.iter() {
             if self.frame.claims.iter().all(|c| c.player != player) {

@@ -1,4 +1,4 @@
-//! Shares of a frame's bytes: each kind of entry has its share, and within a kind all players take turns.
+//! Shares of a frame's bytes: each kind of entry has a share, and within a kind the players are served in turns.
 //!
 //! ```text
 //!  room of the frame   ├─ reserved for claims ─┼─ for commands ─┼──── the kind served first ────┤
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariants (law **Bounded**): other kinds never keep a small entry out of a frame, nor an entry of any size for
-//! longer than [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that one kind does not use goes to
-//! the others. The kind that is served first depends on the tick alone.
+//! longer than [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that a kind does not use goes to
+//! the other kinds. The order of the kinds depends only on the tick.
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{FRAME_BYTES, FRAME_ROOM_MIN, FRAME_SHARE_BYTES, PLAYERS_MAX};
@@ -30,7 +30,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room left in a frame that already holds `taken` bytes; `waits` tells which kinds have entries pending.
+    /// The room left in a frame that already holds `taken` bytes; `waits` returns `true` for kinds with waiting
+    /// entries.
     pub(crate) fn new(taken: usize, waits: impl Fn(Kind) -> bool) -> Room {
         Room {
             left: FRAME_BYTES.saturating_sub(taken).max(FRAME_ROOM_MIN),
@@ -44,7 +45,7 @@ impl Room {
         bytes <= self.left.saturating_sub(others)
     }
 
-    /// Takes the room of an entry. Returns `true` if there was enough.
+    /// Takes the room of an entry. Returns `true` if the room was sufficient.
     pub(crate) fn take(&mut self, kind: Kind, bytes: usize) -> bool {
         let has = self.has(kind, bytes);
         if has {
@@ -55,7 +56,7 @@ impl Room {
         has
     }
 
-    /// A kind had its turn: the rest of its share is open to all.
+    /// Releases the rest of a kind's share to all kinds, after the kind was served.
     pub(crate) fn release(&mut self, kind: Kind) {
         self.kept[kind as usize] = 0;
     }
@@ -67,21 +68,21 @@ pub(crate) struct Served {
     pub(crate) claimed: [bool; PLAYERS_MAX],
 }
 
-/// The order in which the kinds are served at a tick. Each comes twice, so that released shares are used.
+/// The order in which the kinds are served at a tick. Each kind occurs twice, so that released shares are used.
 pub(crate) fn turns(tick: Tick) -> impl Iterator<Item = Kind> {
     let first = tick.0 as usize % KINDS.len();
     (0..2 * KINDS.len()).map(move |i| KINDS[(first + i) % KINDS.len()])
 }
 
-/// The order in which the players are served at a tick. Each stays first until every kind was first.
+/// The order in which the players are served at a tick. A player stays first until every kind was first.
 pub(crate) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = PlayerId> {
     let first = tick.0 as usize / KINDS.len();
     (0..players).map(move |i| PlayerId(((first + i) % players) as u8))
 }
 
-/// The order in which entries are served: each player's first one, in the players' turns, then each player's second
-/// one. Entries without an owner (`None`) have a turn of their own. Entries after the first `N`, at most 256, wait for
-/// a later tick.
+/// The order in which entries are served: the first entry of each player, in the order of the players, then the second
+/// entry of each, and so on. Entries without an owner (`None`) are served like those of one more player. Entries after
+/// the first `N`, at most 256, wait for a later tick.
 pub(crate) fn dealt<const N: usize>(
     tick: Tick,
     owners: impl Iterator<Item = Option<PlayerId>>,

@@ -101,7 +101,7 @@ fn said(first: Tick) -> Said {
 }
 
 impl Table {
-    /// A session after this welcome and world; it plays if they are sound.
+    /// A session that has received this welcome and world. It plays if both are valid.
     fn joined(welcome: &Welcome, world: &RawWorld) -> Table {
         let mut table = Table::greeting();
         table.send_chunk(0, message::WELCOME, welcome);

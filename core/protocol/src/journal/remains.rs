@@ -33,9 +33,9 @@ pub struct Remains {
     pub newest: Option<Tick>,
 }
 
-/// Looks for records from `from` on, where a journal stops being intact. Returns `None` if there are none, for
-/// example if a disk that lost power left zeros or older data. Takes 16 MiB of memory, however long the rest of the
-/// file is.
+/// Looks for intact records after offset `from`, at which the journal stops being intact. Returns `None` if there are
+/// none, for example because a disk that lost power left zeros or older data. Takes 16 MiB of memory, whatever the
+/// length of the file.
 ///
 /// # Errors
 /// If the file cannot be read.

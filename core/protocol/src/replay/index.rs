@@ -123,8 +123,7 @@ impl Index {
     /// megabytes at most for the index.
     ///
     /// # Errors
-    /// If its first record is not a start, so that it is no journal or one of another format; or if it cannot be
-    /// read.
+    /// If the first record is not a start record, or reading fails.
     pub fn scan(mut journal: impl JournalSource) -> Result<Index, JournalError> {
         let mut reader = JournalReader::new();
         let about = match reader.read_from(&mut journal)? {

@@ -68,7 +68,8 @@ pub(super) struct ServerSession {
 }
 
 impl ServerSession {
-    /// Returns `true` if the cipher must tend it: it is connecting, or it was not heard or not sent to for a while.
+    /// Returns `true` if the cipher must serve the session: it is connecting, or no datagram was received from it or
+    /// sent to it recently.
     pub(super) fn needs_care(&self, now: Duration) -> bool {
         let is_quiet = self.is_untold(now) || now.saturating_sub(self.heard) >= HEARD_LATELY;
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
@@ -91,7 +92,7 @@ impl ServerSession {
         }
     }
 
-    /// Returns `true` if it was not sent anything for a while.
+    /// Returns `true` if no datagram was sent to the session for [`SENT_LATELY`].
     pub(super) fn is_untold(&self, now: Duration) -> bool {
         now.saturating_sub(self.sent) >= SENT_LATELY
     }
