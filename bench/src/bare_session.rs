@@ -63,15 +63,15 @@ struct Playing {
     /// The first tick without an input of ours at the server.
     needed: Tick,
     next_seal: Tick,
-    /// A packet about the match has arrived.
+    /// Whether a packet about the match has arrived.
     has_arrived: bool,
-    /// There are inputs that no packet has carried.
+    /// Whether there are inputs that no packet has carried.
     has_news: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Frames {
-    /// The first missing one.
+    /// The first missing frame.
     wanted: Tick,
     /// Bit n is set if frame `wanted + n` has arrived.
     beyond: u128,

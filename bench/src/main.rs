@@ -68,8 +68,8 @@ enum Command {
     Report(Report),
     /// Plays on a server that `serve` started, four players in each match, from one thread. Fails if not all play to the end.
     Load(Load),
-    /// Serves matches of four of the measured game until its input ends. Prints its address, then its resource use for
-    /// each line of input, as JSON.
+    /// Serves matches of four of the measured game until standard input ends. Prints the listen address, then the
+    /// resource use for each line of input, as JSON.
     Serve(Serve),
     /// Measures the journal of a turn on the disk of a folder, by durability.
     Journal {
@@ -121,7 +121,7 @@ struct Load {
     /// Address of the server, such as 127.0.0.1:7777, or a name and a port.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     server: SocketAddr,
-    /// At most four players for each match of the server.
+    /// The number of players, at most four for each match of the server.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=2_000))]
     players: u16,
     /// The key of the server's tickets.

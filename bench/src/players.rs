@@ -22,7 +22,7 @@ pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Players {
     began: Instant,
-    /// In the order of their next frames.
+    /// The seats in the order of their next frames.
     seats: VecDeque<Seat>,
     on_loss: OnLoss,
     /// The number of players that could not continue.

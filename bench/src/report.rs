@@ -23,7 +23,7 @@ pub(crate) enum Subject {
     Server,
     /// A Powderkeg world, and the kit's check of Powderkeg.
     World,
-    /// The game's thread with 1,000 entities, in real time.
+    /// The cost of a client's frame to the game's thread, with 1,000 entities, in real time.
     Thread,
 }
 

@@ -57,7 +57,8 @@ impl Sample {
     }
 }
 
-/// Serves matches of four until its input ends. Prints its address, then a [`Sample`] for each line that it reads.
+/// Serves matches of four until standard input ends. Prints the listen address, then a [`Sample`] for each line of
+/// input.
 pub(crate) fn serve(
     kind: Kind,
     (listen, public): (SocketAddr, Option<SocketAddr>),

@@ -17,8 +17,8 @@ pub(crate) trait Plays {
 
     fn advance(&mut self, now: Duration, pads: &mut Pads) -> Result<(), Failed>;
 
-    /// Writes the next packet that is due and returns its length. Call it after each [`advance`](Plays::advance), until it
-    /// returns `None`.
+    /// Writes the next packet that is due and returns its length, or `None` if no packet is due. Call it after each
+    /// [`advance`](Plays::advance) until it returns `None`.
     fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize>;
 
     /// Makes [`poll_transmit`](Plays::poll_transmit) write goodbyes.
@@ -51,7 +51,7 @@ pub(crate) struct Done {
     /// Inputs that arrived too late.
     pub(crate) fills: u64,
     pub(crate) desyncs: u64,
-    /// The lateness of the ticks since the last call.
+    /// The lateness of the ticks since the last call of `done`.
     pub(crate) lateness: Option<Lateness>,
 }
 

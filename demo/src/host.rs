@@ -273,7 +273,8 @@ fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     unreachable!("no folder has so many files")
 }
 
-/// Makes a folder that only its owner can read; an existing one stays as it is. Returns `true` if it is new.
+/// Makes a folder that only its owner can read. An existing folder stays unchanged. Returns `true` if the folder is
+/// new.
 fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
     let is_new = !folder.exists();
     let mut builder = std::fs::DirBuilder::new();

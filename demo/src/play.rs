@@ -135,7 +135,7 @@ fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow
 }
 
 enum Played {
-    /// The end of the session; `None`: the player quit.
+    /// The end of the session. `None` if the player quit.
     Over(Option<SessionEnd>),
     /// There is no view, and the match has no other players.
     Unseen,
@@ -324,11 +324,12 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
     }
 }
 
-/// A client that is in its match; or how it ended before that, `None` if it was asked to stop.
+/// A client that is in its match, or the end of its session before that. The error is `None` if the user stopped the
+/// program.
 type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
-/// Returns to a match: by the ticket that an earlier process kept, or by the older ticket if the kept one is refused.
-/// If both are refused, reports the reason for the kept one. Returns `None` if no ticket was kept.
+/// Returns to a match: with the ticket that an earlier process kept, or with the older ticket if the kept one is
+/// refused. If both are refused, returns the reason for the kept one. Returns `None` if no ticket was kept.
 fn rejoin(
     kept: &Path,
     older: &Ticket,
@@ -355,7 +356,7 @@ fn rejoin(
     }))
 }
 
-/// Dials until the match is entered. A full server is dialled again for a while.
+/// Dials until the match is entered. A full server is dialled up to [`FULL_DIALS_MAX`] times.
 fn enter(
     ticket: &Ticket,
     kept: &Path,

@@ -264,9 +264,6 @@ impl RunReport {
     }
 
     /// Returns a JSON object.
-    ///
-    /// # Panics
-    /// Never: all its keys are strings.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a report of numbers and strings")

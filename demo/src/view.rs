@@ -20,10 +20,10 @@ use crate::signals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewChoice {
-    /// In a window, with this backend.
+    /// A window, with this backend.
     Window(Backend),
     Terminal,
-    /// Nowhere: the output is not a terminal.
+    /// No view: the output is not a terminal.
     Nowhere,
 }
 

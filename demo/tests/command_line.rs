@@ -1,4 +1,4 @@
-//! The program as it is typed: its results, and its error messages.
+//! Command lines of the program: results and error messages.
 
 use std::fs;
 use std::io::Write;

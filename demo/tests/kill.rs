@@ -271,7 +271,8 @@ fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<Atom
 }
 
 /// A match in which one player stays, so that it continues, and another player joins and is killed again and again.
-/// `lives` are the durations of its plays: `None` lasts until it receives a newer ticket, which it does not store.
+/// `lives` are the durations of the killed player's sessions: `None` lasts until the client receives a newer ticket,
+/// which it does not store.
 fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> u32 {
     let game = Match::start();
     let tickets: Vec<String> = (1..=2)

@@ -77,7 +77,8 @@ pub fn wrong_rows(rows: &[Row], words: [&str; 2]) -> Vec<String> {
     wrong
 }
 
-/// A test function as lower-case text: its comments, its attributes and its body; `None` if there is no such test.
+/// Returns a test function as lower-case text: its comments, its attributes and its body. Returns `None` if `source`
+/// has no test of this name.
 #[must_use]
 pub fn test_text(source: &str, name: &str) -> Option<String> {
     let lines: Vec<&str> = source.lines().collect();
@@ -109,8 +110,7 @@ pub fn test_text(source: &str, name: &str) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// Returns `true` if a lower-case text cites `name` in a list after one of two words: `row 46`,
-/// `findings c1, c2 and hw6-b`.
+/// Returns `true` if lower-case `text` lists `name` after one of `words`: `row 46`, `findings c1, c2 and hw6-b`.
 #[must_use]
 pub fn names(text: &str, words: [&str; 2], name: &str) -> bool {
     let tokens = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');

@@ -30,9 +30,9 @@ use twinstep_rig::chaos::{self, Run};
 use twinstep_rig::edges::silence_intended_panics;
 use twinstep_server::internal::panic_message;
 
-/// In this many worlds every edge is reached.
+/// The number of worlds in which every edge is reached.
 const MANY: u64 = 500;
-/// Seconds of a long world. The longest ones take six times as many.
+/// Seconds of a long world. The longest worlds take six times this time.
 const LONG: u64 = 5 * 60;
 const LONGEST: u64 = 30 * 60;
 

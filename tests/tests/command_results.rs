@@ -55,8 +55,8 @@ impl Referee<History> for Never {
     }
 }
 
-/// A command that the referee refuses while its owner is away: the server holds it when the session ends, and judges it
-/// at its tick. The owner learns of it after its return.
+/// The referee refuses a command while the owner is away: the server holds the command when the session ends, and
+/// judges it at the tick of the command. The owner learns of the refusal after its return.
 #[test]
 fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));

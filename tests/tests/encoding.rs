@@ -103,8 +103,8 @@ fn a_joiner_waits_for_an_encoding_that_joiners_of_the_next_second_share() {
     assert!(server.tick() - one.tick() < 8 && server.tick() - two.tick() < 8);
 }
 
-/// As soon as the encoding is there, or one tick too late, when the next turn has begun: then it is tried again, and in
-/// the end written by the match itself.
+/// Covers encodings that arrive at once, and encodings that arrive one tick too late, when the next turn has begun:
+/// then the world is encoded again, and in the end the match writes it itself.
 #[test]
 fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
     let mut times = Vec::new();
@@ -260,7 +260,7 @@ fn a_panic_in_a_background_encoding_is_reported_with_its_message() {
     assert_eq!(reported, "planted: no bytes today");
 }
 
-/// Its size was measured a while ago, and it has grown since.
+/// The world has grown since its size was last measured.
 #[test]
 fn a_joiner_whose_world_is_too_large_is_refused_with_the_reason() {
     let (mut table, world) = moody();

@@ -190,7 +190,7 @@ fn a_world_whose_counts_would_wrap_is_not_sound() {
     }
 }
 
-/// Frames cannot lead to such a world either.
+/// Frames cannot lead to counts beyond `COUNT_MAX` either.
 #[test]
 fn a_frame_cannot_count_that_far() {
     let mut world = World::new(History::new(1), Tick(0));

@@ -49,7 +49,7 @@ fn the_skirmish_is_clean() {
     assert!(report.tried.commands > 50, "{report}");
 }
 
-/// With its own physics, referee and guesses.
+/// The arena uses Powderkeg's own physics, referee and guesses.
 #[test]
 fn powderkeg_holds_over_a_bad_network() {
     let rules = Rules::arena(40);

@@ -111,7 +111,7 @@ fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
     }
 }
 
-/// As large, but in chunks: it is digested at each turn, like a small world.
+/// The ground is as large, but in chunks: it is digested at each turn, like a small world.
 #[test]
 fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
     for seed in 1..=3 {
@@ -297,8 +297,8 @@ fn an_outage_of_ten_seconds_ends_no_load() {
     loads(4_000_000, 1_000, true);
 }
 
-/// In lockstep a client with a desync sends no batches until it is healed, so its player is dropped if the heal takes
-/// longer than two seconds. It returns with the heal.
+/// A lockstep client with a desync sends no batches until it is healed, so the player is dropped if the heal takes
+/// longer than two seconds. The player returns with the heal.
 #[test]
 fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
     let mut config = RigConfig::new(7, LinkProfile::WAN);

@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 const DEAD: LinkProfile = LinkProfile::both(LegProfile::BLACKOUT);
 
-/// Players that have been in their match for a while, and have return tickets.
+/// Players that have been in their match for 6 s, and have return tickets.
 fn playing(seed: u64, link: &str, players: usize, addresses: u8) -> Lines<History> {
     let mut lines = Lines::new(seed, link.parse().unwrap(), addresses);
     for n in 0..players {

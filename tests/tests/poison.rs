@@ -1,8 +1,8 @@
 //! No player's command, input or frame ends another process.
 //!
 //! A game whose author forgot a bound: a command to dig at tile 1,000 of 64 panics in the step. The attacker's build
-//! has the missing check, so it plays on, and it chooses its stamps: its commands and inputs are announced to the other
-//! clients before a server has stepped them.
+//! has the missing check, so the attacker plays on. It also chooses the stamps: its commands and inputs are announced
+//! to the other clients before a server has stepped them.
 //!
 //! `TWINSTEP_SEEDS=250` plays each attack in this many worlds.
 
@@ -145,7 +145,7 @@ struct Table<const SERVER: bool> {
     lines: Vec<SimLink>,
     now: Duration,
     events: Vec<Vec<Event>>,
-    /// For each client: its last confirmed tick and the time of it, and the longest pause of that tick or of the lead.
+    /// The last confirmed tick of each client and its time, and the longest pause of that tick or of the lead.
     moved: Vec<(u32, Duration, Duration)>,
 }
 
@@ -364,7 +364,8 @@ fn a_clients_own_invalid_input_is_neutral() {
     assert!(table.players[0].closed().is_none());
 }
 
-/// A player's own command that makes its step panic: the prediction continues without it, and the client refuses it.
+/// A command that makes the step of its own player's client panic: the prediction continues without the command, and
+/// the client refuses it.
 #[test]
 fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
     silence_intended_panics();

@@ -25,7 +25,7 @@ fn strategy(seed: u64, link: LinkProfile) -> RigConfig {
     RigConfig::strategy(seed, link)
 }
 
-/// Row 40: of round trips of 40, 90 and 160 ms, the longest determines the first turn.
+/// Row 40: with round trips of 40, 90 and 160 ms, the longest determines the first turn's length.
 #[test]
 fn the_first_turns_are_as_long_as_the_longest_round_trip() {
     let mut config = strategy(1, both(20, 0));

@@ -101,8 +101,8 @@ fn shots_of(rig: &Rig<Game>, client: usize, who: PlayerId) -> Vec<(u32, Vec2)> {
 #[derive(Clone, Copy, Debug)]
 struct Unseen;
 
-/// Lets the second client's player tap fire. Returns how the first client sees it, or that it never does; `None`: the
-/// player cannot fire, or cannot be seen.
+/// Lets the second client's player tap fire. Returns how the first client sees the shot, or [`Unseen`] if it never
+/// does. Returns `None` if the player cannot fire, or cannot be seen.
 fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
     let who = me(rig, 1);
     places(rig, 0, who)?;

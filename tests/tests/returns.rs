@@ -310,8 +310,8 @@ fn a_returning_client_gets_turns_only_after_its_first_packet() {
     assert!(rig.match_.world().tick() > Tick(400));
 }
 
-/// Without fsync, a loss of power undoes turns that clients have seen. They roll back too, and get an event with the
-/// number of ticks.
+/// A loss of power without fsync undoes turns that clients have seen. The clients roll back too, and get an event with
+/// the number of ticks.
 #[test]
 fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     let mut rig = Rig::<Game>::new(RigConfig::new(30, LinkProfile::LAN));
@@ -421,8 +421,8 @@ fn a_desync_is_reported_though_its_evidence_is_lost() {
     rig.converge();
 }
 
-/// Without its journal a server begins another match under the same tickets. A returning client continues with that
-/// match, and its commands run there, though the server does not know its earlier ones.
+/// A server that lost its journal begins another match under the same tickets. A returning client continues with that
+/// match, and new commands run there, though the server does not know the earlier commands.
 #[test]
 fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
     for delay in [0, 2] {

@@ -126,8 +126,8 @@ fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
     assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");
 }
 
-/// The client's downlink was dead for so long that the match sends it little. But the client sends, so it is sent the
-/// missing frames.
+/// The client's downlink has been dead long enough that the match sends it few packets. But the client sends, so it is
+/// sent the missing frames.
 #[test]
 fn a_speaking_client_is_sent_all_missing_frames_however_long_its_downlink_was_dead() {
     let mut table = table();

@@ -243,7 +243,7 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
 }
 
 /// Row 79: each packet of a client contains the confirmed tick that its screen was built on, and resolvers can read it:
-/// here for a client that has received no packet for a while.
+/// here for a client that has received no packet for up to 190 ms.
 #[test]
 fn a_resolver_knows_what_the_asking_player_saw() {
     let seen: Arc<Mutex<Vec<(Tick, Tick, bool)>>> = Arc::default();

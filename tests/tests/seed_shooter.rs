@@ -260,8 +260,8 @@ fn no_player_is_immortal() {
     }
 }
 
-/// Row 62: a gunner was killed before it fired, and this screen did not know: its volley is cancelled, and none of its
-/// bullets survives the correction.
+/// Row 62: a gunner was killed before it fired, and this screen did not know: the volley is cancelled, and no bullet of
+/// it survives the correction.
 #[test]
 fn shots_of_a_dead_enemy_vanish() {
     // No player is hurt here.

@@ -164,7 +164,7 @@ fn crate_hunt(seed: u64) -> Hunt {
     panic!("the crate never broke");
 }
 
-/// Until the crate breaks, servers with different luck send the same bytes to the client: the content is in no packet
+/// Servers with different luck send the same bytes to the client until the crate breaks: the content is in no packet
 /// and in no world.
 #[test]
 fn no_client_knows_a_crates_content_before_it_breaks() {

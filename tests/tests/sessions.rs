@@ -214,8 +214,8 @@ fn each_client_holds_exactly_one_connection() {
     rig.converge();
 }
 
-/// Row 78: an input reaches the other clients by its own path: up, until its tick is sealed and its turn is full, and
-/// down. No client's acknowledgement is in between, however slow that client is.
+/// Row 78: an input reaches the other clients by its own path: up, then a wait until the tick is sealed and the turn is
+/// full, then down. The path does not wait for any client's acknowledgement, however slow that client is.
 #[test]
 fn other_players_inputs_are_confirmed_only_after_their_own_path() {
     let delay = |slow: &str| {

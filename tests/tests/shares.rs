@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
     Write(Vec<u8>),
-    /// From now on the game asks this many queries a tick, with outcomes of this many bytes.
+    /// Makes the game ask this many queries a tick, with outcomes of this many bytes.
     Ask {
         queries: u8,
         bytes: u16,

@@ -130,7 +130,7 @@ fn ways() -> Vec<(&'static str, RigConfig)> {
     all
 }
 
-/// At 60 Hz, where frames are kept for 30 s.
+/// Returns a configuration at 60 Hz, where frames are kept for 30 s.
 fn fast() -> RigConfig {
     let mut config = ways().remove(0).1;
     config.policies.tick = SECOND / 60;
@@ -403,8 +403,8 @@ fn a_newcomers_clock_starts_when_it_has_caught_up() {
     rig.converge();
 }
 
-/// Regression: a newcomer that had the frames and had not stepped them was admitted, and the others waited for its
-/// machine.
+/// Regression: a newcomer that had received its frames but not stepped them was admitted, and the others waited for its
+/// slow machine.
 #[test]
 fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     let mut config = fast();

@@ -323,7 +323,7 @@ fn a_twin_that_rebuilds_in_the_background_shows_the_same_at_most_one_frame_later
     }
 }
 
-/// With announcements the later twin may know more by then: its picture is then sometimes nearer to the truth.
+/// The later twin may know more by then through announcements: its picture is then sometimes nearer to the truth.
 #[test]
 fn with_announcements_the_background_twin_differs_only_by_packets_received_meanwhile() {
     let seen = play(5, LinkProfile::WAN, MatchConfig::action().announce, 0);

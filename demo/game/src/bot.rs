@@ -16,7 +16,7 @@ use super::weapon::Weapon;
 /// The movement of a bot's sticks, which a prediction has to guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
-    /// Keys and a mouse: one of eight directions for a while, then another; the aim changes at every tick.
+    /// Keys and a mouse: one of eight directions, held for some ticks; the aim changes at every tick.
     Keys,
     /// Both directions change at every tick, as a human thumb's do: the hardest to guess.
     Analog,

@@ -38,7 +38,7 @@ const LOOK_EVERY_TICKS: u32 = 4;
 /// A player that makes a claim in a tick is not asked for debts in that tick. So the referee looks at as many ticks as
 /// claims can cover, and one more.
 const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
-/// The latest wait for a debt, such that the oldest world that is looked at is still kept.
+/// The longest wait for a debt with which the oldest world that is checked is still kept.
 const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 
 /// Powderkeg's referee.
@@ -101,8 +101,8 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Looks at each tick for a while, from `within` ticks after it was sealed; at most `OWED_WITHIN_MAX`, because the
-    /// match keeps no older worlds.
+    /// Searches `OWED_TICKS` worlds for an unpaid debt, from the world of `within` ticks ago on; `within` is limited to
+    /// `OWED_WITHIN_MAX`, because the match keeps no older worlds.
     fn owed(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -146,8 +146,8 @@ fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
 /// Returns `true` if `what` could have met the player lately, as far as the last [`HISTORY`] ticks know.
 ///
 /// A player's screen shows things that the server never had: an enemy that is dead in the sealed game, a bullet that
-/// such an enemy fired. Harm by them counts as well. So a key that the server does not know passes if an enemy was
-/// near enough to have fired it.
+/// this enemy fired. Harm by them counts as well. So a key that the server does not know passes if an enemy was near
+/// enough to have fired it.
 fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool {
     let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {
         return false;

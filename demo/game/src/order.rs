@@ -51,7 +51,7 @@ pub enum Refusal {
     /// The round has begun.
     #[error("the round has begun; wait for the end of the round")]
     NotAsked,
-    /// No such barrel lies there unlit.
+    /// No unlit barrel with this number lies there.
     #[error("barrel {0} is not there or is lit already; choose one that stands")]
     NoBarrel(u8),
     /// Too far away, even with the lag of a bad link allowed for.
@@ -71,7 +71,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the text that a player reads for such a number; `None` for an unknown number.
+    /// Returns the text that a player reads for a refusal's number, or `None` for an unknown number.
     #[must_use]
     pub fn words(number: u16) -> Option<&'static str> {
         Some(match number {

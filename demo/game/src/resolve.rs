@@ -33,10 +33,10 @@ const EDGE: f32 = 4.0;
 
 /// The source of the server's random numbers: one seed for each query, by its key.
 pub enum Luck {
-    /// From a seed: the same queries get the same answers in each run. For tests: a player that knows the seed could
-    /// read ahead.
+    /// Random numbers from a seed, for tests: the same queries get the same answers in each run. A player that knows
+    /// the seed could read ahead.
     Seeded(u64),
-    /// From outside, such as the operating system's generator: no player can read ahead.
+    /// Random numbers from outside, such as the operating system's generator: no player can read ahead.
     Drawn(fn() -> u64),
 }
 

@@ -38,7 +38,7 @@ impl Game {
         Some(self.phase_since + ticks)
     }
 
-    /// The tick at which the next round begins although some players are not ready; `None`: it waits for all.
+    /// The tick at which the next round begins although some players are not ready. `None` if it waits for all players.
     #[must_use]
     pub fn begins_anyway(&self, rules: &Rules) -> Option<Tick> {
         let begins = self.half_ready_since? + rules.tuning.patience_ticks;

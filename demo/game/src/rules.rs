@@ -98,9 +98,9 @@ pub struct Tuning {
     pub blast_damage: i16,
     /// The reach of a shell's blast, in units.
     pub shell_radius: f32,
-    /// The damage in the middle of a shell's blast; half of it at its edge.
+    /// The damage in the middle of a shell's blast; at the edge, half of this damage.
     pub shell_damage: i16,
-    /// The speed that a blast gives to a barrel or crate in its middle; a quarter of it at its edge.
+    /// The speed that a blast gives to a barrel or crate in the middle; at the edge, a quarter of this speed.
     pub toss_speed: f32,
     /// A crate's health.
     pub crate_health: i16,

@@ -6,7 +6,7 @@
 //!   thumper            ──▶ over everything, and bursts where it lands: `Query::Blast`
 //! ```
 //!
-//! In the prediction, a remote player's shot is a *ghost* until its input is known. It flies, hits and ends like any
+//! A remote player's shot is a *ghost* in the prediction until the input is known. It flies, hits and ends like any
 //! other shot, but it hurts no enemy and asks no query; the step withholds its effects.
 //!
 //! Bullets fly straight; `claim` decides which players they touch. Walls never move, so the tick at which a bullet

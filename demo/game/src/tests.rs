@@ -78,7 +78,7 @@ impl Match {
         }
     }
 
-    /// From now on all players are local on one screen that knows everything: it claims what hurts them.
+    /// Makes all players local on one screen that knows everything and claims each harm.
     fn screens(&mut self) {
         let locals: PlayerSet = self.bots.iter().map(|(id, _)| *id).collect();
         self.game.predict(locals, Tick(0), Learned::new());

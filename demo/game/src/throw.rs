@@ -89,7 +89,7 @@ pub(super) fn guess(
     Outcome::Toss { throws }
 }
 
-/// The hits of a blast that it throws, nearest first: the thing, where it lies, how it was hit.
+/// The hits that throw a barrel or crate, nearest first: the thing, its place, and the hit.
 pub(super) fn thrown<'a>(
     game: &'a Game,
     hits: &'a [BlastHit],
@@ -156,8 +156,8 @@ pub(super) fn is_possible(
     could_fly && are_caused(game, rules, bomb, at, throws)
 }
 
-/// Returns `true` if each thing that flies has a cause: the blast hits it, a flying thing meets it before it moves, or
-/// it only comes out of a thing that it lay in.
+/// Returns `true` if each flying thing has a cause: the blast hits it, another flying thing meets it before it moves,
+/// or it only leaves a thing that it overlapped.
 fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]) -> bool {
     let hits = blast::guess(game, rules, bomb, at);
     let is_hit = |prop: Prop| hits.iter().any(|hit| Prop::of(hit.body) == Some(prop));

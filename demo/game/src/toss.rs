@@ -1,7 +1,8 @@
 //! The toss: barrels and crates that a blast throws about.
 //!
 //! Their flight depends on bouncing bodies and a little luck, which a step must not compute. So a blast with something
-//! to throw asks twice, and the answer to `Query::Toss` is a path for each thing that moved:
+//! to throw asks two queries, `Query::Blast` and `Query::Toss`. The answer to `Query::Toss` is a path for each thing
+//! that moved:
 //!
 //! ```text
 //!   tick t       Query::Toss ──▶ server: rigid bodies (resolve.rs) ──▶ Outcome::Toss in a frame
@@ -61,8 +62,8 @@ impl Game {
             .chain(crates.map(|(chest, n)| (Prop::Crate(n), chest.at)))
     }
 
-    /// Returns the part of its flight that a thing has flown, in [0, 1]; `None` if it lies. Views may draw it
-    /// higher then.
+    /// Returns the part of its flight that a thing has flown, in [0, 1], so that views can draw it higher. Returns
+    /// `None` if it lies.
     #[must_use]
     pub fn aloft(&self, prop: Prop, now: Tick) -> Option<f32> {
         let flight = self.flights.iter().find(|flight| flight.prop == prop)?;
@@ -151,7 +152,7 @@ impl Game {
 struct Place<'a> {
     life: u32,
     at: &'a mut Vec2,
-    /// The tick since which it lies there; `None`: it is aloft.
+    /// The tick since which it lies there. `None` if it is aloft.
     rests: &'a mut Option<Tick>,
 }
 

@@ -1,11 +1,11 @@
 //! Walls: the effect of a solid box on a moving disc, a bullet and a line of sight.
 //!
-//! A crate on the ground is such a box as well, so all questions about solid things are answered here.
+//! A crate on the ground is a solid box too, so all questions about solid things are answered here.
 
 use glam::Vec2;
 use serde::Serialize;
 
-/// A solid box along the axes.
+/// A solid axis-aligned box.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Wall {
     /// Its middle.
@@ -38,7 +38,8 @@ impl Wall {
         }
     }
 
-    /// Returns how far along `motion` a point from `from` meets the wall, in [0, 1]; `None` if it does not.
+    /// Returns the part of `motion`, in [0, 1], after which a point from `from` meets the wall. Returns `None` if it
+    /// misses the wall.
     #[must_use]
     pub fn meets(&self, from: Vec2, motion: Vec2) -> Option<f32> {
         let (enter, leave) = crossing(from - self.center, motion, self.half)?;
@@ -49,7 +50,7 @@ impl Wall {
 }
 
 /// Returns the part of its way in which a point is inside a box around the origin (the slab method: T. Kay and J.
-/// Kajiya, "Ray tracing complex scenes", 1986). `None`: it misses the box.
+/// Kajiya, "Ray tracing complex scenes", 1986). Returns `None` if it misses the box.
 pub(super) fn crossing(from: Vec2, motion: Vec2, half: Vec2) -> Option<(f32, f32)> {
     let (mut enter, mut leave) = (f32::NEG_INFINITY, f32::INFINITY);
     for (from, motion, half) in [(from.x, motion.x, half.x), (from.y, motion.y, half.y)] {

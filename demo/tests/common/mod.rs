@@ -79,13 +79,13 @@ impl Process {
         self.0.try_wait().unwrap().is_some()
     }
 
-    /// The lines of its log, as they come.
+    /// The lines of its log, as they arrive.
     pub(crate) fn log(&mut self) -> impl Iterator<Item = String> + Send + use<> {
         let log = BufReader::new(self.0.stderr.take().unwrap());
         log.lines().map_while(Result::ok)
     }
 
-    /// Waits for its end. Returns whether it ended well, and its output.
+    /// Waits until the process has ended. Returns whether it succeeded, and its output.
     pub(crate) fn end(mut self) -> (bool, String) {
         within(|| self.has_ended());
         let mut said = String::new();
@@ -96,7 +96,7 @@ impl Process {
     }
 }
 
-/// Returns `true` if only the owner may read and write a file or folder, on systems with such modes.
+/// Returns `true` if only the owner may read and write a file or folder, on systems with file modes.
 pub(crate) fn is_owners_alone(path: &str) -> bool {
     let about = std::fs::metadata(path).unwrap();
     #[cfg(unix)]

@@ -49,7 +49,7 @@ use showing::Showing;
 pub struct Feed {
     source: Source,
     rules: Arc<Rules>,
-    /// The name of the simulated link; `None`: the link is real, or there is no link.
+    /// The name of the simulated link. `None` if the link is real, or there is no link.
     link: Option<String>,
     now: Duration,
     showing: Showing,
@@ -85,7 +85,7 @@ impl Source {
 }
 
 impl Feed {
-    /// Shows a match that is played over a network. `link` names its simulated link; `None`: the link is real and
+    /// Shows a match that is played over a network. `link` names the simulated link. If `None`, the link is real and
     /// cannot be switched.
     #[must_use]
     pub fn client(client: Client<Game, GameShow>, rules: Arc<Rules>, link: Option<String>) -> Feed {
@@ -96,7 +96,7 @@ impl Feed {
         }
     }
 
-    /// Shows a match that is played in this process and in virtual time. `link` names its link; `None`: it cannot be
+    /// Shows a match that is played in this process and in virtual time. `link` names the link. If `None`, it cannot be
     /// switched.
     #[must_use]
     pub fn rehearsal(rehearsal: Rehearsal, link: Option<String>) -> Feed {
@@ -245,7 +245,7 @@ impl Feed {
         self.showing.world(self.source.session()?)
     }
 
-    /// The time until the next round begins although some players are not ready; `None`: it waits for all.
+    /// The time until the next round begins although some players are not ready. `None` if it waits for all players.
     #[must_use]
     pub fn begins_in(&self) -> Option<Duration> {
         let begins = self.game()?.begins_anyway(&self.rules)?;
@@ -340,7 +340,7 @@ impl Feed {
         }
     }
 
-    /// The name of the simulated link; `None`: the link is real, or this is a replay.
+    /// The name of the simulated link. `None` if the link is real, or this is a replay.
     #[must_use]
     pub fn link(&self) -> Option<&str> {
         self.link.as_deref()

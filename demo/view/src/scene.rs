@@ -59,7 +59,7 @@ pub(crate) struct ViewScene {
     pub(crate) boss: Option<Boss>,
     /// The reason why the player cannot play right now.
     pub(crate) notice: Option<String>,
-    /// The simulated link's name; `None`: the link is real.
+    /// The simulated link's name. `None` if the link is real.
     pub(crate) link: Option<String>,
     pub(crate) predicts: bool,
     pub(crate) smooths: bool,
@@ -212,7 +212,7 @@ impl ViewScene {
         }));
     }
 
-    /// Remembers vanished things for a while, except for swarms of shots and bullets.
+    /// Remembers vanished things for [`MEMORY`], except for swarms of shots and bullets.
     fn remember(&mut self, before: &[ViewThing]) {
         let now = self.now;
         self.gone.retain(|(_, at)| now.saturating_sub(*at) < MEMORY);

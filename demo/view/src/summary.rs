@@ -15,7 +15,7 @@ pub struct Summary {
     pub stats: Option<SessionStats>,
     /// The team's points.
     pub score: u32,
-    /// Why it ended; `None`: the player quit.
+    /// The end of the session. `None` if the player quit.
     pub ended: Option<SessionEnd>,
 }
 

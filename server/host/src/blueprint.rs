@@ -94,7 +94,7 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// The length of its ticks.
+    /// The length of the match's ticks.
     #[must_use]
     pub fn tick(&self) -> std::time::Duration {
         self.config.tick
@@ -125,7 +125,7 @@ impl<S: Simulation> Blueprint<S> {
         self.hooks.give(go_on)
     }
 
-    /// As [`resume`](Self::resume), for a file that this process has locked.
+    /// Like [`resume`](Self::resume), for a file that this process has locked.
     pub(super) fn resume_locked(
         self,
         path: std::path::PathBuf,

@@ -35,7 +35,7 @@ pub struct HostConfig {
     pub keys: Vec<TicketKey>,
     /// The file of rulings on tickets, kept next to the key file. Needed if a key outlives a match's journal.
     pub lineages_file: Option<PathBuf>,
-    /// The folder of incident files. `None`: next to each match's journal.
+    /// The folder of incident files. If `None`, they are written next to each match's journal.
     pub incidents: Option<PathBuf>,
     /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
     /// receive it in whole seconds.
@@ -43,8 +43,8 @@ pub struct HostConfig {
     /// How long matches may play on after the process was asked to end, before they are kept or ended: see
     /// [`Host::drain`](super::Host::drain). Default: zero.
     pub drain_within: Duration,
-    /// The maximum number of sessions over all matches, at most [`twinstep_udp::SESSIONS_MAX`]. `None`: 64; for a
-    /// [`Server`](super::Server) twice the number of players and spectators, so that a returning player need not wait
+    /// The maximum number of sessions over all matches, at most [`twinstep_udp::SESSIONS_MAX`]. If `None`, 64. For a
+    /// [`Server`](super::Server), twice the number of players and spectators, so that a returning player need not wait
     /// until its old session times out.
     pub sessions_max: Option<usize>,
     /// The limits beyond which load is shed and newcomers are refused: see [`Limits`].

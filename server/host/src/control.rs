@@ -132,8 +132,8 @@ impl HostControl {
         self.beat.is_alive(self.clock.now())
     }
 
-    /// Why newcomers should not be routed here; `None`: they find a place. A server without matches may get some, so it
-    /// is ready.
+    /// The reason why newcomers should not be routed here. `None` if they find a place. A server without matches may
+    /// get some later, so it is ready.
     #[must_use]
     pub fn unready(&self) -> Option<Unready> {
         if !self.is_alive() {
@@ -215,7 +215,8 @@ impl HostControl {
         left
     }
 
-    /// As [`remove`](Self::remove), without waiting. The channel yields the matches that the identity was in.
+    /// Begins a removal like [`remove`](Self::remove), without waiting. The channel yields the matches that the
+    /// identity was in.
     pub async fn begin_removal(&self, identity: &str, code: CloseCode) -> mpsc::Receiver<MatchId> {
         let (answer, answers) = mpsc::channel(REMOVALS_MAX);
         let order = ToIo::PutOut(identity.to_owned(), code, answer);

@@ -37,9 +37,9 @@ pub use counts::{MatchEnd, NotMade};
 
 /// The matches of a server, by id.
 pub trait Template<S: Simulation>: Send + Sync + 'static {
-    /// Returns the blueprint of match `id`, or `None` if there is no such match; a session with a ticket for it is
-    /// refused then. Called on a thread for blocking work, for several ids at the same time. A panic refuses that match
-    /// alone.
+    /// Returns the blueprint of match `id`, or `None` if the template has no match `id`. Sessions with a ticket for it
+    /// are then refused. Called on a thread for blocking work, for several ids at the same time. A panic refuses that
+    /// match alone.
     fn blueprint(&self, id: MatchId) -> Option<Blueprint<S>>;
 }
 
@@ -160,7 +160,7 @@ impl Drop for Making {
     }
 }
 
-/// A session with a valid ticket for a match that does not run.
+/// A session with a valid ticket for a match that is not running.
 pub(super) type Wanted = (SessionId, TicketClaims);
 
 /// Requests that can wait for the maker: more than there are sessions.

@@ -43,7 +43,7 @@ use threads::{OnThreads, threads};
 /// A server of one match, before it starts.
 pub struct Server<S: Simulation> {
     blueprint: Blueprint<S>,
-    /// Without keys, one is generated at the start.
+    /// If it has no keys, a key is generated at the start.
     host: HostConfig,
     journal: Option<Keep>,
     durability: Durability,
@@ -243,7 +243,7 @@ impl<S: Simulation> Server<S> {
     /// Checks whether the server would start, up to the bind of the address. Creates nothing.
     ///
     /// # Errors
-    /// As [`listen`](Self::listen).
+    /// The errors of [`listen`](Self::listen).
     pub fn check(self, listen: SocketAddr) -> Result<(), HostError> {
         let server = self.prepare(listen)?;
         server.host.check()?;

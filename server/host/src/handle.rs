@@ -37,8 +37,8 @@ impl<S: Simulation> Clone for MatchHandle<S> {
 }
 
 impl<S: Simulation> MatchHandle<S> {
-    /// Runs `look` on the match between two steps. The match waits for it, so it must be short; a panic in it ends the
-    /// match.
+    /// Runs `look` on the match between two steps. The match waits for `look`, so it must be short. A panic in `look`
+    /// ends the match.
     ///
     /// # Errors
     /// The match is over.
@@ -87,7 +87,7 @@ impl<S: Simulation> MatchHandle<S> {
         self.errands.is_closed() || self.over.borrow().is_some()
     }
 
-    /// Waits for the end of the match. Returns its close code; `None`: its host was dropped.
+    /// Waits for the end of the match. Returns its close code, or `None` if the host was dropped.
     pub async fn ended(&self) -> Option<CloseCode> {
         let mut over = self.over.clone();
         let ended = over.wait_for(Option::is_some).await;

@@ -119,7 +119,7 @@ pub(super) enum ToIo {
     Wake(MatchId),
     /// Nothing is left of a match: waiting sessions may have it made again.
     Free(MatchId),
-    /// An identity is banned: close its waiting sessions with this code. Matches that had it report their ids.
+    /// Close the waiting sessions of a banned identity with this code. Matches that had the identity report their ids.
     PutOut(String, CloseCode, Sender<MatchId>),
     /// Accept tickets of these keys only.
     Keys(

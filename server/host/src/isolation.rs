@@ -100,7 +100,7 @@ pub(super) struct Owned {
     pub(super) lost: Lost,
 }
 
-/// Watches a match until it ends, and closes its sessions if it did not end by itself.
+/// Watches a match until it ends. If the match panicked or hung, closes its sessions.
 pub(super) async fn watch<E>(
     id: MatchId,
     mut end: oneshot::Receiver<Ended>,

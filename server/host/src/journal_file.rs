@@ -159,9 +159,9 @@ impl fmt::Debug for WaitForDisk {
     }
 }
 
-/// The right to write a journal. The match that writes it has it until it is taken away.
+/// The right to write a journal. The match holds it until the right is taken away.
 ///
-/// Invariant: after that, the match writes nothing to the file that the name leads to, whenever its thread continues.
+/// Invariant: afterwards the match cannot write to the file at the journal's path, whenever its thread continues.
 #[derive(Debug)]
 pub(super) struct JournalHold {
     path: PathBuf,
@@ -308,7 +308,7 @@ impl Journal {
         Journal::resume_locked(path, file, config, rules, resolver)
     }
 
-    /// As [`resume`](Self::resume), for a file that this process has locked.
+    /// Like [`resume`](Self::resume), for a file that this process has locked.
     pub(super) fn resume_locked<S: Simulation>(
         path: PathBuf,
         file: File,
@@ -499,7 +499,7 @@ impl Drop for Journal {
     }
 }
 
-/// As [`open_alone`], but waits for a writer that is about to end.
+/// Like [`open_alone`], but waits for a writer that is about to end.
 pub(super) fn open_soon(path: &Path) -> io::Result<Opened> {
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
     for _ in 0..looks {

@@ -121,7 +121,7 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
     Ok(unfinished)
 }
 
-/// Returns why a journal is ignored; `None`: its match continues.
+/// Returns the reason why a journal is ignored, or `None` if its match continues.
 fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFileError> {
     let stored = StoredJournal::open(path);
     let mut stored = stored.map_err(|source| unreadable(path, source))?;

@@ -54,7 +54,7 @@ impl StoredJournal {
         StoredJournal::of(open_to_read(path.as_ref())?)
     }
 
-    /// As [`open`](Self::open), for an open file.
+    /// Like [`open`](Self::open), for an open file.
     pub fn of(mut file: File) -> io::Result<StoredJournal> {
         let file_bytes = file.metadata()?.len();
         file.rewind()?;

@@ -8,11 +8,11 @@
 //!     below 95 % of it, above 110 % of it                 ─▶ no longer full
 //! ```
 //!
-//! From the third step on, the process is busy. A player with a seat may always come back.
+//! The process is busy from the third step on. A player with a seat may always return.
 //!
-//! The median counts, because a match with slow code is late by itself, and gains nothing if the others are degraded.
-//! So a process of one match sheds no load: its ticks are late because of its own code, or because its machine hitches,
-//! and refusing a friend helps with neither.
+//! The median counts, because a match with slow code is late without any overload, and degrading the other matches does
+//! not help it. So a process with one match sheds no load: the ticks are late because of slow code or a hitch of the
+//! machine, and refusing a friend helps with neither.
 //!
 //! The operating system is asked on a thread for blocking work: a network disk that hangs answers after minutes, or
 //! never. Until then its last answer holds.
@@ -54,8 +54,8 @@ pub struct Limits {
     /// The maximum lateness of ticks: the 99th percentile of 5 s, in half of the matches or more. Default: 20 ms, a
     /// tick and a fifth at 60 Hz, which clients hide. Without effect while only one match runs.
     pub tick_lateness: Duration,
-    /// The maximum memory of the process, in bytes. `None`: 85 % of its cgroup's memory, else of its machine's; if
-    /// neither is known, memory is not limited.
+    /// The maximum memory of the process, in bytes. If `None`, 85 % of the cgroup's memory, or else of the machine's.
+    /// If neither is known, memory is not limited.
     pub memory_bytes: Option<u64>,
     /// The minimum of free bytes on each disk with a journal. Default: 256 MiB. Measured on unix only.
     pub disk_free_bytes: u64,
@@ -141,7 +141,7 @@ impl LoadMonitor {
         self.0.is_measured.load(Ordering::Relaxed)
     }
 
-    /// Why newcomers are refused; `None`: they are admitted.
+    /// The reason why newcomers are refused. `None` if they are admitted.
     pub(super) fn full(&self) -> Option<Full> {
         let Degradation { steps, .. } = self.degradation();
         let shown = &*self.0;
@@ -199,7 +199,7 @@ impl LoadMonitor {
         self.measure_by(limits, lateness, clock, ask).await;
     }
 
-    /// As [`measure`](Self::measure). `lateness` returns the lateness so far by match, `ask` the used memory and the
+    /// Like [`measure`](Self::measure). `lateness` returns the lateness so far by match, `ask` the used memory and the
     /// free bytes of the fullest disk.
     async fn measure_by(
         self,

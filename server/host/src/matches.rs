@@ -36,7 +36,7 @@ use twinstep_server::Match;
 
 /// Packets and orders that can wait for the I/O task.
 const TO_IO_MAX: usize = 16_384;
-/// A shutdown waits this long for matches to end, and as long again for close codes to arrive.
+/// A shutdown waits at most this long for matches to end, and then at most this long for close codes to arrive.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Each match adds this to the wait: 1,000 matches have 10 s. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
@@ -45,8 +45,8 @@ const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// Many matches over one socket. Created within a tokio runtime; [`Server`](super::Server) brings its own.
 ///
-/// Dropped, it ends without close codes for its clients: its matches stop as if the process had been killed, so a
-/// journal can be resumed. The threads that ran them end a moment later.
+/// Dropping a host ends it without close codes for the clients: the matches stop as if the process had been killed, so
+/// a journal can be resumed. The threads that ran the matches end a moment later.
 pub struct Host {
     address: SocketAddr,
     spawner: Arc<MatchSpawner>,
@@ -70,10 +70,10 @@ impl Host {
         Host::start_on(socket, config).await
     }
 
-    /// As [`start`](Host::start), on a bound socket; `config.listen` is ignored.
+    /// Like [`start`](Host::start), on a bound socket; `config.listen` is ignored.
     ///
     /// # Errors
-    /// As [`start`](Host::start).
+    /// The errors of [`start`](Host::start).
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -241,9 +241,10 @@ impl Host {
     /// Ends all matches, sends every client its close code, waits a little for these to arrive, and closes the socket.
     /// Takes at most 4 s and 8 ms per match.
     ///
-    /// For [`Draining`](CloseCode::Draining) a match with a journal is kept: the journal ends with its last world, the
-    /// disk has it, and it can be resumed. Its clients learn when to come back ([`HostConfig::back_after`]), and so do
-    /// the clients of a match that does not end in time: its journal continues as after a crash.
+    /// A match with a journal is kept if `code` is [`Draining`](CloseCode::Draining): the journal ends with the last
+    /// world and is synced, and the match can be resumed. The clients learn when to come back
+    /// ([`HostConfig::back_after`]), and so do the clients of a match that does not end in time: its journal continues
+    /// as after a crash.
     pub async fn shutdown(mut self, code: CloseCode) {
         self.spawner.drains.begin();
         // A new session would use up a ticket in vain, or be refused with `NoMatch`.

@@ -100,7 +100,7 @@ pub trait MatchObserver: Debug + Send + Sync {
 
 /// Decides which identities may connect.
 pub trait AdmissionPolicy: Debug + Send + Sync {
-    /// Returns the code that sessions of an identity are refused with; `None`: they are admitted.
+    /// Returns the code with which sessions of an identity are refused, or `None` if they are admitted.
     fn refusal(&self, identity: &str, now_unix: Duration) -> Option<CloseCode>;
 }
 

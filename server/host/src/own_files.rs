@@ -64,7 +64,7 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
 /// Opens a regular file for writing, and locks it.
 ///
 /// # Errors
-/// As [`open_to_read`].
+/// The errors of [`open_to_read`].
 pub fn open_alone(path: &Path) -> io::Result<Opened> {
     take_alone(path, || open(&writer(), path))
 }

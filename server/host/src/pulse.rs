@@ -9,7 +9,7 @@ use twinstep_core::{Simulation, Tick};
 use super::histogram::{Histogram, Spread};
 use twinstep_server::Match;
 
-/// Without a beat of the I/O loop for this long, the process counts as dead.
+/// The process counts as dead if the I/O loop has not beaten for this long.
 const BEATLESS_MAX: Duration = Duration::from_secs(2);
 
 /// The time of the I/O loop's last beat, and its number of sessions.

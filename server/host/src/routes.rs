@@ -1,7 +1,7 @@
 //! [`Routes`]: where the I/O task routes each session: to its match, to a queue where it waits for the match, or out.
 //!
 //! Invariant: an identity has at most [`IDLE_MAX`] sessions that have not said hello, however often it dials. So a
-//! ticket for a match that does not run takes no places of other identities.
+//! ticket for a match that is not running takes no places of other identities.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const IDLE_MAX: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Waits until this time for a match that does not run yet, or has no room.
+    /// Waits until this time for a match that is not running yet, or has no room.
     Waiting(Duration),
     Playing,
     /// It is closed with this code; until this time it is answered.

@@ -56,7 +56,7 @@ type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
 const BATCH: usize = 256;
 /// Errands that run in one round.
 const ERRANDS_MAX: usize = 16;
-/// The longest time that a match waits for the end of its turn when it is asked to end, so that its last world is
+/// The longest time that a match that is asked to end waits for the end of the turn, so that the last world is
 /// journalled.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// See [`Runner::catch_up_max`].
@@ -124,7 +124,7 @@ pub(super) struct Runner<S: Simulation> {
     rests: bool,
     /// The deadline for the end of the current turn, once the match was asked to end.
     stop_by: Option<Duration>,
-    /// The match is closed with its host and its clients have their close code. Its journal is finished in the next
+    /// The match is closed with its host, and the clients have their close code. The journal is finished in the next
     /// round: a disk takes milliseconds, and the clients of all other matches come first.
     has_parted: bool,
     /// Orders to the I/O task that wait until the journal is settled.

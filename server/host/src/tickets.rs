@@ -7,9 +7,9 @@
 //!                               └─ within 200 ms ─▶ a thread for blocking work ─▶ the file beside the key
 //! ```
 //!
-//! A match reports that a ticket was used or stored. The rulings that follow are in the ledger before the report returns,
-//! and in the file soon after. Matches run on while a disk is stuck. If the process is killed before a ruling is written,
-//! an older ticket opens sessions of its own identity for a while longer.
+//! A match reports that a ticket was used or stored. The rulings that follow are in the ledger before the report
+//! returns, and in the file soon after. Matches run on while a disk is stuck. If the process is killed before a ruling
+//! is written, an older ticket may still open sessions of its own identity until it expires.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,7 @@ const TOGETHER: Duration = Duration::from_millis(200);
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// How long a host that ends waits for its file.
 const LAST_WRITE: Duration = Duration::from_secs(6);
-/// The shortest life of a ticket to return with: ten minutes, and as long again for a clock that is set.
+/// The shortest life of a ticket to return with: ten minutes, and ten more for a clock that is set.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
 
 /// See the [module](self). Clones share it.
@@ -220,7 +220,7 @@ impl TicketOffice {
         }
     }
 
-    /// Revokes the tickets of a name, as a player and as a spectator, for a match that does not run.
+    /// Revokes the player's and spectator's tickets of a name, for a match that is not running.
     pub(super) fn revoke(&self, match_id: MatchId, name: &str, made_before_unix_ms: u64) {
         for role in Role::ALL {
             let holder = Holder {

@@ -42,7 +42,7 @@ const LONG: Duration = Duration::from_micros(300);
 /// If a match is late and no round begins for this long, matches are not run any more.
 const UNSERVED_MAX: Duration = Duration::from_secs(2);
 
-/// How a match ended: its close code (`None`: it was abandoned), or the message of its panic.
+/// The end of a match: the close code (`None` if the match was abandoned), or the message of a panic.
 pub(super) type Ended = Result<Option<CloseCode>, String>;
 
 pub(super) trait Play: Send {
@@ -51,7 +51,7 @@ pub(super) trait Play: Send {
 
 pub(super) enum Next {
     At(Duration),
-    /// The end, with a close code; `None`: it was abandoned.
+    /// The end, with a close code. `None` if the match was abandoned.
     Over(Option<CloseCode>),
 }
 
@@ -111,7 +111,7 @@ struct Slot {
 }
 
 impl Workers {
-    /// At most `most` threads that are not lost; none before there is work.
+    /// Makes workers with at most `most` threads, not counting lost ones. Starts no thread before there is work.
     pub(super) fn new(name: impl Into<String>, most: usize, clock: HostClock) -> Workers {
         Workers(Arc::new(Shared {
             name: name.into(),
@@ -132,7 +132,7 @@ impl Workers {
         SlotId(state.slots_made)
     }
 
-    /// Runs a match until it is over, then drops it. The receiver gets how it ended.
+    /// Runs a match until it is over, then drops it. The receiver gets the kind of end.
     ///
     /// # Errors
     /// There is no worker, and the system refused a thread.

@@ -1,5 +1,5 @@
 //! Full disks and a slow disk: the effect of each policy on a small disk of its own, and the recovery when there is
-//! room again. Tests that need such a disk are skipped with a message if none can be mounted.
+//! room again. These tests are skipped with a message if no disk can be mounted.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ use crate::fragile::{Fragile, lateness, percentiles};
 use crate::players::closed_by;
 
 const FAULT: Option<SessionEnd> = Some(SessionEnd::Server(CloseCode::Fault));
-/// With less free than this, newcomers are refused.
+/// Newcomers are refused if fewer bytes are free.
 const LIMIT: u64 = 64 << 10;
 
 /// A game whose world, written every 10 s, does not fit into the rest of a page.

@@ -1,4 +1,4 @@
-//! A draining host, as its operator and its players see it: who may play on, who is refused, and when it ends.
+//! A draining host: which players may play on, which are refused, when the host ends, and what the operator sees.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

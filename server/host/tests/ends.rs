@@ -40,7 +40,7 @@ fn workers(port: u16) -> usize {
         .count()
 }
 
-/// Finding H1: a dropped server's match ran on for ever, with its thread, its socket and its journal's lock.
+/// Finding H1: a dropped server's match ran on for ever, and kept the thread, the socket and the lock of the journal.
 #[test]
 fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
     let folder = Folder::new("ends-dropped");

@@ -41,7 +41,7 @@ pub(crate) struct Fragile {
 }
 
 impl Fragile {
-    /// With a label (or 0) and this many bytes.
+    /// Makes a game with a label (or 0) and this many bytes.
     pub(crate) fn of(label: u32, bytes: usize) -> Fragile {
         Fragile {
             label,

@@ -164,7 +164,7 @@ async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Without a journal, the file next to the key remembers outdated tickets.
+/// The file next to the key remembers outdated tickets, also of matches without a journal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     let (folder, key) = (Folder::new("host-restart"), TicketKey::generate());
@@ -233,7 +233,7 @@ async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// One ticket of a match that does not run, used again and again, took all places of a small host.
+/// One ticket of a match that was not running, used again and again, took all places of a small host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {

@@ -234,7 +234,7 @@ fn foreign_files_in_the_folder_stop_no_server() {
     );
 }
 
-/// Finding O8: such a journal was ignored silently, and a new match began.
+/// Finding O8: a journal cut before its first world was ignored silently, and a new match began.
 #[test]
 fn a_journal_cut_before_its_first_world_is_never_ignored() {
     let folder = Folder::new("headless");

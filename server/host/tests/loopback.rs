@@ -1,5 +1,5 @@
-//! A host on loopback with an admin port, tickets for it, and queries of its state. Its sockets and its time are real,
-//! so every wait is bounded.
+//! A host on loopback with an admin port, tickets for it, and queries of its state. Sockets and time are real, so every
+//! wait is bounded.
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -66,12 +66,12 @@ pub(crate) struct LoopbackHost<S> {
 }
 
 impl<S: Simulation> LoopbackHost<S> {
-    /// With a key and a folder of its own.
+    /// Starts a host with its own key and folder.
     pub(crate) async fn start(name: &str, set: impl FnOnce(&mut Setup)) -> LoopbackHost<S> {
         LoopbackHost::start_in(Folder::new(name), TicketKey::generate(), set).await
     }
 
-    /// As the next process of a server, or next to it.
+    /// Starts a host in a given folder, like the next process of a server or a second one next to it.
     pub(crate) async fn start_in(
         folder: Folder,
         key: TicketKey,
@@ -106,7 +106,7 @@ impl<S: Simulation> LoopbackHost<S> {
         self.ticket_by(&self.key, identity, match_id, 1)
     }
 
-    /// With this many seats; 0: a spectator's.
+    /// Makes a ticket with this many seats; with 0 seats, for a spectator.
     #[expect(
         clippy::disallowed_methods,
         reason = "real tickets need the wall clock"

@@ -1,4 +1,4 @@
-//! Players of the tests: real clients, advanced until a condition holds, or for a while. Every wait is bounded.
+//! Players of the tests: real clients, advanced until a condition holds, or for a given time. Every wait is bounded.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ impl<S: Simulation<Input = u8>> Player<S> {
         self.newest.clone()
     }
 
-    /// For tests without a runtime.
+    /// Plays until `done` returns `true`. For tests without a runtime.
     pub(crate) fn play_until(
         &mut self,
         mut done: impl FnMut(&mut Player<S>) -> bool,
@@ -125,7 +125,8 @@ pub(crate) fn tick<S: Simulation>(client: &Client<S>) -> Tick {
     world.map_or(Tick(0), |world| world.tick())
 }
 
-/// Returns `true` if it has its seat, by its own world; a spectator: if it has a world.
+/// Returns `true` if the client's player is present in the client's own world. A spectator: `true` if its world is past
+/// tick 0.
 pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
     match (
         client.session().authority(),
@@ -197,14 +198,14 @@ pub(crate) async fn play_remaining<S: Simulation<Input = u8>>(
     }
 }
 
-/// Plays for a while. Clients that are over are skipped.
+/// Plays for `time`. Clients that are over are skipped.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) async fn play_for<S: Simulation<Input = u8>>(party: &mut [Player<S>], time: Duration) {
     let until = Instant::now() + time;
     play_remaining("a while", party, |_| Instant::now() >= until).await;
 }
 
-/// As [`play`], for tests without a runtime.
+/// Like [`play`], for tests without a runtime.
 pub(crate) fn play_blocking<P: Plays>(
     what: &str,
     party: &mut [P],
@@ -231,7 +232,7 @@ pub(crate) async fn wait(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     waited.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"));
 }
 
-/// As [`wait`], for tests without a runtime.
+/// Like [`wait`], for tests without a runtime.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) fn wait_blocking(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();

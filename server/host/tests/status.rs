@@ -160,8 +160,8 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert!(again.of("twinstep_ticks_total") > after.of("twinstep_ticks_total"));
 }
 
-/// Without clients, or with clients that are silent for a second, the match plays a few ticks at a time, which does not
-/// count as lateness. The first packet wakes it.
+/// The match plays a few ticks at a time if it has no clients, or its clients have been silent for a second. This does
+/// not count as lateness. The first packet ends it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     let server = server("rests").await;

@@ -1,7 +1,7 @@
 //! [`AdminAddress`]: the address of an admin port: on loopback, or a Unix socket.
 //!
-//! A socket is a file, and a process that may write to it may do everything. It is private to its owner before it gets
-//! its name.
+//! A Unix socket is a file, and a process that may write to it may do everything. The file is private to its owner
+//! before it appears at its path.
 //!
 //! Invariant: only a socket without a listener is ever replaced or removed.
 
@@ -54,7 +54,7 @@ impl From<SocketAddr> for AdminAddress {
     }
 }
 
-/// A bound Unix socket. When it is dropped, its file is removed, if it is still the same one.
+/// A bound Unix socket. Dropping it removes the file, unless another socket has replaced the file.
 #[cfg(unix)]
 pub(super) struct AdminSocket {
     path: PathBuf,

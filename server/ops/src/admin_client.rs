@@ -31,7 +31,7 @@ pub struct AdminAnswer {
 }
 
 impl AdminClient {
-    /// Without a token: for open requests, and for all requests at a Unix socket.
+    /// Makes a client without a token: for open requests, and for all requests to a Unix socket.
     #[must_use]
     pub fn new(address: impl Into<AdminAddress>) -> AdminClient {
         AdminClient {
@@ -40,7 +40,7 @@ impl AdminClient {
         }
     }
 
-    /// With the token in this file, which is the server's.
+    /// Adds the token in this file, which is the server's token file.
     ///
     /// # Errors
     /// The file does not exist, other users may read it, or it holds no token.

@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct AdminToken(String);
 
 impl AdminToken {
-    /// Reads the token's file, which is a key file of its own. Creates it if it does not exist.
+    /// Reads the token's file, which is a separate key file. Creates the file if it does not exist.
     pub(super) fn load_or_make(path: &Path) -> Result<AdminToken, TicketKeyError> {
         if !path.exists() {
             match TicketKey::generate().save(path) {
@@ -106,7 +106,7 @@ impl LiveToken {
         LiveToken(Arc::new(Mutex::new(token)))
     }
 
-    /// Replaces the token. Returns `true` if it is a different one.
+    /// Replaces the token. Returns `true` if the new token differs from the old one.
     pub(super) fn replace(&self, token: AdminToken) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = known.0 != token.0;
@@ -262,7 +262,7 @@ async fn only_who_may(
 mod tests {
     use super::*;
 
-    /// Of two servers that started together, one read the half-written file of the other and did not start.
+    /// Regression: two servers started together; one read the half-written file of the other and did not start.
     #[test]
     fn servers_that_start_together_have_the_same_token() {
         let folder = std::env::temp_dir().join(format!("twinstep-tokens-{}", std::process::id()));

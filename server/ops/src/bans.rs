@@ -38,7 +38,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct Ban {
     pub(super) identity: String,
     pub(super) since_unix_s: u64,
-    /// The end, in seconds since the unix epoch; `None`: for good.
+    /// The end, in seconds since the Unix epoch. `None` if the ban does not end.
     pub(super) until_unix_s: Option<u64>,
     pub(super) reason: String,
 }
@@ -467,7 +467,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// An abandoned temporary file is removed, and no other one is left.
+    /// An abandoned temporary file is removed, and no other temporary file is left.
     #[test]
     fn bans_leave_only_their_file_and_its_lock() {
         let folder = folder("bans-left");

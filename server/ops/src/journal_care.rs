@@ -56,7 +56,7 @@ impl Checkup {
     /// Checks a journal of this game, of any rules and version.
     ///
     /// # Errors
-    /// The file cannot be read, its first record is damaged, or it ends before its first world.
+    /// The file cannot be read, the first record is damaged, or the journal ends before the first world.
     pub fn of<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
         let unreadable = |source| JournalFileError::Unreadable {
             path: path.to_owned(),

@@ -89,7 +89,7 @@ pub struct ReadSettings {
 }
 
 impl ReadSettings {
-    /// Of the values that a command parsed.
+    /// Collects the unknown environment variables and prints all settings that `command` parsed.
     #[must_use]
     pub fn of(given: &Given, command: &Command, matches: &ArgMatches) -> ReadSettings {
         ReadSettings {

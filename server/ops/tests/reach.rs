@@ -23,7 +23,7 @@ use crate::{Flags, Folder, Fuse, IS_SERVER, Process, program};
 
 /// Set for a child of this process: it is a server of either kind, and prints its state.
 pub(crate) const TELLS: &str = "tells";
-/// Set for it too: once it is served, it waits for the end of its input before it runs.
+/// Set for this child too: once the server listens, it waits for the end of standard input before it runs.
 const WAITS: &str = "OPERATED_WAITS";
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -167,7 +167,7 @@ pub struct Tally {
     last: Option<Option<Shape>>,
 }
 
-/// The largest value of each kind that was stepped, in bytes.
+/// The size in bytes of the largest stepped value of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Widest {

@@ -138,7 +138,7 @@ impl History {
         }
     }
 
-    /// Moves shots to their hits. A ghost only records that it withheld its effect.
+    /// Lets due shots hit. A ghost only records that its effect was withheld.
     fn fly(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         while let Some((key, shot)) = self.flights.pop_due(frame.tick()) {
             if frame.is_ghost(shot.shooter, shot.born) {

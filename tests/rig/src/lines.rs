@@ -359,7 +359,7 @@ impl<S: Play> Lines<S> {
         Ticket::issue_next(&self.key, &spec, next).expect("a valid spec")
     }
 
-    /// Sets the lines of players that join from now on.
+    /// Sets the link profile of players that join from now on.
     pub fn profile_from_now_on(&mut self, profile: LinkProfile) {
         self.profile = profile;
     }

@@ -182,9 +182,9 @@ pub const STEPS: i16 = 16;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct FieldPoint {
-    /// From the left.
+    /// The distance from the left edge.
     pub x: i16,
-    /// From the top.
+    /// The distance from the top edge.
     pub y: i16,
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn of<S: Simulation>(
 }
 
 /// Checks whether the step itself gives two results, after another comparison failed. A random step may agree with
-/// itself for a while, and then fail in any comparison.
+/// itself in some comparisons, and fail in any later one.
 pub(crate) fn if_impure<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,

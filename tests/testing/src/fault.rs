@@ -224,7 +224,7 @@ impl fmt::Debug for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A fault without the command that finds it again.
+/// A fault without the command that reproduces it.
 pub(crate) struct Found {
     pub(crate) kind: Kind,
     pub(crate) tick: Tick,

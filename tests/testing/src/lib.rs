@@ -16,7 +16,7 @@
 //! # my_game_is_sound();
 //! ```
 //!
-//! A fault is reported with its tick, its fields, advice, and a command that finds it again:
+//! A fault is reported with its tick, its fields, advice, and a command that reproduces it:
 //!
 //! ```text
 //! t11: a field of the state is lost by serde

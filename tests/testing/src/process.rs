@@ -5,11 +5,11 @@
 //!                 ◀── "equal", or the tick and the world ── its stdout
 //! ```
 //!
-//! The test harness names each test's thread, so the second process runs that test alone. At the same `check` it
-//! compares its digests instead, answers, and exits. If libfaketime is installed, its clock is a year ahead; it reports
-//! its time, so that the first process can verify this.
+//! The test harness names each test's thread, so the second process runs that test alone. At the same `check` the
+//! second process compares digests instead, answers, and exits. If libfaketime is installed, the second process's clock
+//! is a year ahead; the answer contains the time, so that the first process can verify this.
 //!
-//! Invariant: if there is no second process, or none with another clock, the report gives the reason.
+//! Invariant: if there is no second process, or its clock is not ahead, the report gives the reason.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ const MOMENT_MIN: Duration = Duration::from_micros(50);
 /// The longest step of time, so that work without a due time is done.
 const MOMENT_MAX: Duration = Duration::from_millis(5);
 
-/// A client's place in a scene: its link, its frames, and a freeze of its process.
+/// A client's place in a scene: the link, the times of frames, and a freeze of the process.
 pub struct Place {
     /// The number of its session at the server.
     pub peer: SessionId,

@@ -116,7 +116,7 @@ game!(Lists, frame, _fx, me => {
     me.heard.push(frame.tick().0);
 });
 
-/// Ticks are numbered from 0, and a player that stays was never away.
+/// A steady script changes the roster only when its three players join.
 #[test]
 fn a_steady_script_is_constant_after_its_first_tick() {
     let script = Script::inputs([0_u8, 1]).ticks(200).steady().players(3);

@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(player(&game).health, rules().tuning.player_health);
     }
 
-    /// In a round, a death that was dodged by leaving costs the team a life when a player joins in that seat.
+    /// A death that a player dodged by leaving during a round costs the team a life when a player joins in that seat.
     #[test]
     fn in_a_round_a_dodged_death_costs_a_life_and_a_player_that_is_out_stays_out() {
         let mut game = solo(short());

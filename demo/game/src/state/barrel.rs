@@ -33,7 +33,7 @@ pub struct Barrel {
     pub stage: BarrelStage,
     /// Its middle.
     pub at: Vec2,
-    /// The tick since which it lies there; `None`: a blast has thrown it, and it is in the air.
+    /// The tick since which it lies there. `None` if a blast has thrown it and it is in the air.
     pub rests: Option<Tick>,
     /// The player that gets the credit for its blast.
     pub by: Option<PlayerId>,

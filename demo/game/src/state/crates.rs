@@ -20,7 +20,7 @@ pub struct Crate {
     pub born: Tick,
     /// Its middle.
     pub at: Vec2,
-    /// The tick since which it lies there; `None`: a blast has thrown it, and it is in the air.
+    /// The tick since which it lies there. `None` if a blast has thrown it and it is in the air.
     pub rests: Option<Tick>,
     /// Its health; 0: broken.
     pub health: i16,

@@ -25,7 +25,7 @@ pub struct Player {
     pub health: i16,
     /// Whether it is cut off: out of play until it returns.
     pub is_away: bool,
-    /// Whether it is dead and the team has no life left for it: it waits for the end of the wave.
+    /// Whether it is dead, the team has no life left, and the player waits for the end of the wave.
     pub is_out: bool,
     /// Whether it has said that it is ready.
     pub is_ready: bool,
@@ -47,7 +47,7 @@ pub struct Player {
     pub safe_until: Tick,
     /// The tick at which this life began.
     pub(crate) born: Tick,
-    /// While it is cut off: the health with which it returns; 0 if it was dead.
+    /// The health with which a player that is cut off returns; 0 if it was dead.
     pub(crate) kept_health: i16,
     pub(crate) next_shot: Tick,
     pub(crate) dash_heading: Heading,
@@ -224,15 +224,15 @@ pub(crate) struct Former {
 /// The state in which a player left.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Fate {
-    /// In safety.
+    /// It left in safety.
     Well,
-    /// In a fight, with this health left.
+    /// It left in a fight, with this health.
     Hurt(i16),
-    /// Dead, with its return due at this tick.
+    /// It was dead, with the return due at this tick.
     Dead(Tick),
-    /// It would have died of a hit that it left before; the team's life for it is taken when a player joins in its
+    /// It left before a hit that would have killed it. The death costs the team a life when a player joins in this
     /// seat.
     Fell(Tick),
-    /// Out, in this wave: the team had no life left for it.
+    /// It was out in this wave: the team had no life left.
     Out(u8),
 }

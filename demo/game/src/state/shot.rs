@@ -29,14 +29,14 @@ pub struct Shot {
     pub step: Vec2,
     /// The tick at which it disappears; a shell lands then.
     pub ends: Tick,
-    /// The number of enemies that it has hit, fewer than it can, and their slots.
+    /// The number of enemies that the shot has hit, below [`PIERCED_MAX`]. Their slots are in `slots`.
     #[serde(deserialize_with = "not_spent")]
     pub(crate) pierced: u8,
     pub(crate) slots: [u16; PIERCED_MAX],
 }
 
-/// Rejects a shot that has hit as many enemies as it can: such a shot is removed at once, and indexes `slots` out of
-/// range.
+/// Rejects a shot that has hit [`PIERCED_MAX`] enemies: a step removes it immediately, and its count would index
+/// `slots` out of range.
 fn not_spent<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     let pierced = u8::deserialize(from)?;
     match usize::from(pierced) < PIERCED_MAX {

@@ -201,7 +201,7 @@ fn a_thing_aloft_is_not_solid_and_cannot_be_hit() {
     );
 }
 
-/// A chain: the blast lights the barrel and throws it, and the barrel explodes where it is at the end of its fuse.
+/// A chain: a blast lights a barrel and throws it. The barrel explodes where it is when the fuse has burnt down.
 #[test]
 fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
     let mut game = field();

@@ -13,7 +13,7 @@ use super::notice::Note;
 /// A player, as the lobby and the lists show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Companion {
-    /// Its number.
+    /// The number of the player.
     pub id: PlayerId,
     /// Its chosen name (unverified), or its number.
     pub name: String,
@@ -23,7 +23,7 @@ pub struct Companion {
     pub is_here: bool,
     /// Whether the match waits for it.
     pub is_late: bool,
-    /// Its link as the server measures it; `None`: not connected, or not yet received.
+    /// The link as the server measures it. `None` if the player is not connected, or no measurement has arrived yet.
     pub link: Option<LinkQuality>,
 }
 

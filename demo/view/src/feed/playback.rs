@@ -74,7 +74,7 @@ impl Speed {
     }
 }
 
-/// As a label: `1/4x`, `1x`, `16x`.
+/// Writes a label: `1/4x`, `1x`, `16x`.
 impl std::fmt::Display for Speed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.quarters() {

@@ -30,13 +30,13 @@ struct Spray {
     angle: f32,
     /// To both sides of `angle`.
     spread: f32,
-    /// In units per second, slowest and fastest.
+    /// The slowest and the fastest speed, in units per second.
     speed: (f32, f32),
     ms: u64,
 }
 
 impl Spray {
-    /// In all directions.
+    /// Makes a spray in all directions.
     fn round(at: Vec2, speed: (f32, f32), ms: u64) -> Spray {
         Spray::toward(at, 0.0, TAU * 0.5, speed, ms)
     }

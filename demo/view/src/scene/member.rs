@@ -17,7 +17,7 @@ pub(crate) struct ViewMember {
     pub(crate) is_ready: bool,
     pub(crate) is_out: bool,
     pub(crate) has_shield: bool,
-    /// From 0 to 1; 0 is dead.
+    /// The health as a part of the full health, from 0 (dead) to 1.
     pub(crate) health: f32,
     pub(crate) weapon: Weapon,
     /// `None`: never empty.

@@ -1,8 +1,8 @@
 //! Colours: they tell players and enemies apart for all kinds of eyes.
 //!
-//! Invariant: hue is never the only difference. Players have light hulls, enemies dark ones. Each kind of enemy has
-//! its own shape, and no player's hue; shots of players are long, bullets of enemies are round. The hues come from the
-//! palette of M. Okabe and K. Ito ("Color Universal Design", 2002), which people with any of the usual colour
+//! Invariant: hue is never the only difference. Players have light hulls, enemies dark ones. Each kind of enemy has its
+//! own shape, and a hue that no player has; shots of players are long, bullets of enemies are round. The hues come from
+//! the palette of M. Okabe and K. Ito ("Color Universal Design", 2002), which people with any of the usual colour
 //! deficiencies can tell apart.
 
 use serde::{Deserialize, Serialize};

@@ -36,7 +36,7 @@ pub(crate) struct Particle {
     /// Its height as a part of its width.
     pub(crate) slim: f32,
     pub(crate) angle: f32,
-    /// In radians per second.
+    /// The angular velocity, in radians per second.
     pub(crate) spin: f32,
     pub(crate) born: Duration,
     pub(crate) life: Duration,

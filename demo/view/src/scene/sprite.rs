@@ -96,7 +96,7 @@ sprites! {
 }
 
 impl Sprite {
-    /// Its two layers, and the colour of the upper one; `None`: it is drawn as it is.
+    /// The two layers, and the colour of the upper layer. `None` if the sprite is drawn as it is.
     pub(crate) const fn layers(self) -> Option<(Sprite, Sprite, u32)> {
         use Sprite::*;
         Some(match self {

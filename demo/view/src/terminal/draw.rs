@@ -36,7 +36,7 @@ struct Areas {
     log: Rect,
     net: Rect,
     team: Rect,
-    /// Without rows if there is no room.
+    /// Has no rows if there is no room.
     causes: Rect,
     legend: Rect,
     keys: Rect,

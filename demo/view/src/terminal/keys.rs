@@ -14,7 +14,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use glam::Vec2;
 use powderkeg_game::{Heading, Pad};
 
-/// Without releases, a second press of space within this time is the terminal's own repeat of a held key.
+/// If the terminal reports no releases, a second press of space within this time is its repeat of a held key.
 const REPEAT: Duration = Duration::from_millis(600);
 /// The shortest time between two orders, so that a held key does not send a flood of them.
 const ORDER_REST: Duration = Duration::from_millis(150);

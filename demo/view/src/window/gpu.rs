@@ -53,7 +53,7 @@ pub(crate) struct GpuError(String);
 
 pub(crate) struct Gpu {
     material: Material,
-    /// For opaque quads of one colour.
+    /// The material of opaque quads of one colour.
     plain: Material,
     mesh: Mesh,
     /// The indices of a full call.

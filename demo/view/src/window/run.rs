@@ -56,7 +56,7 @@ pub struct WindowOptions {
 pub struct WindowRefused {
     /// The reason.
     pub why: NoWindow,
-    /// The feed that it should have shown; `None`: the window was open, and was closed from outside.
+    /// The feed that should have been shown. `None` if the window was open, and was closed from outside.
     pub feed: Option<Box<Feed>>,
 }
 
@@ -143,8 +143,8 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives, panics of its own thread are silent. Panics of other threads, such as a match in this process, are
-/// reported as usual.
+/// Silences panics of the thread that made it, until it is dropped. Panics of other threads, such as a match in this
+/// process, are reported as usual.
 struct Quiet {
     /// Not `Send`, because it must end on the thread where it began.
     _here: PhantomData<*const ()>,

@@ -35,8 +35,8 @@ impl Screenshot {
         shot
     }
 
-    /// Draws a quad, which is a parallelogram: `way` from its first corner is `s` of its upper edge and `t` of its
-    /// left one.
+    /// Draws a quad, which is a parallelogram. `way` from the first corner is `s` times the upper edge plus `t` times
+    /// the left edge.
     fn draw(&mut self, atlas: &Atlas, quad: &[Corner]) {
         let (first, right, below) = (&quad[0], &quad[1], &quad[3]);
         let (x, y) = (right.at - first.at, below.at - first.at);

@@ -28,9 +28,9 @@ const STEPS: u8 = 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Settings {
-    /// In tenths of the loudest.
+    /// The volume, in tenths of the loudest.
     volume: u8,
-    /// In tenths of the strongest.
+    /// The strength of screen shake, in tenths of the strongest.
     shake: u8,
     pub(crate) colors: ColorMode,
     /// Whether names are drawn over the players.

@@ -176,7 +176,7 @@ fn is_bullet(key: &ShowKey) -> bool {
     matches!(key, ShowKey::Bullet { .. })
 }
 
-/// The number of such things well inside the picture.
+/// The number of things with a matching key well inside the picture.
 fn seen(stage: &WindowStage, of: fn(&ShowKey) -> bool) -> usize {
     let things = stage.scene.things.iter();
     things

@@ -267,7 +267,7 @@ impl WindowStage {
         }
     }
 
-    /// Fulfils a wish that needs no window. Returns `true` if it was one.
+    /// Fulfils a wish that needs no window. Returns `true` if the wish was of that kind.
     fn fulfil(&mut self, wish: Wish) -> bool {
         match wish {
             Wish::NextLink => {

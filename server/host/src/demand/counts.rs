@@ -13,7 +13,7 @@ pub enum NotMade {
     Matches,
     /// The limit of new matches per second is reached.
     Rate,
-    /// The template has no such id.
+    /// The template has no match of this id.
     Id,
     /// The ticket is outdated or revoked.
     Superseded,

@@ -68,7 +68,7 @@ impl RunningMany {
     /// Makes a ticket for one player of a match, valid for an hour: see [`ticket_for`](RunningMany::ticket_for).
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`ticket_for`](RunningMany::ticket_for).
     pub fn ticket(&self, match_id: MatchId, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(match_id, identity, 1, TICKET_LIFE)
     }

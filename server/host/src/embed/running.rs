@@ -35,8 +35,8 @@ pub enum Stopped {
     AtOnce,
 }
 
-/// A running server. Dropped, it ends without a close code for its clients, as if its process had been killed: its
-/// journal can be resumed. The drop takes up to a second if its match is in the middle of a step.
+/// A running server. Dropping it ends the match without a close code for the clients, as if the process had been
+/// killed: the journal can be resumed. The drop takes up to a second while the match is in the middle of a step.
 pub struct Running<S: Simulation> {
     pub(super) match_: MatchHandle<S>,
     pub(super) on_threads: OnThreads,
@@ -97,7 +97,7 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Runs `look` on the match between two steps: see [`MatchHandle::inspect`]. Blocks until then, within another
-    /// tokio runtime too. Must not be called from such a closure.
+    /// tokio runtime too. Must not be called from within `look`.
     ///
     /// # Errors
     /// The match is over.
@@ -134,8 +134,8 @@ impl<S: Simulation> Running<S> {
         self.run_until(None)
     }
 
-    /// As [`run_until_stopped`](Running::run_until_stopped), and ends when all players who came have left: for a server
-    /// within a player's process that outlives that player's own game. Before the first player it waits.
+    /// Like [`run_until_stopped`](Running::run_until_stopped), but also ends when all players that joined have left:
+    /// for a server within a player's process that outlives that player's own game. Waits for the first player.
     ///
     /// # Errors
     /// The process cannot listen for signals.

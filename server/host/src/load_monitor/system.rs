@@ -1,4 +1,5 @@
-//! Values from the operating system about this process, its machine and its disks; `None` where it has none.
+//! Values from the operating system about this process, the machine and the disks. `None` where the system does not
+//! provide a value.
 
 use std::path::Path;
 

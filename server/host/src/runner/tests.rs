@@ -1,4 +1,4 @@
-//! Rounds of one match, called directly: its end, its next due time, its orders to the I/O task.
+//! Rounds of one match, called directly: the end, the next due time, and the orders to the I/O task.
 
 use std::path::{Path, PathBuf};
 
@@ -305,7 +305,7 @@ fn a_match_woken_from_a_deep_rest_has_lost_no_tick() {
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
-/// For any turn length, and wherever a turn ends within a rest.
+/// Holds for any turn length, and wherever a turn ends within a rest.
 #[test]
 fn a_silent_client_gets_packets_twice_a_second() {
     let on_a_thread = |turn| {

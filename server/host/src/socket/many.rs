@@ -32,7 +32,7 @@ thread_local! {
     /// One set per kind of socket: each call stores the length of the addresses in them, and the next call takes that
     /// for the available room.
     static HEADERS: [RefCell<Headers>; 4] = array::from_fn(|at| RefCell::new(headers_for(at)));
-    /// For sending: without a source address, and with one.
+    /// Headers for sending: without and with a source address.
     static OUT_V4: [RefCell<MultiHeaders<SockaddrIn>>; 2] = [
         RefCell::new(MultiHeaders::preallocate(BATCH_MAX, None)),
         RefCell::new(MultiHeaders::preallocate(BATCH_MAX, Some(cmsg_space!(in_pktinfo)))),

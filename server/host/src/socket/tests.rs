@@ -34,7 +34,7 @@ async fn taken(socket: &mut Socket, at_most: usize) -> (Vec<(Vec<u8>, SocketAddr
     (contents.into_iter().zip(from).collect(), is_empty)
 }
 
-/// As [`taken`], with the addresses of each datagram.
+/// Like [`taken`], with the addresses of each datagram.
 async fn taken_by(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<AddressPair>) {
     let (contents, paths, _) = taken_whole(socket, at_most).await;
     (contents, paths)
@@ -313,8 +313,8 @@ async fn an_answer_leaves_from_the_address_that_was_dialled() {
     }
 }
 
-/// Finding P3-M1: a socket of all addresses and one of a single address share a thread, and must not mix up their
-/// headers.
+/// Finding P3-M1: a socket bound to all addresses and one bound to a single address share a thread, and must not mix up
+/// their headers.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn sockets_that_share_a_thread_name_their_own_addresses() {

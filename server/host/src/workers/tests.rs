@@ -315,7 +315,7 @@ fn a_match_is_refused_without_a_thread_and_runs_when_there_is_one() {
     wait(&workers, "its end", || end.try_recv() == Ok(Ok(None)));
 }
 
-/// With this time the watcher knows when to look if nothing else wakes it.
+/// The watcher looks again at this time if no event wakes it before.
 #[test]
 fn the_watcher_knows_when_a_match_is_due_that_no_worker_can_take() {
     let workers = Workers::new("busy", 1, HostClock::start());

@@ -226,7 +226,7 @@ pub(super) async fn end(
     Ok(Json(json!({ "ended": id.0, "words": words })).into_response())
 }
 
-/// Ends a match here, so that another server resumes it from its journal. Its players dial the next address of their
+/// Ends a match here, so that another server resumes it from the journal. The players dial the next address of their
 /// tickets.
 pub(super) async fn release(
     State(admin): State<Admin>,

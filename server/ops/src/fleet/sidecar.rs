@@ -21,7 +21,7 @@ use twinstep_host::internal::HostClock;
 
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// Without a report for this long, the stream is opened again.
+/// The stream is opened again if no report arrives for this long.
 const NEWS_PATIENCE: Duration = Duration::from_secs(30);
 /// The size limit of an answer, or of one report.
 const ANSWER_BYTES_MAX: u64 = 256 << 10;

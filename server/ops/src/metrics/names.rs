@@ -22,7 +22,7 @@ impl Kind {
     }
 }
 
-/// One metric. Its series differ by at most one label, except for the build.
+/// One metric. Its series differ by at most one label; `build_info` has several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
     pub(super) name: &'static str,

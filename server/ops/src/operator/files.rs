@@ -18,7 +18,7 @@ use super::error::SettingError;
 use super::settings::Settings;
 use crate::bans;
 
-/// The variable by which systemd names the folder of a service's state.
+/// The environment variable in which systemd passes a service's state folder.
 const STATE_VARIABLE: &str = "STATE_DIRECTORY";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! From settings to a running server: [`Settings::listen`], [`Settings::listen_many`], and checks of both.
+//! Starts a server from settings: [`Settings::listen`], [`Settings::listen_many`], and checks of both.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -73,7 +73,7 @@ impl Settings {
         Ok(Operated { running, operating })
     }
 
-    /// As [`check_one`](Self::check_one), for a server with matches on demand.
+    /// Like [`check_one`](Self::check_one), for a server with matches on demand.
     ///
     /// # Errors
     /// [`SettingError`]: the error of the start.

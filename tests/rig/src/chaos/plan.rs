@@ -46,9 +46,9 @@ pub enum Misfortune {
 /// When processes are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crashes {
-    /// As one fault among others.
+    /// Crashes are one fault among others.
     Usual,
-    /// The server's or a client's, while a client joins or returns.
+    /// The server or a client crashes while a client joins or returns.
     WhileJoining,
     /// The server's, several times in a few seconds.
     Again,
@@ -81,11 +81,11 @@ pub struct Plan {
     pub misfortune: Misfortune,
     pub crashes: Crashes,
     pub links_stay: bool,
-    /// The number of frames after which background rebuilds are handed back; `None`: rebuilds are inline.
+    /// The number of frames after which background rebuilds are handed back. `None` if rebuilds are inline.
     pub rebuilds_late: Option<u32>,
-    /// The longest background encoding of a world; `None`: the match encodes by itself.
+    /// The longest background encoding of a world. `None` if the match encodes worlds itself.
     pub encodes_within: Option<Duration>,
-    /// The largest datagrams that lines pass up and down, in bytes; `None`: any.
+    /// The largest datagrams that links pass up and down, in bytes. `None` if any size passes.
     pub passes: Option<[usize; 2]>,
     pub verify: bool,
     pub delay_changes: bool,
@@ -298,8 +298,8 @@ fn tiles(seed: u64) -> u32 {
     }
 }
 
-/// In half of the worlds of the game of edges, the referee refuses poison. A separate stream, so that the seed's other
-/// draws stay the same.
+/// Returns `true` if the referee refuses poison: in half of the worlds of the game of edges. A separate stream, so that
+/// the seed's other draws stay the same.
 fn refuses(seed: u64) -> bool {
     one_in(&mut Mwc::seed(seed ^ 0x7265_6675), 2)
 }

@@ -13,7 +13,7 @@ const LOST_ONE_IN: u32 = 16;
 pub(super) struct Elsewhere {
     /// A separate stream, so that background encodings do not change the seed's other draws.
     luck: Mwc,
-    /// The longest encoding; `None`: the match encodes by itself.
+    /// The longest encoding. `None` if the match encodes worlds itself.
     within: Option<Duration>,
     under_way: Vec<(Duration, Encoding)>,
 }

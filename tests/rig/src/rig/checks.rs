@@ -1,5 +1,5 @@
-//! Safety first: conditions that must hold at every frame of every client. Then liveness: after the network has healed,
-//! all clients are in the match, equal, and on target.
+//! Safety: conditions that must hold at every frame of every client. Liveness: after the network has healed, all
+//! clients are connected, have the server's state, and have reached their target lead.
 
 use std::time::Duration;
 

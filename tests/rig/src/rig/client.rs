@@ -26,7 +26,7 @@ pub(super) struct Awaited {
     since: Option<Duration>,
     /// The end and the length of the last completed wait.
     last: (Duration, Duration),
-    /// When the client was removed as too slow; `None`: it is in the match or on its way.
+    /// The time at which the client was removed as too slow. `None` if it is in the match or joining.
     pub(super) out_since: Option<Duration>,
     /// Each removal: its time, the longest single wait, and the waits within the window.
     pub(super) times_out: Vec<(Duration, Duration, Duration)>,

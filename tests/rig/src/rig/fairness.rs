@@ -1,5 +1,5 @@
-//! The guarantees that each player has whatever the other clients do: its commands run in time, it is not dropped while
-//! it sends, it is not blamed for another client's fault, and its ticket admits it.
+//! The guarantees of each player, independent of what the other clients do: commands run in time, a client that sends
+//! is not dropped, no client is blamed for another client's fault, and a valid ticket admits the player.
 
 use std::collections::VecDeque;
 use std::time::Duration;

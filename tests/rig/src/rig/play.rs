@@ -14,7 +14,8 @@ use crate::edges::{Load, Widest};
 /// How clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
-    /// As people with keys and a mouse, if the game has such players. Otherwise like [`Sticky`](Sticks::Sticky).
+    /// Like a human with keys and a mouse, if the game simulates human players. Otherwise like
+    /// [`Sticky`](Sticks::Sticky).
     Keys,
     /// Every value changes at every tick.
     Analog,
@@ -25,7 +26,7 @@ pub enum Sticks {
 }
 
 impl Sticks {
-    /// Whether values change at this tick, for games without human-like players; `None`: no value ever changes.
+    /// Whether values change at this tick, for games without human-like players. `None` if no value ever changes.
     #[must_use]
     pub fn changes(self, now: Tick) -> Option<bool> {
         match self {
@@ -212,7 +213,7 @@ pub struct RigConfig {
     pub rebuilds_late: Option<u32>,
     /// `Some`: the server encodes worlds in the background, within this time. One in sixteen never completes.
     pub encodes_within: Option<Duration>,
-    /// The largest datagrams that clients' lines pass up and down, in bytes; `None`: any.
+    /// The largest datagrams that clients' links pass up and down, in bytes. `None` if any size passes.
     pub passes: Option<[usize; 2]>,
     /// Whether each kept prediction is checked against the confirmed state.
     pub verify: bool,

@@ -1,5 +1,5 @@
-//! How long the match has paused for each client, measured by the rig itself. Only that permits the removal of a player
-//! as too slow, and the player is admitted again as soon as its bar ends.
+//! The time that the match has paused for each client, measured by the rig itself. Only these pauses permit the removal
+//! of a player as too slow. The player is admitted again as soon as the bar ends.
 //!
 //! ```text
 //!  the match is paused    ─▶ each client that it waits for: its share ─▶ within the window ≥ its budget? ─▶ may be removed

@@ -18,7 +18,7 @@ pub(crate) enum SeatOrder {
 /// The view's part in reading a mouse: the place of the first seat's player on the screen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MouseView {
-    /// In pixels; `None`: the player is not shown.
+    /// The player's place, in pixels. `None` if the player is not shown.
     pub(crate) player: Option<Vec2>,
     pub(crate) seats: usize,
 }

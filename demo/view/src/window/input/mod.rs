@@ -79,7 +79,7 @@ pub(crate) struct Board {
     pressed: Vec<WindowAct>,
     /// Whether any key was pressed.
     pub(crate) is_touched: bool,
-    /// In pixels.
+    /// The place of the mouse, in pixels.
     pub(crate) mouse: Vec2,
     pub(crate) button: bool,
     pub(crate) clicked: bool,

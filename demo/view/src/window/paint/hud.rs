@@ -1,4 +1,4 @@
-//! The heads-up display: score, wave, lives, boss, the team, the own weapon; and the lines of news.
+//! The heads-up display: score, wave, lives, boss, the team, the own weapon; and the event feed.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::RoundPhase;
@@ -383,7 +383,7 @@ pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &ViewMember) {
     }
 }
 
-/// Draws the news, at the right edge, newest last.
+/// Draws the event feed at the right edge, newest last.
 fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let mut column = rest;
     let mut column = column.cut_right(LINES_WIDTH * ui.scale);

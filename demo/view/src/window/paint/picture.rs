@@ -15,8 +15,8 @@ pub(crate) struct WindowPicture<'a> {
     pub(crate) settings: &'a Settings,
     /// The window, in pixels.
     pub(crate) screen: Rect,
-    /// The aim of the first seat, in pixels; `None`: it does not aim with a mouse.
+    /// The aim of the first seat, in pixels. `None` if the seat does not aim with a mouse.
     pub(crate) crosshair: Option<glam::Vec2>,
-    /// The mouse pointer over screens and overlays, in pixels; `None`: no pointer is shown.
+    /// The mouse pointer over screens and overlays, in pixels. `None` if no pointer is shown.
     pub(crate) pointer: Option<glam::Vec2>,
 }
