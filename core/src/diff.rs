@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_with_a_key_twice_differs_from_one_with_it_once() {
+    fn a_map_with_a_duplicate_key_differs_from_one_without() {
         let found = diff(&Pairs(vec![(1, 0), (1, 0)]), &Pairs(vec![(1, 0)]), 16);
         assert_eq!(found[0].to_string(), "keys()[1]: 1 != (absent)");
     }

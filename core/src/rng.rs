@@ -282,14 +282,14 @@ mod tests {
         }
 
         #[test]
-        fn a_range_holds_its_start_and_never_its_end(seed: u64, start: i32, end: i32) {
+        fn a_range_includes_its_start_and_excludes_its_end(seed: u64, start: i32, end: i32) {
             let drawn = Mwc::seed(seed).range(start..end);
             let sound = if start < end { (start..end).contains(&drawn) } else { drawn == start };
             prop_assert!(sound, "{drawn}");
         }
 
         #[test]
-        fn forks_depend_on_the_root_and_the_key_alone(seed: u64, of: u64, n: u32, extra in 0..50_usize) {
+        fn forks_depend_only_on_the_root_and_the_key(seed: u64, of: u64, n: u32, extra in 0..50_usize) {
             let parent = Mwc::seed(seed);
             let mut drawn = parent.clone();
             for _ in 0..extra {

@@ -422,7 +422,7 @@ mod tests {
 
     /// A server of another version may send any answer.
     #[test]
-    fn an_answer_that_was_not_expected_is_no_panic() {
+    fn an_unexpected_answer_does_not_panic() {
         for told in [
             json!(null),
             json!([1, null, []]),

@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_for_invites_is_its_owners_alone() {
+    fn a_folder_for_invites_is_readable_only_by_its_owner() {
         let folder = std::env::temp_dir().join(format!("powderkeg-private-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         assert!(make_private_folder(&folder).unwrap(), "it was not there");

@@ -24,7 +24,7 @@ fn listen_on(lines: impl Iterator<Item = String> + Send + 'static) {
 }
 
 #[test]
-fn a_ticket_in_a_file_is_its_owners_alone() {
+fn a_ticket_in_a_file_is_readable_only_by_its_owner() {
     let folder = Folder::with_a_key("out");
     let file = folder.ticket("127.0.0.1:7", "anna");
     assert!(is_owners_alone(&file));

@@ -48,7 +48,7 @@ fn assert_secret(name: &str, of: &str) {
 }
 
 #[test]
-fn the_fleet_s_manifest_names_settings_that_are_there() {
+fn the_fleets_manifest_names_settings_that_exist() {
     let text = read("agones/fleet.yml");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let variables: Vec<(String, String)> = lines
@@ -76,7 +76,7 @@ fn the_fleet_s_manifest_names_settings_that_are_there() {
 }
 
 #[test]
-fn the_image_starts_a_server_by_settings_that_are_there() {
+fn the_image_starts_a_server_with_settings_that_exist() {
     let text = read("docker/Dockerfile").replace("\\\n", " ");
     let words = text
         .lines()

@@ -65,7 +65,7 @@ impl Served {
 }
 
 #[test]
-fn an_operator_sees_bans_and_pardons_by_the_command_line() {
+fn an_operator_lists_bans_and_pardons_with_the_command_line() {
     let folder = Folder::with_a_key("operating");
     let (server, _) = serve(&folder, "text");
     let anna = folder.ticket(&server.address, "anna");

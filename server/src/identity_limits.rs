@@ -357,7 +357,7 @@ mod tests {
 
     /// Finding K3-L4: four heals in a match of a week removed a player, however far apart they were.
     #[test]
-    fn heals_are_forgotten_after_an_hour_and_five_within_one_are_too_many() {
+    fn heals_expire_after_an_hour_and_five_within_an_hour_are_too_many() {
         let mut limits = IdentityLimits::default();
         for heal in 0..100 {
             assert_eq!(limits.may_heal(MINUTE * 16 * heal), Some(true), "{heal}");

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metrics_call_each_kind_by_its_own_name() {
+    fn each_kind_of_incident_has_its_own_name_in_metrics() {
         for (trouble, name) in [
             (Trouble::Step, "step"),
             (Trouble::Nan, "nan"),

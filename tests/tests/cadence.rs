@@ -69,7 +69,7 @@ fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves(
 
 /// A step of one copy would otherwise move things farther than a step of another copy.
 #[test]
-fn a_step_represents_the_same_time_however_long_ticks_take() {
+fn a_step_represents_the_same_time_for_any_tick_length() {
     let tick = MS(40);
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.policies.tick = tick;

@@ -48,7 +48,7 @@ fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
 /// the end all clients have the same round, score and lives. Every decision of the server was made.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_campaign_is_one_and_the_same_on_all_screens() {
+fn a_campaign_is_identical_on_all_screens() {
     let mut rig = campaign(80, LinkProfile::BAD);
     rig.run(SECOND * 100);
     let game = rig.match_.world().sim();
@@ -69,7 +69,7 @@ fn a_campaign_is_one_and_the_same_on_all_screens() {
 /// the line takes, in which they walk five of their radii, a client cannot know that.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
+fn eight_players_see_each_other_in_place_over_a_bad_link() {
     let mut config = RigConfig::new(83, LinkProfile::BAD);
     config.crowd = CAMPAIGN;
     config.clients = 8;
@@ -106,7 +106,7 @@ fn over_a_bad_line_eight_players_see_each_other_where_they_are() {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn players_come_and_go_in_the_middle_of_a_round() {
+fn players_join_and_leave_in_the_middle_of_a_round() {
     let mut rig = campaign(81, LinkProfile::WAN);
     rig.run(SECOND * 12);
     assert_eq!(rig.match_.world().sim().phase, RoundPhase::Wave);

@@ -166,7 +166,7 @@ fn a_newcomer_gets_the_seat_of_a_session_whose_download_stalled() {
 
 /// Regression: a stranger at a full match caused the removal of players that were about to return, one after the other.
 #[test]
-fn a_returning_player_keeps_its_seat_however_slow_its_line_is() {
+fn a_returning_player_keeps_its_seat_even_on_a_slow_link() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 3;
     config.policies.players_max = 3;

@@ -130,7 +130,7 @@ fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
 
 /// The newest digest that the client compared is some time old. The server still has all frames since then.
 #[test]
-fn a_client_of_a_large_world_comes_back_by_frames() {
+fn a_client_of_a_large_world_returns_by_frames() {
     let mut rig = large(1, MatchConfig::action(), Made::OfOneList);
     for away in [1_200, 2_750] {
         rig.cut(0);
@@ -145,7 +145,7 @@ fn a_client_of_a_large_world_comes_back_by_frames() {
 /// A resumed server has the same digests, whichever worlds it had kept.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_server_of_a_large_world_is_killed_and_its_clients_come_back_by_frames() {
+fn a_server_of_a_large_world_is_killed_and_its_clients_return_by_frames() {
     let mut rig = large(2, MatchConfig::action(), Made::OfOneList);
     rig.crash(SECOND / 2);
     rig.run(SECOND / 2);

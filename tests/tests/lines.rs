@@ -40,7 +40,7 @@ fn returns(lines: &Lines<History>, player: usize) -> usize {
 
 /// Finding F1: a client whose line was silent for longer than 0.7 s redialled, and ignored the old path from then on.
 #[test]
-fn a_silent_line_costs_no_more_than_its_silence() {
+fn a_silent_link_costs_no_more_than_its_silence() {
     for (seed, link) in (1..).zip(["rtt=40", "rtt=100", "bad", "awful"]) {
         for silent_ms in [500, 800, 1_200, 2_000, 3_000] {
             let mut lines = playing(seed, link, 2, 1);
@@ -73,7 +73,7 @@ fn a_silent_line_costs_no_more_than_its_silence() {
 
 /// A path that is dead for good: the client takes the other path, and both ends agree on it.
 #[test]
-fn a_client_leaves_a_dead_line_for_another_address() {
+fn a_client_leaves_a_dead_link_for_another_address() {
     for seed in 1..4 {
         let mut lines = playing(seed, "rtt=60", 2, 2);
         lines.relink(0, 0, DEAD);
@@ -251,7 +251,7 @@ fn a_client_silent_for_the_input_window_is_in_time_at_once() {
 /// Findings A1, A3, F1: whatever happens to addresses, lines and the server's process, a client with a ticket returns.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn all_clients_are_back_once_their_lines_work_again() {
+fn all_clients_return_once_their_links_work_again() {
     for seed in 0..12 {
         let mut luck = Mwc::seed(seed ^ 0x11e5);
         let addresses = 1 + luck.below(4) as u8;

@@ -89,7 +89,7 @@ fn a_number_whose_last_player_has_not_left_is_assigned_last() {
 
 /// Every client receives each presence change. By frames alone a client could return as often as its line allows.
 #[test]
-fn an_identity_comes_in_once_in_five_seconds() {
+fn an_identity_enters_at_most_once_in_five_seconds() {
     let mut config = RigConfig::new(2, LinkProfile::LAN);
     config.policies.players_max = 4;
     let mut rig = Rig::<History>::new(config);

@@ -63,7 +63,7 @@ fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
 }
 
 #[test]
-fn a_client_with_changing_inputs_or_a_bad_line_sends_at_every_tick() {
+fn a_client_with_changing_inputs_or_a_bad_link_sends_at_every_tick() {
     for (link, sticks) in [
         ("rtt=100", Sticks::Analog),
         ("wan", Sticks::Still),
@@ -140,7 +140,7 @@ fn packets_lost_during_a_server_stall_are_resent_in_time() {
 /// A burst of loss down, on a line that was lossless before: no client pauses, and soon the confirmed tick is where it
 /// was.
 #[test]
-fn a_burst_of_loss_on_a_clean_line_is_made_up_for() {
+fn a_burst_of_loss_on_a_clean_link_is_made_up_for() {
     for (rtt, burst) in [(100, 120), (267, 150), (267, 240), (400, 380)] {
         let link = format!("rtt={rtt}");
         let mut rig = world(&link, Sticks::Analog);
@@ -188,7 +188,7 @@ fn counted(table: &Direct<Heavy>) -> u8 {
 }
 
 #[test]
-fn a_change_leaves_at_once_and_is_in_time_whenever_it_comes() {
+fn a_changed_input_is_sent_immediately_and_arrives_in_time() {
     let mut silent = 0;
     for phase in 0..4 {
         let mut table = table();

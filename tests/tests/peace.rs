@@ -30,7 +30,7 @@ fn on_a_perfect_link_idle_players_are_predicted_right() {
 }
 
 #[test]
-fn a_common_line_costs_no_stall_and_everything_settles() {
+fn a_typical_link_causes_no_stall_and_all_clients_converge() {
     let mut rig = Rig::<Game>::new(RigConfig::new(3, LinkProfile::WAN));
     rig.run(SECOND * 20);
     for i in 0..4 {

@@ -65,7 +65,7 @@ fn leavers_are_forgotten_and_newcomers_are_introduced() {
 }
 
 #[test]
-fn two_at_one_screen_have_a_name_each_and_the_same_link() {
+fn two_players_at_one_screen_have_separate_names_and_the_same_link() {
     let mut rig = rig(1);
     rig.join_with("couch", 2).unwrap();
     rig.run(5 * SECOND);

@@ -260,7 +260,7 @@ fn adaptive_turns_settle_under_jitter_that_stays() {
 
 /// One line of four is bad: it may make turns longer by 20 s in a minute, and no more.
 #[test]
-fn one_bad_line_makes_turns_longer_within_its_budget() {
+fn one_bad_link_makes_turns_longer_within_its_budget() {
     let mut config = strategy(4, both(20, 0));
     config.clients = 4;
     config.policies.turn = TurnLength::adaptive(2, 16);

@@ -99,7 +99,7 @@ fn a_silent_player_is_dropped_after_two_seconds_at_any_rate() {
 
 /// Finding K14: a client at 240 Hz exceeded the limit of 150 datagrams a second.
 #[test]
-fn a_clients_packet_rate_is_bounded_however_short_ticks_are() {
+fn a_clients_packet_rate_is_bounded_even_for_short_ticks() {
     for hz in RATES {
         let mut rig = Rig::<History>::new(at(hz, 3, LinkProfile::LAN));
         rig.run(SECOND * 4);
@@ -114,7 +114,7 @@ fn a_clients_packet_rate_is_bounded_however_short_ticks_are() {
 /// Finding K14: the lead stopped at 64 ticks, which at 240 Hz are 270 ms.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_long_line_is_predicted_over_at_any_rate() {
+fn a_long_link_is_hidden_by_prediction_at_any_rate() {
     for hz in RATES {
         let link: LinkProfile = "rtt=400".parse().unwrap();
         let mut rig = Rig::<History>::new(at(hz, 4, link));

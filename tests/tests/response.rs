@@ -164,7 +164,7 @@ fn p95(mut times: Vec<Duration>) -> Duration {
 
 /// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle.
 #[test]
-fn another_players_action_is_visible_as_soon_as_the_line_allows() {
+fn another_players_action_is_visible_as_soon_as_the_link_allows() {
     const TICK: Duration = Duration::from_nanos(16_666_667);
     println!(
         "ms, p50 and p95: line, key to sealed, to confirmed here, to visible here; bound; units off the muzzle"

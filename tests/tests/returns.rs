@@ -240,7 +240,7 @@ fn a_second_loss_while_returning_is_one_more_try() {
 }
 
 #[test]
-fn a_client_that_differs_comes_back_by_a_world() {
+fn a_client_that_differs_returns_by_a_world() {
     let mut rig = Rig::<Game>::new(RigConfig::new(7, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.flip(0);

@@ -129,7 +129,7 @@ fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
 /// The client's downlink has been dead long enough that the match sends it few packets. But the client sends, so it is
 /// sent the missing frames.
 #[test]
-fn a_speaking_client_is_sent_all_missing_frames_however_long_its_downlink_was_dead() {
+fn a_sending_client_is_sent_all_missing_frames_after_a_long_dead_downlink() {
     let mut table = table();
     table.gather();
     let until = table.now + 7 * SECOND;

@@ -51,7 +51,7 @@ fn a_far_player_does_not_slow_the_hands_of_a_near_one() {
 /// Row 31: under the deadline policy a bad line affects only its own player: while one player's line jitters, the turns
 /// of the others are never late.
 #[test]
-fn a_bad_line_makes_turns_late_for_its_owner_alone() {
+fn a_bad_link_makes_turns_late_only_for_its_owner() {
     let mut rig = Rig::<Game>::new(RigConfig::new(31, LinkProfile::LAN));
     rig.run(SECOND * 3);
     let before = [0, 1, 2, 3].map(|i| rig.stats(i));

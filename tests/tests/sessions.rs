@@ -127,7 +127,7 @@ fn full_and_closed_matches_refuse_newcomers_and_let_their_players_return() {
 
 /// Row 30: at any tick, and no other client pauses.
 #[test]
-fn players_come_and_go_at_any_tick_without_pausing_the_others() {
+fn players_join_and_leave_at_any_tick_without_pausing_the_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(13, "rtt=60".parse().unwrap()));
     rig.run(6 * SECOND);
     let before: Vec<f64> = (0..4).map(|i| rig.stats(i).stall_ms).collect();
@@ -148,7 +148,7 @@ fn players_come_and_go_at_any_tick_without_pausing_the_others() {
 
 /// "Seen to hold", point 4: 1,000 entities, 10 Mbit/s, 100 ms.
 #[test]
-fn joining_a_crowded_match_over_a_home_line_takes_two_seconds_at_most() {
+fn joining_a_crowded_match_over_a_home_connection_takes_at_most_two_seconds() {
     let line: LinkProfile = "rtt=100,kbit=10000".parse().unwrap();
     let mut config = RigConfig::new(14, line);
     config.crowd = 1_000;

@@ -565,7 +565,7 @@ fn no_text_names_a_path_of_a_developers_machine() {
 }
 
 #[test]
-fn documents_and_licences_are_there() {
+fn documents_and_licences_exist() {
     for (path, says) in [
         ("README.md", "\n## Numbers\n"),
         ("README.md", "\n## How it compares\n"),

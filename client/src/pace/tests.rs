@@ -578,7 +578,7 @@ proptest! {
 /// A client with background rebuilds was advanced twice at one moment, and its clock was steered twice: sometimes it
 /// sampled an input a frame apart from its twin.
 #[test]
-fn repeated_advances_at_one_moment_make_no_difference() {
+fn repeated_advances_at_one_moment_have_no_effect() {
     for seed in 0..8 {
         let run = |calls| {
             let mut world = World::new(rough(60, 40, 0.02), rough(60, 40, 0.02), seed);

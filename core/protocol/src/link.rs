@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_packet_is_noticed_once_three_later_ones_are_here() {
+    fn a_packet_counts_as_lost_once_three_later_packets_have_arrived() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let packets: alloc::vec::Vec<_> = (0..200).map(|i| header(&mut a, i * MS)).collect();
         // The first packet received need not be the first one sent.

@@ -182,7 +182,7 @@ mod tests {
         }
 
         #[test]
-        fn a_name_off_the_wire_is_cleaned_too(text in ".{0,60}") {
+        fn a_name_from_the_wire_is_cleaned_too(text in ".{0,60}") {
             let bytes = {
                 let mut bytes = alloc::vec::Vec::new();
                 twinstep_core::codec::append(&text, &mut bytes).unwrap();

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_clipped_however_it_is_escaped() {
+    fn a_long_text_is_clipped_even_if_escaping_lengthens_it() {
         for char in ["a", "\u{7}", "\u{10ffff}"] {
             let shown = line(&char.repeat(10_000)).to_string();
             let count = shown.chars().count();

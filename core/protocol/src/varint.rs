@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_comes_back(value: u64, bits in 0u32..64, tail: [u8; 2]) {
+        fn every_number_survives_a_round_trip(value: u64, bits in 0u32..64, tail: [u8; 2]) {
             let value = value >> bits;
             let mut bytes = encode(value).to_vec();
             bytes.extend(tail);

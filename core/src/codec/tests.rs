@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use crate::bounds::OUTCOME_BYTES_MAX;
 
 #[test]
-fn a_value_comes_back_with_its_length() {
+fn a_value_survives_a_round_trip_with_its_length() {
     let mut buffer = [0; 32];
     let value = (7u32, -3i16, Some(300u16));
     let used = encode(&value, &mut buffer).unwrap();

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_names_come_back_from_text_and_bytes() {
+    fn addresses_and_names_survive_a_round_trip_through_text_and_bytes() {
         for (text, shown) in [
             ("203.0.113.7:7777", "203.0.113.7:7777"),
             ("[2001:db8::7]:1", "[2001:db8::7]:1"),

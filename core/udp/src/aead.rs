@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sealed_bytes_come_back_and_every_change_is_detected() {
+    fn sealed_bytes_are_opened_unchanged_and_every_change_is_detected() {
         let (key, nonce, about) = ([3; KEY_BYTES], [7; NONCE_BYTES], b"about");
         let mut bytes = *b"a secret";
         let tag = seal(&key, &nonce, about, &mut bytes);

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_comes_back_and_invalid_ones_are_rejected() {
+    fn a_pass_survives_a_round_trip_and_invalid_passes_are_rejected() {
         let pass = pass();
         let bytes = pass.to_bytes();
         assert_eq!(Pass::from_bytes(&bytes), Some(pass.clone()));

@@ -247,7 +247,7 @@ mod tests {
     use crate::secrets::tests::Folder;
 
     #[test]
-    fn a_saved_key_comes_back_the_same_and_is_never_overwritten() {
+    fn a_saved_key_is_loaded_unchanged_and_never_overwritten() {
         let folder = Folder::new();
         let path = folder.file("key");
         let key = TicketKey::generate();

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_of_every_size_comes_out_as_it_went_in() {
+    fn packets_of_every_size_are_unwrapped_unchanged() {
         let (mut one, mut other) = (LaminarLink::new(), LaminarLink::new());
         for size in [0, 1, 2, 100, PACKET_MAX - 1, PACKET_MAX] {
             let packet: Vec<u8> = (0..size).map(|i| i as u8).collect();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fence_lets_only_whole_unreliable_packets_and_heartbeats_in() {
+    fn the_fence_passes_only_whole_unreliable_packets_and_heartbeats() {
         let mut link = LaminarLink::new();
         let bytes = vec![7; 100];
         let refused = [
@@ -402,7 +402,7 @@ mod tests {
 
     /// Each client's time begins when the client does.
     #[test]
-    fn clients_with_other_clocks_can_share_one() {
+    fn clients_with_different_clocks_can_share_a_link() {
         let (shared, mut server) = (SharedLink::new(), LaminarLink::new());
         let clocks = [0, 86_400 * 30, 1, 86_400, 0, u64::MAX, 2];
         for now in clocks.map(Duration::from_secs) {

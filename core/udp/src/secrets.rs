@@ -278,7 +278,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn hex_comes_back_and_other_text_does_not() {
+    fn hex_survives_a_round_trip_and_other_text_is_rejected() {
         let bytes: Vec<u8> = (0..=255).collect();
         assert_eq!(from_hex(&to_hex(&bytes)), Some(bytes));
         assert_eq!(from_hex("AbfF"), Some(vec![0xab, 0xff]));

@@ -73,7 +73,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_jump_forward_counts_after_twenty_minutes_and_one_back_at_once() {
+    fn a_forward_jump_counts_after_twenty_minutes_and_a_backward_jump_immediately() {
         let start = DAY * 20_000;
         let mut clock = WallClock::new(Duration::ZERO, start);
         let (mut now, mut jump) = (Duration::ZERO, Duration::ZERO);

@@ -167,7 +167,7 @@ fn a_bad_network_in_the_client_delays_and_loses_and_the_session_holds() {
 }
 
 #[test]
-fn a_closed_port_is_silence_and_the_session_goes_on_when_it_opens_again() {
+fn a_session_survives_a_closed_port_that_opens_again() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
     let mut client = UdpClient::connect(&server.ticket(), now).unwrap();

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_are_kept_in_order_however_they_come() {
+    fn the_nearest_hits_are_kept_in_order_for_any_input_order() {
         let mut luck = twinstep_core::Mwc::seed(8);
         for count in [0, 1, 47, 48, 49, 300] {
             let mut all: Vec<BlastHit> = (0..count)

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_is_made_of_its_seed() {
+    fn a_bot_depends_only_on_its_seed() {
         assert_eq!(play(Sticks::Analog, 300), play(Sticks::Analog, 300));
     }
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_takes_health_and_for_a_while_there_is_no_other() {
+    fn a_hit_takes_health_and_protects_from_hits_for_mercy_ticks() {
         let mut game = vulnerable();
         let at = player(&game).at;
         put_bullet(&mut game, Key::new(3, 3), at);

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boss_fights_in_another_way_as_it_loses_health() {
+    fn a_boss_changes_its_attacks_as_it_loses_health() {
         let full = EnemyKind::Boss.health();
         let [fresh, hurt, dying] = [full - 20, full / 2, full / 4].map(barrage);
         let at = |bullets: &[Vec2], speed: f32| {

@@ -422,7 +422,7 @@ mod tests {
 
     /// A client's guess is near the outcome; only collisions and luck lie between them.
     #[test]
-    fn a_client_guesses_about_where_things_come_down() {
+    fn a_client_guesses_roughly_where_things_land() {
         let mut errors = Vec::new();
         let (mut both, mut missed) = (0, 0);
         for seed in 0..40 {

@@ -250,7 +250,7 @@ mod tests {
 
     /// Finding O3-3: 657 lines a second while ticket holders dialled.
     #[test]
-    fn a_flood_of_one_kind_is_its_first_lines_and_then_a_sum_each_second() {
+    fn a_flood_of_one_kind_logs_its_first_lines_and_then_a_sum_each_second() {
         let mut room = LogRoom::new();
         let (mut whole, mut sums, mut left_out) = (0, 0, 0);
         for ms in 0..60_000 {

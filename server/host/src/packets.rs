@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_come_out_as_they_went_in() {
+    fn packets_are_read_in_order_and_unchanged() {
         let mut packets = Spare::default().next();
         let sent: [(SessionId, &[u8]); 3] = [
             (SessionId(7), b"one"),

@@ -343,7 +343,7 @@ mod tests {
 
     /// Finding K3-A: the runtime's threads waited for the file. Rulings are written once that is possible again.
     #[tokio::test]
-    async fn a_file_that_stands_still_holds_up_no_thread_of_the_runtime_and_gets_what_it_missed() {
+    async fn a_stalled_file_blocks_no_runtime_thread_and_gets_the_missed_rulings() {
         let name = format!("twinstep-lineages-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);

@@ -194,7 +194,7 @@ fn is_in_time(one: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_players_of_a_match_are_listed_with_their_line_quality() {
+async fn the_players_of_a_match_are_listed_with_their_link_quality() {
     let server = server("people").await;
     add(&server, 1).await;
     let empty = done(&server, "GET /matches/1", Value::Null).await;

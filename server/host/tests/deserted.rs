@@ -150,7 +150,7 @@ async fn a_player_who_arrives_as_a_match_ends_plays_in_it_or_in_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_or_drained_match_resumes_when_a_player_comes() {
+async fn a_killed_or_drained_match_resumes_when_a_player_joins() {
     let mut server = server("killed", |folder| counters().journals(&folder.0)).await;
     let mut seen = Tick(0);
     for drains in [false, true, false] {

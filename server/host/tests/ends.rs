@@ -90,7 +90,7 @@ async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
 
 /// Finding K10: draining a server ended its match, and its players could not come back.
 #[test]
-fn a_drained_server_keeps_its_match_and_its_players_come_back() {
+fn a_drained_server_keeps_its_match_and_its_players_return() {
     let folder = Folder::new("drained");
     let path = folder.0.join("match.journal");
     let key = TicketKey::generate();

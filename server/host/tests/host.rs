@@ -291,7 +291,7 @@ async fn a_refused_client_can_retry_with_the_same_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_panics_ends_alone() {
+async fn a_match_that_panics_ends_no_other_match() {
     let server = server("host-panics").await;
     let sick = server
         .host

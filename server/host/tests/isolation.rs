@@ -215,7 +215,7 @@ async fn a_resolver_that_panics_leaves_its_query_unanswered() {
 /// A job that never returns costs its query; a resolver or a step that never returns costs its match. A fourth match is
 /// not affected.
 #[tokio::test]
-async fn a_step_that_never_returns_ends_its_match_alone() {
+async fn a_step_that_never_returns_ends_only_its_own_match() {
     let mut world = World::new("hangs").await;
     let job = world.add(None).await;
     let resolver = world.add(None).await;

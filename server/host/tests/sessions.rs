@@ -370,7 +370,7 @@ async fn tickets_are_made_within_another_runtime() {
 }
 
 #[test]
-fn a_client_gives_a_lost_server_up_when_its_tickets_expire() {
+fn a_client_gives_up_on_a_lost_server_when_its_tickets_expire() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let address = server.local_addr();
     let mut anna = Player::join(&server.ticket("anna").unwrap());

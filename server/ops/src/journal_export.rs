@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tick_is_a_line_with_the_inputs_of_each_player() {
+    fn each_tick_is_exported_as_a_line_with_the_inputs_of_each_player() {
         let file = journal(120);
         let (exported, rows) = exported(&file);
         assert_eq!((exported.ticks, exported.stopped), (120, None));

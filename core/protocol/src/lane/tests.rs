@@ -551,7 +551,7 @@ proptest! {
     }
 
     #[test]
-    fn an_ack_comes_back(ack in any_ack()) {
+    fn an_ack_survives_a_round_trip(ack in any_ack()) {
         let bytes = ack.encode();
         let mut rest = bytes.as_slice();
         prop_assert_eq!(LaneAck::decode(&mut rest), Ok(ack));

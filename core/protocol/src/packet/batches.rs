@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_come_back() {
+    fn batches_survive_a_round_trip() {
         let held = [[7u16, 7, 8], [0, 0, 9]];
         let mut bytes = [0; 64];
         let mut out = Writer::new(&mut bytes);

@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_chunk_comes_back_both_ways(chunk in proptest::collection::vec(any::<u8>(), 0..900)) {
+        fn a_chunk_survives_a_round_trip_up_and_down(chunk in proptest::collection::vec(any::<u8>(), 0..900)) {
             let (mut bytes, link) = ([0; 1_000], LinkState::default());
             let mut out = Writer::new(&mut bytes);
             let counts = write_up(Duration::ZERO, &mut link.clone(), &chunk, &mut out).unwrap();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_close_code_comes_back_within_its_bound() {
+    fn a_close_code_survives_a_round_trip_within_its_bound() {
         let longest = CloseCode::Banned {
             for_s: BANNED_FOR_GOOD,
         };

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_come_back_and_nonsense_is_an_error() {
+    fn gaps_survive_a_round_trip_and_nonsense_is_an_error() {
         let wanted = Tick(70_000);
         let gaps: Gaps = (0..GAPS_MAX as u32)
             .map(|at| (wanted + at * 100, wanted + at * 100 + 1 + at))

@@ -228,7 +228,7 @@ mod tests {
     use crate::packet::{DownKind, RareDown, RareUp, UpKind, UpPart};
 
     #[test]
-    fn a_first_byte_comes_back() {
+    fn a_first_byte_survives_a_round_trip() {
         for first in 0..=u8::MAX {
             if let Ok((kind, parts)) = UpKind::read(first) {
                 assert_eq!(kind.head(parts), first);

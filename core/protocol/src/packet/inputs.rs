@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_run_of_inputs_comes_back(
+        fn a_run_of_inputs_survives_a_round_trip(
             held in proptest::collection::vec(0u8..4, 1..=INPUT_WINDOW as usize * 2),
             seats in 1usize..=2, gap in 0u32..=INPUT_WINDOW,
         ) {

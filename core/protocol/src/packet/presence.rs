@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn presence_comes_back_within_its_bound() {
+    fn presence_survives_a_round_trip_within_its_bound() {
         for here in [PlayerSet(0), PlayerSet(0b1001), PlayerSet(u16::MAX)] {
             let mut bytes = [0; BYTES_MAX];
             let mut out = Writer::new(&mut bytes);

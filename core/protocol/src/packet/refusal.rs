@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_come_back() {
+    fn refusals_survive_a_round_trip() {
         let reasons = [
             CommandRefusal::Referee(0),
             CommandRefusal::Referee(1),

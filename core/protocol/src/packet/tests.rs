@@ -77,7 +77,7 @@ fn encode(
 
 proptest! {
     #[test]
-    fn a_run_of_frames_comes_back(
+    fn a_run_of_frames_survives_a_round_trip(
         mut run in proptest::collection::vec(frame_strategy(), 1..20),
         own in any::<u16>(), kept in any::<u64>(),
     ) {
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn announcements_come_back(known in proptest::collection::vec(proptest::option::of(0u8..3), 4 * 8), ticks in 0u32..=8) {
+    fn announcements_survive_a_round_trip(known in proptest::collection::vec(proptest::option::of(0u8..3), 4 * 8), ticks in 0u32..=8) {
         let mut last = FrameData::<Echo>::empty(Tick(50));
         for player in 0..4 {
             last.inputs.set(PlayerId(player), Some(1));

@@ -130,7 +130,7 @@ fn a_replay_ends_with_the_final_digest_of_the_match() {
 }
 
 #[test]
-fn a_late_world_has_the_place_of_a_timely_one() {
+fn a_late_world_is_placed_like_a_timely_world() {
     let mut servers = [false, true].map(|late| Server {
         late,
         ..Server::start(Tick(7))

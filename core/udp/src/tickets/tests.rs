@@ -24,7 +24,7 @@ pub(crate) fn ticket() -> Ticket {
 }
 
 #[test]
-fn a_ticket_comes_back_from_its_line_and_from_its_file() {
+fn a_ticket_survives_a_round_trip_through_its_line_and_its_file() {
     let ticket = ticket();
     assert!(ticket.to_line().starts_with("twinstep-ticket-3:"));
     assert_eq!(ticket.to_line().parse::<Ticket>().unwrap(), ticket);

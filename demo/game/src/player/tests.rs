@@ -165,7 +165,7 @@ fn a_player_that_joins_again_reuses_no_key() {
 }
 
 #[test]
-fn sixteen_players_come_and_go() {
+fn sixteen_players_join_and_leave() {
     let mut game = quiet();
     for n in 0..16 {
         game.join(PlayerId(n));

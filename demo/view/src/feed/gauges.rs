@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_that_of_the_last_second_however_short_the_session() {
+    fn a_rate_covers_the_last_second_even_in_short_sessions() {
         assert_eq!(Gauges::default().rates(), Rates::default());
         for seconds in [1, 3, 60] {
             let rate = read(seconds).rates().bytes_down;

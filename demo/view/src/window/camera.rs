@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn places_come_back_from_the_screen() {
+    fn places_survive_a_round_trip_through_the_screen() {
         let camera = looked(&[vec2(3.0, 4.0)], vec2(1_280.0, 720.0));
         for at in [vec2(3.0, 4.0), vec2(-7.0, 9.5)] {
             assert!(camera.to_world(camera.to_screen(at)).distance(at) < 1e-4);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn x11_goes_before_wayland_and_wayland_helps_out() {
+    fn x11_is_preferred_and_wayland_is_the_fallback() {
         let fine = |_: &str| Ok(());
         let silent = |_: &str| Err("no answer".to_owned());
         let all = |_: &str| true;

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_opens_an_overlay_and_closes_it_and_escape_closes_before_it_quits() {
+    fn an_overlay_key_toggles_it_and_escape_closes_it_before_quitting() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Help]);
         assert_eq!(screens.overlay, Some(Overlay::Help));

@@ -66,7 +66,7 @@ async fn taken_whole(
 }
 
 #[tokio::test]
-async fn what_waits_comes_in_its_order_and_from_where_it_was_sent() {
+async fn queued_datagrams_are_received_in_order_with_their_sender() {
     for way in WAYS {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let (mut socket, address) = socket(at, way).await;
@@ -183,7 +183,7 @@ fn send_along(socket: &mut Socket, datagrams: &[(AddressPair, Vec<u8>)]) -> usiz
 }
 
 #[tokio::test]
-async fn all_is_sent_and_what_cannot_be_is_lost_alone() {
+async fn a_datagram_that_cannot_be_sent_loses_no_other_datagram() {
     for way in WAYS {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let (mut socket, address) = socket(at, way).await;
@@ -350,7 +350,7 @@ async fn a_socket_at_all_ipv6_addresses_receives_ipv4_on_every_system() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn one_call_takes_and_gives_a_whole_batch() {
+async fn one_call_receives_and_one_call_sends_a_whole_batch() {
     for rouses in [true, false] {
         let (mut socket, address) = socket("127.0.0.1:0", (true, rouses)).await;
         let (peer, at) = peer("127.0.0.1:0");

@@ -156,7 +156,7 @@ fn the_look_reports_whether_matches_are_run() {
 }
 
 #[test]
-fn a_match_that_panics_ends_alone_with_its_message() {
+fn a_match_that_panics_ends_no_other_match_and_reports_its_message() {
     let workers = Workers::new("panics", 1, HostClock::start());
     let well = ticking(&workers);
     let (_, mut end) = run(&workers, || {

@@ -155,7 +155,7 @@ mod tests {
     /// Keys are compared one by one with those that the server has: as many others are others, also where the files had
     /// changed before the first look at them.
     #[test]
-    fn a_key_that_took_another_one_s_place_is_taken_up_and_the_same_one_is_no_change() {
+    fn a_replaced_key_is_reloaded_and_the_same_key_is_no_change() {
         let name = format!("twinstep-reload-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);

@@ -78,7 +78,7 @@ fn a_welcome_beyond_its_bounds_is_not_sound() {
 }
 
 #[test]
-fn a_hello_comes_back() {
+fn a_hello_survives_a_round_trip() {
     let mut hello = hello();
     hello.names.push(Name::new("Anna"));
     let all = [

@@ -181,7 +181,7 @@ fn read(bytes: &[u8], content: &Content, play: &mut PlayDown<Echo>) -> Result<()
 
 proptest! {
     #[test]
-    fn a_packet_comes_back_and_a_part_of_it_is_an_error(content in content()) {
+    fn a_packet_survives_a_round_trip_and_a_part_of_it_is_an_error(content in content()) {
         let bytes = write(&content);
         let mut play = PlayDown::default();
         for _ in 0..2 {

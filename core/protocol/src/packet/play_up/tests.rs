@@ -182,7 +182,7 @@ fn read(bytes: &[u8], delay: u8) -> Result<PlayUp<Echo>, WireError> {
 
 proptest! {
     #[test]
-    fn a_packet_comes_back_and_a_part_of_it_is_an_error(content in content()) {
+    fn a_packet_survives_a_round_trip_and_a_part_of_it_is_an_error(content in content()) {
         let bytes = write(&content);
         let play = read(&bytes, content.delay).unwrap();
         prop_assert_eq!(play.status, content.status);
@@ -258,7 +258,7 @@ fn lists_leave_the_given_room() {
 
 #[test]
 #[should_panic(expected = "Inputs after Claims")]
-fn a_part_out_of_its_order_panics() {
+fn a_part_out_of_order_panics() {
     let mut bytes = [0; 64];
     let mut out = Writer::new(&mut bytes);
     let mut link = LinkState::default();

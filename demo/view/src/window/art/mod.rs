@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sprite_is_there_once_and_is_drawn_inside_of_its_box() {
+    fn every_sprite_exists_once_and_is_drawn_inside_its_box() {
         for (n, sprite) in Sprite::ALL.into_iter().enumerate() {
             assert_eq!(sprite as usize, n);
             let (width, height) = sprite.pixels();
