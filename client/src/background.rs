@@ -26,13 +26,13 @@ pub(crate) struct Channels<S: Simulation> {
     done: Receiver<Box<Rebuild<S>>>,
 }
 
-/// See the [module](self). The thread is started by the first rebuild.
+/// The thread for rebuilds and its channels, see the [module](self). The thread is started by the first rebuild.
 #[derive(Default)]
 pub(crate) enum Background<S: Simulation> {
     #[default]
     Unused,
     Working(Channels<S>),
-    /// No thread could be started: `give` runs the rebuild itself, and its result waits here.
+    /// No thread could be started: `give` runs the rebuild, and keeps its result here.
     InPlace(Option<Box<Rebuild<S>>>),
 }
 

@@ -1,4 +1,4 @@
-//! [`StepBudget`]: how many steps fit into the time that a frame may take, by measurement.
+//! [`StepBudget`]: the number of steps that fit into the time that a frame may take, by measurement.
 //!
 //! ```text
 //!   time of an advance = its cost without steps + steps × the cost of a step
@@ -6,7 +6,6 @@
 //!
 //! Both costs come from a least-squares line through the last advances, weighted towards the newest, so that the fixed
 //! cost of a frame is not attributed to its steps. Invariant: no clock is read here; the client measures.
-//! frame costs anyhow is not taken for the cost of steps. Invariant: no clock is read here; the client measures.
 
 use std::time::Duration;
 
@@ -16,14 +15,15 @@ use twinstep_core::bounds::{LEAD_MAX, nanos};
 pub const BUDGET_TICKS: u32 = 160;
 /// The part of a frame's time that the session may take by default.
 pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
-/// The least budget of a frame, however expensive its steps are: with no steps, none would be measured or shown.
+/// The smallest budget of a frame, however expensive its steps are: without any step, no cost would be measured and no
+/// tick shown.
 const TICKS_MIN: u32 = 2;
 /// The largest budget of a frame, and the budget before the first measurement.
 const TICKS_MAX: u32 = BUDGET_TICKS;
 const NEWEST: f64 = 1.0 / 64.0;
 /// An advance of more than this many frame times was interrupted, and counts as this long.
 const INTERRUPTED: f64 = 8.0;
-/// Below this variance of steps, the whole time is attributed to the steps.
+/// The variance of steps below which the whole time is attributed to the steps.
 const VARIANCE_MIN: f64 = 0.25;
 const STEP_MIN_S: f64 = 1e-7;
 
@@ -83,18 +83,18 @@ impl StepBudget {
     }
 }
 
-/// The most authority steps at one instant: catching up goes in bursts.
+/// The maximum number of authority steps at one instant: a client catches up in bursts.
 pub(crate) const BURST_TICKS: u32 = 64;
 
-/// How many ticks the authority may step in one `advance`.
+/// The number of ticks that the authority may step in one `advance`.
 ///
-/// Invariant: as many ticks as time has passed are free, plus one, so that the authority never falls behind for good.
-/// At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced then.
+/// Invariant: the ticks for which time has passed are free, plus one, so that the authority never falls behind
+/// permanently. At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced then.
 #[derive(Default)]
 pub(crate) struct StepAllowance {
     advanced_at: Option<Duration>,
     passed: Duration,
-    /// Authority steps since time last passed.
+    /// Authority steps since time last advanced.
     burst: u32,
 }
 
@@ -131,13 +131,13 @@ impl StepAllowance {
     }
 }
 
-/// After this time without shedding, the lead grows again, by one tick per advance.
+/// The time without shedding after which the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
 /// How far the prediction may run ahead of the authority, so that its steps fit into the budget.
 ///
-/// Invariant: over budget, the lead shrinks immediately; it grows back by one tick per `advance`, after a while in
-/// which the budget sufficed.
+/// Invariant: over budget, the lead shrinks immediately. It grows back by one tick per `advance` once the budget has
+/// sufficed for [`CALM`].
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
@@ -146,7 +146,7 @@ pub(crate) struct AllowedLead {
 }
 
 impl AllowedLead {
-    /// The largest lead that is of any use.
+    /// Starts with the largest useful lead.
     pub(crate) fn new() -> AllowedLead {
         AllowedLead {
             ticks: LEAD_MAX,

@@ -1,8 +1,8 @@
-//! A session on a transport, with a clock: the type that a game holds. This is the edge of the crate.
+//! A session on a transport, with a clock: the type that a game uses. Sockets and clocks occur only in this module.
 //!
-//! A client whose server falls silent, restarts or moves returns by itself: the server sends it tickets from time to
-//! time, and with these the client dials other transports. Meanwhile the game continues as far as the prediction may
-//! lead, and [`Event`](crate::Event)s report progress.
+//! A client whose server falls silent, restarts or moves returns by itself: the server regularly sends it tickets, with
+//! which the client dials other transports. Meanwhile the game continues as far as the prediction may lead, and
+//! [`Event`](crate::Event)s report progress.
 //!
 //! ```text
 //!              silent            the old path answers: attempts are dropped, no data was lost
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Invariant: make before break. The session sends over one transport, and leaves it only for another that is
-//! connected. It sends its hello there first and never goes back; the server leaves the old transport when that hello
-//! arrives. So both ends agree.
+//! connected. It sends its hello over the new transport first and never goes back; the server leaves the old transport
+//! when that hello arrives. So both sides use the same transport.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ const LINE_EVERY: Duration = Duration::from_millis(20);
 /// The time over which the load of this machine is measured.
 const LOAD_OVER: Duration = Duration::from_secs(2);
 
-/// Why a client could not be created.
+/// The reason why a client could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientStartError {
@@ -57,7 +57,7 @@ fn is_moved(ended: SessionEnd) -> bool {
     matches!(ended, SessionEnd::Server(CloseCode::Moved))
 }
 
-/// How a session ends when the server's packets stop.
+/// The reason for the end of a session whose server is silent.
 const SILENT: SessionEnd = SessionEnd::Transport(CloseReason::TimedOut);
 
 /// Opens a transport with a ticket, at a time of the client's clock. A failed attempt with the same ticket is passed
@@ -94,10 +94,10 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     attempts: Vec<Attempt<T>>,
     dial: Option<Dial<T>>,
     rejoin: Rejoin,
-    /// How the server was lost, while it is dialled again.
+    /// How the server was lost, while the client dials it again.
     lost: Option<SessionEnd>,
-    /// The server's last refusal of a dial. If the client cannot return, this is the reported reason, not the silence
-    /// before.
+    /// The server's last refusal of a dial. If the client cannot return, this reason is reported instead of the earlier
+    /// silence.
     refused: Option<SessionEnd>,
     /// The ticket that the transport was dialled with.
     came_by: Option<u64>,
@@ -116,8 +116,8 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     /// Joins the match of `ticket` over UDP.
     ///
     /// # Errors
-    /// If the ticket is out of date or for another game, or the socket cannot be opened. A refusal by the server is
-    /// returned later, by [`advance`](Client::advance).
+    /// If the ticket is out of date or for another game, or the socket cannot be opened. A later refusal by the server
+    /// is returned by [`advance`](Client::advance).
     pub fn connect(ticket: &Ticket, config: SessionConfig<S, V>) -> Result<Self, ClientStartError> {
         Client::connect_through(ticket, config, |transport| transport)
     }
@@ -182,7 +182,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
-    /// the client's clock. If an attempt with that ticket failed before, its transport is passed to `dial`, which may
+    /// the client's clock. If an earlier attempt with that ticket failed, its transport is passed to `dial`, which may
     /// reuse it. At most three attempts run at a time, each with another ticket or to another address.
     #[must_use]
     pub fn returning(
@@ -196,9 +196,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Passes each newer return ticket to `keep`, which may write it to a file that outlives this process. `keep`
-    /// returns `true` if the ticket is stored where a new process will find it; the client then reports this to the
-    /// server, and older tickets lose their value.
+    /// Passes each newer return ticket to `keep`, which may write it to a file. `keep` returns `true` if the ticket is
+    /// stored where a new process will find it; the client then reports this to the server, which no longer accepts
+    /// older tickets.
     ///
     /// Call it before the first [`advance`](Client::advance), so that no ticket is missed.
     #[must_use]
@@ -207,16 +207,16 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Sets how much of a frame's time [`advance`](Client::advance) may spend on steps; 4 ms by default. The cost of a
-    /// step is measured. Steps that do not fit are postponed: the prediction leads by less, in the extreme the
-    /// authority is shown, and catching up is done in bursts. Lockstep turns and input sampling are never postponed.
+    /// Sets the part of a frame's time that [`advance`](Client::advance) may spend on steps; 4 ms by default. The cost
+    /// of a step is measured. Steps that do not fit are postponed: the prediction leads by fewer ticks or not at all,
+    /// and the client catches up in bursts. Lockstep turns and input sampling are never postponed.
     #[must_use]
     pub fn frame_time(mut self, time: Duration) -> Self {
         self.budget = StepBudget::new(time);
         self
     }
 
-    /// Time since the client was made.
+    /// The time since the client was created.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.began.elapsed()
@@ -254,7 +254,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// when it is [due](Client::next_due).
     ///
     /// # Errors
-    /// The reason the session is over; every later call returns it again.
+    /// If the session is over; the error is the reason, and every later call returns it again.
     pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), SessionEnd> {
         let (now, steps) = (self.now(), self.session.steps());
         let played = self.advance_within(now, self.budget.ticks(), input);
@@ -265,8 +265,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Advances like [`advance`](Client::advance), by the caller's clock: `now` must never go back, and must have the
-    /// same origin as the time that the transport was created at. The machine's load and the cost of its steps are not
-    /// measured then: set the load by [`Session::set_load`] if it matters; each call may take [`BUDGET_TICKS`] steps.
+    /// same origin as the time that was passed when the transport was created. The machine's load and the cost of its
+    /// steps are not measured: set the load with [`Session::set_load`] if needed; each call may take [`BUDGET_TICKS`]
+    /// steps.
     ///
     /// # Errors
     /// The errors of [`advance`](Client::advance).
@@ -423,8 +424,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Ends the session for `lost`, unless the server is only silent: it may still answer, and the transport knows how
-    /// long to wait.
+    /// Ends the session for `lost`, unless the server is only silent: it may still answer, and the transport decides
+    /// how long to wait.
     fn end_for(&self, lost: SessionEnd) -> Result<(), SessionEnd> {
         match self.transport.state() {
             TransportState::Connected if lost == SILENT => Ok(()),
@@ -512,7 +513,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 }
 
-/// Maps a transport's close reason. A superseded session ends alike whether the transport or the match reports it.
+/// Maps a transport's close reason. A superseded session ends in the same way whether the transport or the match
+/// reports it.
 fn ended_for(reason: CloseReason) -> SessionEnd {
     match reason {
         CloseReason::Superseded => SessionEnd::Server(CloseCode::Superseded),

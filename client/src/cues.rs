@@ -11,11 +11,11 @@
 //! Invariant: `started = confirmed + cancelled + open`; a game that counts its events sees each cue of the authority
 //! confirmed exactly once.
 //!
-//! A cue's identity is (key, value), with an ordinal for repeats within a tick, and survives a move of up to
-//! [`CUE_DRIFT_TICKS`]: an explosion that a correction shifts by three ticks is not played twice. Which of two equal
-//! cues moved is decided in three passes. First, a cue at its expected tick is matched. Then, in the order of ticks,
-//! the earliest open cue that is not held elsewhere. Otherwise the cue is new. Only the authority settles: a cue that
-//! one rebuild loses may be found again by the next, so it stays open until its tick is passed.
+//! A cue is identified by (key, value), with an ordinal for repeats within a tick. It keeps its identity if a
+//! correction moves it by at most [`CUE_DRIFT_TICKS`]: an explosion that is shifted by three ticks is not played twice.
+//! Equal cues are matched in this order: first the open cue at its expected tick, then the earliest open cue that the
+//! prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles cues: a cue that one
+//! rebuild loses may be found again by the next, so it stays open until its tick is passed.
 //!
 //! Cost: a binary search per cue, plus the open cues of the same key within the drift; no allocation once the buffers
 //! have grown (but cloning a cue that owns heap memory allocates).
@@ -26,13 +26,13 @@ use std::mem;
 use twinstep_core::bounds::{CUE_DRIFT_TICKS, CUES_OPEN_MAX};
 use twinstep_core::{Key, Tick, Wire};
 
-/// The most events that wait for the game; beyond it, cues are not delivered (law *Bounded*).
+/// The maximum number of events that wait for the game. When it is reached, cues are not delivered (law *Bounded*).
 const EVENTS_MAX: usize = 4 * CUES_OPEN_MAX;
 
 /// Initial capacity: the open cues of a busy screen.
 const ROOM: usize = 256;
 
-/// Names one delivered cue of this client, so that a game can stop what it started. It is never reused.
+/// The id of one delivered cue of this client, so that a game can stop what it started. An id is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CueId(pub u64);
 
@@ -45,7 +45,7 @@ pub struct CueEvent<C> {
     pub kind: CueKind<C>,
 }
 
-/// The life of a cue: `Started`, then exactly one of the other two.
+/// The life of a cue: `Started`, then either `Confirmed` or `Cancelled`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CueKind<C> {
     /// Show or play it now.
@@ -57,9 +57,9 @@ pub enum CueKind<C> {
         /// The game's cue.
         cue: C,
     },
-    /// The cue did happen.
+    /// The cue happened.
     Confirmed {
-        /// The tick at which it happened, at most [`CUE_DRIFT_TICKS`] from the one it was started with.
+        /// The tick at which the cue happened, at most [`CUE_DRIFT_TICKS`] from the tick it was started with.
         at: Tick,
     },
     /// The cue did not happen: stop it, or let it fade.
@@ -69,15 +69,15 @@ pub enum CueKind<C> {
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CueTotals {
-    /// Delivered.
+    /// Cues that were delivered.
     pub started: u64,
-    /// Settled as true.
+    /// Cues that were confirmed by the authority.
     pub confirmed: u64,
-    /// Settled as wrong.
+    /// Cues that were cancelled.
     pub cancelled: u64,
-    /// Confirmed at another tick than the one they were started with.
+    /// Cues that were confirmed at another tick than the one they were started with.
     pub moved: u64,
-    /// Predicted, but not delivered yet, because too many were open or unread.
+    /// Cues that were predicted but not delivered yet, because too many were open or unread.
     pub postponed: u64,
     /// Cues of the authority that were never delivered, because the game does not poll its events.
     pub dropped: u64,
@@ -85,19 +85,20 @@ pub struct CueTotals {
 
 struct Open<C> {
     key: Key,
-    /// The tick it was started with. Its drift is limited from here, and after this tick it is overdue.
+    /// The tick with which the cue was started. Its drift is limited from this tick, and after this tick the cue is
+    /// overdue.
     started: Tick,
     id: CueId,
     cue: C,
-    /// The tick at which the prediction had it last.
+    /// The tick of the cue in the prediction that last contained it.
     expected: Tick,
-    /// Whether the current prediction has it, at `expected`.
+    /// Whether the current prediction contains the cue, at `expected`.
     held: bool,
 }
 
 /// The sounds and flashes of a game: each is started once and settled once, however often its tick is simulated again.
 pub struct CueLedger<C: Wire> {
-    /// By (key, started, id).
+    /// The open cues, sorted by (key, started, id).
     open: Vec<Open<C>>,
     /// Cues of the authority without a matching open cue; matched again when the new prediction is known.
     unmatched: VecDeque<(Tick, Key, C)>,
@@ -227,7 +228,7 @@ impl<C: Wire> CueLedger<C> {
         self.jumped = true;
     }
 
-    /// Records that the prediction has this cue at `tick`: an open cue that moved there, or a new one.
+    /// Records that the prediction contains this cue at `tick`: an open cue that moved there, or a new one.
     fn hold(&mut self, tick: Tick, key: Key, cue: &C) {
         if let Some(i) = self.find(tick, key, cue, |open| !open.held) {
             (self.open[i].held, self.open[i].expected) = (true, tick);
@@ -272,7 +273,8 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Finds the earliest open cue that equals `cue`, was started within the drift of `tick`, and is `wanted`.
+    /// Finds the earliest open cue that equals `cue`, was started within the drift of `tick`, and for which `wanted`
+    /// returns `true`.
     fn find(
         &self,
         tick: Tick,

@@ -1,8 +1,8 @@
-//! [`EntityMap`]: an engine's entities for the picture, and what appears, moves and vanishes.
+//! [`EntityMap`]: an engine's entities for the picture, with changes from frame to frame: spawned, moved and despawned.
 //!
-//! An engine keeps sprites, bodies or nodes from frame to frame; the picture only lists what exists now. A rebuild may
-//! take back a prediction, and a heal may change the whole world: the map compares the two lists, so neither needs a
-//! special case.
+//! An engine keeps sprites, bodies or nodes from frame to frame; the picture only lists the current entities. A rebuild
+//! may undo a prediction, and a heal may replace the whole world: the map compares the old and the new list, so neither
+//! needs a special case.
 //!
 //! Invariant: a key has at most one entity, and each spawned entity is despawned once.
 
@@ -60,7 +60,7 @@ pub trait Spawner<K, P> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct EntityMap<K, E> {
-    /// Sorted by key.
+    /// The engine's entities, sorted by key.
     there: Vec<(K, E)>,
     /// The entities of the previous frame, while `show` runs.
     before: Vec<(K, E)>,

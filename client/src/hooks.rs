@@ -1,4 +1,4 @@
-//! The game's hooks for its client: guesses, speculation, and answers by owners.
+//! The game's hooks for its client: guesses, speculation, and owners' answers.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,12 +10,12 @@ use twinstep_core::{Controls, Key, PlayerId, PlayerSet, Simulation, Tick, codec}
 
 /// Guesses what a remote player holds at a tick for which no input has arrived.
 ///
-/// A guess is requested lazily, one frame at a time, and sees the simulation at exactly that tick. It must depend on
-/// its arguments alone: with [`Reconcile::Background`](crate::Reconcile) two threads request guesses, and both must get
-/// the same answer.
+/// Guesses are requested one frame at a time, with the simulation at exactly that tick. A guess must depend only on its
+/// arguments: with [`Reconcile::Background`](crate::Reconcile) two threads request guesses, and both must get the same
+/// answer.
 ///
-/// Only a guess that equals the player's input saves a rebuild; a nearly right one does not. So guessing pays where
-/// inputs have few values. Measure it: rebuilds are counted by cause in
+/// A guess saves a rebuild only if it equals the player's input exactly. So guessing is worthwhile for inputs with few
+/// values. Measure it: rebuilds are counted by cause in
 /// [`TimelineStats::by_input`](crate::stats::TimelineStats::by_input).
 pub trait Guess<S: Simulation>: Send + Sync + 'static {
     /// Returns the input that `who` is assumed to hold, `age_ticks` after its last known input `last`.
@@ -56,7 +56,7 @@ impl<S: Simulation> Guess<S> for Repeat {
 }
 
 /// Guesses the outcome of a query for the prediction's next frame. A right guess costs nothing. Like a [`Guess`], it
-/// must depend on its arguments alone.
+/// must depend only on its arguments.
 pub trait Speculate<S: Simulation>: Send + Sync + 'static {
     /// Returns the likely outcome, or `None` to wait for the server's.
     fn speculate(
@@ -85,10 +85,11 @@ where
 
 /// Answers the queries of this client's own players, in matches where owners answer.
 ///
-/// Called once per query, with the confirmed world and outside of any step, so it may use any state it likes. The
-/// server's referee may refuse the outcome.
+/// Called once per query, with the confirmed world and outside of any step, so it may use any state. The server's
+/// referee may refuse the outcome.
 pub trait OwnerResolver<S: Simulation>: Send + Sync + 'static {
-    /// Returns the outcome, or `None` to leave the answer to the server, which gives it after a while.
+    /// Returns the outcome, or `None` to leave the answer to the server, which answers if the owner has not done so in
+    /// time.
     fn resolve(
         &mut self,
         sim: &S,
@@ -209,8 +210,8 @@ impl<S: Simulation> Answers<S> {
     }
 }
 
-/// Returns the result of `work`, or the message that it panicked with. After a panic the state that `work` was changing
-/// is half changed, so the caller must throw it away.
+/// Returns the result of `work`, or the message of its panic. After a panic the state that `work` was changing may be
+/// inconsistent, so the caller must discard it.
 ///
 /// A prediction steps frames that no server has stepped: they may hold announced commands or guesses, and their world
 /// may never exist. So a panic in a step, hook or decoder must not unwind into the game's main loop. Without a panic

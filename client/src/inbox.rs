@@ -1,7 +1,7 @@
 //! Frames that arrived and wait for the authority, and the digests that came with them.
 //!
 //! Invariant: frames are taken out without gaps. Frames beyond a gap are kept until it is filled: with a long round
-//! trip the server sends many of them before it can know of the gap.
+//! trip the server sends many of them before it learns of the gap.
 
 use std::collections::VecDeque;
 
@@ -17,15 +17,16 @@ const FRAMES_MAX: usize = 512;
 /// The number of remembered digests, a ring by tick.
 const DIGESTS: usize = 256;
 
-/// How far beyond a gap frames are kept: the server's limit for frames ahead, and one more run in the same packet.
+/// The distance beyond a gap up to which frames are kept: the server's limit for frames ahead, and one more run in the
+/// same packet.
 const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
 
-/// The frames `next - len .. next`, and some beyond.
+/// The frames `next - len .. next`, and frames beyond the first gap.
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
     /// Frames after the first gap, in order.
     beyond: VecDeque<FrameData<S>>,
-    /// Frames that are stepped but may have to be stepped again; they end where `frames` begin.
+    /// Frames that are stepped but may have to be stepped again, up to the first of `frames`.
     passed: VecDeque<FrameData<S>>,
     spare: Vec<FrameData<S>>,
     next: Tick,
@@ -107,7 +108,8 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// Whether all frames have arrived of the turn at `tick`, which the authority's `turn` begins or continues.
+    /// Returns `true` if all frames of the turn at `tick` have arrived. The authority's `turn` begins or continues at
+    /// that tick.
     pub(crate) fn has_turn(&self, turn: Turn, tick: Tick) -> bool {
         let Some(front) = self.frames.front().filter(|frame| frame.tick == tick) else {
             return false;
@@ -141,7 +143,7 @@ impl<S: Simulation> Inbox<S> {
     }
 
     /// Keeps a frame that was stepped while the world was known to differ: it must be stepped again after the heal,
-    /// whose download may take as long as one for a join. Returns `false` when the store is full.
+    /// whose download may take as long as that of a join. Returns `false` if the store is full.
     pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
         // A clone has no spare capacity, so the roomy buffer is recycled.
         self.passed.push_back(frame.clone());
@@ -149,8 +151,8 @@ impl<S: Simulation> Inbox<S> {
         self.passed.len() < LOAD_TICKS as usize
     }
 
-    /// Drops frames before `tick`, and begins there if none is left. Frames that were [kept](Inbox::keep) are queued
-    /// again.
+    /// Drops frames before `tick`, and begins at `tick` if no frame is left. Frames that were [kept](Inbox::keep) are
+    /// queued again.
     pub(crate) fn begin_at(&mut self, tick: Tick) {
         // From the newest to the oldest, each in front of the one before, so that the order is kept.
         while let Some(frame) = self.passed.pop_back() {
@@ -183,7 +185,7 @@ impl<S: Simulation> Inbox<S> {
         self.digests[tick.0 as usize % DIGESTS] = (tick, digest);
     }
 
-    /// The server's digest of the world before `tick`, if it is still known.
+    /// The server's digest of the world before `tick`. Returns `None` if it is not kept any more.
     pub(crate) fn digest(&self, tick: Tick) -> Option<u32> {
         let (at, digest) = self.digests[tick.0 as usize % DIGESTS];
         (at == tick).then_some(digest)
@@ -238,8 +240,8 @@ mod tests {
         assert_eq!(inbox.next(), Tick(3));
     }
 
-    /// Row 15: commands alone do not let a turn run; its first frame carries its length, and all of its frames must
-    /// have arrived.
+    /// Row 15: a turn does not run on its commands alone; its length comes with its first frame, and all its frames
+    /// must have arrived.
     #[test]
     fn a_turn_runs_only_when_its_length_and_all_its_frames_have_arrived() {
         let cadence = |turn_ticks| Cadence {

@@ -1,4 +1,4 @@
-//! [`InputRepeats`]: which own inputs, not acknowledged by the server yet, a packet repeats.
+//! [`InputRepeats`]: which own inputs a packet repeats because the server has not acknowledged them yet.
 //!
 //! ```text
 //!  the server holds │ too late by now │ sent often │ in time, or sent seldom │ new
@@ -6,16 +6,15 @@
 //!                needed               ╰─ from ─────▶
 //! ```
 //!
-//! With a long round trip most unacknowledged inputs are in no danger: they are under way, or their ticks are sealed
-//! without them. Packets leave out both kinds as long as acks arrive as expected. Once acks stay away, packets repeat
-//! everything that the server may lack, so the first packet after an outage of any length carries all that was lost in
-//! it.
+//! With a long round trip most unacknowledged inputs need no repeat: they are in flight, or their ticks are sealed
+//! without them. Packets leave out both kinds as long as acks arrive as expected. When acks stop, packets repeat
+//! everything that the server may lack, so the first packet after an outage of any length carries all inputs that were
+//! lost in it.
 //!
 //! Invariant: an input that may still be in time is in each packet, and every input is in at least [`PACKETS`] packets,
 //! sent over at least [`COVERED`].
-//! leave over at least [`COVERED`].
 //!
-//! [`Session`](crate::Session) does all this by itself. A program that uses the protocol without simulating (a load
+//! [`Session`](crate::Session) does this by itself. A program that uses the protocol without simulating (a load
 //! generator) takes these steps:
 //!
 //! ```
@@ -42,17 +41,17 @@ use twinstep_core::bounds::nanos;
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::repeats::Repeats;
 
-/// The least number of packets that carry an input.
+/// The smallest number of packets that carry an input.
 pub(crate) const PACKETS: usize = 6;
-/// The least time over which these packets are sent. A longer loss of acks is noticed; this covers the shorter ones.
+/// The shortest time over which these packets are sent. A longer loss of acks is detected; this covers shorter ones.
 pub(crate) const COVERED: Duration = Duration::from_millis(100);
-/// How long after a loss the path counts as lossy.
+/// The time after a loss for which the path counts as lossy.
 pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
-/// How long a path must be free of loss to count as proven.
+/// The time without loss after which a path counts as proven.
 pub(crate) const PROVEN: Duration = Duration::from_secs(10);
-/// One packet in this many carries the flag that the path is lossy or not proven.
+/// One in this many packets carries the flag that the path is lossy or not proven.
 pub(crate) const LOSSY_EVERY: u32 = 8;
-/// How far the server may be behind its expected position, in ticks.
+/// The number of ticks by which the server may be behind its expected position.
 const LATE_TICKS: u32 = 3;
 
 /// Selects the own inputs that a packet repeats, because the server may lack them.
@@ -77,22 +76,22 @@ impl InputRepeats {
         self.reported_since.get_or_insert(now);
     }
 
-    /// Whether the path has been free of loss for long enough to be trusted.
+    /// Returns `true` if the path has been free of loss for long enough to be trusted.
     pub(crate) fn is_proven(&self, now: Duration, link: &LinkState) -> bool {
         let long = |since| now.saturating_sub(since) >= PROVEN;
         self.reported_since.is_some_and(long) && !is_lossy(now, link)
     }
 
-    /// Whether the packet being written, whose link header is complete, carries the lossy flag: packets were lost
-    /// within `LOSSY_FOR`, or the path is not proven yet (`PROVEN`). The server remembers the flag for a second, and a
-    /// byte in each packet would cost more than it saves, so only one packet in `LOSSY_EVERY` carries it.
+    /// Returns `true` if the packet being written, whose link header is complete, carries the lossy flag: packets were
+    /// lost within `LOSSY_FOR`, or the path is not proven yet (`PROVEN`). The server remembers the flag for a second,
+    /// and a byte in each packet would cost more than it saves, so only one packet in `LOSSY_EVERY` carries it.
     #[must_use]
     pub fn marks_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
     }
 
-    /// Records a packet with the inputs before `end`. `all` is `false` if not all selected inputs found room; the
-    /// record is then cleared, so that the next packets repeat the omitted ones.
+    /// Records a packet with the inputs before `end`. `all` is `false` if not all selected inputs fitted; the record is
+    /// then cleared, so that the next packets repeat the omitted inputs.
     pub fn record_sent(&mut self, now: Duration, end: Tick, all: bool) {
         if !all {
             self.sent.clear();
@@ -104,8 +103,8 @@ impl InputRepeats {
         self.sent.newest()
     }
 
-    /// Returns the first input that a packet sent now must repeat, unless the server holds it already. `tick` is the
-    /// tick length. Tick 0 means everything that the server may lack.
+    /// Returns the first input that a packet sent now must repeat, unless the server already has it. `tick` is the tick
+    /// length. Tick 0 means all inputs that the server may lack.
     #[must_use]
     pub fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         if !is_acknowledged(now, link) {
@@ -135,8 +134,8 @@ fn is_lossy(now: Duration, link: &LinkState) -> bool {
         .is_some_and(|at| now.saturating_sub(at) <= LOSSY_FOR)
 }
 
-/// Whether the server receives this client's packets as expected: its newest ack is for a packet that was sent at most
-/// a round trip and [`COVERED`] ago.
+/// Returns `true` if the server receives this client's packets as expected: its newest ack is for a packet that was
+/// sent at most a round trip and [`COVERED`] ago.
 pub(crate) fn is_acknowledged(now: Duration, link: &LinkState) -> bool {
     let (Some(rtt), Some(acked)) = (link.rtt(), link.acked_for(now)) else {
         return false;

@@ -1,8 +1,8 @@
-//! The actions of this client's own players: sampled inputs, commands under way, claims.
+//! The actions of this client's own players: sampled inputs, open commands and claims.
 //!
 //! Invariant: an input never changes once it is sampled for a tick. A command or claim is kept until its fate is known
-//! (executed in a confirmed frame, or refused). A claim is sent until then, a command until the server has it; if a
-//! packet cannot hold all commands, they take turns.
+//! (executed in a confirmed frame, or refused). A claim is sent until its fate is known, a command until the server has
+//! it; commands that do not fit into one packet are sent in turns.
 
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
@@ -11,10 +11,10 @@ use twinstep_core::bounds::{COMMANDS_OPEN_MAX, COUNT_MAX, INPUT_WINDOW, SEATS_MA
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::{Controls, PlayerId, Simulation, Tick, World};
 
-/// The number of inputs remembered per seat: those being sent, and those that may still return in frames.
+/// The number of inputs kept per seat: inputs being sent, and inputs that may still appear in frames.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
 
-/// The most commands remembered whose frame was skipped; the oldest is forgotten first.
+/// The maximum number of remembered commands whose frame was skipped; the oldest is forgotten first.
 const SKIPPED_MAX: usize = 4 * COMMANDS_OPEN_MAX;
 
 /// A command whose fate is not known yet.
@@ -31,7 +31,7 @@ pub struct Pending<C> {
 pub enum RefusalNews {
     /// The command was open, and is now refused.
     Now,
-    /// The command was taken as executed in a skipped frame, and turns out to be refused.
+    /// The command counted as executed in a skipped frame, but is refused.
     AfterAll,
     /// The refusal was known already.
     Known,
@@ -51,10 +51,10 @@ pub struct LocalActions<S: Simulation> {
     next_seq: [u32; SEATS_MAX],
     /// The turn in which a command given now will run, in lockstep.
     pub(crate) open_turn: Option<u32>,
-    /// Per seat, the next command that the server expects, by its newest report.
+    /// The next command that the server expects of each seat, by its newest report.
     expected_seq: [u32; SEATS_MAX],
     commands: VecDeque<Pending<S::Command>>,
-    /// Commands whose frame was skipped by a jump: taken as executed unless they are still refused.
+    /// Commands whose frame was skipped by a jump: they count as executed unless they are refused later.
     skipped: Vec<(PlayerId, u32)>,
     claims: VecDeque<Pending<S::Command>>,
     /// Seats and sequence numbers of commands overtaken by a later one.
@@ -189,7 +189,7 @@ impl<S: Simulation> LocalActions<S> {
         self.first
     }
 
-    /// Gives a command for the next input tick and returns its sequence number; `None` if too many are open, or the
+    /// Gives a command for the next input tick. Returns its sequence number, or `None` if too many are open, or the
     /// sequence numbers are used up.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Option<u32> {
         let seq = self.next_seq[seat];
@@ -251,7 +251,8 @@ impl<S: Simulation> LocalActions<S> {
         }
     }
 
-    /// Records the next command that the server expects of each seat after a return; the others are sent again.
+    /// Records the next command that the server expects of each seat after a return. Commands from there on are sent
+    /// again.
     pub fn come_back(&mut self, next_seq: &[u32]) {
         for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
             self.expected_seq[seat] = next;
@@ -292,8 +293,8 @@ impl<S: Simulation> LocalActions<S> {
         self.overtaken.drain(..)
     }
 
-    /// Continues from `world` without having seen the frames before it. Returns how many own commands ran in them, as
-    /// far as known.
+    /// Continues from `world` without the frames before it. Returns the number of own commands that ran in those
+    /// frames, as far as known.
     pub fn jumped(&mut self, world: &World<S>) -> usize {
         let before = self.commands.len();
         let skipped = &mut self.skipped;

@@ -5,8 +5,8 @@
 //!  turn n runs ─▶ batch n + m is closed: the input of each seat, and all commands given since the last batch
 //! ```
 //!
-//! Invariants: there is one batch per turn, closed once, whatever happens to packets; a turn runs only when it has
-//! arrived completely, its length included.
+//! Invariants: there is one batch per turn, closed once, whatever happens to packets; a turn runs only when all of it
+//! has arrived, including its length.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::stats::SessionStats;
 pub(crate) struct ClosedBatch<I> {
     pub(crate) turn: u32,
     pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
-    /// The time of closing; `None`: it is a filler for a turn before the session's first one.
+    /// The time of closing. `None` if the batch is a filler for a turn before the session's first one.
     pub(crate) at: Option<Duration>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Lockstep<S: Simulation> {
 }
 
 impl<S: Simulation> Lockstep<S> {
-    /// Creates the lockstep state of a session that plays from turn `at` with `seats` seats; 0 seats: a spectator.
+    /// Creates the lockstep state of a session that plays from turn `at` with `seats` seats (0 for a spectator).
     pub(crate) fn new(delay: u8, at: Turn, seats: usize) -> Self {
         let (delay, turn) = (u32::from(delay), at.number);
         let mut lockstep = Lockstep {
@@ -139,7 +139,8 @@ impl<S: Simulation> Lockstep<S> {
         if fits { Ok(closed) } else { Err(InputTooLarge) }
     }
 
-    /// The time of the next due tick if no packet arrives until then; `None` while the session waits for the server.
+    /// The time of the next due tick if no packet arrives until then. Returns `None` while the session waits for the
+    /// server.
     pub(crate) fn next_due<V: Show<S>>(&self, replica: &Replica<S, V>) -> Option<Duration> {
         let authority = replica.timeline.authority();
         let (turn, tick) = (authority.turn(), authority.tick());
@@ -173,7 +174,7 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// Expects the turns from `at` on again, over a new transport. Batches may have to be sent again.
+    /// Expects the turns from `at` on again, over a new transport. The batches may have to be sent again.
     pub(crate) fn restart_arrivals(&mut self, at: Turn) {
         self.arriving = at;
         self.next_turn = at.number;
@@ -302,7 +303,8 @@ mod tests {
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
 
-    /// For a player that returns before its first batch is due, the match waits from the turn that it has reached.
+    /// The match waits for the batches of a returning player from the turn that the match has reached, before the
+    /// player's first batch is due.
     #[test]
     fn there_is_a_batch_for_every_turn_since_the_first() {
         let mut lockstep = Lockstep::<Counter>::new(4, turn(7), 1);

@@ -1,7 +1,7 @@
-//! [`MatchStatus`]: what the server reports of the match besides its frames: its progress, the players it waits for,
+//! [`MatchStatus`]: the server's reports on the match in addition to frames: its progress, the players it waits for,
 //! and the players present.
 //!
-//! Invariant: only the newest packet is applied, so a packet that arrives out of order takes nothing back.
+//! Invariant: only the newest packet is applied, so an older packet that arrives late undoes nothing.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
@@ -79,8 +79,8 @@ pub struct PresenceView {
 }
 
 impl PresenceView {
-    /// The name that a player chose; `None` if none was received. A name proves no identity. The server, as far as it
-    /// is trusted, gives no two players names that look alike.
+    /// The name that a player chose. Returns `None` if none was received. A name proves no identity. A trusted server
+    /// gives no two players names that look alike.
     #[must_use]
     pub fn name(&self, player: PlayerId) -> Option<&str> {
         let entry = self.names.iter().find(|(who, _)| *who == player);
@@ -93,7 +93,7 @@ impl PresenceView {
         self.here
     }
 
-    /// The quality of a player's link; `None` if it is not connected, or not reported yet.
+    /// The quality of a player's link. Returns `None` if the player is not connected, or its link was not reported yet.
     #[must_use]
     pub fn link(&self, player: PlayerId) -> Option<LinkQuality> {
         self.here

@@ -1,7 +1,7 @@
-//! [`Outgoing`]: when the session's next packet is due, and what continues from earlier packets.
+//! [`Outgoing`]: when the session's next packet is due, and what it continues from earlier packets.
 //!
-//! Invariant: packets for new inputs leave at a bounded rate, however many inputs are sampled; and no packet is so late
-//! that the server would take the session as silent.
+//! Invariant: packets for new inputs are sent at a bounded rate, however many inputs are sampled, and no packet is so
+//! late that the server would count the session as silent.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::input_repeats::InputRepeats;
 /// The shortest mean interval of packets with new inputs, and the longest burst after a pause.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
 const INPUT_BURST: u32 = 4;
-/// The number of goodbyes, because no later packet can repeat a lost one.
+/// The number of goodbye packets. There are several because no later packet can repeat a lost one.
 const GOODBYES: u8 = 3;
 
 pub(crate) struct Outgoing {
@@ -31,7 +31,7 @@ pub(crate) struct Outgoing {
     pub(crate) rests: bool,
     /// Inputs left over from a send that takes several datagrams.
     pub(crate) older: Older,
-    /// The command that the next packet begins with, if one packet cannot hold all.
+    /// The first command of the next packet, if one packet cannot hold all.
     pub(crate) commands_from: Option<(PlayerId, u32)>,
 }
 
@@ -64,7 +64,8 @@ impl Outgoing {
         self.is_urgent = true;
     }
 
-    /// The time of the next packet: `patience` after the last one, or earlier if one is urgent and the rate allows it.
+    /// The time of the next packet: `patience` after the last one, or earlier if a packet is urgent and the rate allows
+    /// it.
     pub(crate) fn next_due(&self, patience: Duration) -> Duration {
         let Some(sent_at) = self.sent_at else {
             return Duration::ZERO;
@@ -109,22 +110,23 @@ impl Outgoing {
 
 /// The mean time between two datagrams with older inputs.
 const OLDER_EVERY: Duration = Duration::from_millis(16);
-/// The most of them in a burst. A host accepts 150 datagrams a second, and the newest inputs need most of these.
+/// The maximum number of such datagrams in a burst. A host accepts 150 datagrams a second, and the newest inputs need
+/// most of them.
 const OLDER_BURST: u32 = 12;
 
-/// Inputs that found no room in the newest datagram. They follow in later datagrams of the same send, and in the next
-/// send if these do not suffice, so that each gets its turn.
+/// Inputs that did not fit into the newest datagram. They follow in later datagrams of the same send, and then in those
+/// of the next send, so that every input is sent.
 #[derive(Default)]
 pub(crate) struct Older {
     /// The first tick, and the tick after the last.
     run: Option<(Tick, Tick)>,
     packets: usize,
-    /// The time up to which earned datagrams have been spent.
+    /// The time up to which the allowance for datagrams is used up.
     earned_since: Duration,
 }
 
 impl Older {
-    /// Begins a send whose newest datagram left `run` over, and continues where the last send ended.
+    /// Begins a send whose newest datagram had no room for `run`, and continues where the last send ended.
     pub(super) fn begin(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = PACKETS_PER_SEND_MAX - 1;
         let ended = self.run.map(|(_, end)| end);
@@ -135,7 +137,7 @@ impl Older {
         });
     }
 
-    /// Records a written datagram that left `run` over.
+    /// Records a written datagram that had no room for `run`.
     pub(super) fn leave(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = self.packets.saturating_sub(1);
         self.run = run;

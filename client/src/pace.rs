@@ -9,13 +9,13 @@
 //! ```
 //!
 //! A report is old when it arrives: it describes an input sampled a round trip ago, at another rate. So each sampled
-//! tick remembers the *offset* (own position minus nominal time) with which it was sampled, and a report is stored as
-//! `margin − offset then`. Adding the current offset gives the margin that an input sampled now will have. Steering by
-//! it has no dead time, and so does not oscillate. A report about an input from before a hold, a jump or a freeze is
+//! tick is recorded with its *offset* (own position minus nominal time), and a report is stored as `margin − offset at
+//! sampling`. Adding the current offset gives the margin that an input sampled now will have. Steering by this value
+//! has no dead time, and so does not oscillate. A report about an input from before a hold, a jump or a freeze is
 //! ignored.
 //!
-//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %; it does not make
-//! up for time that it waited.
+//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %, and does not make
+//! up for time in which it waited.
 //!
 //! | what happens | what the pace does |
 //! |---|---|
@@ -44,7 +44,7 @@ pub struct PaceConfig {
 }
 
 /// The result of [`advance`](Pace::advance): sample each tick of `first..end` once. Ticks between the last `end` and
-/// `first` are skipped for ever.
+/// `first` are skipped permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Beat {
@@ -72,7 +72,7 @@ pub struct Pace {
     way: Way,
     rtt: Duration,
     distance: Distance,
-    /// Since when reports only show that inputs are late.
+    /// The time since which reports only show that inputs are late.
     late_since: Option<Duration>,
     leaps: Leaps,
 }
@@ -182,8 +182,8 @@ impl Pace {
         }
     }
 
-    /// Moves the input tick ahead by `ticks`, which repeat the last inputs, because the input delay grows. The clock
-    /// then gives up the added margin slowly.
+    /// Moves the input tick ahead by `ticks`, which repeat the last inputs, because the input delay increases. The
+    /// clock then gives up the added margin slowly.
     pub fn go_ahead(&mut self, now: Duration, ticks: u32) {
         self.clock.go_ahead(ticks);
         for ahead in 0..ticks {
@@ -192,7 +192,7 @@ impl Pace {
         self.input += ticks;
     }
 
-    /// Stops the input tick for one tick, because the input delay shrinks.
+    /// Stops the input tick for one tick, because the input delay decreases.
     pub fn stand(&mut self) {
         self.clock.hold(self.clock.tick());
     }
@@ -246,8 +246,8 @@ impl Pace {
         }
     }
 
-    /// The time at which [`advance`](Pace::advance) samples the next tick if no turn arrives until then; `None` while
-    /// it waits for the authority.
+    /// The time at which [`advance`](Pace::advance) samples the next tick if no turn arrives until then. Returns `None`
+    /// while it waits for the authority.
     #[must_use]
     pub fn next_due(&self, authority: Tick) -> Option<Duration> {
         if self.input >= authority + self.window() {
@@ -261,7 +261,8 @@ impl Pace {
         Some(self.clock.reaches(next, self.steering.rate()))
     }
 
-    /// Measures how far I is ahead of the turns that arrived, up to `known`, or makes up for having waited for them.
+    /// Measures how far I is ahead of the turns that arrived, up to `known`. If the clock waited for them, corrects the
+    /// lateness that this caused.
     fn record_known(&mut self, now: Duration, known: Tick) {
         if self.distance.record_known(now, known) {
             let reach = self.reach() as u32;
@@ -280,8 +281,8 @@ impl Pace {
         }
     }
 
-    /// Handles a report of the server: the newest input that it received of this session, late ones included, was for
-    /// `newest_held`, `margin` ticks above the next tick to seal.
+    /// Handles a report of the server: the newest input that it received from this session, including late ones, was
+    /// for `newest_held`, `margin` ticks above the next tick to seal.
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
         self.rtt = rtt;
         let Some(offset) = self.samples.offset_of(now, newest_held) else {
@@ -299,9 +300,9 @@ impl Pace {
         self.record_late(now, i32::MIN);
     }
 
-    /// Jumps to the distance from the known turns after inputs were late for long. After a freeze or at a start, inputs
-    /// may be too late for a useful report, or may not even be sent because their ticks are known to be sealed; then
-    /// the end of the known turns is the best reference.
+    /// Jumps to the distance from the known turns if inputs have been late for too long. After a freeze or at a start,
+    /// inputs may be too late for a useful report, or may not even be sent because their ticks are known to be sealed;
+    /// then the end of the known turns is the best reference.
     fn record_late(&mut self, now: Duration, margin: i32) {
         if margin >= -1 || self.clock.is_held() {
             self.late_since = None;
@@ -363,7 +364,7 @@ impl Pace {
         self.samples.record(now, tick, self.clock.offset());
     }
 
-    /// The most ticks that inputs may be ahead of the authority.
+    /// The maximum number of ticks that inputs may be ahead of the authority.
     fn window(&self) -> u32 {
         input_window(self.clock.tick())
     }

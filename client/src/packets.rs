@@ -1,5 +1,5 @@
-//! Reading and applying the session's packets and messages. A packet is read to its end before any of it is applied;
-//! the session's own packets are written in [`write`](self::write).
+//! Reading and applying the session's packets and messages. A packet is read completely before any part of it is
+//! applied; the session's own packets are written in [`write`](self::write).
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Reads a packet and applies it.
     ///
     /// # Errors
-    /// If the bytes are no packet for this session, which is then unchanged.
+    /// If the bytes are not a packet for this session, which is then unchanged.
     pub(crate) fn read(&mut self, now: Duration, bytes: &[u8]) -> Result<(), WireError> {
         let header = match DownPacket::open(bytes, &self.link)? {
             DownPacket::Closed(body) => {
@@ -175,7 +175,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
-    /// Applies the packet in `received`, which is read to its end.
+    /// Applies the packet in `received`, which has been read completely.
     fn apply(&mut self, now: Duration, newest: bool) {
         let Some(playing) = self.stage.playing_mut() else {
             return;

@@ -1,4 +1,5 @@
-//! [`Picture`]: the picture to draw, from the poses of the last two predicted ticks. It never writes state.
+//! [`Picture`]: the picture to draw, from the poses of the last two predicted ticks. It never changes the simulation's
+//! state.
 //!
 //! ```text
 //!   prediction ──Show::poses──▶ Poses ──ticked──▶ previous, newest ─┐
@@ -7,11 +8,11 @@
 //! ```
 //!
 //! Local seats are drawn at the newest tick, so that a key press shows in its own frame; other entities are drawn
-//! between the last two ticks. An entity that appears is drawn at once (or comes from its shooter's muzzle, see
-//! [`Picture`]); an entity that vanishes is gone at once.
+//! between the last two ticks. An entity appears immediately (or at its shooter's muzzle, see [`Picture`]), and
+//! vanishes immediately.
 //!
-//! Invariant: a rebuild does not move the picture, except for entities that are farther off than a teleport. Between
-//! rebuilds an error only shrinks; a rebuild that does not move an entity keeps its error.
+//! Invariant: a rebuild does not move the picture, except for entities whose error is longer than a teleport. Between
+//! rebuilds an error only shrinks; a rebuild that does not move an entity does not change its error.
 //!
 //! Cost: merges of sorted lists; no allocation once the buffers have grown.
 
@@ -73,11 +74,11 @@ impl<K, P: Pose> Shown<K, P> {
     }
 }
 
-/// The picture to draw, from the poses of the last two predicted ticks. It never writes state.
+/// The picture to draw, from the poses of the last two predicted ticks. It never changes the simulation's state.
 pub struct Picture<K, P> {
     smoothing: Smoothing,
     smooths: bool,
-    /// Sorted by key.
+    /// The drawn entities, sorted by key.
     entities: Vec<Shown<K, P>>,
     /// The previous entities, while the next ones are built.
     before: Vec<Shown<K, P>>,
@@ -102,7 +103,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// Turns the smoothing of corrections on (the default) or off, to see what it hides.
+    /// Turns the smoothing of corrections on (the default) or off, to show the uncorrected errors.
     pub fn set_smooths(&mut self, smooths: bool) {
         self.smooths = smooths;
     }
@@ -268,8 +269,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     }
 }
 
-/// Returns the element of `key` in a list that is ordered by keys, and skips the earlier ones. It is nearly always the
-/// next one.
+/// Returns the element of `key` in a list that is sorted by key, and skips the earlier ones. The element is nearly
+/// always the next one.
 #[inline]
 fn next_of<'a, T, K: Ord>(
     key: K,
@@ -355,16 +356,16 @@ impl Errors {
 ///     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
 /// ```
 ///
-/// The simulated position is exact from the first tick; only the drawn position begins elsewhere. This is not state:
-/// each step gets it from the frame again.
+/// The simulated position is exact from the first tick; only the drawn position begins elsewhere. This data is not
+/// simulation state: each tick's poses contain it again.
 #[derive(Clone, Copy)]
 pub(crate) struct Muzzle<K, P> {
     pub(crate) shooter: K,
     pub(crate) at: P,
 }
 
-/// Returns the glide of a projectile from `origin`, where it is drawn now, to its true path, where it is at `pose`. The
-/// offset shrinks steadily and is zero after `over`.
+/// Returns the offset by which a projectile glides from `origin`, where it is drawn now, to its simulated path at
+/// `pose`. The offset shrinks steadily and is zero after `over`.
 #[must_use]
 pub(crate) fn muzzle_blend<P: Pose>(
     origin: P,

@@ -6,43 +6,44 @@
 //!                   measured here                                        reported by the server
 //! ```
 //!
-//! A turn that has not arrived when it is due causes a *pause* of exactly its lateness: it runs when it arrives, and
-//! the clock continues from there. So a client that was late once trails a little, and pauses less afterwards.
+//! A turn that has not arrived when it is due causes a *pause* of exactly its lateness: the turn runs when it arrives,
+//! and the clock continues from there. So a client that was late once is slightly behind, and pauses less afterwards.
 //!
-//! Playing later gives turns more slack on their way down, and takes it from the batches on their way up. The clock
-//! steers slowly (±5 %) to where both smallest slacks are equal, the best that the turn length allows. After a long
-//! absence, or when batches are too late although turns wait here, ±5 % would take too long: the clock leaps, and plays
-//! what has arrived.
+//! A later playout gives turns more slack on their way down, and gives batches less slack on their way up. The clock is
+//! steered slowly (±5 %) to the point where both smallest slacks are equal, the best that the turn length allows. After
+//! a long absence, or when batches are too late although turns wait here, ±5 % would take too long: the clock leaps,
+//! and all turns that have arrived are played.
 //!
-//! A pause of the machine shows nothing about the path: the turns found afterwards may have arrived long before. They
-//! are no pause, and run at once.
+//! A pause of the machine says nothing about the path: the turns found afterwards may have arrived long before. They do
+//! not count as a pause, and run immediately.
 
 use std::time::Duration;
 
 /// The number of turns over which the smallest slack is taken.
 const TURNS: usize = 16;
-/// The clock's rate stays within 1 ± this.
+/// The largest deviation of the clock's rate from 1.
 const RATE_MAX: f64 = 0.05;
-/// A difference of slacks up to this is not corrected.
+/// The largest difference of slacks that is not corrected.
 const DEAD_BAND_MS: f64 = 12.0;
-/// A difference of this much more is corrected at the full rate.
+/// A difference of slacks that exceeds the dead band by this much is corrected at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
-/// How early a tick may run: otherwise it would run a whole frame too late. A turn late by less is no pause.
+/// The time by which a tick may run early: otherwise it would run a whole frame too late. A turn that is late by less
+/// causes no pause.
 const EARLY: Duration = Duration::from_millis(1);
-/// A turn that has waited here for this much longer than needed causes a leap...
+/// A turn that has waited here for this much longer than needed causes a leap.
 const LEAP_MS: f64 = 600.0;
-/// ...after which this slack is left.
+/// The slack that is left after a leap.
 const LEAP_TO_MS: f64 = 100.0;
-/// If batches are too late and the waiting turns have at least this much slack to spare, the clock leaps.
+/// The slack of the waiting turns from which the clock leaps if batches are too late.
 const LEAP_LATE_MS: f64 = 100.0;
-/// For this many turns after a leap, ignore the server's slack reports: they still describe earlier batches, because
-/// the server reports on the last 16 batches and its report takes time to arrive.
+/// The number of turns after a leap for which the server's slack reports are ignored: they still describe earlier
+/// batches, because the server reports on the last 16 batches and its report takes time to arrive.
 const STALE_TURNS: u32 = 24;
-/// A longer time between two looks at the clock means that the machine paused.
+/// A longer time between two calls means that the machine paused.
 const STOOD: Duration = Duration::from_millis(100);
-/// A client begins far behind if the turns that have arrived, except the newest, last longer than this.
+/// The length of the arrived turns, except the newest, from which a client is far behind at its start.
 const FEW: Duration = Duration::from_millis(500);
-/// The most turns whose arrival is remembered.
+/// The maximum number of turns whose arrival is recorded.
 const ARRIVALS: usize = 512;
 /// The slack that a spectator keeps, because it sends no batches.
 const SPECTATOR_SLACK_MS: f64 = 60.0;
@@ -57,15 +58,15 @@ pub(crate) struct Playout {
     /// The due time of the authority's next tick; `None` before the first turn.
     due: Option<Duration>,
     rate: f64,
-    /// Turns that arrived and have not begun: number and arrival.
+    /// Turns that arrived and have not begun: number and arrival time.
     arrived: Vec<(u32, Duration)>,
-    /// The slacks of the last turns, in ms: how long before their run they arrived, newest last.
+    /// The slacks of the last turns in ms, newest last: how long before its run each turn arrived.
     slacks: Vec<f64>,
     /// The slack of the batches, reported by the server, in ms.
     slack_up: Option<f64>,
     /// Reports about earlier turns are ignored.
     stale_until: u32,
-    /// The time of the last look at the clock, and the last pause of the machine.
+    /// The time of the last call, and the last pause of the machine.
     looked_at: Option<Duration>,
     stood: Option<(Duration, Duration)>,
     spectates: bool,
@@ -90,7 +91,7 @@ impl Playout {
         self.due.is_some()
     }
 
-    /// Starts or restarts the clock: the first turn runs at `at`, and a turn lasts for `turn`. If a few turns have
+    /// Starts or restarts the clock: the first turn runs at `at`, and a turn lasts for `turn`. If few turns have
     /// arrived already, their arrival times are ignored; if many have, the clock leaps over them.
     pub(crate) fn start(&mut self, at: Duration, turn: Duration) {
         let behind = turn * self.arrived.len().saturating_sub(1) as u32;
@@ -127,7 +128,7 @@ impl Playout {
         }
     }
 
-    /// The time from which the next tick may run; `None` if the clock does not run.
+    /// The time from which the next tick may run. Returns `None` if the clock does not run.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.due.map(|due| due.saturating_sub(EARLY))
     }
@@ -136,7 +137,7 @@ impl Playout {
         self.next_due().is_some_and(|due| now >= due)
     }
 
-    /// Begins a turn. Returns the pause that it ends if it was late.
+    /// Begins a turn. If the turn was late, returns the pause that ends with it.
     pub(crate) fn begin_turn(&mut self, now: Duration, turn: u32) -> Option<Pause> {
         let due = self.due?;
         let at = self.arrived.iter().position(|(number, _)| *number == turn);
@@ -191,7 +192,7 @@ impl Playout {
         self.due = self.due.map(|due| due + length);
     }
 
-    /// Steers to where the slacks of both directions are equal.
+    /// Steers to the point where the slacks of both directions are equal.
     fn steer(&mut self) {
         let down = self.slacks.iter().copied().fold(f64::MAX, f64::min);
         let up = match (self.spectates, self.slack_up) {

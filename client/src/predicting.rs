@@ -72,7 +72,8 @@ impl Predicting {
         Ok(sampled)
     }
 
-    /// The time of the next work if no packet arrives until then; `None` while the session waits for the server.
+    /// The time of the next work if no packet arrives until then. Returns `None` while the session waits for the
+    /// server.
     pub(crate) fn next_due<S: Simulation, V: Show<S>>(
         &self,
         replica: &Replica<S, V>,
@@ -85,7 +86,7 @@ impl Predicting {
         sampled.into_iter().chain(soon).min()
     }
 
-    /// Shows a rebuild that was done in the background. Returns the steps that this took.
+    /// Shows a rebuild that was done in the background. Returns the number of steps taken.
     fn take_back<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -106,14 +107,14 @@ impl Predicting {
         back.steps
     }
 
-    /// Shortens the lead, down to the authority if necessary, rather than fall behind.
+    /// Shortens the lead, down to zero if necessary, so that the client does not fall behind.
     fn shed<S: Simulation, V: Show<S>>(&mut self, replica: &Replica<S, V>, now: Duration) {
         let lead = replica.timeline.prediction().tick() - replica.timeline.authority().tick();
         self.lead.shed(now, lead);
     }
 
-    /// Steps the authority through the arrived frames, and returns what is left of the budget. During a catch-up there
-    /// is no other work, so it may use more.
+    /// Steps the authority through the arrived frames, and returns the rest of the budget. During a catch-up there is
+    /// no other work, so more than the budget may be used.
     fn confirm<S: Simulation, V: Show<S>>(
         &self,
         replica: &mut Replica<S, V>,
@@ -294,25 +295,25 @@ fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn
 }
 
-/// Whether inputs are so far ahead that none can be sampled until the authority has come closer, after a world whose
-/// download took long.
+/// Returns `true` if inputs are so far ahead that none can be sampled until the authority has come closer, after a
+/// world whose download took long.
 fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let authority = replica.timeline.authority();
     let reach = replica.timeline.local_actions().next() - authority.tick();
     reach > input_window(authority.turn().cadence.tick())
 }
 
-/// The input delay grows by at most this many ticks at a time, and shrinks by one...
+/// The largest increase of the input delay at a time. The delay shrinks by one tick at a time.
 const DELAY_STEP_TICKS: u32 = 4;
-/// ...with at least this time between two changes...
+/// The shortest time between two changes of the input delay.
 const DELAY_STEP: Duration = Duration::from_millis(500);
-/// ...but shrinks at most once in this many ticks: the clock stops for a tick each time, and must make that up at 5 %
-/// first. Otherwise, with long ticks, inputs would be too late for as long as the delay shrinks.
+/// The shortest interval, in ticks, at which the input delay shrinks: the clock stops for a tick each time, and must
+/// first make that up at 5 %. Otherwise, with long ticks, inputs would be too late for as long as the delay shrinks.
 const DELAY_STEP_EVERY: u32 = 30;
 
 /// The input delay in use, which approaches the match's setting.
 ///
-/// Invariant: it grows and shrinks in steps that a player does not feel.
+/// Invariant: the delay grows and shrinks in steps that a player does not notice.
 struct InputDelay {
     ticks: u32,
     changed_at: Duration,
@@ -338,7 +339,8 @@ impl InputDelay {
         self.ticks
     }
 
-    /// Moves the delay towards `wished`, if a change is due. `room_ticks` is how far the input tick may move ahead.
+    /// Moves the delay towards `wished`, if a change is due. `room_ticks` is the number of ticks by which the input
+    /// tick may move ahead.
     fn follow(&mut self, now: Duration, wished: u32, tick: Duration, room_ticks: u32) -> DelayStep {
         let every = match wished < self.ticks {
             true => DELAY_STEP.max(tick * DELAY_STEP_EVERY),

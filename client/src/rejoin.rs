@@ -1,5 +1,5 @@
-//! [`Rejoin`]: when a client that lost its server dials again, with which ticket, and to which address. It has no clock
-//! and no socket.
+//! [`Rejoin`]: decides when a client that lost its server dials again, with which ticket, and to which address. It has
+//! no clock and no socket.
 //!
 //! ```text
 //!         silent for 0.7 s, closed, or moved
@@ -9,12 +9,12 @@
 //!   └── a session on the first attempt that connects           after 60 s: gives up
 //! ```
 //!
-//! A used ticket makes older ones worthless. So the client first dials with the ticket that a new process of it would
-//! find, the *held* one: the newest stored ticket, or the one that the client came by.
+//! The use of a ticket makes older ones invalid. So the client first dials with the ticket that a new process of the
+//! client would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
 //!
-//! Invariant: whatever one address does or one ticket is worth, the others get their turn, and only time ends the
-//! attempts. A server that is full now, or an address that is dead, shows nothing about the next attempt. Only a ticket
-//! that is out of date is forgotten.
+//! Invariant: a failing address or ticket does not keep the client from trying the others, and only time ends the
+//! attempts. A server that is full now, or an address that does not answer, says nothing about the next attempt. Only a
+//! ticket that is out of date is forgotten.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,13 +26,13 @@ use crate::session::download::AWAKE_MAX;
 /// The number of tickets kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;
 pub(crate) const ATTEMPTS_MAX: usize = 3;
-/// A server that is silent for this long counts as lost. (It sends ten packets a second, and two a second to a client
-/// from which it has received none for four seconds.)
+/// A server that is silent for this long counts as lost. (A server sends ten packets a second, or two a second to a
+/// client from which it has received none for four seconds.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 /// A server that was reached but sends no welcome and no part of a world for this long is dialled again. (A match sends
-/// out one world per five seconds to joiners, and others may be first.)
+/// one world per five seconds to joiners, and other joiners may be first.)
 pub(crate) const STALLED: Duration = Duration::from_secs(15);
-/// How long a client tries to return, not counting the time it slept.
+/// The time for which a client tries to return, without the time in which it slept.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
 /// The pause before the second attempt. It doubles with each attempt, while the earlier attempts continue.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
@@ -42,12 +42,12 @@ const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_EXPECTED: Duration = Duration::from_millis(83);
 /// The pause after the first failed attempt; it doubles with each failure.
 const FAILED_FIRST: Duration = Duration::from_millis(100);
-/// The addresses of a ticket that one attempt dials; the second one when the first is silent for a moment. A server
-/// accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
+/// The number of a ticket's addresses that one attempt dials; the second one when the first does not answer soon. A
+/// server accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
 const ADDRESSES_DIALLED: usize = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// The pause after the server refused this player for a while. A client keeps trying for longer than it is barred.
+/// The pause after the server refused this player temporarily. A client keeps trying for longer than it is barred.
 const PAUSE_BARRED: Duration = Duration::from_secs(15);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -60,18 +60,18 @@ pub(crate) enum Advice {
 
 #[derive(Debug, Default)]
 pub(crate) struct Rejoin {
-    /// Dialled from the back: the held ticket, then the newest.
+    /// The tickets, dialled from the back: the held ticket, then the newest.
     tickets: VecDeque<Ticket>,
     held: Option<u64>,
     down: Option<Down>,
-    /// The newest time, and the part of it that the client slept.
+    /// The newest time, and the part of it in which the client slept.
     now: Duration,
     slept: Duration,
 }
 
 #[derive(Debug)]
 struct Down {
-    /// The time of the loss, without the time that the client slept.
+    /// The time of the loss, without the time in which the client slept.
     since: Duration,
     dial_at: Duration,
     pause: Duration,
@@ -117,7 +117,7 @@ impl Rejoin {
         !self.tickets.is_empty()
     }
 
-    /// Whether a ticket names several addresses, or a host name, whose address may change.
+    /// Returns `true` if a ticket names several addresses, or a host name, whose address may change.
     pub(crate) fn leads_elsewhere(&self) -> bool {
         let leads = |ticket: &Ticket| {
             ticket.servers().len() > 1 || ticket.servers().any(|server| server.socket().is_none())
@@ -165,7 +165,7 @@ impl Rejoin {
         self.down = None;
     }
 
-    /// Returns the next action; called once per frame. `attempts` is the number of attempts under way.
+    /// Returns the next action. Called once per frame. `attempts` is the number of current attempts.
     pub(crate) fn advise(&mut self, now: Duration, attempts: usize) -> Advice {
         let Some(down) = &mut self.down else {
             return Advice::Wait;
@@ -238,8 +238,8 @@ mod tests {
         }
     }
 
-    /// Findings O1, O2: a client that stores no tickets used newer ones, and the ticket that its player has was
-    /// worthless.
+    /// Findings O1, O2: a client that stores no tickets used newer ones, which made the ticket that its player has
+    /// invalid.
     #[test]
     fn the_first_ticket_is_tried_first_and_the_newest_take_turns() {
         let mut rejoin = Rejoin::default();

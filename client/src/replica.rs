@@ -1,7 +1,7 @@
 //! [`Replica`]: a client's copies of its match, in either [mode](crate::session): both worlds, the frames that arrived,
-//! and the picture drawn from them.
+//! and the picture drawn from the worlds.
 //!
-//! Invariant: the authority steps confirmed frames only, in order; a difference from the server's world is detected
+//! Invariant: the authority steps only confirmed frames, in order. A difference from the server's world is detected
 //! before the authority is stepped further.
 
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub(crate) struct Replica<S: Simulation, V: Show<S>> {
     pub(crate) is_unrecoverable: bool,
     /// The newest digest of the server that equalled the authority's, with its tick.
     pub(crate) agreed: Option<(Tick, u32)>,
-    /// All frames before this tick are counted, or ran before this session joined. `MAX`: it is not known yet when it
-    /// joined.
+    /// All frames before this tick are counted, or ran before this session joined. `MAX` while the tick of the join is
+    /// not known.
     pub(crate) counted: Tick,
     pub(crate) next_seal: Tick,
     pub(crate) tape: Option<Tape<S>>,
@@ -88,7 +88,8 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         self.inbox.front().is_some() && !self.divergence.is_halted()
     }
 
-    /// Steps the authority by one tick. Returns `false` if it could not, or must not step further.
+    /// Steps the authority by one tick. Returns `false` if the step failed, or if the authority must not be stepped
+    /// further.
     pub(crate) fn confirm_next(&mut self) -> bool {
         if self.divergence.is_halted() || self.inbox.front().is_none() {
             return false;
@@ -161,7 +162,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         }
     }
 
-    /// Records that the authority differs from the server's world of `tick`. A lockstep session waits there for its
+    /// Records that the authority differs from the server's world of `tick`. A lockstep session then waits for its
     /// heal, because it would close batches for turns of another match.
     fn record_difference(&mut self, tick: Tick) {
         self.divergence.begin(tick, self.timeline.authority());
@@ -171,13 +172,15 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     }
 }
 
-/// The first tick at which the authority differed from the server's world, and the evidence to report the difference.
+/// The first tick at which the authority differed from the server's world, and the evidence for a report of the
+/// difference.
 ///
 /// Invariant: the first tick that differed counts until a heal. The authority continues meanwhile, so that the player
-/// can play on: the picture is nearly right, and a heal follows.
+/// can go on playing: the picture is nearly right, and a heal follows.
 pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,
-    /// Whether the authority must wait for its heal: it differs too much, or has continued for too long.
+    /// Whether the authority must wait for its heal: the difference is too large, or the authority has continued for
+    /// too long.
     is_halted: bool,
     /// This client's world of the first tick that differed, until the server's world arrives for comparison.
     evidence: Option<World<S>>,
@@ -207,8 +210,8 @@ impl<S: Simulation> Divergence<S> {
         self.is_halted
     }
 
-    /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier evidence stays: the
-    /// server's world of that tick is on its way.
+    /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier evidence is kept: the
+    /// server's world of that earlier tick has been requested already.
     pub(crate) fn begin(&mut self, tick: Tick, ours: &World<S>) {
         if self.since.is_none() {
             self.since = Some(tick);
@@ -217,7 +220,7 @@ impl<S: Simulation> Divergence<S> {
     }
 
     /// Records that the step panicked at the server's frame of `tick`, so there is no world to compare. Returns `true`
-    /// if a heal can help: no such panic happened within the last `again` ticks.
+    /// if a heal can help: the step did not panic like this within the last `again` ticks.
     pub(crate) fn record_broken(&mut self, tick: Tick, again: u32) -> bool {
         self.is_halted = true;
         if self.since.is_some() {

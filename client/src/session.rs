@@ -80,12 +80,12 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) events: Events,
     /// The newest ticket to return with.
     pub(crate) ticket: Option<Vec<u8>>,
-    /// The newest time this session was called with.
+    /// The newest time that was passed to this session.
     now: Duration,
 }
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Creates a session that asks to join as soon as packets flow.
+    /// Creates a session that asks to join in its first packets.
     ///
     /// # Errors
     /// If the rules or the start state hold a NaN.
@@ -184,11 +184,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Confirms the frames that arrived, samples inputs, predicts within `budget` steps, and settles cues. Call it once
     /// per drawn frame, or when [`next_due`](Session::next_due) is reached.
     ///
-    /// `input` is called once per seat for each tick that the pace asks for, so zero or more times; a game latches taps
-    /// until then. If more frames arrived than time passed, their steps count against the budget too.
+    /// `input` is called once per seat for each tick that the pace asks for, possibly not at all; a game must remember
+    /// taps until then. If more frames arrived than time passed, their steps count against the budget too.
     ///
     /// # Errors
-    /// The reason the session is over; every later call returns it again.
+    /// If the session is over; the error is the reason, and every later call returns it again.
     pub fn advance(
         &mut self,
         now: Duration,
@@ -252,9 +252,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Returns the next prediction rebuild to run, with [`Reconcile::Background`](crate::Reconcile::Background).
     ///
-    /// Ask after each [`advance`](Session::advance). [`run`](Rebuild::run) the rebuild on any thread, and [hand it
-    /// back](Session::hand_back) before a later `advance`, ideally the next one. There is at most one rebuild at a
-    /// time; if it is lost, the prediction stays wrong until the authority has reached what is shown.
+    /// Call this after each [`advance`](Session::advance). [`run`](Rebuild::run) the rebuild on any thread, and [hand
+    /// it back](Session::hand_back) before a later `advance`, ideally the next one. There is at most one rebuild at a
+    /// time; if it is lost, the prediction stays wrong until the authority has reached the shown tick.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
         let playing = self.stage.playing_mut()?;
         playing.replica.timeline.poll_rebuild()
@@ -267,7 +267,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Writes the next due packet into `out` and returns its length. Call it after each `advance` until it returns
+    /// Writes the next due packet into `out` and returns its length. Call this after each `advance` until it returns
     /// `None`; a session sends in every stage.
     pub fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let now = self.reach(now);
@@ -295,11 +295,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Returns the time of this session's next work. At that moment, or earlier if a packet arrives, call
-    /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and ask again; ask again after a
-    /// command too. A time in the past means now; `None` means never, because the session is over.
+    /// Returns the time of this session's next work. At that time, or earlier if a packet arrives, call
+    /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and then this method again. Call it
+    /// again after a command too. A time in the past means now. Returns `None` if the session is over.
     ///
-    /// The time is at most 100 ms ahead, because a session sends that often. It is meant for programs that sleep in
+    /// The time is at most 100 ms ahead, because a session sends that often. This method is for programs that sleep in
     /// between, such as bots; a game that calls both methods for each drawn frame does not need it.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
@@ -332,7 +332,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Gives a command for the next input tick. Returns its sequence number.
     ///
     /// # Errors
-    /// If the session does not play, has no such seat, has too many open commands, or the command is too large.
+    /// If the session does not play, `seat` does not exist, too many commands are open, or the command is too large.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Result<u32, CommandError> {
         let Some(playing) = self.stage.playing_mut() else {
             return Err(CommandError::NotPlaying);
@@ -366,7 +366,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Whether the server may lack a batch or a command, in lockstep.
+    /// Returns `true` if the server may lack a batch or a command, in lockstep.
     fn owes(&self) -> bool {
         let Some(playing) = self.stage.playing() else {
             return false;
@@ -378,8 +378,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         lockstep.unacknowledged().1 > 0 || commands.next().is_some()
     }
 
-    /// Sets the share of its time, 0..=1, that this machine spends on the game. The server may slow the match for all
-    /// players when a machine is overloaded. [`Client`](crate::Client) measures it.
+    /// Sets the share of time, 0..=1, that this machine spends on the game. The server may slow the match for all
+    /// players when a machine is overloaded. [`Client`](crate::Client) measures the share.
     pub fn set_load(&mut self, load: f32) {
         self.load = load.clamp(0.0, 1.0);
     }

@@ -1,4 +1,4 @@
-//! Smooth corrections of the picture: poses that can be interpolated, and the [`Correction`] that lets an error decay.
+//! Smooth corrections of the picture: poses that can be interpolated, and the [`Correction`] by which an error decays.
 //!
 //! ```text
 //!   shown ────╮  error = shown − rebuilt (pDiff)
@@ -13,8 +13,8 @@ use glam::Vec2;
 
 /// A drawable place and orientation that can be interpolated and whose distance can be measured.
 ///
-/// Numbers and arrays of numbers are poses, so the vectors of any engine can be used (`vec.to_array()`). Pairs are too:
-/// a place and an attribute, such as a heading.
+/// Numbers and arrays of numbers are poses, so the vectors of any engine can be used (`vec.to_array()`). So are pairs
+/// of a position and an attribute, such as a heading.
 ///
 /// ```
 /// use twinstep_client::{Angle, Pose};
@@ -62,7 +62,7 @@ impl Pose for Vec2 {
     }
 }
 
-/// Coordinates; the length is Euclidean.
+/// Coordinates, with the Euclidean length.
 impl<const N: usize> Pose for [f32; N] {
     fn minus(self, other: Self) -> Self {
         core::array::from_fn(|n| self[n] - other[n])
@@ -75,7 +75,8 @@ impl<const N: usize> Pose for [f32; N] {
     }
 }
 
-/// A place and an attribute (a heading, a size). The length is that of the place, so that thresholds have one unit.
+/// A position and an attribute (a heading, a size). The length is that of the position, so that thresholds have one
+/// unit.
 impl<A: Pose, B: Pose> Pose for (A, B) {
     fn minus(self, other: Self) -> Self {
         (self.0.minus(other.0), self.1.minus(other.1))
@@ -117,7 +118,7 @@ impl Pose for Angle {
     }
 }
 
-/// A place and a heading. The length is that of the place, so that thresholds have one unit.
+/// A position and a heading. The length is that of the position, so that thresholds have one unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Placed {
     /// The position.
@@ -164,8 +165,8 @@ impl<P: Pose> Correction<P> {
     }
 
     /// The remaining part of the error, from 1 to 0: half of it after a sixth of the time. When a player turns often,
-    /// corrections with their own times follow each other, and the remaining errors add up. Over a 200 ms link with
-    /// analog sticks, the 95th percentile was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
+    /// corrections with different start times overlap, and the remaining errors add up. On a link with a round trip of
+    /// 200 ms and analog sticks, the 95th percentile was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
     #[must_use]
     pub fn left(&self, now: Duration) -> f32 {
         let passed = now.saturating_sub(self.began);

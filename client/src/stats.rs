@@ -8,10 +8,10 @@ use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
 use twinstep_protocol::packet::{ByteCounts, OUTER_BYTES};
 
-/// Why a confirmed frame differed from the assumed one: the first difference, in the frame's own order.
+/// The reason why a confirmed frame differed from the assumed one: the first difference, in the frame's own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misprediction {
-    /// A player came or went.
+    /// A player joined or left.
     Roster,
     /// An outcome was speculated wrongly, late, or not at all.
     Outcome,
@@ -26,7 +26,8 @@ pub enum Misprediction {
 }
 
 impl Misprediction {
-    /// Returns the first difference between an assumed frame and the confirmed one; `None` if the assumption was right.
+    /// Returns the first difference between an assumed frame and the confirmed one, or `None` if the assumption was
+    /// right.
     pub fn between<S: Simulation>(
         assumed: &FrameData<S>,
         withheld: bool,
@@ -117,13 +118,13 @@ pub struct TimelineStats {
     pub put_off: u64,
     /// All steps of the authority and of the prediction.
     pub steps: u64,
-    /// The steps of background rebuilds, not done in the game's thread.
+    /// The steps of background rebuilds, which are not taken in the game's thread.
     pub away_steps: u64,
     /// Background rebuilds that came back too late: their frames were contradicted or confirmed meanwhile.
     pub overtaken: u64,
     /// Predicted ticks that were simulated again.
     pub resim_ticks: u64,
-    /// Rebuilds because a player came or went.
+    /// Rebuilds because a player joined or left.
     pub by_roster: u64,
     /// Rebuilds because of an outcome.
     pub by_outcome: u64,
@@ -213,7 +214,7 @@ impl Counts {
         }
     }
 
-    /// The median; the lower one of an even number of values; 0 without values.
+    /// The median, or the lower one of two; 0 without values.
     pub(crate) fn median(&self) -> i32 {
         match self.all {
             0 => 0,
@@ -242,7 +243,7 @@ pub(crate) struct Meter {
     pub(crate) late_turns: u64,
     pub(crate) paused: Duration,
     pub(crate) pause_max: Duration,
-    /// From sampling to the authority's step, in units of 2 ms.
+    /// The time from sampling to the authority's step, in units of 2 ms.
     pub(crate) confirmed: Counts,
     pub(crate) confirmed_time: Duration,
     pub(crate) confirmed_inputs: u64,
@@ -318,9 +319,9 @@ pub struct SessionStats {
     pub late_ms: f64,
     /// Late turns: in lockstep each is a pause, otherwise a gap of more than two turns.
     pub late_turns: u64,
-    /// In lockstep: time in which the authority waited for a late turn, in ms.
+    /// Time in which the authority waited for a late turn, in ms (in lockstep only).
     pub paused_ms: f64,
-    /// In lockstep: the longest pause, in ms.
+    /// The longest pause, in ms (in lockstep only).
     pub pause_ms_max: f64,
     /// Median time from the sampling of an own input to its step in the authority, in ms (at most 1,022).
     pub confirmed_ms_p50: i32,
@@ -353,8 +354,8 @@ pub struct SessionStats {
     /// pDiff: at any tick, 95 of 100 moving entities are drawn no farther than this from their simulated place, in
     /// units of the pose's length.
     pub pdiff_p95: f32,
-    /// The same for entities that a rebuild has just moved, before the correction decays: mostly other players that
-    /// turned.
+    /// Like `pdiff_p95`, for entities that a rebuild has just moved, before the correction decays: mostly other players
+    /// that turned.
     pub pdiff_moved_p95: f32,
     /// Corrections of the picture: entities moved by rebuilds.
     pub corrections: u64,
@@ -366,8 +367,8 @@ pub struct SessionStats {
     pub cues_cancelled: u64,
     /// Cues not settled yet.
     pub cues_open: u64,
-    /// The earliest start tick of an open cue. One that the authority has passed by more than the time of a rebuild
-    /// would never be settled.
+    /// The earliest start tick of an open cue. A cue whose start tick the authority has passed by more than the time of
+    /// a rebuild would never be settled.
     pub cues_open_since: Option<u32>,
     /// Bytes sent, including all headers.
     pub up: ByteCounts,

@@ -7,11 +7,11 @@
 //!
 //! A reel is a complete journal: a world, then turns, digests, and a world every 10 s. The newer reel begins when the
 //! older one is half full, so at least half a reel of the past can be saved, minus up to three worlds that the newer
-//! one has written meanwhile. When the session continues from another world (a heal, a return), the tape restarts.
+//! reel has written meanwhile. When the session continues from another world (a heal, a return), the tape restarts.
 //!
-//! Bound: a reel holds [`REEL_BYTES_MAX`], or 8 worlds if these are larger (worlds over 1 MiB), because otherwise it
-//! would be full before it had a past. The two reels never take more than twice that, and at least an eighth of a reel
-//! can be saved: the last 10 s with worlds over 1 MiB, the last minutes with smaller ones.
+//! Bound: a reel holds [`REEL_BYTES_MAX`], or 8 worlds if these are larger (worlds over 1 MiB), because otherwise the
+//! first worlds would fill it. The two reels never take more than twice that, and at least an eighth of a reel can be
+//! saved: the last 10 s with worlds over 1 MiB, the last minutes with smaller ones.
 
 use twinstep_core::Simulation;
 use twinstep_core::frame::FrameData;
@@ -91,7 +91,7 @@ pub(crate) struct Tape<S: Simulation> {
     hello: Hello,
     unix_s: u64,
     reel_bytes_max: usize,
-    /// The most bytes written at once: a world, and the turn before it.
+    /// The maximum number of bytes written at a time: a world, and the turn before it.
     note_bytes_max: usize,
     command_delay: u8,
     /// The players' names, which a journal shows to viewers.
@@ -202,7 +202,7 @@ mod tests {
         taped_of(Counter::default(), ticks, reel_bytes_max, from, |_| {})
     }
 
-    /// The same for any game; `look` sees the tape after each tick.
+    /// Like [`taped`], for any game; `look` gets the tape after each tick.
     fn taped_of<S: Simulation<Rules = (), Input = u8>>(
         sim: S,
         ticks: u32,

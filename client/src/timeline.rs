@@ -1,4 +1,4 @@
-//! [`Timeline`]: the two simulations of one client, and the comparison that connects them.
+//! [`Timeline`]: the two simulations of one client, and the comparison that keeps them consistent.
 //!
 //! ```text
 //!            A                          P            I
@@ -12,12 +12,13 @@
 //! ```
 //!
 //! Law **One way**: the prediction never writes the authority. Law **Only on difference**: equal frames cost no
-//! re-simulated tick. A rebuild is never shown half done: the last complete prediction stays until the draft has
-//! reached it, over several advances if the budget requires it, or in the background ([`Reconcile::Background`]).
+//! re-simulated tick. A rebuild is never shown before it is complete: the last complete prediction stays until the
+//! draft has reached it, over several advances if the budget requires it, or in the background
+//! ([`Reconcile::Background`]).
 //!
 //! A panic of a predicted step is caught. Its world is dropped, and the prediction restarts from the authority with
-//! less in that tick's frame (see `Doubt` in `grounds`); in the end it stops before that tick. An authority whose step
-//! panicked waits for another world ([`Timeline::jump`]).
+//! fewer entries in that tick's frame (see `Doubt` in `grounds`); if that fails too, it stops before that tick. An
+//! authority whose step panicked waits for another world ([`Timeline::jump`]).
 
 use std::sync::Arc;
 
@@ -43,14 +44,15 @@ mod reconcile;
 
 pub use rebuild::{Rebuild, Reconcile, TakenBack};
 
-/// The rebuilds that may fail within one call. After these, no tick is predicted until the authority has advanced.
+/// The maximum number of rebuilds that may fail within one call. After these, no tick is predicted until the authority
+/// has advanced.
 const FAILURES_MAX: u32 = 6;
 
-/// Why the authority could not step a frame.
+/// The reason why the authority could not step a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfirmError {
-    /// The frame does not fit. The authority is unchanged.
+    /// The frame does not match the authority, which is unchanged.
     #[error(transparent)]
     Unfit(#[from] FrameError),
     /// The game's step panicked. The authority is half stepped: it and the prediction wait for [`Timeline::jump`].
@@ -64,7 +66,7 @@ pub trait Watch<S: Simulation> {
     fn confirmed(&mut self, tick: Tick, fx: &Effects<S>);
     /// The shown prediction stepped the new tick `tick`.
     fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, known: &Known);
-    /// A rebuild is at its last tick but one, or at its last: the picture lies between these two.
+    /// A rebuild is at its last tick or the one before: the picture is drawn between these two.
     fn resimulated(&mut self, sim: &S, known: &Known);
     /// A rebuild is complete and shown: its ticks with their cues.
     fn rebuilt(
@@ -110,7 +112,7 @@ pub struct Timeline<S: Simulation> {
     /// Whether the shown prediction is known to be wrong.
     stale: bool,
     drafting: bool,
-    /// How often other players may make the prediction stale, and whether a rebuild waits.
+    /// The limit on how often other players may make the prediction stale, and whether a rebuild waits.
     credit: RebuildCredit,
     /// The first tick that no prediction has stepped yet; claims are accepted only from there on.
     frontier: Tick,
@@ -228,7 +230,7 @@ impl<S: Simulation> Timeline<S> {
     /// Confirms one tick: steps the authority, and compares the frame with the assumed one.
     ///
     /// # Errors
-    /// If the frame does not fit the authority, which is then unchanged, or if the step panicked.
+    /// If the frame does not match the authority, which is then unchanged, or if the step panicked.
     ///
     /// # Panics
     /// In a verifying timeline, if a kept prediction was wrong: the game's `step` differed by phase without calling
@@ -353,8 +355,8 @@ impl<S: Simulation> Timeline<S> {
         self.credit.forget();
     }
 
-    /// Takes the fault of the game's step, once: a NaN, a difference by phase without `withhold`, or an impure step;
-    /// with the tick and the fields.
+    /// Takes the fault of the game's step: a NaN, a difference by phase without `withhold`, or an impure step, with the
+    /// tick and the fields. Returns each fault once.
     pub fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }
@@ -415,8 +417,8 @@ impl<S: Simulation> Timeline<S> {
 
     /// Brings the prediction to `target` within `budget` steps. Returns the number of steps taken.
     ///
-    /// A stale prediction is rebuilt first; it stays shown until the draft has reached it. During a background rebuild
-    /// it continues unchanged.
+    /// A stale prediction is rebuilt first, and stays shown until the draft has reached it. It continues unchanged
+    /// during a background rebuild.
     pub fn predict(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
         if self.lockstep || self.is_broken {
             return 0;
@@ -454,13 +456,14 @@ impl<S: Simulation> Timeline<S> {
         budget - left
     }
 
-    /// Whether the shown prediction is known to be wrong, because the budget did not suffice yet, or the rebuild is not
-    /// back.
+    /// Returns `true` if the shown prediction is known to be wrong, because the budget did not suffice yet, or the
+    /// rebuild was not handed back yet.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
 
-    /// Whether it stays wrong only until the next turn, or until a background rebuild is back.
+    /// Returns `true` if the prediction stays wrong only until the next turn, or until a background rebuild is handed
+    /// back.
     pub fn waits(&self) -> bool {
         let is_out = !self.drafting && self.away.as_ref().is_some_and(Away::is_out);
         self.stale && (self.credit.waits() || is_out)
@@ -513,8 +516,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// How far the assumed inputs of a line are known by now. A guess that a later announcement confirmed counts as
-    /// known. Costs a comparison per player and tick of lead.
+    /// How far the assumed inputs of a line are known now. A guess that a later announcement confirmed counts as known.
+    /// Costs a comparison per player and tick of lead.
     fn known(&self, line: &Line<S>) -> Known {
         let mut known = Known::ALL;
         let own = self.grounds.local_actions.players();
@@ -534,7 +537,7 @@ impl<S: Simulation> Timeline<S> {
     /// Assumes the next frame of a line and steps it. Claims are accepted in new ticks, but not from a line known to be
     /// wrong: the rebuild will reach these ticks.
     ///
-    /// After a failure the line is half stepped.
+    /// If the step failed. The line is then half stepped.
     fn step_line(&mut self, which: Which) -> Result<(), ()> {
         let (line, is_right) = match which {
             Which::Shown => (&mut self.shown, !self.stale),
@@ -569,8 +572,8 @@ impl<S: Simulation> Timeline<S> {
         Ok(())
     }
 
-    /// Handles a failed predicted step: assumes less from its tick on. Only the first of a series of failures is
-    /// reported.
+    /// Handles a failed predicted step: assumes fewer entries from its tick on. Only the first of a series of failures
+    /// is reported.
     fn distrust(&mut self, failed: StepFailed) {
         if self.grounds.doubt(failed.tick) {
             self.stats.step_faults += 1;
@@ -578,15 +581,15 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Drops the background rebuild, which is of no use any more.
+    /// Drops the background rebuild, which is not needed any more.
     fn abandon(&mut self) {
         if let Some(away) = &mut self.away {
             away.abandon();
         }
     }
 
-    /// Continues from another world after a heal. Own inputs stay; announcements of other players are forgotten.
-    /// Returns how many own commands ran in the skipped frames.
+    /// Continues from another world after a heal. Own inputs are kept; announcements of other players are forgotten.
+    /// Returns the number of own commands that ran in the skipped frames.
     pub fn jump(&mut self, world: World<S>) -> usize {
         self.abandon();
         let ran = self.grounds.local_actions.jumped(&world);

@@ -1,4 +1,5 @@
-//! [`View`]: the cues to play and the poses to draw, fed by the timeline. It never writes state.
+//! [`View`]: the cues to play and the poses to draw, from the events of the timeline. It never changes the simulation's
+//! state.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::hooks::caught;
 use crate::picture::{Picture, Poses, Show, Smoothing};
 use crate::timeline::{Known, Watch};
 
-/// The least duration of a correction in ticks, however short the lead is.
+/// The minimum duration of a correction in ticks, even if the lead is shorter.
 const SMOOTH_TICKS_MIN: u32 = 6;
 
 pub(crate) struct View<S: Simulation, V: Show<S>> {
@@ -24,7 +25,7 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) alpha: f32,
     tick: Duration,
     lead: u32,
-    /// Cues of earlier ticks are from before this client joined, and are not played.
+    /// Cues before this tick are from before this client joined, and are not played.
     pub(crate) mute_until: Tick,
     /// The message of the picture's first panic, until it is reported.
     fault: Option<String>,

@@ -1,7 +1,7 @@
 //! [`PaceClock`]: the position by which inputs are sampled, moved by own time at a rate near 1.
 //!
-//! Invariant: it never goes back; its *offset* sums up all that it ran, jumped or stood still beyond own time. It
-//! counts in integers, so that it does not drift at rate 1.
+//! Invariant: the clock never goes back. Its *offset* is the sum of all time that it ran, jumped or paused beyond own
+//! time. The clock counts in integers, so that it does not drift at rate 1.
 
 use core::time::Duration;
 
@@ -108,7 +108,7 @@ impl PaceClock {
         self.last + self.hold + Duration::from_nanos((left as f64 / rate) as u64 + 1_000)
     }
 
-    /// Stands still for `time`, in addition to earlier holds.
+    /// Pauses the clock for `time`, in addition to earlier holds.
     pub(super) fn hold(&mut self, time: Duration) {
         self.hold += time;
     }
@@ -127,7 +127,7 @@ impl PaceClock {
         self.hold = Duration::ZERO;
     }
 
-    /// Moves back to the beginning of `tick`, to wait there. The skipped time is not made up for.
+    /// Moves the clock back to the beginning of `tick`, to wait there. The skipped time is not made up for.
     pub(super) fn wait_at(&mut self, tick: Tick) {
         self.offset -= self.position() - f64::from(tick.0);
         (self.whole, self.nanos) = (tick, 0);
@@ -138,15 +138,15 @@ impl PaceClock {
     }
 }
 
-/// Errors up to this many ticks do not start steering...
+/// The largest error that does not start steering.
 const DEAD_BAND_TICKS: f64 = 0.75;
-/// ...and steering that has begun ends at this error.
+/// The error at which steering ends once it has begun.
 const CALM_TICKS: f64 = 0.25;
 
 /// The clock's rate, from the error of its margin.
 ///
 /// Invariant: the rate is 0.9 ..= 1.1. Steering starts at a larger error than the one at which it ends, so that it does
-/// not flutter.
+/// not switch on and off repeatedly.
 pub(super) struct Steering {
     rate: f64,
     is_on: bool,
@@ -189,17 +189,17 @@ pub(super) const LEAP_AFTER: usize = 4;
 
 /// The correction of a large error.
 ///
-/// Invariant: several reports must agree before the clock leaps, so a short stumble of the server causes none.
+/// Invariant: several reports must agree before the clock leaps, so a short interruption of the server causes no leap.
 pub(super) enum Leap {
-    /// The clock stands still for this many ticks.
+    /// The clock pauses for this many ticks.
     Hold(f64),
     /// The clock jumps ahead by this many ticks.
     Ahead(u32),
 }
 
 impl Leap {
-    /// The leap that the newest reports agree on, if any. `error` is the number of ticks by which the margin is too
-    /// small.
+    /// The leap that the newest reports agree on. Returns `None` if there is none. `error` is the number of ticks by
+    /// which the margin is too small.
     pub(super) fn wanted(
         newest: &[MarginReport],
         (offset, target): (f64, f64),

@@ -91,7 +91,7 @@ impl World {
         (self.seed >> 33) as f64 / (1u64 << 31) as f64
     }
 
-    /// The arrival of a packet sent now; `None` if it is lost.
+    /// The arrival of a packet sent now. Returns `None` if the packet is lost.
     fn travel(&mut self, leg: Leg) -> Option<Duration> {
         let lost = self.chance() < leg.loss;
         let jitter = leg.jitter.mul_f64(self.chance());
@@ -289,8 +289,9 @@ fn at_rate_one_each_tick_of_time_samples_exactly_one_tick() {
     }
 }
 
-/// Finding W5: a client that had stood still for seconds could continue exactly where its server was. All that it
-/// sampled was known to be sealed, so no input was sent, no report came of it, and its controls were dead for good.
+/// Finding W5: a client that had been stopped for seconds could continue exactly at its server's tick. All ticks that
+/// it sampled were known to be sealed, so no input was sent, no report about an input came back, and the player's
+/// controls had no effect any more.
 #[test]
 fn a_clock_that_samples_only_sealed_ticks_is_set_ahead() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(2));
@@ -313,9 +314,9 @@ fn waited(rtt: Duration) -> (Pace, Duration) {
     (pace, TICK * (2 * window))
 }
 
-/// Finding W8: a server that had crashed reported, from what it remembered, that inputs arrived well, while the clock
-/// still waited at the end of its window. That was taken as the usual distance, and from then on no input was within
-/// the window.
+/// Finding W8: a server that had crashed reported, from its journal, that inputs arrived well, while the clock still
+/// waited at the end of its window. That distance was recorded as usual, and from then on no input was within the
+/// window.
 #[test]
 fn the_distance_of_a_waiting_clock_is_not_recorded() {
     let (mut pace, since) = waited(ms(100));

@@ -1,7 +1,8 @@
-//! [`Way`]: what the server's reports show about the route to it: how early inputs arrive, how much that varies, and
-//! the margin that suffices.
+//! [`Way`]: the properties of the route to the server, from the server's reports: how early inputs arrive, how much
+//! that varies, and the margin that suffices.
 //!
-//! Invariant: a spike shorter than half of [`MEDIAN_OVER`] changes nothing; the target rises at once and falls slowly.
+//! Invariant: a spike shorter than half of [`MEDIAN_OVER`] changes nothing; the target rises immediately and falls
+//! slowly.
 
 use core::time::Duration;
 
@@ -17,22 +18,22 @@ const TARGET_MIN_TICKS: f64 = 1.5;
 const TARGET_CALM_TICKS: f64 = 2.0;
 /// The largest target. More jitter is covered by the server's fills.
 const TARGET_MAX_TICKS: f64 = 20.0;
-/// The fall of the target per quarter of a second when the route becomes quieter; it rises at once.
+/// The fall of the target per quarter of a second when the route becomes quieter. The target rises immediately.
 const TARGET_FALL_TICKS: f64 = 0.125;
 /// The median is taken over the reports of this time (or of four turns, if longer), so that a spike of less than half
 /// of it does not move it.
 const MEDIAN_OVER: Duration = Duration::from_millis(500);
 /// The distance from the median within which reports are averaged.
 const NEAR_TICKS: f64 = 1.5;
-/// Jitter is measured in pieces of at least this length...
+/// The minimum length of the intervals in which jitter is measured.
 const PIECE: Duration = Duration::from_millis(250);
-/// ...of which this many are remembered (2 s). The worst two are ignored: one spike can span two pieces.
+/// The number of intervals that are kept (2 s). The two worst are ignored: one spike can span two intervals.
 const PIECES: usize = 8;
 const PIECES_FORGIVEN: usize = 2;
 /// The number of remembered reports; at 60/s more than `MEDIAN_OVER`.
 const REPORTS_MAX: usize = 40;
 
-/// A report of the server, as the margin in ticks that it would show at offset 0.
+/// A report of the server, as the margin in ticks that it would state at offset 0.
 #[derive(Clone, Copy)]
 pub(super) struct MarginReport {
     at: Duration,
@@ -46,7 +47,7 @@ pub(super) struct Way {
     middle: Option<f64>,
     piece: Vec<f64>,
     piece_began: Duration,
-    /// Median − minimum of each remembered piece.
+    /// Median − minimum of each kept interval.
     spreads: [f64; PIECES],
     pieces: usize,
     target: f64,
@@ -162,8 +163,8 @@ struct Sampled {
 
 /// The clock's offset when each tick was sampled, for the server's later report about it.
 ///
-/// Invariant: only a tick that was sampled in time shows something about the route. The server may still report on a
-/// tick from before a freeze, a hold or a jump, if it has held that input for long.
+/// Invariant: only a tick that was sampled in time says something about the route. The server may still report on a
+/// tick from before a freeze, a hold or a jump, if it received no newer input since.
 pub(super) struct Samples {
     sampled: [Option<Sampled>; INPUT_WINDOW as usize],
     sampled_at: Duration,
@@ -194,7 +195,7 @@ impl Samples {
         self.unbroken_from = tick;
     }
 
-    /// The offset with which a tick was sampled; `None` if the tick says too little about the route.
+    /// The offset with which a tick was sampled. Returns `None` if the tick says too little about the route.
     pub(super) fn offset_of(&self, now: Duration, tick: Tick) -> Option<f64> {
         let sampled = self.sampled[slot(tick)].filter(|sampled| sampled.tick == tick)?;
         let frozen = now.saturating_sub(self.sampled_at) > FREEZE;
@@ -232,7 +233,7 @@ impl Distance {
         self.known
     }
 
-    /// The measured distance in ticks, once there is one.
+    /// The measured distance in ticks. Returns `None` before the first measurement.
     pub(super) fn measured(&self) -> Option<f64> {
         self.mean
     }
@@ -246,7 +247,7 @@ impl Distance {
         self.waited_until = None;
     }
 
-    /// Records that turns arrived up to `known`. Returns `true` if the clock waited for them just now or a moment ago.
+    /// Records that turns arrived up to `known`. Returns `true` if the clock waited for them, or waited shortly before.
     pub(super) fn record_known(&mut self, now: Duration, known: Tick) -> bool {
         self.known = known;
         if self.waited_until == Some(Duration::MAX) {

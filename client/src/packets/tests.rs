@@ -63,7 +63,7 @@ impl Table {
         }
     }
 
-    /// Players 0 (here) and 1; a command and a chunk of the lane are under way.
+    /// Players 0 (connected) and 1; a command and a chunk of the lane are in flight.
     fn new() -> Table {
         let mut world = World::new(LocalActions::default(), Tick(0));
         let mut first = FrameData::empty(Tick(0));

@@ -1,10 +1,10 @@
 //! Writing the session's packets.
 //!
-//! Each send repeats everything that the server may lack, except inputs that were sent often and are under way
+//! Each send repeats everything that the server may lack, except inputs that were sent often enough and are in flight
 //! ([`input_repeats`](crate::input_repeats)). Inputs that exceed one datagram are split over at most
 //! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX) datagrams, each decodable alone, newest first,
-//! because the oldest inputs are the likeliest to be too late. Commands that exceed a datagram take turns; in lockstep
-//! commands and batches go oldest first.
+//! because the oldest inputs are the most likely to be too late. Commands that exceed a datagram are sent in turns; in
+//! lockstep commands and batches are sent oldest first.
 //!
 //! A client with nothing new to send *rests*: it sends at every second tick only.
 //!
@@ -14,10 +14,9 @@
 //!  packet   t │rests       t+1 t+2 │rests  t+3      t+4      b leaves at once, as it always does
 //! ```
 //!
-//! A packet with the flag "rests" states that the input stays the same for one tick more than the packet holds, unless
-//! a later packet arrives before that tick is sealed. The server's fill for such a tick equals the held input, so
-//! sealing it before the next packet arrives loses nothing; the server counts neither a missing input nor a smaller
-//! margin.
+//! A packet with the flag "rests" states that the input stays the same for one tick beyond the packet's inputs, unless
+//! a later packet arrives before that tick is sealed. The server's fill for this tick equals the held input, so sealing
+//! it before the next packet arrives loses nothing; the server counts neither a missing input nor a smaller margin.
 //!
 //! Invariant: a client rests only if a fill equals its input and it has nothing else to send. No input is later, or
 //! different, than if it sent at every tick.
@@ -43,18 +42,18 @@ use crate::session::Session;
 use crate::session::playing::{Mode, Playing};
 use crate::session::stage::Stage;
 
-/// A server that has been silent for this long gets only the newest inputs. The datagrams earned meanwhile are
-/// available when it answers again.
+/// After a silence of the server of this length, only the newest inputs are sent to it. The allowance for datagrams
+/// that accumulates meanwhile can be used when the server answers again.
 const OLDER_SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// A client rests when its inputs have not changed for this many ticks.
+/// The number of ticks without a changed input after which a client rests.
 const AFTER_TICKS: u32 = 8;
-/// A resting client sends a packet every this many ticks...
+/// The interval in ticks at which a resting client sends a packet.
 const EVERY_TICKS: u32 = 2;
-/// ...if that is at most this long, so that frames are still acknowledged in time.
+/// The longest interval at which a client may rest, so that frames are still acknowledged in time.
 const EVERY_MAX: Duration = Duration::from_millis(50);
-/// A client rests only if round trips vary, on average, by less than a tick divided by this. Over a worse path, fewer
-/// packets would show later how early they arrive.
+/// A client rests only if round trips vary, on average, by less than a tick divided by this. Over a worse path, the
+/// server's reports of late packets would come later.
 const JITTER_PARTS: u32 = 3;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
@@ -93,7 +92,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The beginning of every `Play`.
+    /// The first part of every `Play`.
     fn status(&self, playing: &Playing<S, V>) -> UpStatus {
         UpStatus {
             wanted: playing.replica.inbox.next(),
@@ -160,8 +159,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(packet.end())
     }
 
-    /// Writes a datagram with only acks and older inputs, which found no room in the newest one. Returns `None` if none
-    /// is left.
+    /// Writes a datagram with acks and older inputs only, which did not fit into the newest one. Returns `None` if no
+    /// older inputs are left.
     fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let heard = self.link.heard_at()?;
         if now.saturating_sub(heard) > OLDER_SILENCE_MAX {
@@ -193,7 +192,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(out.len())
     }
 
-    /// The time of the next packet outside the regular ones: with older inputs, or with a chunk of the lane.
+    /// The time of the next packet in addition to the regular ones: a packet with older inputs, or with a chunk of the
+    /// lane.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
         let wanted = playing.replica.inbox.next();
         let reachable_until = self.link.heard_at().map(|at| at + OLDER_SILENCE_MAX);
@@ -225,7 +225,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Whether the inputs sampled now wait for the next tick's packet, as the last packet announced.
+    /// Returns `true` if the inputs sampled now wait for the next tick's packet, as the last packet announced.
     pub(crate) fn keeps_silent(&self, now: Duration) -> bool {
         let Some(playing) = self.stage.playing() else {
             return false;
@@ -237,7 +237,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outgoing.rests && !is_due && self.rests(now)
     }
 
-    /// Whether the next packet would only repeat that the inputs stay the same.
+    /// Returns `true` if the next packet would only repeat that the inputs stay the same.
     pub(crate) fn rests(&self, now: Duration) -> bool {
         let Some(playing) = self.stage.playing() else {
             return false;
@@ -278,8 +278,8 @@ const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_BYTES_MAX;
 /// Bytes that inputs leave for the largest command and claim.
 const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
-/// Writes the newest of the inputs `first..end`, as many as leave `room` bytes. Returns the first tick written, or
-/// `end`.
+/// Writes the newest of the inputs `first..end`: as many as possible with `room` bytes left. Returns the first tick
+/// written, or `end`.
 fn write_inputs<S: Simulation>(
     actions: &LocalActions<S>,
     run: (Tick, Tick),
@@ -291,8 +291,8 @@ fn write_inputs<S: Simulation>(
     packet.inputs(run, actions.seats().len(), input, room)
 }
 
-/// Writes the closed batches that the server may lack, oldest first. A batch in a packet counts as closed, so batches
-/// from `left` on, whose commands found no room, wait for the next packet.
+/// Writes the closed batches that the server may lack, oldest first. A batch that was sent counts as closed, so batches
+/// from `left` on, whose commands did not fit, wait for the next packet.
 fn write_batches<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     left: Option<Tick>,
@@ -322,9 +322,9 @@ fn write_batches<S: Simulation, V: Show<S>>(
 /// Bytes that commands leave for closed batches.
 const BATCHES_ROOM: usize = 300;
 
-/// Writes as many commands as fit of those that the server may lack, and returns the first one left. They begin with
-/// `from`, if the server still lacks it, or else with the oldest. In lockstep they always begin with the oldest,
-/// because batches wait for them.
+/// Writes the commands that the server may lack, as far as they fit, and returns the first one that did not fit. They
+/// begin with `from` if the server still lacks it, otherwise with the oldest. In lockstep they always begin with the
+/// oldest, because batches wait for them.
 fn write_commands<'p, S: Simulation, V: Show<S>>(
     playing: &'p Playing<S, V>,
     from: Option<(PlayerId, u32)>,

@@ -14,7 +14,7 @@ pub trait Show<S>: Send + Sync + 'static {
     type Key: Ord + Copy + Send + Sync + 'static;
     /// The pose of an entity.
     type Pose: Pose;
-    /// Puts the pose of each drawn entity into `out`, in any order; the order of keys is the cheapest.
+    /// Puts the pose of each drawn entity into `out`, in any order. Ascending keys are the cheapest.
     fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
 }
 
@@ -28,13 +28,13 @@ impl<S> Show<S> for Hidden {
     fn poses(&self, _: &S, _: &mut Poses<u8, f32>) {}
 }
 
-/// A [`Show`] made of a closure.
+/// A [`Show`] that is made from a closure.
 pub struct ShowWith<F, K, P> {
     poses: F,
     of: core::marker::PhantomData<fn() -> (K, P)>,
 }
 
-/// Makes a [`Show`] of a closure.
+/// Makes a [`Show`] from a closure.
 pub fn show_with<S, K, P, F: Fn(&S, &mut Poses<K, P>)>(poses: F) -> ShowWith<F, K, P> {
     ShowWith {
         poses,
@@ -107,14 +107,14 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.muzzles.clear();
     }
 
-    /// Whether the player sits at this screen. Draw its entities by [`put_local`](Self::put_local).
+    /// Returns `true` if the player plays on this screen. Draw its entities with [`put_local`](Self::put_local).
     #[must_use]
     pub fn is_local(&self, player: PlayerId) -> bool {
         self.locals.contains(player)
     }
 
-    /// How far the actions of players are known here, rather than guessed. A projectile of a remote player should not
-    /// be drawn while it is only guessed: each correction of the guess would tear it about. Once its shot is known, it
+    /// How far the actions of players are known rather than guessed. Do not draw a projectile of a remote player while
+    /// it is only guessed: each correction of the guess would move it visibly. Once the shot is known, the projectile
     /// appears at the muzzle, see [`put_from`](Self::put_from).
     #[must_use]
     pub fn known(&self) -> Known {
@@ -126,7 +126,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.insert(key, pose, false, None);
     }
 
-    /// Puts a local player's entity (or one that must not lag behind it), which is drawn at the newest tick.
+    /// Puts an entity that is drawn at the newest tick: one of a local player, or one that must not lag behind it.
     pub fn put_local(&mut self, key: K, pose: P) {
         self.insert(key, pose, true, None);
     }
@@ -136,8 +136,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.insert(key, pose, self.is_local(player), None);
     }
 
-    /// Puts a projectile of another player. When it appears, it is drawn at its shooter's muzzle as shown then, and
-    /// glides onto its path. `muzzle` is the muzzle's position in this simulation.
+    /// Puts a projectile of another player. It first appears at its shooter's muzzle as currently drawn, and glides
+    /// onto its path. `muzzle` is the muzzle's position in this simulation.
     pub fn put_from(&mut self, key: K, pose: P, shooter: K, muzzle: P) {
         let place = self.muzzles.len() as u32;
         self.muzzles.push(Muzzle {
@@ -174,7 +174,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Sorts the strays; of equal keys the last one stays. The cost is a sort of the strays.
+    /// Sorts the strays; the last pose of a key is kept. The cost is a sort of the strays.
     pub(super) fn order(&mut self) {
         self.order.clear();
         let keys = self.strays.iter().zip(0..);
@@ -184,7 +184,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.order.dedup_by_key(|(key, _)| *key);
     }
 
-    /// All poses in the order of keys, once they are [ordered](Self::order). A stray replaces an earlier pose of the
+    /// All poses in the order of keys, after they were [ordered](Self::order). A stray replaces an earlier pose of the
     /// same key.
     pub(super) fn by_key(&self) -> impl Iterator<Item = &Put<K, P>> {
         let first = self.order.first();
@@ -210,7 +210,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }))
     }
 
-    /// The pose of `key`, once they are [ordered](Self::order).
+    /// The pose of `key`, after the poses were [ordered](Self::order).
     pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {
         if let Ok(at) = self.order.binary_search_by_key(&key, |stray| stray.0) {
             return Some(&self.strays[self.order[at].1 as usize]);

@@ -117,7 +117,7 @@ fn a_rebuild_moves_entities_gradually() {
     );
 }
 
-/// Row 37, for each entity by itself.
+/// Row 37, for each entity separately.
 #[test]
 fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correction() {
     let mut picture = picture();
@@ -310,7 +310,7 @@ fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
     assert!(last < 1e-5, "{last}");
 }
 
-/// In any order of projectiles and shooters.
+/// The order of projectiles and shooters does not matter.
 #[test]
 fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
     let at = |key: u32| Vec2::new(key as f32 * 10.0, 0.0);

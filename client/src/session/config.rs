@@ -35,12 +35,12 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub reconcile: Reconcile,
     /// The names that the local players ask for, by seat. A missing or empty name is replaced by the identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
-    /// The start of the recording, in seconds since 1970; `None`: the match is not recorded.
+    /// The start of the recording, in seconds since 1970. `None` if the match is not recorded.
     pub recorded_since: Option<u64>,
     /// Whether each confirmed prediction is compared with the authority, and a difference panics with the fields that
     /// differ: for debug builds and tests. It costs a copy and two digests of the world per tick.
     ///
-    /// Without it, one tick in 64 (one in up to 1,024 for a large world) is checked, by a copy and a second step; a
+    /// Otherwise one tick in 64 (one in up to 1,024 for a large world) is checked, by a copy and a second step; a
     /// difference is reported as [`Event::StepFault`](crate::Event::StepFault).
     pub verify: bool,
 }
@@ -123,8 +123,9 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     ///
     /// The server keeps the frames of the last 20 s. While these reach back to the start and take fewer bytes than the
     /// world, the client joins from the frames alone: it needs no world download and does not wait for the downloads of
-    /// others. The past is replayed without cues. If the match began with another state, or the frames are too many, the
-    /// world is downloaded as usual. Costs a digest of the state, and its memory until the client has joined.
+    /// others. The past is replayed without cues. If the match began with another state, or the frames are too many,
+    /// the world is downloaded as usual. Costs a digest of the state, and memory for the state until the client has
+    /// joined.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`WorldDownload`]: a world download, the part of it that survives a lost connection, and its progress.
+//! [`WorldDownload`]: a world download, the part of it that is kept after a lost connection, and its progress.
 //!
 //! ```text
 //! welcome: a world, from byte 0 ──▶ its bytes arrive ──▶ complete: forgotten
@@ -8,13 +8,13 @@
 //!                                      └▶ welcome: another world, from byte 0 ──▶ the part is forgotten
 //! ```
 //!
-//! Invariant: at most one world's bytes are held, here or in the lane, plus [`BESIDE_BYTES_MAX`].
+//! Invariant: the bytes of at most one world are held, here or in the lane, plus [`BESIDE_BYTES_MAX`].
 
 use std::time::Duration;
 
 use twinstep_protocol::packet::hello::{Basis, Holds, WorldId};
 
-/// The largest message before the welcome with which a part is kept.
+/// The largest message before the welcome for which a part of a world is kept.
 const BESIDE_BYTES_MAX: usize = 64 << 10;
 /// The longest gap between two calls that counts as waiting. After a longer gap the machine was suspended or the
 /// process stopped, and packets that arrived meanwhile are still in the socket.
@@ -28,11 +28,11 @@ pub(crate) struct WorldDownload {
     held_up: HeldUp,
 }
 
-/// How long a session has waited for its world without progress.
+/// The time for which a session has waited for its world without progress.
 #[derive(Default)]
 struct HeldUp {
     since: Option<Duration>,
-    /// Whether the welcome had arrived by then, and the number of the world's bytes.
+    /// Whether the welcome had arrived at that time, and the number of the world's bytes.
     had: (bool, usize),
     /// The time at which the first bytes of the world were seen, and their number.
     first: Option<(Duration, usize)>,
@@ -58,7 +58,7 @@ impl WorldDownload {
     }
 
     /// Begins the download that the server's welcome announces. Returns the bytes that it continues from, empty if the
-    /// whole world will be sent; `None` if the server continues from bytes that this client does not have.
+    /// whole world will be sent. Returns `None` if the server continues from bytes that this client does not have.
     pub(crate) fn begin(&mut self, basis: Basis) -> Option<Vec<u8>> {
         let Basis::World { world, from } = basis else {
             return None;
@@ -108,7 +108,7 @@ impl WorldDownload {
         };
     }
 
-    /// Estimates the time until `total_bytes` have arrived, at the rate so far; `None` in the first second.
+    /// Estimates the time until `total_bytes` have arrived, at the rate so far. Returns `None` in the first second.
     pub(crate) fn rest(&self, total_bytes: usize) -> Option<Duration> {
         let (began, first) = self.held_up.first?;
         let took = self.held_up.looked_at.saturating_sub(began);

@@ -11,7 +11,7 @@ use twinstep_protocol::packet::refusal::CommandRefusal;
 
 const DIFFERENCES_MAX: usize = 16;
 
-/// Why a session is over, or cannot continue. It is final.
+/// The reason why a session is over, or cannot continue. It is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionEnd {
@@ -23,12 +23,12 @@ pub enum SessionEnd {
         "the server sent a world that cannot be read: client and server differ in the game's types"
     )]
     UnreadableWorld,
-    /// The server answers, but sends no part of its match.
+    /// The server answers, but sends no welcome and no world.
     #[error(
         "the server answers, but sent no part of its match for a minute: it may be busy with others; try again later"
     )]
     NoWorld,
-    /// The server came back with another match, which has another command delay.
+    /// The server returned with another match, which has another command delay.
     #[error("the server was restarted with another command delay: join its new match")]
     OtherMatch,
     /// The game's step panicked at a confirmed frame, and again after a heal.
@@ -48,14 +48,14 @@ pub enum SessionEnd {
     Transport(twinstep_udp::CloseReason),
 }
 
-/// Why a command was not accepted.
+/// The reason why a command was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// The session is not in its match.
     #[error("the session is not in a match yet")]
     NotPlaying,
-    /// The session has no such seat.
+    /// The session does not have this seat.
     #[error("there is no such seat in this session")]
     NoSeat,
     /// Too many commands are still open.
@@ -95,7 +95,7 @@ pub enum Event {
     /// the only mode on wasm), the process ends.
     StepFault(String),
     /// The authority differs from the server's since this tick, and waits for a heal: up to 10 s if the last heal was
-    /// recent. The picture continues meanwhile; in lockstep it stops.
+    /// recent. The picture continues meanwhile, except in lockstep.
     Differs {
         /// The tick.
         at: Tick,
@@ -107,8 +107,9 @@ pub enum Event {
     },
     /// The difference of the states, as text: the tick, then a line with both values for each field.
     Desync(String),
-    /// The server is silent or lost, and is dialled again; a silent path is still read. The prediction continues within
-    /// its limits. [`Recovered`](Event::Recovered) or [`Reconnected`](Event::Reconnected) follows, or the session ends.
+    /// The server is silent or lost, and the client dials it again; it still reads packets on a silent path. The
+    /// prediction continues within its limits. [`Recovered`](Event::Recovered) or [`Reconnected`](Event::Reconnected)
+    /// follows, or the session ends.
     Reconnecting,
     /// The server was only silent: its packets arrive again on the same path, and no data was lost.
     Recovered,
@@ -122,13 +123,13 @@ pub enum Event {
     /// A message from the server's operator to the players: one line of plain text, at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes. Show it.
     Notice(String),
-    /// The server received no input of this seat for two seconds: its player is dropped, and its input is ignored.
+    /// The server received no input of this seat for two seconds: the player is dropped, and its input is ignored.
     ControlsLost {
         /// The seat.
         seat: usize,
     },
-    /// The input of this seat counts again. After the first drop that is as soon as the server receives it; a player
-    /// that is dropped repeatedly returns at most once in five seconds.
+    /// The input of this seat counts again. After the first drop this happens as soon as the server receives an input;
+    /// a player that is dropped repeatedly returns at most once in five seconds.
     ControlsBack {
         /// The seat.
         seat: usize,
@@ -172,7 +173,7 @@ pub enum Progress {
         received_bytes: usize,
         /// The world's size in bytes.
         total_bytes: usize,
-        /// The expected time until the download ends, at the rate so far; `None` in the first second.
+        /// The expected time until the download ends, at the rate so far. `None` in the first second.
         rest: Option<Duration>,
     },
     /// The world has arrived, and is stepped through the ticks since.
@@ -206,7 +207,7 @@ pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> Strin
 
 /// The presence of the local players, as last reported to the game.
 ///
-/// Invariant: a seat loses its controls only after it had them, and gets them back only after it lost them.
+/// Invariant: "lost" and "back" alternate for each seat, and "lost" follows only after the player was in the match.
 #[derive(Default)]
 pub(super) struct Controls {
     /// Local players that are in the match and not dropped.
@@ -216,7 +217,7 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// Reports each local player that was dropped or came back since the last call.
+    /// Reports each local player that was dropped or that returned since the last call.
     pub(super) fn watch(
         &mut self,
         seats: &[PlayerId],

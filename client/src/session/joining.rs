@@ -1,4 +1,4 @@
-//! A session that joins: it waits for its welcome and for a world, or begins with the start state that it knows.
+//! A session that joins: it waits for its welcome and for a world, or begins with its configured start state.
 //!
 //! ```text
 //! hello ──▶ welcome: a world ──▶ its bytes, over the lane ──▶ it plays
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Law **Hostile wire**: a message that is unreadable or out of place is counted and dropped. Only an unreadable first
-//! world ends the session, because without it there is nothing to play.
+//! world ends the session, because the client cannot play without it.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Whether the session waits for its welcome or world, and neither has progressed for `patience`.
+    /// Returns `true` if the session waits for its welcome or world, and neither has progressed for `patience`.
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         self.download.is_held_up(now, patience)
     }
@@ -100,7 +100,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
-/// Decodes a world. Returns `None` if the bytes are not a sound world.
+/// Decodes a world. Returns `None` if the bytes are not a valid world.
 pub(crate) fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
     caught(|| codec::decode_whole::<World<S>>(bytes).ok())
         .ok()
@@ -169,7 +169,7 @@ mod tests {
         panic!("the join never ends");
     }
 
-    /// Finding C7: a server that answered but sent no world kept a client joining for ever.
+    /// Finding C7: a server that answered but sent no world kept a client joining forever.
     #[test]
     fn a_stalled_join_ends_after_a_minute_with_a_reason() {
         assert_eq!(ends(None), (60, SessionEnd::NoWorld));

@@ -1,7 +1,7 @@
-//! [`Outages`]: how often and for how long the server was lost, and the time of the first contact over the current
-//! path.
+//! [`Outages`]: the number and length of the times in which the server was lost, and the time of the first contact over
+//! the current path.
 //!
-//! Invariant: an outage that began ends once, by recovery or by return, and is added to the total once.
+//! Invariant: an outage ends once, by recovery or by return, and is added to the total once.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct Outages {
     since: Option<Duration>,
     away: Duration,
     returns: u64,
-    /// The number of silences after which the same transport delivered packets again.
+    /// The number of silences after which packets arrived again on the same transport.
     silences: u64,
 }
 
@@ -27,14 +27,14 @@ impl Outages {
         self.met_at = now;
     }
 
-    /// Begins an outage. Returns `true` if none was under way.
+    /// Begins an outage. Returns `true` if no outage was in progress.
     pub(crate) fn lose(&mut self, now: Duration) -> bool {
         let is_new = self.since.is_none();
         self.since.get_or_insert(now);
         is_new
     }
 
-    /// Ends an outage over the same transport. Returns `true` if one was under way.
+    /// Ends an outage over the same transport. Returns `true` if an outage was in progress.
     pub(crate) fn recover(&mut self, now: Duration) -> bool {
         let was_lost = self.since.is_some();
         self.silences += u64::from(was_lost);

@@ -1,8 +1,8 @@
-//! [`Playing`]: a session in its match: its copies of the world, and its mode. Also how it continues from another world
+//! [`Playing`]: a session in its match: its copies of the world, and its mode. It also continues from another world
 //! than the one it had reached: after a heal, or after a return to a server that kept its match or lost part of it.
 //!
-//! Invariant: for any such world, the server gets everything it may wait for (a batch for each turn from there on), own
-//! orders are neither lost nor run twice, and the picture continues.
+//! Invariant: when the session continues from another world, the server gets everything it may wait for (a batch for
+//! each turn from that world on), own orders are neither lost nor run twice, and the picture continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,7 +114,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Whether the session still steps through the frames since the world it received.
+    /// Returns `true` if the session still steps through the frames after the world it received.
     pub(crate) fn is_catching_up(&self) -> bool {
         !self.takes_commands()
     }
@@ -135,7 +135,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The time of the next work if no packet arrives until then; `None` while the session waits for the server.
+    /// The time of the next work if no packet arrives until then. Returns `None` while the session waits for the
+    /// server.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         match &self.mode {
             Mode::Predicting(predicting) => predicting.next_due(&self.replica),
@@ -185,8 +186,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Continues sampling at `at`. The authority went back: the inputs of ticks that did not happen would be too far
-    /// ahead.
+    /// Continues sampling at `at`, because the authority went back: the inputs of ticks that did not happen would be
+    /// too far ahead.
     fn sample_from(&mut self, at: Tick) {
         self.restart_pace();
         self.replica.timeline.local_actions_mut().skip_to(at);
@@ -205,7 +206,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The turns between a command and its execution; 0 if this session predicts.
+    /// The number of turns between a command and its execution; 0 if this session predicts.
     pub(crate) fn command_delay(&self) -> u32 {
         match &self.mode {
             Mode::Predicting(_) => 0,
@@ -233,8 +234,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     }
 
     /// Forgets the frames that are not stepped yet, because the transport is lost. Returns the authority's tick and
-    /// digest if the session can resume from it, with the newest digest that agreed with the server's (the server may
-    /// have none since).
+    /// digest if the session can resume from it, and the newest digest that equalled the server's (the server may have
+    /// taken none since).
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.replica.timeline.authority();
         let tick = authority.tick();

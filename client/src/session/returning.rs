@@ -31,8 +31,8 @@ use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Continues over a new transport, which carries all packets from now on: sends a hello again, and resumes from the
-    /// frames that the server still has, or from its world. Meanwhile inputs are sampled and predicted within their
-    /// limits. [`Event`]s report the start and the end. A closed session stays closed.
+    /// frames that the server still has, or from the server's world. Meanwhile inputs are sampled and predicted within
+    /// their limits. [`Event`]s report the start and the end. A closed session stays closed.
     pub fn reconnect(&mut self, now: Duration) {
         let now = self.reach(now);
         self.lose(now);
@@ -101,7 +101,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The time of the last packet from the server, for a session in its match. The server sends at least ten packets a
-    /// second, and two a second to a client from which it has received none for four seconds.
+    /// second, or two a second to a client from which it has received none for four seconds.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
         let settled = matches!(self.stage, Stage::Playing(_));
@@ -200,7 +200,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         });
     }
 
-    /// Continues with the new player numbers of the welcome: the old players were removed meanwhile.
+    /// Continues with the new player numbers of the welcome, because the old players were removed meanwhile.
     fn begin_as(&mut self, welcome: &Welcome, world: World<S>) {
         let Some(playing) = self.stage.playing_mut() else {
             return;

@@ -16,7 +16,7 @@ use crate::picture::Show;
 use crate::stats::SessionStats;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// The confirmed world; `None` before the session is in its match.
+    /// The confirmed world. Returns `None` before the session is in its match.
     #[must_use]
     pub fn authority(&self) -> Option<&World<S>> {
         self.stage
@@ -40,8 +40,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// The progress of joining, or of returning with a world download; `None` before the server answers, and while the
-    /// session plays.
+    /// The progress of joining, or of returning with a world download. Returns `None` before the server answers, and
+    /// while the session plays.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         let world = self
@@ -65,15 +65,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// The entities to draw: each one's key and smoothed pose.
+    /// The key and the smoothed pose of each entity to draw.
     pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
         view.into_iter()
             .flat_map(|view| view.picture.shown(view.alpha, view.now))
     }
 
-    /// Turns the smoothing of corrections on (the default) or off, to see what it hides. Has no effect before the
-    /// session plays.
+    /// Turns the smoothing of corrections on (the default) or off, to show the uncorrected errors. Has no effect before
+    /// the session plays.
     pub fn set_smooths(&mut self, smooths: bool) {
         if let Some(playing) = self.stage.playing_mut() {
             playing.replica.view.picture.set_smooths(smooths);
@@ -99,8 +99,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.events.pop()
     }
 
-    /// The number of turns that have arrived completely and have not been played to their end, in lockstep. It is at
-    /// least one as long as no turn is late.
+    /// The number of turns that have arrived completely and have not been played completely, in lockstep. It is at
+    /// least 1 as long as no turn is late.
     #[must_use]
     pub fn turns_ahead(&self) -> Option<u32> {
         let playing = self.stage.playing()?;
@@ -117,15 +117,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.match_status.waiting()
     }
 
-    /// The other participants: their names, and the quality of their connections.
+    /// The players of the match: their names, and the quality of their connections.
     #[must_use]
     pub fn presence(&self) -> &PresenceView {
         self.match_status.presence()
     }
 
     /// The confirmed match as a journal. It begins with the world that this session joined with (or was healed or
-    /// returned with), or later because its length is bounded, and ends with the newest complete turn. `None` if the
-    /// session is not [`recorded`](super::SessionConfig::recorded), or has not begun to play.
+    /// returned with), or with a later one because its length is bounded, and ends with the newest complete turn.
+    /// Returns `None` if the session is not [`recorded`](super::SessionConfig::recorded), or has not begun to play.
     #[must_use]
     pub fn recording(&self) -> Option<&[u8]> {
         let tape = match &self.stage {
@@ -138,7 +138,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         tape?.journal()
     }
 
-    /// Why the session is over, if it is.
+    /// The reason why the session is over. Returns `None` if it is not.
     #[must_use]
     pub fn closed(&self) -> Option<SessionEnd> {
         match &self.stage {
@@ -148,7 +148,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The tick at which the authority was found to differ from the server's, until it is healed. A predicting session
-    /// plays on meanwhile, with a nearly correct world.
+    /// continues meanwhile, with a nearly correct world.
     #[must_use]
     pub fn differs(&self) -> Option<Tick> {
         self.stage.playing()?.replica.divergence.since()

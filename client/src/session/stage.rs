@@ -1,4 +1,4 @@
-//! [`Stage`]: the life of a session. Each stage holds only its own state.
+//! [`Stage`]: the stages of a session. Each stage holds only its own state.
 //!
 //! ```text
 //!                begin                       go_back

@@ -1,4 +1,4 @@
-//! [`StepCheck`]: steps a confirmed tick again like a prediction, and reports what is wrong with the game's step.
+//! [`StepCheck`]: steps a confirmed tick again like a prediction, and reports faults of the game's step.
 //!
 //! ```text
 //!   world before ─┬─ step, as the authority ────▶ the confirmed world ─┐
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariant: the check changes neither the authority nor the prediction. It names the tick and the fields, and
-//! distinguishes a step that depends on its phase from one that depends on something that is no state.
+//! distinguishes a step that depends on its phase from a step that depends on data outside the state.
 
 use std::fmt::Write;
 
@@ -15,17 +15,17 @@ use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick, diff};
 
-/// One confirmed tick in this many is checked in every build: about one a second...
+/// The smallest interval of checks in ticks, in every build: about one a second.
 const CHECK_TICKS: u32 = 64;
-/// ...for a world of up to this size. For a world twice as large, one in twice as many ticks is checked...
+/// The largest world that is checked at the smallest interval. The interval doubles when the world's size doubles.
 const CHECK_BYTES: u64 = 16 << 10;
-/// ...and so on up to this limit: about every 17 s. A check costs a copy and two digests of the world.
+/// The largest interval of checks in ticks: about every 17 s. A check costs a copy and two digests of the world.
 const CHECK_TICKS_MAX: u32 = 1_024;
 const FIELDS_MAX: usize = 8;
 
 /// A fault of the game's step, as text: the tick, and the fields.
 pub(super) enum Fault {
-    /// It left a NaN, which has no digest.
+    /// The step left a NaN, which has no digest.
     Nan(String),
     Differs(String),
     Panicked(String),
@@ -61,8 +61,8 @@ impl<S: Simulation> StepCheck<S> {
         self.frame.clone_from(frame);
     }
 
-    /// Finds the fault of the remembered step, which led to `after`; `None` if there is none. `lead` is the lead of the
-    /// prediction.
+    /// Finds the fault of the remembered step, which led to `after`. Returns `None` if there is no fault. `lead` is the
+    /// lead of the prediction.
     pub(super) fn fault(
         &mut self,
         after: &World<S>,
@@ -106,7 +106,8 @@ impl<S: Simulation> StepCheck<S> {
         )))
     }
 
-    /// Steps the remembered tick again. Returns whether the step withheld an effect; `None` if the frame did not fit.
+    /// Steps the remembered tick again. Returns whether the step withheld an effect, or `None` if the frame did not
+    /// fit.
     fn step_again(&mut self, rules: &S::Rules, perspective: Perspective<'_>) -> Option<bool> {
         self.again.clone_from(&self.before);
         let no_claimants = PlayerSet::default();

@@ -1,7 +1,7 @@
 //! [`Grounds`]: everything that assumed frames are built from, except the worlds themselves.
 //!
-//! Invariant: assuming and stepping a frame needs these values, a line, and no more. So with a copy of them a rebuild
-//! can continue in another thread, with the same result.
+//! Invariant: assuming and stepping a frame needs only these values and a line. So with a copy of them a rebuild can
+//! continue in another thread, with the same result.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ pub(super) struct Grounds<S: Simulation> {
     pub(super) announced: Announced<S>,
     pub(super) learned: Learned,
     confirmed: Tick,
-    /// For how many ticks each player's input has been a fill.
+    /// The number of ticks for which each player's input has been a fill.
     filled: [u32; PLAYERS_MAX],
     doubt: Option<Doubt>,
-    /// The line is known to be wrong, and continues for a turn. It must not apply new announcements, because its
-    /// players would then do now what they did ticks ago.
+    /// Whether the line is known to be wrong and continues for a turn. Such a line must not apply new announcements,
+    /// because its players would then repeat actions of earlier ticks.
     pub(super) continues_wrong: bool,
 }
 
@@ -86,7 +86,7 @@ impl<S: Simulation> Grounds<S> {
         }
     }
 
-    /// Assumes less from `tick` on, because its step failed. Returns `true` if this is a new doubt.
+    /// Assumes fewer entries from `tick` on, because its step failed. Returns `true` if this is a new doubt.
     pub(super) fn doubt(&mut self, tick: Tick) -> bool {
         let is_new = self.doubt.is_none();
         let doubt = self.doubt.get_or_insert(Doubt {
@@ -176,19 +176,19 @@ impl<S: Simulation> Clone for Grounds<S> {
     }
 }
 
-/// Ticks remembered per player: from the authority to the announcements' horizon.
+/// The number of ticks kept per player: from the authority to the announcements' horizon.
 const SPAN: usize = (LEAD_MAX + 4 * ANNOUNCE_TICKS) as usize;
-/// The most announced commands that wait for their tick.
+/// The maximum number of announced commands that wait for their tick.
 const COMMANDS: usize = 256;
 
-/// Inputs and commands of other players that the server sent ahead, for ticks that are not sealed yet.
+/// Inputs and commands of other players that the server announced for ticks that are not sealed yet.
 ///
 /// Invariant: the first value for (player, tick) is final. An announcement never triggers a rebuild; it is used when a
 /// frame is next assumed. (Rebuilding on announcements was measured at a 100 ms round trip with analog sticks: 422
 /// re-simulated ticks a second with it, 139 without.)
 pub(super) struct Announced<S: Simulation> {
     inputs: Vec<(Tick, Option<S::Input>)>,
-    /// Per player, the last tick with an announced input.
+    /// The last tick with an announced input, for each player.
     newest: [Option<Tick>; PLAYERS_MAX],
     commands: Vec<(Tick, Order<S::Command>)>,
 }
@@ -240,7 +240,7 @@ impl<S: Simulation> Announced<S> {
         if *at == tick { input.as_ref() } else { None }
     }
 
-    /// The last announced input of `player` before `tick`, and how many ticks before.
+    /// The last announced input of `player` before `tick`, and its distance in ticks.
     pub(super) fn last_before(&self, player: PlayerId, tick: Tick) -> Option<(&S::Input, u32)> {
         let newest = self.newest[player.index()].filter(|newest| *newest < tick)?;
         Some((self.input(player, newest)?, tick - newest))
@@ -260,8 +260,8 @@ impl<S: Simulation> Announced<S> {
         self.commands.iter().map(|(tick, order)| (*tick, order))
     }
 
-    /// Forgets commands that are in a frame already, by each player's next sequence number, and commands that were due
-    /// long ago and are no longer announced: they were refused.
+    /// Forgets commands that are in a frame already, by each player's next sequence number. Also forgets commands that
+    /// were due long ago and are no longer announced: they were refused.
     pub(super) fn forget(&mut self, authority: Tick, next_seq: impl Fn(PlayerId) -> u32) {
         self.commands.retain(|(due, order)| {
             order.seq >= next_seq(order.player) && *due + ANNOUNCE_TICKS >= authority

@@ -58,7 +58,7 @@ impl<S: Simulation> Line<S> {
         self.assumed = AssumedOrders::default();
     }
 
-    /// Assumes the next frame and steps it. `claimants` may claim: see [`Stepper::step`].
+    /// Assumes the next frame and steps it. Players in `claimants` may claim: see [`Stepper::step`].
     ///
     /// # Errors
     /// If the game's step or one of its hooks panicked, or the assumed frame does not fit. The world is then half
@@ -134,7 +134,7 @@ impl<S: Simulation> Line<S> {
     }
 }
 
-/// The own orders assumed in a line so far: per player, the next sequence number to assume.
+/// The own orders assumed in a line so far: the next sequence number to assume, for each player.
 #[derive(Clone, Copy, Default)]
 pub(super) struct AssumedOrders {
     pub(super) commands: [u32; PLAYERS_MAX],
@@ -174,7 +174,7 @@ impl<S: Simulation> Assume<'_, S> {
 
     /// Adds own commands and claims: each once, when its tick is reached, within the sealer's limits.
     ///
-    /// A command before one that has already run was refused, even if the refusal has not arrived yet.
+    /// A command before one that has already run counts as refused, even if the refusal has not arrived yet.
     pub(super) fn own(
         &self,
         world: &World<S>,
@@ -210,7 +210,7 @@ impl<S: Simulation> Assume<'_, S> {
         data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
     }
 
-    /// Adds announced commands at their tick, or in the line's first frame if that is past.
+    /// Adds announced commands at their tick, or in the line's first frame if their tick is past.
     pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
         let announced = &self.grounds.announced;
         if announced.commands().next().is_none() && data.commands.is_empty() {
@@ -259,9 +259,9 @@ impl<S: Simulation> Assume<'_, S> {
 
 /// Returns the input that a guess for `player` at `tick` starts from, and its age. `line` is stepped up to `tick`.
 ///
-/// An old input is no sign of silence: over a long path the newest input is always many ticks old, although the server
-/// has one for each tick. So the player is assumed to hold on. Only where the server is seen to fill, the age grows, as
-/// far as the fill will have come by then.
+/// An old input does not mean that the player is silent: over a long path the newest input is always many ticks old,
+/// although the server has one for each tick. So the player is assumed to hold on. Only if the server is seen to fill,
+/// the age grows, to the age that the fill will have reached at that tick.
 fn last_known<'w, S: Simulation>(
     grounds: &'w Grounds<S>,
     line: &'w World<S>,

@@ -1,8 +1,8 @@
 //! Rebuilds of a prediction: the rebuild as a value that can run in any thread ([`Rebuild`]), the state of a timeline's
-//! one background rebuild ([`Away`]), and how many rebuilds other players may cause ([`RebuildCredit`]).
+//! one background rebuild ([`Away`]), and the limit on rebuilds that other players may cause ([`RebuildCredit`]).
 //!
 //! Invariants: a rebuild holds everything that the fold needs, so later events do not change its result, which is bit
-//! for bit the timeline's own. Its buffers are reused: no allocation in the steady state.
+//! for bit that of the timeline. Its buffers are reused: no allocation in the steady state.
 
 use std::mem;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::grounds::{Game, Grounds};
 use super::line::{Line, StepFailed};
 use crate::stats::Misprediction;
 
-/// A rebuild of a prediction: [`run`](Rebuild::run) it and hand it back.
+/// A rebuild of a prediction: [`run`](Rebuild::run) it, then hand it back.
 ///
 /// Memory: a world, room for all assumed frames of a lead (some 2 KiB each), and a copy of the client's knowledge,
 /// about 150 KiB.
@@ -69,7 +69,7 @@ impl<S: Simulation> Rebuild<S> {
     }
 }
 
-/// Room for the ticks confirmed during a background rebuild, without allocating: half a second at 60 Hz.
+/// Room for the ticks that are confirmed during a background rebuild, without allocating: half a second at 60 Hz.
 const PASSED_ROOM: usize = 32;
 
 /// The thread that rebuilds predictions after a wrong guess.
@@ -84,12 +84,12 @@ pub enum Reconcile {
     /// in a thread of its choice.
     ///
     /// The game's thread keeps the steps of confirmed ticks, one step per new tick, a copy of the world per rebuild,
-    /// and one or two steps when a rebuild comes back. Own inputs still show in their own frame. A correction shows one
-    /// frame later than inline if the rebuild takes at most a frame (steps × lead), and otherwise when it is done. If a
-    /// rebuild takes so long that another wrong guess is confirmed meanwhile, the lead is shortened until rebuilds are
+    /// and one or two steps when a rebuild is handed back. Own inputs still show in their own frame. A correction shows
+    /// one frame later than inline if the rebuild takes at most a frame (steps × lead), and otherwise when the rebuild
+    /// is done. If another wrong guess is confirmed before a rebuild is done, the lead is shortened until rebuilds are
     /// fast enough; inputs and confirmed ticks are never shed. On Linux the thread that [`Client`](crate::Client)
     /// starts has a nice value 5 above that of the thread that wakes it, so the game's thread keeps the processor if
-    /// both are put on the same one.
+    /// both run on the same one.
     ///
     /// Both threads call the guess and speculation hooks. A panic of the game's step or hooks in a rebuild is reported
     /// and handled as inline: see [`Event::StepFault`](crate::Event::StepFault).
@@ -97,29 +97,29 @@ pub enum Reconcile {
 }
 
 pub(super) enum Place<S: Simulation> {
-    /// In the timeline, ready for reuse.
+    /// The rebuild is in the timeline, ready for reuse.
     Home(Box<Rebuild<S>>),
-    /// Prepared, waiting for [`Timeline::poll_rebuild`](super::Timeline::poll_rebuild).
+    /// The rebuild is prepared, and waits for [`Timeline::poll_rebuild`](super::Timeline::poll_rebuild).
     Outbox(Box<Rebuild<S>>),
-    /// Being run by the caller.
+    /// The caller has the rebuild.
     Out,
     Back(Box<Rebuild<S>>),
 }
 
-/// Whether the rebuild under way will be useful.
+/// Whether the current rebuild will be useful.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worth {
     Counts,
-    /// The authority has reached its end meanwhile.
+    /// The authority has reached the rebuild's end meanwhile.
     Overtaken,
-    /// It rebuilds a prediction that is no longer shown.
+    /// The rebuild is for a prediction that is no longer shown.
     Void,
 }
 
 /// A tick that was confirmed during a background rebuild.
 pub(super) struct Passed<S: Simulation> {
     pub(super) frame: FrameData<S>,
-    /// The authority's digest before it, in verifying timelines.
+    /// The authority's digest before the tick, in verifying timelines.
     pub(super) before: Option<u64>,
 }
 
@@ -132,16 +132,16 @@ impl<S: Simulation> Passed<S> {
     }
 }
 
-/// The one background rebuild, and the frames to compare it with when it comes back.
+/// The one background rebuild, and the frames to compare with its result when it is handed back.
 ///
-/// Invariant: a timeline has one rebuild, in one [`Place`]. Everything it will be compared with is kept here, within a
-/// bound.
+/// Invariant: a timeline has one rebuild, in one [`Place`]. All frames that it will be compared with are kept here,
+/// within a bound.
 pub(super) struct Away<S: Simulation> {
     pub(super) place: Place<S>,
     pub(super) worth: Worth,
-    /// The tick at which the rebuild under way ends.
+    /// The tick at which the current rebuild ends.
     pub(super) until: Tick,
-    /// Ticks confirmed since it began; the first `used` entries are valid.
+    /// Ticks confirmed since the rebuild began; the first `used` entries are valid.
     pub(super) passed: Vec<Passed<S>>,
     pub(super) used: usize,
 }
@@ -199,7 +199,7 @@ pub struct TakenBack {
     pub steps: u32,
     /// Whether a rebuilt prediction is shown now.
     pub shown: bool,
-    /// The rebuild came back too late: its frames were contradicted or confirmed meanwhile.
+    /// Whether the rebuild was handed back too late: its frames were contradicted or confirmed meanwhile.
     pub overtaken: bool,
 }
 
@@ -207,12 +207,12 @@ pub struct TakenBack {
 /// every second turn.
 const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
-/// The most credit: that of 30 turns, a second at 60 Hz in turns of two ticks.
+/// The largest credit: that of 30 turns, a second at 60 Hz in turns of two ticks.
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
 /// In turns longer than this, no rebuild waits.
 const SHORT_TURN: Duration = Duration::from_millis(40);
 
-/// How often the actions of other players may cause a rebuild.
+/// The limit on how often the actions of other players may cause a rebuild.
 ///
 /// ```text
 ///  turn                1  2  3  …  40 41 42 43 44      every turn brings an unforeseeable action
@@ -226,7 +226,7 @@ const SHORT_TURN: Duration = Duration::from_millis(40);
 pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
-    /// The difference whose rebuild waits for the turn after that.
+    /// The difference whose rebuild waits for the next turn.
     waiting: Option<Misprediction>,
     /// The tick that the prediction reached while a rebuild waited.
     pub(super) continued_to: Tick,
@@ -242,8 +242,8 @@ impl RebuildCredit {
         }
     }
 
-    /// Records that a frame of `turn` differs from the assumed one. Returns the difference if its rebuild is due now;
-    /// `None` if it waits.
+    /// Records that a frame of `turn` differs from the assumed one. Returns the difference if its rebuild is due now,
+    /// or `None` if it waits.
     pub(super) fn differs(
         &mut self,
         turn: Turn,

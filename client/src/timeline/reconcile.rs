@@ -6,8 +6,8 @@
 //!  advance n + 1  take back: does it match the frames confirmed meanwhile? ─▶ step to the shown tick, swap ─▶ …
 //! ```
 //!
-//! Invariant: a rebuild that comes back in time is always shown, so that a wrong guess in every turn cannot block
-//! corrections. Claims are accepted only from rebuilt lines, as they are inline.
+//! Invariant: a rebuild that is handed back in time is always shown, so that a wrong guess in every turn cannot block
+//! corrections. Claims are accepted only from rebuilt lines, as with inline rebuilds.
 
 use std::mem;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl<S: Simulation> Timeline<S> {
 
     /// Returns the rebuild to run: [`run`](Rebuild::run) it in any thread, and [hand it back](Timeline::hand_back).
     /// There is at most one at a time. If it is never handed back, the prediction stays wrong until the authority has
-    /// reached what is shown.
+    /// reached the shown tick.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
         let away = self.away.as_mut()?;
         match mem::replace(&mut away.place, Place::Out) {
@@ -57,11 +57,11 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Shows the rebuild that was handed back, after stepping it to the shown tick within `budget` steps. Call it
+    /// Shows the rebuild that was handed back, after stepping it to the shown tick within `budget` steps. Call this
     /// before ticks are confirmed. A rebuild that is known to be wrong by now is shown once, and then rebuilt again.
     ///
     /// # Panics
-    /// Under the conditions of [`confirm`](Timeline::confirm).
+    /// The panics of [`confirm`](Timeline::confirm).
     pub fn take_back(&mut self, budget: u32, watch: &mut impl Watch<S>) -> TakenBack {
         let mut taken = TakenBack::default();
         let Some(away) = &mut self.away else {
@@ -128,8 +128,8 @@ impl<S: Simulation> Timeline<S> {
         false
     }
 
-    /// Sends a rebuild out, if it is worthwhile and none is out. Returns `true` if the prediction should wait for one.
-    /// `shown` is the tick that will be shown when it comes back.
+    /// Sends a rebuild out, if that is worthwhile and no rebuild is out. Returns `true` if the prediction should wait
+    /// for a rebuild. `shown` is the tick that will be shown when it is handed back.
     pub(super) fn send_out(&mut self, shown: Tick) -> bool {
         let Some(away) = &mut self.away else {
             return false;

@@ -345,7 +345,7 @@ fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_begins_again_without_hooks()
     assert!(!timeline.is_stale() && timeline.take_fault().is_none());
 }
 
-/// A heal or a return during a rebuild: its result belongs to another past.
+/// A heal or a return happens during a rebuild: the result of the rebuild belongs to another past.
 #[test]
 fn a_rebuild_of_another_past_is_dropped() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
@@ -376,7 +376,7 @@ fn another_timelines_rebuild_is_dropped() {
     assert!(timeline.is_stale(), "it waits for its own rebuild");
 }
 
-/// If a rebuild never comes back, the authority goes on, and the prediction continues from it.
+/// If a rebuild is never handed back, the authority continues, and the prediction continues from it.
 #[test]
 fn a_lost_rebuild_leaves_the_prediction_wrong_until_the_authority_passes_it() {
     let (mut timeline, lost, mut script) = wrong(Repeat);

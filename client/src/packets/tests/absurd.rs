@@ -1,7 +1,7 @@
 //! Decodable but absurd numbers from a hostile server.
 //!
-//! Whatever numbers a server sends, its client never panics: it counts the packet as malformed, reports that its world
-//! differs, or ends with a reason.
+//! A client never panics, whatever numbers a server sends: the client counts the packet as malformed, reports that its
+//! world differs, or ends with a reason.
 
 use twinstep_core::bounds::{COUNT_MAX, SEATS_MAX};
 use twinstep_core::turn::{Cadence, Turn};
@@ -115,7 +115,7 @@ impl Table {
         self.session.handle(self.now, &packet);
     }
 
-    /// Plays on for a second, as far as possible, while the server sends empty frames.
+    /// Plays for one more second, as far as possible, while the server sends empty frames.
     fn play_on(&mut self) {
         for _ in 0..50 {
             self.now += 20 * MS;
@@ -166,7 +166,7 @@ fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
     assert_eq!(table.session.command(0, 1), Err(CommandError::Busy));
 }
 
-/// Finding K13: the numbers of a world were not checked either.
+/// Finding K13: the numbers of a world were not checked.
 #[test]
 fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
     let spoils: [fn(&mut RawWorld, u32) -> bool; 8] = [
