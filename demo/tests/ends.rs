@@ -246,7 +246,7 @@ fn a_low_limit_of_open_files_is_reported() {
             .unwrap();
         let said = String::from_utf8(server.stderr).unwrap();
         assert_eq!(server.status.code(), Some(2), "{said}");
-        let words = format!("expected to be allowed 65 open files, but the limit is {most}");
+        let words = format!("expected a limit of at least 65 open files, got {most}");
         assert!(said.contains(&words), "{said}");
     }
 }

@@ -204,7 +204,7 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
             wanted = HELD_BYTES,
             "the socket's receive buffer is small: 2,000 players need 4 MiB; on Linux: sysctl net.core.rmem_max=4194304"
         ),
-        Err(error) => logged::warn!(%error, "the size of the socket's buffer is not known"),
+        Err(error) => logged::warn!(%error, "cannot read the size of the socket's receive buffer"),
     }
 }
 

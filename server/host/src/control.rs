@@ -89,10 +89,10 @@ impl Drains {
 #[non_exhaustive]
 pub enum Unready {
     /// The I/O task or the matches do not run.
-    #[error("the I/O task or the matches are not running")]
+    #[error("the I/O task or the matches do not run")]
     Still,
     /// The host has just started.
-    #[error("starting: memory and disks are not measured yet")]
+    #[error("starting: memory and disk are measured in a moment")]
     Unmeasured,
     /// The host is about to end.
     #[error("draining: the server is about to end")]

@@ -597,7 +597,7 @@ impl Io {
                 match_full = now.0.match_full - before.match_full,
                 unsent = now.0.unsent - before.unsent,
                 socket_errors = now.0.errors - before.errors,
-                "datagrams dropped since the last such line"
+                "datagrams dropped since the last report"
             );
             self.lost_before = now;
         }

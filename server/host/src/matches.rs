@@ -235,7 +235,7 @@ impl Host {
             }
         };
         let in_time = tokio::time::timeout(self.drain_within, all_gone).await;
-        logged::info!(everybody_left = in_time.is_ok(), "drained");
+        logged::info!(everybody_left = in_time.is_ok(), "drain ended");
     }
 
     /// Ends all matches, sends every client its close code, waits a little for these to arrive, and closes the socket.

@@ -127,7 +127,7 @@ fn refuse_strange(data: &Metadata) -> io::Result<()> {
     let what = if kind.is_file() {
         return Ok(());
     } else if kind.is_symlink() {
-        "a link: name the file to which it leads"
+        "a link; name the file that it points to"
     } else if kind.is_dir() {
         "a folder"
     } else {

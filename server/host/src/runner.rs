@@ -424,7 +424,7 @@ impl<S: Simulation> Runner<S> {
             FromIo::Gone(peer) => self.match_.disconnect(peer),
             FromIo::PutOut(identity, code, done) => {
                 if self.match_.remove_identity(&identity, code) {
-                    logged::info!(id = self.id.0, identity = ?line(&identity), reason = %code, "identity removed");
+                    logged::info!(id = self.id.0, identity = ?line(&identity), reason = %code, "player or spectator removed");
                     let _ = done.try_send(self.id);
                 }
             }

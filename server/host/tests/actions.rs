@@ -280,7 +280,7 @@ async fn invalid_requests_are_refused_with_a_message_and_change_no_state() {
             "POST /ban",
             "{\"identity\":\"a\",\"for_s\":0}",
             400,
-            "an end of the ban after now",
+            "a ban that ends after now",
         ),
         (
             "POST /ban",

@@ -252,7 +252,7 @@ async fn only_who_may(
             (StatusCode::UNAUTHORIZED, message).into_response()
         }
         None => {
-            let message = "this server has no admin token file, so changes and lists of players are refused here; start it with one\n";
+            let message = "this server has no admin token file, so changes and lists of players are refused here; start the server with one\n";
             (StatusCode::FORBIDDEN, message).into_response()
         }
     }

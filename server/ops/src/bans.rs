@@ -93,7 +93,7 @@ impl Bans {
                 match lock(path) {
                     // The bans can be read without the lock.
                     Err(error @ BansError::Locked { .. }) => {
-                        logged::warn!(%error, "bans read without the lock")
+                        logged::warn!(%error, "another process holds the lock of the bans; they are read without it")
                     }
                     locked => drop(locked?),
                 }
@@ -345,15 +345,15 @@ pub enum BansError {
     },
     /// Another process holds the lock.
     #[error(
-        "cannot change the bans: another process has kept {lock} locked for 3 s; end it, or remove that file if no process \
-         needs it"
+        "cannot change the bans: another process has held the lock {lock} for 3 s; end that process, or remove the file \
+         if no process uses it"
     )]
     Locked {
         /// The file that is locked.
         lock: PathBuf,
     },
     /// The limit is reached.
-    #[error("expected at most 65536 bans; end some first")]
+    #[error("expected at most 65536 bans; lift some first")]
     TooMany,
 }
 

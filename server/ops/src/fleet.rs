@@ -122,7 +122,7 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, state: watch::Sender<
         state.send_if_modified(|known| {
             let is_new = *known != news;
             if known.state != news.state {
-                logged::info!(state = ?news.state, before = ?known.state, "the fleet manager's state");
+                logged::info!(state = ?news.state, before = ?known.state, "the fleet manager has a new state for this server");
             }
             *known = news;
             is_new

@@ -120,7 +120,7 @@ pub(crate) async fn retain(folder: PathBuf, keep: KeepJournals) {
         let (folder, keep) = (folder.clone(), keep.clone());
         let removed = tokio::task::spawn_blocking(move || remove_beyond_limits(&folder, &keep));
         if let Ok(Err(error)) = removed.await {
-            logged::error!(%error, "the folder of journals cannot be read");
+            logged::error!(%error, "cannot read the folder of journals, so old ones are kept");
         }
     }
 }
@@ -145,7 +145,7 @@ fn remove_beyond_limits(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
             // Another process with this folder was faster.
             Err(error) if error.kind() != io::ErrorKind::NotFound => failed.record(one.path, error),
             _ => {
-                logged::info!(path = %one.path.display(), is_old, "journal of an ended match removed");
+                logged::info!(path = %one.path.display(), is_old, "removed the journal of an ended match");
                 bytes -= one.bytes;
             }
         }

@@ -63,7 +63,7 @@ pub use given::{Given, table};
 pub use operated::{Operated, OperatedMany};
 pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, Public, Settings};
 
-/// Reads the flags of a program together with an environment and the file of settings that they name.
+/// Reads the flags of a program together with an environment and the settings file that they name.
 ///
 /// # Errors
 /// clap's, with where the value stands.
@@ -152,7 +152,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     match started.map(|server| server.map(Operated::run_until_stopped)) {
         Ok(None) => say(&reading.will_do()),
         Ok(Some(Ok(Stopped::Over(CloseCode::Fault)))) => {
-            complain(&"the match ended by a fault: see its incident file", 1)
+            complain(&"a fault ended the match: see its incident file", 1)
         }
         Ok(Some(Ok(Stopped::InOrder | Stopped::Over(_)))) => ExitCode::SUCCESS,
         // The exit code of a program that a signal ended.

@@ -213,7 +213,7 @@ fn a_credential_is_used_if_no_file_was_named() {
 
 fn a_match_that_ends_by_a_fault_is_a_failure() {
     let folder = Folder::new();
-    let fault = "error: the match ended by a fault";
+    let fault = "error: a fault ended the match";
     ends(folder.server(&["--breaks-at", "20"]), 1, "", fault);
 }
 

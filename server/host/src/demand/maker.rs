@@ -174,7 +174,7 @@ impl<S: Simulation> Maker<S> {
             (Ok((_, done)), _) => done,
             // Otherwise the id would stay taken, and its players would wait in vain.
             (Err(panic), Some(id)) => {
-                logged::error!(id = id.0, %panic, "a match cannot be started");
+                logged::error!(id = id.0, %panic, "match not made: its task panicked");
                 Done::Made(id, Err(NotMade::Failed))
             }
             (Err(_), None) => return,
@@ -277,15 +277,15 @@ impl<S: Simulation> Plan<S> {
                     logged::error!(id = id.0, %error, "match not made: an earlier run of it hangs and holds its journal; restart this process");
                     return Err(NotMade::Failed);
                 }
-                logged::warn!(id = id.0, %error, "match not made: another process runs it");
+                logged::warn!(id = id.0, %error, "match not made: another process holds its journal");
                 return Err(NotMade::Elsewhere);
             }
             Ok(Err(error)) => {
-                logged::error!(id = id.0, %error, "a match cannot be made");
+                logged::error!(id = id.0, %error, "match not made");
                 return Err(NotMade::Failed);
             }
             Err(panic) => {
-                logged::error!(id = id.0, %panic, "a match cannot be made: its template panicked");
+                logged::error!(id = id.0, %panic, "match not made: its template panicked");
                 return Err(NotMade::Failed);
             }
         };
@@ -293,7 +293,7 @@ impl<S: Simulation> Plan<S> {
             Ok(match_) => Ok(match_),
             Err(HostError::Stopped) => Err(NotMade::Draining),
             Err(error) => {
-                logged::error!(id = id.0, %error, "a match cannot be started");
+                logged::error!(id = id.0, %error, "match not made: it could not be started");
                 Err(NotMade::Failed)
             }
         }

@@ -203,6 +203,6 @@ impl<S: Simulation> Running<S> {
 
 /// The result after a second stop signal.
 pub(super) fn ended_at_once() -> Stopped {
-    logged::warn!("asked to end a second time: not waiting any more");
+    logged::warn!("second stop signal: the process ends without waiting for its matches");
     Stopped::AtOnce
 }

@@ -91,7 +91,7 @@ pub(super) async fn ban(
         }
     };
     if until_unix_s.is_some_and(|until| until <= now.as_secs()) {
-        let expected = format!("an end of the ban after now ({} s)", now.as_secs());
+        let expected = format!("a ban that ends after now ({} s)", now.as_secs());
         return Err(Refusal::bad(
             &expected,
             until_unix_s.map(Into::into).as_ref(),
@@ -171,7 +171,7 @@ pub(super) async fn revoke(
         None => admin.control.matches(),
     };
     if matches.is_empty() {
-        let message = "no match is running here, and tickets belong to a match\n";
+        let message = "no match is running here whose tickets could be revoked\n";
         return Err(Refusal(StatusCode::NOT_FOUND, message.to_owned()));
     }
     let order = |answer| MatchOrder::Revoke(identity.clone(), answer);

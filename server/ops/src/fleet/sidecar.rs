@@ -60,7 +60,7 @@ pub enum SidecarError {
         path: String,
     },
     /// The answer has no address to dial.
-    #[error("the fleet manager has given this server no address and port yet (it said {:?})", line(.0))]
+    #[error("the fleet manager has not given this server an address and port yet (its answer: {:?})", line(.0))]
     NoAddress(String),
 }
 

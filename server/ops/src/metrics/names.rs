@@ -51,7 +51,7 @@ pub(super) const BUILD_INFO: Family = gauge(
 );
 pub(super) const READY: Family = gauge(
     "twinstep_ready",
-    "1 while newcomers find a place here (see /readyz), else 0.",
+    "1 while this server admits newcomers (see /readyz), else 0.",
 );
 pub(super) const MATCHES: Family = gauge("twinstep_matches", "Running matches.");
 pub(super) const MATCHES_MAX: Family = gauge(
@@ -80,7 +80,10 @@ pub(super) const SEATS_FREE: Family = gauge(
     "Free seats for newcomers, over all matches.",
 );
 pub(super) const SESSIONS: Family = gauge("twinstep_sessions", "Connections in any stage.");
-pub(super) const SESSIONS_MAX: Family = gauge("twinstep_sessions_max", "The limit of connections.");
+pub(super) const SESSIONS_MAX: Family = gauge(
+    "twinstep_sessions_max",
+    "The maximum number of connections.",
+);
 pub(super) const RELIEF: Family = gauge(
     "twinstep_relief_steps",
     "Level of load shedding: 0 none, 1 no spectators, 2 no announcements, 3 no newcomers, 4 longer turns.",
@@ -104,11 +107,11 @@ pub(super) const STEP_TIME: Family = histogram(
 );
 pub(super) const SEAL_TO_SEND: Family = histogram(
     "twinstep_seal_to_send_seconds",
-    "Time from the seal of a turn until the socket has its last datagram, including steps and journal.",
+    "Time from sealing a turn to sending its last datagram, including steps and journal.",
 );
 pub(super) const RESOLVER_TIME: Family = histogram(
     "twinstep_resolver_seconds",
-    "Time of the resolver for one query, immediately or in a job.",
+    "Time that the resolver takes for one query, directly or in a job.",
 );
 
 pub(super) const TICKS: Family = counter("twinstep_ticks_total", "Sealed ticks.");
@@ -117,7 +120,7 @@ pub(super) const FILLS: Family = counter(
     "twinstep_fills_total",
     "Inputs that came too late and were filled in by the server, one per player and tick.",
 );
-pub(super) const QUERIES: Family = counter("twinstep_queries_total", "Queries opened by steps.");
+pub(super) const QUERIES: Family = counter("twinstep_queries_total", "Queries that steps opened.");
 pub(super) const UNANSWERED: Family = counter(
     "twinstep_unanswered_total",
     "Queries that the resolver did not answer.",
@@ -128,16 +131,16 @@ pub(super) const DESYNCS: Family = counter(
 );
 pub(super) const SERVER_FAULTS: Family = counter(
     "twinstep_server_faults_total",
-    "Desyncs for which the journal shows that this server's own world was wrong.",
+    "Desyncs in which the journal shows that this server's world was wrong.",
 );
 pub(super) const HEALS: Family = counter("twinstep_heals_total", "Worlds sent to heal a client.");
 pub(super) const MALFORMED: Family = counter(
     "twinstep_malformed_packets_total",
-    "Unreadable packets of sessions.",
+    "Packets of sessions that could not be read.",
 );
 pub(super) const PANICS: Family = counter(
     "twinstep_panics_total",
-    "Panics of the game or a hook, survived or not.",
+    "Panics of the game or a hook, including those that the match survived.",
 );
 pub(super) const JOURNAL_BYTES: Family =
     counter("twinstep_journal_bytes_total", "Bytes written to journals.");
@@ -145,8 +148,10 @@ pub(super) const JOURNAL_WRITES: Family = counter(
     "twinstep_journal_writes_total",
     "Records written to journals.",
 );
-pub(super) const JOURNAL_ERRORS: Family =
-    counter("twinstep_journal_errors_total", "Journals that failed.");
+pub(super) const JOURNAL_ERRORS: Family = counter(
+    "twinstep_journal_errors_total",
+    "Journals that could not be written.",
+);
 pub(super) const JOINS: Family = counter(
     "twinstep_joins_total",
     "Sessions by result of the join: \"playing\" if the session began to play or watch, else the reason it ended.",
@@ -166,7 +171,7 @@ pub(super) const BYTES_IN: Family = counter(
 );
 pub(super) const DATAGRAMS_OUT: Family = counter(
     "twinstep_datagrams_sent_total",
-    "Datagrams taken by the socket.",
+    "Datagrams that the socket accepted.",
 );
 pub(super) const BYTES_OUT: Family = counter(
     "twinstep_sent_bytes_total",

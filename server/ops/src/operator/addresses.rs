@@ -31,7 +31,7 @@ pub fn dialled(text: &str) -> Result<ServerAddress, String> {
     };
     match socket.ip() {
         ip if ip.is_unspecified() => Err(
-            "it means every address of a machine and cannot be dialled: expected one of them, such as \
+            "it means every address of a machine and cannot be dialled; give one address, such as \
              192.168.1.5:7777"
                 .to_owned(),
         ),

@@ -53,7 +53,7 @@ pub enum SettingError {
     },
     /// The process may open too few files.
     #[error(
-        "expected to be allowed {needed} open files, but the limit is {most}: raise it (`ulimit -n {needed}` in a shell, \
+        "expected a limit of at least {needed} open files, got {most}: raise it (`ulimit -n {needed}` in a shell, \
          LimitNOFILE={needed} in a unit of systemd)"
     )]
     OpenFiles {

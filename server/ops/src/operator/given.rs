@@ -74,7 +74,9 @@ impl Given {
                 let refused =
                     |why: &str| Error::raw(ErrorKind::ValueValidation, format!("{from}: {why}\n"));
                 let text = text_of(&value).ok_or_else(|| {
-                    refused("expected a text, a whole number, true or false, or a list of texts")
+                    refused(
+                        "expected a string, a whole number, true or false, or a list of strings",
+                    )
                 })?;
                 if name == CONFIG {
                     return Err(refused(
@@ -235,7 +237,7 @@ fn is_truth(value: &str) -> bool {
 fn file(path: &Path) -> Result<Table, Error> {
     let failed = |source: std::io::Error| {
         let path = path.display();
-        let message = format!("cannot read the file of settings {path}: {source}\n");
+        let message = format!("cannot read the settings file {path}: {source}\n");
         Error::raw(ErrorKind::Io, message)
     };
     let file = open_regular(path).map_err(failed)?;

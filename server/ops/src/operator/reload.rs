@@ -116,7 +116,7 @@ impl Loaded {
         logged::info!(
             keys = %list(&now),
             before = %list(&self.generations),
-            "keys reloaded: tickets of all these are valid, new tickets use the first"
+            "keys reloaded: tickets of all these keys are valid; new tickets use the first"
         );
         self.generations = now;
         Ok(())

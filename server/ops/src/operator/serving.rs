@@ -324,7 +324,7 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
         if is_usual {
             logged::info!(%path, journals, why, "journals ignored");
         } else {
-            logged::warn!(%path, journals, why, "journals ignored, their matches are not resumed: check whether one is missing");
+            logged::warn!(%path, journals, why, "journals ignored: their matches are not resumed; check whether a match is missing");
         }
     }
     if more > 0 {

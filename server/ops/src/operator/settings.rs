@@ -29,7 +29,7 @@ pub struct Settings {
     /// A TOML file with any of these settings; flags and the environment override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Only check whether all settings and files are usable: exits with 0 or 2
+    /// Only check that all settings and files are valid; exit with 0 if they are, else with 2
     #[arg(long)]
     pub check: bool,
     /// Only print all settings, with the origin of each
@@ -57,19 +57,19 @@ pub struct Settings {
     /// Folder for journals; the newest interrupted match there is resumed
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// Begin a new match, even if one was interrupted
+    /// Begin a new match instead of resuming an interrupted one
     #[arg(long, requires = "journal")]
     pub new_match: bool,
     /// What the journal survives. process: a crash of the server. power: a power cut too, but each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
-    /// If the journal cannot be written: end (the match ends) or go-on (the match continues without one)
+    /// If the journal cannot be written. end: the match ends. go-on: the match continues without a journal
     #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
     pub on_journal_failure: JournalFailureWord,
     /// Remove journals of matches that ended more than this many days ago [default: never]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(..=36_500), requires = "journal")]
     pub keep_days: Option<u32>,
-    /// Remove the oldest journals of ended matches beyond this many MB [default: none]
+    /// Remove the oldest journals of ended matches beyond this many MB in total [default: no limit]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MEGABYTES_MAX), requires = "journal")]
     pub keep_megabytes: Option<u64>,
     /// Folder for incident files [default: next to the journal]
@@ -87,16 +87,16 @@ pub struct Settings {
     /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no announcements, no newcomers, longer turns
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = value_parser!(u64).range(1..=1_000))]
     pub lateness_limit: u64,
-    /// Refuse newcomers beyond this many MB of memory [default: 85 % of the cgroup's or the machine's]
+    /// Refuse newcomers above this many MB of memory [default: 85 % of the cgroup's or machine's memory]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=MEGABYTES_MAX))]
     pub memory_limit: Option<u64>,
-    /// Refuse newcomers when fewer MB are free for journals
+    /// Refuse newcomers when the disk of the journals has fewer free MB than this
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = value_parser!(u64).range(..=MEGABYTES_MAX))]
     pub disk_limit: u64,
     /// The admin port on this machine, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub admin: Vec<AdminAddress>,
-    /// The token for changes through the admin port; created if missing [default: in the folder of --state]
+    /// The token file of the admin port; created if missing [default: KEY-FILE.admin, in the folder of --state]
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
     /// Fleet manager to report to: agones uses its sidecar, at the port in AGONES_SDK_HTTP_PORT
@@ -206,7 +206,7 @@ impl Settings {
             ),
         ] {
             if is_chosen && !is_there {
-                let why = format!("it has an effect only with --{needs}");
+                let why = format!("it has no effect without --{needs}");
                 return Err(refused(name, &why));
             }
         }
@@ -243,7 +243,7 @@ impl Settings {
         {
             Some(other) if !is_all => {
                 let why = format!(
-                    "players who dial {other} do not reach {listen}; for IPv4 and IPv6: --listen [::]:{}",
+                    "players that dial {other} cannot reach {listen}; for IPv4 and IPv6: --listen [::]:{}",
                     listen.port()
                 );
                 Err(SettingError::refused("public", &why))

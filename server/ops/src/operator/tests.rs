@@ -271,7 +271,7 @@ fn an_unusable_value_is_refused_with_its_place_and_the_expected_form() {
             "max-players = 1.5",
             &["s.toml, max-players", "a whole number"],
         ),
-        ("max-players = [1]", &["a list of texts"]),
+        ("max-players = [1]", &["a list of strings"]),
         ("[max-players]\nx = 1", &["s.toml, max-players"]),
         ("new-match = 1", &["s.toml, new-match", "true or false"]),
         (
@@ -308,7 +308,7 @@ fn an_unusable_value_is_refused_with_its_place_and_the_expected_form() {
     assert!(refusal(&format!("--config {large}"), &[]).contains("cannot read"));
     let said = refusal("--config nowhere.toml", &[]);
     assert!(
-        said.contains("cannot read the file of settings nowhere.toml"),
+        said.contains("cannot read the settings file nowhere.toml"),
         "{said}"
     );
 }
