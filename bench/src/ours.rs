@@ -324,7 +324,7 @@ mod tests {
         assert_eq!((counts.rebuilds, counts.again_ticks), (0, 0));
     }
 
-    /// The counts of 40 s on a line that loses one packet of `lose_every`, with announcements.
+    /// The counts of 40 s on a link that loses one packet of `lose_every`, with announcements.
     fn counts_of<P: Plays>(lose_every: u64, session: impl Fn() -> P) -> (Counts, Table<P>) {
         let config = MatchConfig {
             players_max: PLAYERS,

@@ -64,7 +64,7 @@ impl Meter {
     }
 }
 
-/// Four players in memory, in virtual time, on lines with a fixed delay.
+/// Four players in memory, in virtual time, on links with a fixed delay.
 pub(crate) trait Party {
     /// Runs one frame of each player. Laps the first player's frame.
     fn frame(&mut self, meters: &mut Meters);

@@ -1,4 +1,4 @@
-//! Powderkeg as a whole: a world of a server, four clients and their lines on one core, and the test kit's `check` of
+//! Powderkeg as a whole: a world of a server, four clients and their links on one core, and the test kit's `check` of
 //! its largest wave; and the journal of a match on the disk of a folder.
 
 use std::path::Path;

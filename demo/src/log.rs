@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter,
 use tracing_subscriber::registry::LookupSpan;
 use twinstep_protocol::text::plain;
 
-/// A log with one row of the terminal for each event, whatever is logged.
+/// A log with one row of the terminal for any event.
 pub(crate) fn plain_rows<W>(
     filter: EnvFilter,
     writer: W,
@@ -87,8 +87,7 @@ where
         .finish()
 }
 
-/// Writes an event as an object without duplicate keys, whatever its fields are called: strict readers refuse
-/// duplicates.
+/// Writes an event as an object without duplicate keys, for any names of fields: strict readers refuse duplicates.
 struct Objects;
 
 impl<S, N> FormatEvent<S, N> for Objects

@@ -72,7 +72,7 @@ impl HasPlayed {
 }
 
 pub(crate) enum Shown {
-    /// The view has closed: the session's end (`None`: the player quit), and whether a client had joined.
+    /// The view has closed: the session's end (`None` if the player quit), and whether a client had joined.
     Over(Option<SessionEnd>, HasPlayed),
     /// There is no view after all; the feed was not used.
     Nowhere(Box<Feed>),

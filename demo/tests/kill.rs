@@ -30,7 +30,7 @@ const PLAYERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(2);
 /// A player that is not back by then is locked out.
 const LOCKED_OUT: Duration = Duration::from_secs(15);
-/// A client plays again when its authority has come this far beyond the kill.
+/// The number of ticks beyond the kill after which a client's authority counts as playing again.
 const PLAYS: u32 = 6;
 
 fn number(name: &str, default: u32) -> u32 {

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// An idle machine needs half a second; this one may be busy.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// A client plays again when its authority has come this far beyond the release.
+/// The number of ticks beyond the release after which a client's authority counts as playing again.
 const PLAYS: u32 = 30;
 
 struct Seat {

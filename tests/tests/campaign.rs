@@ -44,7 +44,7 @@ fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
     (kinds, busiest)
 }
 
-/// Row 72: four bots over a bad line play the campaign. The rig compares every kept prediction and all worlds, and at
+/// Row 72: four bots over a bad link play the campaign. The rig compares every kept prediction and all worlds, and at
 /// the end all clients have the same round, score and lives. Every decision of the server was made.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
@@ -64,9 +64,9 @@ fn a_campaign_is_identical_on_all_screens() {
     assert_eq!(kinds.get("nothing"), None);
 }
 
-/// Rows 37 and 38: eight players over a bad line. No client pauses, every cue is settled, and moving things are drawn
+/// Rows 37 and 38: eight players over a bad link. No client pauses, every cue is settled, and moving things are drawn
 /// near their true place. The largest errors are other players that have just turned: for the quarter of a second that
-/// the line takes, in which they walk five of their radii, a client cannot know that.
+/// the link takes, in which they walk five of their radii, a client cannot know that.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn eight_players_see_each_other_in_place_over_a_bad_link() {

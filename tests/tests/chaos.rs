@@ -160,7 +160,7 @@ fn the_game_of_edges_survives_chaos() {
     check("the_game_of_edges_survives_chaos", Game::Edges, 6);
 }
 
-/// Findings K3-P and HW6: one player poisons by commands, inputs, claims and answers, over any line.
+/// Findings K3-P and HW6: one player poisons by commands, inputs, claims and answers, over any link.
 #[test]
 fn a_poisoner_ends_no_other_client() {
     check_plans(

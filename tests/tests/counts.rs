@@ -132,7 +132,7 @@ fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
 }
 
 thread_local! {
-    /// How often a [`Bulky`] was digested, encoded and cloned by this thread.
+    /// The numbers of digests, encodings and clones of a [`Bulky`] by this thread.
     static COSTS: Cell<[u32; 3]> = const { Cell::new([0; 3]) };
 }
 

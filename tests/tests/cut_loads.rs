@@ -10,11 +10,11 @@ use twinstep_rig::lines::Lines;
 use twinstep_rig::rig::RigConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The silence that ends a connection, and the time until the next one is made once the line works: a dial every two
+/// The silence that ends a connection, and the time until the next one is made once the link works: a dial every two
 /// seconds.
 const DIAL: Duration = Duration::from_secs(4);
 
-/// A player in a match with a world of this many bytes, and a second player that joins over this line.
+/// A player in a match with a world of this many bytes, and a second player that joins over this link.
 struct Loads {
     lines: Lines<Edges>,
     late: usize,

@@ -111,7 +111,7 @@ fn a_joiner_gets_in_while_other_joiners_stall_and_redial() {
     }
 }
 
-/// Regression: a client that joined over a bad line was removed for good after three seconds, because other clients
+/// Regression: a client that joined over a bad link was removed for good after three seconds, because other clients
 /// wanted to join.
 #[test]
 fn a_slow_loader_gives_up_its_slot_and_still_joins() {

@@ -32,7 +32,7 @@ fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<Edges> {
     large_over(seed, policies, made, None)
 }
 
-/// The same, over lines that pass no larger datagrams up and down than these.
+/// The same, over links that pass no larger datagrams up and down than these.
 fn large_over(
     seed: u64,
     policies: MatchConfig,
@@ -187,7 +187,7 @@ fn sixteen_players_get_into_a_match_with_a_large_world() {
     panic!("{} of 16 play", all.match_.playing().len());
 }
 
-/// Loads a world of this many bytes over a line of this many kbit/s, with an outage of ten seconds if `breaks`. Returns
+/// Loads a world of this many bytes over a link of this many kbit/s, with an outage of ten seconds if `breaks`. Returns
 /// the time until the newcomer played.
 fn loads(world_bytes: u32, kbit: u32, breaks: bool) -> Duration {
     loads_at(10, world_bytes, kbit, breaks).0
@@ -333,7 +333,7 @@ fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
     rig.converge();
 }
 
-/// A join with a megabyte, a desync and its heal, and a spectator, over lines that pass only small datagrams (finding
+/// A join with a megabyte, a desync and its heal, and a spectator, over links that pass only small datagrams (finding
 /// P3-U1).
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
@@ -356,7 +356,7 @@ fn large_worlds_load_over_paths_that_pass_only_small_datagrams() {
     }
 }
 
-/// Finding P3-B1: two newcomers on slow lines kept both slots until their worlds were complete.
+/// Finding P3-B1: two newcomers on slow links kept both slots until their worlds were complete.
 #[test]
 fn slow_loads_yield_their_slots_and_still_complete() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);

@@ -38,7 +38,7 @@ fn returns(lines: &Lines<History>, player: usize) -> usize {
     count(lines, player, |e| matches!(e, Event::Reconnected { .. }))
 }
 
-/// Finding F1: a client whose line was silent for longer than 0.7 s redialled, and ignored the old path from then on.
+/// Finding F1: a client whose link was silent for longer than 0.7 s redialled, and ignored the old path from then on.
 #[test]
 fn a_silent_link_costs_no_more_than_its_silence() {
     for (seed, link) in (1..).zip(["rtt=40", "rtt=100", "bad", "awful"]) {
@@ -230,7 +230,7 @@ fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
     assert_eq!(reported, [&lost, &back]);
 }
 
-/// Regression: a client whose line was dead for about the input window was late by a few ticks when it returned, made
+/// Regression: a client whose link was dead for about the input window was late by a few ticks when it returned, made
 /// that up by running faster, and was dropped for it although it sent inputs.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
@@ -248,7 +248,7 @@ fn a_client_silent_for_the_input_window_is_in_time_at_once() {
     }
 }
 
-/// Findings A1, A3, F1: whatever happens to addresses, lines and the server's process, a client with a ticket returns.
+/// Findings A1, A3, F1: whatever happens to addresses, links and the server's process, a client with a ticket returns.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn all_clients_return_once_their_links_work_again() {
@@ -356,7 +356,7 @@ fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line()
     }
 }
 
-/// Finding P3-P3: the line dies, the machine sleeps for a minute, and both are back: the client had given up without a
+/// Finding P3-P3: the link dies, the machine sleeps for a minute, and both are back: the client had given up without a
 /// dial.
 #[test]
 fn a_laptop_that_wakes_dials_before_it_gives_up() {

@@ -465,7 +465,7 @@ fn a_server_stall_removes_no_player() {
     rig.converge();
 }
 
-/// Regression: a late batch was treated as missing, so a player whose line is longer than the delay was dropped, and
+/// Regression: a late batch was treated as missing, so a player whose link is longer than the delay was dropped, and
 /// its clock was never corrected.
 #[test]
 fn a_player_on_a_link_longer_than_the_delay_is_present_and_its_commands_run() {

@@ -87,7 +87,7 @@ fn a_number_whose_last_player_has_not_left_is_assigned_last() {
     rig.converge();
 }
 
-/// Every client receives each presence change. By frames alone a client could return as often as its line allows.
+/// Every client receives each presence change. By frames alone a client could return as often as its link allows.
 #[test]
 fn an_identity_enters_at_most_once_in_five_seconds() {
     let mut config = RigConfig::new(2, LinkProfile::LAN);
@@ -118,7 +118,7 @@ fn an_identity_enters_at_most_once_in_five_seconds() {
     }
 }
 
-/// A client that was removed while its line was dead returns as any free player.
+/// A client that was removed while its link was dead returns as any free player.
 #[test]
 fn a_client_that_returns_as_another_player_continues_as_it() {
     for (seed, predicts, away) in [(3, true, 1), (4, true, 35), (5, false, 1), (6, false, 35)] {

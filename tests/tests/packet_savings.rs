@@ -1,4 +1,4 @@
-//! Savings in packets on lossless lines: inputs and frames in flight are not repeated, and clients without changes
+//! Savings in packets on lossless links: inputs and frames in flight are not repeated, and clients without changes
 //! rest. And play is no worse for it: each test compares with the result without the saving.
 
 use std::sync::Arc;
@@ -97,7 +97,7 @@ fn inputs_and_frames_in_flight_are_not_repeated() {
     assert!(long >= short * 0.8, "{long} B, {short} over the short way");
 }
 
-/// On a lossy line each packet repeats all unacknowledged frames: a lost frame arrives with the next packet.
+/// On a lossy link each packet repeats all unacknowledged frames: a lost frame arrives with the next packet.
 #[test]
 fn a_client_that_loses_packets_is_sent_every_frame_until_it_acknowledges() {
     let inputs = |link: &str| {
@@ -109,7 +109,7 @@ fn a_client_that_loses_packets_is_sent_every_frame_until_it_acknowledges() {
     assert!(lossy >= clean * 1.4, "{lossy} B, {clean} without loss");
 }
 
-/// An outage of the line while the server is frozen: when it continues, no tick was sealed meanwhile, and all lost
+/// An outage of the link while the server is frozen: when it continues, no tick was sealed meanwhile, and all lost
 /// inputs are in the first packet that arrives.
 #[test]
 fn packets_lost_during_a_server_stall_are_resent_in_time() {
@@ -137,7 +137,7 @@ fn packets_lost_during_a_server_stall_are_resent_in_time() {
     }
 }
 
-/// A burst of loss down, on a line that was lossless before: no client pauses, and soon the confirmed tick is where it
+/// A burst of loss down, on a link that was lossless before: no client pauses, and soon the confirmed tick is where it
 /// was.
 #[test]
 fn a_burst_of_loss_on_a_clean_link_is_made_up_for() {

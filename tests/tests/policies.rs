@@ -235,7 +235,7 @@ fn a_match_holds_from_the_lag_that_its_policy_names() {
     }
 }
 
-/// Row 85: on a line whose jitter stays, adaptive turns settle.
+/// Row 85: on a link whose jitter stays, adaptive turns settle.
 #[test]
 fn adaptive_turns_settle_under_jitter_that_stays() {
     for seed in 1..=3 {
@@ -258,7 +258,7 @@ fn adaptive_turns_settle_under_jitter_that_stays() {
     }
 }
 
-/// One line of four is bad: it may make turns longer by 20 s in a minute, and no more.
+/// One link of four is bad: it may make turns longer by 20 s in a minute, and no more.
 #[test]
 fn one_bad_link_makes_turns_longer_within_its_budget() {
     let mut config = strategy(4, both(20, 0));
@@ -284,7 +284,7 @@ fn one_bad_link_makes_turns_longer_within_its_budget() {
     assert!(longer < SECOND * 66, "{longer:?} in three minutes");
 }
 
-/// However long turns are, every client receives ten packets a second, so that silence indicates a dead line.
+/// However long turns are, every client receives ten packets a second, so that silence indicates a dead link.
 #[test]
 fn long_turns_do_not_count_as_silence() {
     let mut config = RigConfig::new(9, LinkProfile::LAN);

@@ -1,5 +1,5 @@
 //! Latency as a player perceives it: an input is in the picture of the same frame that read it, and other players'
-//! actions appear as soon as the line allows. Through real sessions, over every preset of a line, in virtual time.
+//! actions appear as soon as the link allows. Through real sessions, over every preset of a link, in virtual time.
 
 use std::time::Duration;
 

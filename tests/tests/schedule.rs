@@ -71,7 +71,7 @@ fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() 
     assert!(match_.is_unheard());
 }
 
-/// A client whose line broke dials by another path: its second connection receives the match after its hello.
+/// A client whose link broke dials by another path: its second connection receives the match after its hello.
 #[test]
 fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     let mut table = table();

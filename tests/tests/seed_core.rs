@@ -199,7 +199,7 @@ fn a_thousand_gathering_villagers_send_no_byte() {
     assert_eq!(few, many);
 }
 
-/// The second game, in lockstep: bots at war over a bad line, equal at every tick (as the rig checks), every command
+/// The second game, in lockstep: bots at war over a bad link, equal at every tick (as the rig checks), every command
 /// with its result.
 #[test]
 fn a_skirmish_in_lockstep_stays_equal() {

@@ -26,7 +26,7 @@ use twinstep_server::config::{SealWhen, TurnLength};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Where the second process of row 1's test finds the journal.
+/// The variable with the path of the journal, for the second process of row 1's test.
 const JOURNAL: &str = "TWINSTEP_FOLD_JOURNAL";
 const DIGEST: &str = "digest ";
 

@@ -48,7 +48,7 @@ fn a_far_player_does_not_slow_the_hands_of_a_near_one() {
     assert!(rig.stats(1).rtt_ms > 350.0);
 }
 
-/// Row 31: under the deadline policy a bad line affects only its own player: while one player's line jitters, the turns
+/// Row 31: under the deadline policy a bad link affects only its own player: while one player's link jitters, the turns
 /// of the others are never late.
 #[test]
 fn a_bad_link_makes_turns_late_only_for_its_owner() {

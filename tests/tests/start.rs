@@ -320,7 +320,7 @@ fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
     }
 }
 
-/// Regression: a newcomer whose line died before it was admitted had to load a world again, because it had no presence
+/// Regression: a newcomer whose link died before it was admitted had to load a world again, because it had no presence
 /// yet.
 #[test]
 fn a_client_that_was_not_admitted_yet_continues_by_frames() {

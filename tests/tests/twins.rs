@@ -2,7 +2,7 @@
 //! the same controls, and show the same, at most one frame later. On slow machines only the lead is shortened.
 //!
 //! ```text
-//!  match ── lossy line ──┬──▶ inline      ──▶ up (one of the two speaks for both)
+//!  match ── lossy link ──┬──▶ inline      ──▶ up (one of the two speaks for both)
 //!                        └──▶ background ──╳
 //!            wrong guess:   inline shows it rebuilt in frame n, background in frame n + 1
 //! ```
@@ -191,7 +191,7 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
         self.twins[0].stats().timeline.rebuilds
     }
 
-    /// What a twin shows: the tick, the whole world, and each pose on the screen by its bits.
+    /// The picture of a twin: the tick, the whole world, and each pose on the screen by its bits.
     fn shows(&self, twin: usize) -> (Tick, u64, Vec<(u8, u32)>) {
         let twin = &self.twins[twin];
         let world = twin.prediction().expect("it plays");

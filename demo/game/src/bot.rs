@@ -26,7 +26,7 @@ pub enum Sticks {
     Still,
 }
 
-/// How often a sticky bot changes its inputs.
+/// The interval, in ticks, at which a sticky bot changes its inputs.
 const STICKY_TICKS: u32 = 10;
 /// The least time between two decisions of a bot at the keys: people react after about 0.3 s (18 ticks).
 const REACTION_TICKS: u32 = 18;

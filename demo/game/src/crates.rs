@@ -93,7 +93,7 @@ mod tests {
 
     const AT: Vec2 = Vec2::new(-28.0, -1.0);
 
-    /// ONE stands three units west of the one crate and looks at it.
+    /// Places ONE three units west of the only crate, facing it.
     fn yard() -> SoloGame {
         let rules = Rules {
             crates: vec![AT],

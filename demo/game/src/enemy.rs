@@ -50,7 +50,7 @@ impl Game {
         }
     }
 
-    /// Moves all enemies and lets them fire. Cost: one or two sines for each, whatever the players do.
+    /// Moves all enemies and lets them fire. Costs one or two sines for each enemy, independently of the players.
     pub(super) fn move_enemies(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let (now, rules) = (frame.tick(), frame.rules());
         for (enemy, slot) in self

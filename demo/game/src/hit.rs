@@ -86,7 +86,7 @@ impl BlastHit {
         (full - full * distance_8ths / (2 * edge_8ths)) as i16
     }
 
-    /// Returns the nearest [`HITS_MAX`] of `all`, nearest first, whatever their order.
+    /// Returns the nearest [`HITS_MAX`] of `all`, nearest first. Their order in `all` has no effect.
     #[must_use]
     pub fn nearest(all: impl IntoIterator<Item = BlastHit>) -> BlastHits {
         let mut hits = BlastHits::new();

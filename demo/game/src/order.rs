@@ -6,8 +6,8 @@
 //!   own prediction ──▶ Hurt, Died ───────┘                    └─▶ in a frame: every copy executes it
 //! ```
 //!
-//! The referee looks at the server's world, which may differ by some ticks from the world that the player saw. So it
-//! is more lenient than the step. An order that comes too late runs without effect.
+//! The referee looks at the server's world, which may differ by some ticks from the world that the player saw. So it is
+//! more lenient than the step. An order that arrives too late runs without effect.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, PlayerId};

@@ -23,7 +23,7 @@ pub enum Query {
         bomb: Bomb,
         /// The middle of the blast.
         at: Point,
-        /// The tick of the query: bodies that come later are not hurt.
+        /// The tick of the query: bodies that appear later are not hurt.
         asked: Tick,
     },
     /// Where does this blast throw barrels and crates?
@@ -40,7 +40,7 @@ pub enum Query {
         /// The crate's number.
         n: u8,
     },
-    /// Was this hit critical? A secret as well.
+    /// Was this hit critical? Also a secret: only the server answers.
     Crit(Strike),
 }
 
@@ -51,7 +51,7 @@ pub struct Strike {
     pub slot: u16,
     /// The player that fired the shot.
     pub by: PlayerId,
-    /// The tick of the query: an enemy that comes later is not hurt.
+    /// The tick of the query: an enemy that appears later is not hurt.
     pub asked: Tick,
 }
 

@@ -26,7 +26,8 @@ use super::rules::Rules;
 use super::state::{Game, Player, RoundPhase, cause};
 
 impl Game {
-    /// The tick at which this phase ends by itself; after a result, the first tick at which the next round can begin.
+    /// The tick at which this phase ends without a player's action; after a result, the first tick at which the next
+    /// round can begin.
     #[must_use]
     pub fn phase_ends(&self, rules: &Rules) -> Option<Tick> {
         let ticks = match self.phase {

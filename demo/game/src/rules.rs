@@ -12,7 +12,7 @@ use super::path::Path;
 use super::wall::{Wall, crossing};
 use super::wave::Wave;
 
-/// The most enemies of one wave; the rest of a larger wave does not come.
+/// The most enemies of one wave; the rest of a larger wave does not appear.
 pub(super) const SLOTS_MAX: u16 = 256;
 
 /// Everything that does not change during a match.
@@ -44,7 +44,7 @@ pub struct Rules {
     pub thrones: Vec<Path>,
     /// The waves of a round, in order. Empty: an endless arena, without lobby, lives and end.
     pub waves: Vec<Wave>,
-    /// The number of enemies at once in an endless arena. A step's cost grows linearly with it.
+    /// The number of simultaneous enemies in an endless arena. A step's cost grows linearly with it.
     pub enemies: u16,
     /// Speeds, damages, times and other numbers.
     pub tuning: Tuning,
@@ -84,7 +84,7 @@ pub struct Tuning {
     pub bullet_ticks: u32,
     /// The most bullets of enemies in the air at once; while there are that many, enemies hold their fire.
     pub bullets_max: u32,
-    /// How near to a barrel a player must be to light it, in units.
+    /// The greatest distance, in units, at which a player can light a barrel.
     pub light_reach: f32,
     /// The time from lighting to blast.
     pub fuse_ticks: u32,
@@ -116,7 +116,7 @@ pub struct Tuning {
     pub crit_percent: u32,
     /// The share of enemies that carry something, in percent.
     pub carry_percent: u32,
-    /// Lives of a team at the start, whatever its size.
+    /// Lives of a team of any size at the start.
     pub lives: u16,
     /// Lives that each player adds to that.
     pub lives_per_player: u16,
@@ -181,7 +181,7 @@ impl Default for Tuning {
 }
 
 impl Rules {
-    /// The number of enemy slots that these rules need, whatever the number of players.
+    /// The number of enemy slots that these rules need with any number of players.
     #[must_use]
     pub fn slots(&self) -> u16 {
         let percent = self.tuning.crowd_percent;

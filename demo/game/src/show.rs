@@ -138,7 +138,7 @@ pub struct Pose {
 }
 
 /// Hands everything that is drawn to `put`: crates, barrels, pick-ups, enemies, players, then what flies. Draw in this
-/// order. Each key comes once. Players' shots are included only if `is_known` returns `true`: a screen guesses the
+/// order. Each key occurs once. Players' shots are included only if `is_known` returns `true`: a screen guesses the
 /// shots of remote players before it knows them, see `GameShow`.
 pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(ShowKey, Pose)) {
     let still = |at: Vec2| Pose { at, angle: 0.0 };

@@ -81,7 +81,7 @@ pub(super) fn quiet() -> SoloGame {
     solo(rules())
 }
 
-/// The arena with `enemies` enemies to come.
+/// The arena with `enemies` enemies, which have not appeared yet.
 pub(super) fn arena(enemies: u16) -> SoloGame {
     solo(Rules::arena(enemies))
 }

@@ -176,7 +176,7 @@ fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]
     caused.iter().all(|is_caused| *is_caused)
 }
 
-/// Returns `true` if `other` comes near enough to push `throw` before `throw` moves. `other` may bounce between two
+/// Returns `true` if `other` gets near enough to push `throw` before `throw` moves. `other` may bounce between two
 /// corners of its path, so it may have been anywhere within half a leg.
 fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
     let (Some(from), Some(lay)) = (place_of(game, other.prop), place_of(game, throw.prop)) else {
@@ -191,8 +191,8 @@ fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
         .any(|corner| corner.distance(lay) <= reach)
 }
 
-/// Returns `true` if it lay inside another thing, as two things can that came down in one place, and only comes out of
-/// it.
+/// Returns `true` if the thing overlapped another thing, as two things that landed in one place can, and only moves out
+/// of it.
 fn comes_out(game: &Game, throw: &Throw) -> bool {
     let Some(from) = place_of(game, throw.prop) else {
         return false;

@@ -13,10 +13,10 @@
 //! ```
 //!
 //! Invariants:
-//! - While it is in the air, a thing is *aloft*: players pass below it, shots pass below it, it hides nothing, and no
+//! - A thing in the air is *aloft*: players and shots pass below it, it does not hide other bodies, and no
 //!   blast, spark or order reaches it. A fuse keeps burning, and the blast is where the barrel is then.
 //! - A path begins where the thing lay at the time of the query; a thing that has moved since stays where it is. So
-//!   the legs need no start, and an answer that comes late or twice does no harm.
+//!   the legs need no start, and an answer that arrives late or twice does no harm.
 //! - Props do not move before the answer is in a frame.
 
 use glam::Vec2;
@@ -102,7 +102,7 @@ impl Game {
         }
     }
 
-    /// Moves everything in the air. Things that come down are pushed clear of walls.
+    /// Moves all things in the air. Things that land are pushed clear of walls.
     pub(super) fn move_flights(&mut self, frame: &Frame<'_, Game>) {
         let now = frame.tick();
         // Taken out and put back, because moving needs the rest of the game.

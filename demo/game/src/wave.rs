@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::kind::EnemyKind;
 
-/// Enemies that come together. The next wave waits until all of them are dead.
+/// Enemies that appear together. The next wave waits until all of them are dead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wave {
     /// Its groups, in any order.
@@ -22,7 +22,7 @@ pub struct Group {
     pub count: u16,
     /// The time from the start of the wave to the first arrival.
     pub after_ticks: u32,
-    /// The time from one arrival to the next. A larger group comes in the same time, closer together.
+    /// The time from one arrival to the next. A larger group arrives in the same time, closer together.
     pub every_ticks: u32,
 }
 

@@ -275,7 +275,7 @@ impl Feed {
         self.news.notes.pop_front()
     }
 
-    /// Why the player cannot play right now, if so.
+    /// Returns the reason why the player cannot play right now, or `None` if it can play.
     #[must_use]
     pub fn notice(&self) -> Option<Notice> {
         if let Some(playback) = self.replay() {

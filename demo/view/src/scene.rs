@@ -48,7 +48,7 @@ pub(crate) struct ViewScene {
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
     pub(crate) team: Vec<ViewMember>,
     pub(crate) phase: RoundPhase,
-    /// The seconds until this phase ends by itself.
+    /// The seconds until this phase ends without a player's action.
     pub(crate) phase_left: Option<f32>,
     /// The seconds until the next round begins although some players are not ready.
     pub(crate) begins_left: Option<f32>,
@@ -254,7 +254,7 @@ impl ViewScene {
         member.map_or_else(|| id.to_string(), |member| member.name.clone())
     }
 
-    /// Why a local player can only watch, if so.
+    /// The reason why a local player can only watch, if there is one.
     pub(crate) fn own_fate(&self) -> Option<&'static str> {
         let is_on = matches!(
             self.phase,

@@ -49,8 +49,8 @@ pub struct HostConfig {
     pub sessions_max: Option<usize>,
     /// The limits beyond which load is shed and newcomers are refused: see [`Limits`].
     pub limits: Limits,
-    /// Whether a stop signal (Ctrl-C, SIGTERM) that comes while a [`Server`](super::Server) starts is remembered until
-    /// it runs.
+    /// Whether a stop signal (Ctrl-C, SIGTERM) that arrives while a [`Server`](super::Server) starts is remembered
+    /// until it runs.
     pub heeds_stop: bool,
     /// Observes the host, for metrics.
     pub observer: Arc<dyn Observer>,
@@ -104,7 +104,7 @@ impl HostConfig {
     }
 }
 
-/// Why a host, or a match on it, cannot start.
+/// The reason why a host, or a match on it, cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {

@@ -26,7 +26,7 @@ use super::pulse::Beat;
 use super::register::{ListedMatch, Register};
 use super::tickets::TicketOffice;
 
-/// How long matches may take to report a removal.
+/// The longest time that matches may take to report a removal.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
 const REMOVALS_MAX: usize = 64;
 
@@ -84,7 +84,7 @@ impl Drains {
     }
 }
 
-/// Why newcomers should not be routed to this server.
+/// The reason why newcomers should not be routed to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unready {
@@ -238,8 +238,8 @@ impl HostControl {
     /// whichever key sealed their ticket, and get a ticket of the first key with their next one, within a minute.
     ///
     /// # Errors
-    /// [`HostError::Config`]: not one or two keys, or too many changes at once.
-    /// [`HostError::Stopped`]: the host was shut down. The keys stay as they were.
+    /// [`HostError::Config`]: not one or two keys, or too many pending changes. [`HostError::Stopped`]: the host was
+    /// shut down. The keys stay as they were.
     pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
         let newest = keys.first().cloned();
         let (done, changed) = oneshot::channel();

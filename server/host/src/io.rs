@@ -49,14 +49,14 @@ mod tests;
 
 /// The part of this task's channel that packets cannot use: it is kept for orders that must not be lost.
 pub(super) const RESERVED: usize = 2_048;
-/// How long a closing session answers with its close code.
+/// The time for which a closing session answers with its close code.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// How long a released match is not resumed here, so that its players reach the next server of their tickets. Not
 /// longer: if that server releases it too, no server would have it.
 const MOVED_FOR: Duration = Duration::from_secs(5);
 /// Datagrams, or orders, that are handled before the other side gets its turn.
 const BATCH: usize = 256;
-/// How long a session waits for its match: a restarted host resumes its matches one after the other.
+/// The longest time that a session waits for its match: a restarted host resumes its matches one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The longest pause between two log lines about dropped datagrams. The first pause is a second.

@@ -1,4 +1,4 @@
-//! A watch over each match: whatever one match does, the others play on.
+//! A watch over each match, so that a panic or a hang in one match does not stop the others.
 //!
 //! ```text
 //!  a worker     catch_unwind(round) ──beat──beat──beat── … no more
@@ -34,7 +34,7 @@ use twinstep_server::incident::{Incident, Trouble};
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that shows the same beat in this many looks in a row hangs.
 const SAME_BEATS_MAX: u32 = 10;
-/// How long the disk is waited for: for an incident file, and for taking a journal away.
+/// The longest wait for the disk: for an incident file, and for taking a journal away.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
 /// The latest time after which sessions are closed.
 const DISK_SOON: Duration = Duration::from_millis(500);

@@ -46,7 +46,7 @@ impl JournalFileError {
     }
 }
 
-/// Which failures a journal survives.
+/// The failures that a journal survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// The end of the process, in any way. Costs one system call per turn (measured: under 1 us).
@@ -67,7 +67,7 @@ pub enum OnJournalFailure {
     GoOn,
 }
 
-/// Why a journal could not be created, written or read.
+/// The reason why a journal could not be created, written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalFileError {

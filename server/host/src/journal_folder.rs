@@ -35,7 +35,7 @@ pub struct Unfinished {
     pub left_alone: Vec<(PathBuf, LeftAlone)>,
 }
 
-/// Why a journal is ignored.
+/// The reason why a journal is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftAlone {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::workers::LOST;
 
-/// How often the workers are checked and the load is judged, while datagrams arrive.
+/// The interval at which the workers are checked and the load is judged, while datagrams arrive.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// The pause after the last tending if nothing has arrived for [`IDLE_AFTER`]. A datagram wakes the task immediately,
 /// and so does a match that was run; orders to the task wait this long.
@@ -48,7 +48,7 @@ pub(super) struct Load {
     count: usize,
     /// Beats for which the load still counts as high.
     high_for: u32,
-    /// When a datagram last arrived, as far as is known.
+    /// The time of the last known datagram.
     came_at: Duration,
 }
 
@@ -183,7 +183,7 @@ mod tests {
         );
     }
 
-    /// The match itself gives no sign, whenever it was due and whatever its worker ran before.
+    /// Holds for any due time of the hung match, and after any match that its worker ran before.
     #[test]
     fn a_match_that_hangs_on_an_idle_server_is_noticed_in_time() {
         for ms in 0..200 {

@@ -45,7 +45,7 @@ use recent_lateness::{LOOK_EVERY, RecentLateness};
 pub(super) use system::free_bytes;
 use system::{memory_bytes, memory_max_bytes};
 
-/// How long one look waits for the operating system; a later answer is taken at the next look.
+/// The longest time that one look waits for the operating system. A later answer is used at the next look.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 
 /// The limits beyond which a process refuses newcomers.
@@ -71,7 +71,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a process refuses newcomers: the measurement and the limit.
+/// The reason why a process refuses newcomers: the measurement and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Full {

@@ -1,4 +1,4 @@
-//! The host's log is bounded, whatever players, strangers and disks do.
+//! The log of a host, with a bounded number of lines: players, strangers and failing disks cannot flood it.
 //!
 //! ```text
 //!   info!(…) ──▶ has this kind of line room? ──yes──▶ the line
@@ -19,7 +19,7 @@ use tracing::Level;
 
 use super::clock::HostClock;
 
-/// The lines of a kind that may come in one burst.
+/// The largest burst of lines of a kind.
 pub(crate) const LINES_AT_ONCE: u32 = 100;
 /// The time after which a silent kind has room for one more line.
 const LINE_EACH: Duration = Duration::from_secs(1);
@@ -38,10 +38,10 @@ pub struct LogKind {
 /// The room of a kind for further lines, and the number that it suppressed.
 #[derive(Debug)]
 struct LogRoom {
-    /// When all of its room is free again.
+    /// The time at which all room is free again.
     free_at: Duration,
     left_out: u64,
-    /// When the first line since the last sum was suppressed.
+    /// The time at which the first line since the last sum was suppressed.
     left_out_since: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! [`Mailbox`]: requests to a match that do not come from its players: an operator's orders, inspections. A request wakes a
+//! [`Mailbox`]: requests to a match from others than its players: an operator's orders, inspections. A request wakes a
 //! match that rests (`host/waker.rs`).
 
 use tokio::sync::mpsc::{self, Receiver, Sender, error::SendError};

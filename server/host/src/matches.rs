@@ -40,7 +40,7 @@ const TO_IO_MAX: usize = 16_384;
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Each match adds this to the wait: 1,000 matches have 10 s. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
-/// How often a draining host checks whether all players have left.
+/// The interval at which a draining host checks whether all players have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// Many matches over one socket. Created within a tokio runtime; [`Server`](super::Server) brings its own.

@@ -18,9 +18,9 @@ pub struct PersonLine {
     pub state: &'static str,
     /// Whether there is a session.
     pub connected: bool,
-    /// How long the state has lasted, in seconds.
+    /// The duration of the state so far, in seconds.
     pub since_s: f64,
-    /// How early inputs arrive.
+    /// The number of ticks by which inputs arrive early.
     pub margin_ticks: Option<i64>,
     /// The round trip of its packets.
     pub round_trip_ms: Option<f64>,

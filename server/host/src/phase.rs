@@ -40,7 +40,8 @@ impl Phase {
         now.checked_sub(nanos(since)).unwrap_or(nanos(offset))
     }
 
-    /// When to run a resting match that is due at `due`: at a moment of this phase that several ticks have in common.
+    /// Returns the time at which a resting match that is due at `due` runs: a moment of this phase that several ticks
+    /// have in common.
     pub(super) fn rest(self, due: Duration, tick: Duration, is_deep: bool) -> Duration {
         let ticks = match is_deep {
             true => deep_ticks(tick).into(),

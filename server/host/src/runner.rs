@@ -298,7 +298,7 @@ impl<S: Simulation> Runner<S> {
             && !is_awaited
     }
 
-    /// Ticks after a rest are not late: nobody waited for them.
+    /// Ticks after a rest are not late: no client waited for them.
     fn record_lateness(&self, now: Duration, due: Duration) {
         if !self.rests {
             let lateness = now.saturating_sub(due);

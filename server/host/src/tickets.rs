@@ -33,7 +33,7 @@ use super::logged;
 const TOGETHER: Duration = Duration::from_millis(200);
 /// The pause after a failed write.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// How long a host that ends waits for its file.
+/// The longest time that an ending host waits for its file.
 const LAST_WRITE: Duration = Duration::from_secs(6);
 /// The shortest life of a ticket to return with: ten minutes, and ten more for a clock that is set.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
@@ -58,7 +58,7 @@ struct Office {
 #[derive(Default)]
 struct Unwritten(BTreeMap<(Holder, Option<u64>), Ruling>);
 
-/// What the tickets of an office have in common, and the ledger that rules on them.
+/// The common values of the tickets of an office, and the ledger with the rulings on them.
 pub(super) struct TicketPrint {
     pub(super) game: String,
     pub(super) servers: Vec<ServerAddress>,
@@ -126,7 +126,7 @@ impl TicketOffice {
         *self.0.key() = key;
     }
 
-    /// Mints a ticket of a new lineage, which is good whatever was revoked before.
+    /// Mints a ticket of a new lineage, which earlier revocations do not affect.
     pub(super) fn ticket(
         &self,
         match_id: MatchId,

@@ -39,7 +39,7 @@ const LATE: Duration = Duration::from_millis(1);
 pub(super) const LOST: Duration = Duration::from_millis(20);
 /// Before a match whose rounds usually take longer, another worker is woken to watch the heap.
 const LONG: Duration = Duration::from_micros(300);
-/// If a match is late and no round begins for this long, matches are not run any more.
+/// Matches count as no longer run if a match is late and no round begins for this long.
 const UNSERVED_MAX: Duration = Duration::from_secs(2);
 
 /// The end of a match: the close code (`None` if the match was abandoned), or the message of a panic.
@@ -91,7 +91,7 @@ struct State {
     out: Vec<(SlotId, Duration)>,
     threads: usize,
     idle: usize,
-    /// The earliest time at which an idle worker wakes by itself.
+    /// The earliest time at which an idle worker wakes without an event.
     watched: Option<Duration>,
     slots_made: u64,
     threads_made: u64,

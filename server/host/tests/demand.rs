@@ -223,7 +223,7 @@ async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A session that comes again after a failure must not get the old close code for ever.
+/// A session that connects again after a failure must not get the old close code for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -274,7 +274,7 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
 #[derive(Clone, Debug, Deserialize)]
 struct Shy;
 
-/// How often its world was encoded, and at which count it fails.
+/// The number of encodings of its world, and the count at which encoding fails.
 static SHOWN: AtomicU32 = AtomicU32::new(0);
 static PANICS_AT: AtomicU32 = AtomicU32::new(u32::MAX);
 

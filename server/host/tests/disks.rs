@@ -1,5 +1,5 @@
-//! Full disks and a slow disk: the effect of each policy on a small disk of its own, and the recovery when there is
-//! room again. These tests are skipped with a message if no disk can be mounted.
+//! Full disks and a slow disk: the effect of each policy on a separate small disk, and the recovery when there is room
+//! again. These tests are skipped with a message if no disk can be mounted.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};

@@ -270,7 +270,8 @@ fn an_interrupted_join_spends_no_ticket() {
     server.shutdown();
 }
 
-/// A client that could not store its new ticket reports that, and goes on with the one that a new process would find.
+/// A client that could not store its new ticket reports that, and continues with the ticket that a new process would
+/// find.
 #[test]
 fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
     let (server, line) = with_a_line();
@@ -291,7 +292,7 @@ fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
     server.shutdown();
 }
 
-/// A spectator has tickets of its own, and stores them, too.
+/// A spectator also has its own tickets, and stores them.
 #[test]
 fn a_spectator_returns_with_its_stored_ticket() {
     let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();

@@ -6,7 +6,7 @@ use twinstep_udp::TicketKeyError;
 
 use super::admin_address::AdminAddress;
 
-/// Why an admin port or its client failed.
+/// The reason why an admin port or its client failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {

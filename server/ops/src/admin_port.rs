@@ -1,8 +1,8 @@
 //! The HTTP side of the admin port: access, time-outs and the number of connections.
 //!
-//! Invariant: a connection costs at most [`REQUEST_PATIENCE`] of one of [`CONNECTIONS_MAX`] places, whatever it sends.
-//! When all places are taken, the oldest connection without a request is closed, so the port answers however many
-//! connections are idle.
+//! Invariant: any connection occupies one of [`CONNECTIONS_MAX`] places for at most [`REQUEST_PATIENCE`]. When all
+//! places are taken, the oldest connection without a request is closed, so the port answers however many connections
+//! are idle.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

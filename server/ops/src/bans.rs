@@ -28,7 +28,7 @@ use twinstep_udp::{is_identity, open_regular, replace_file};
 
 const BANS_MAX: usize = 65_536;
 pub(super) const REASON_BYTES_MAX: usize = 200;
-/// How long another process is waited for while it writes the file, and how often the lock is tried.
+/// The longest wait for another process that writes the file, and the interval at which the lock is tried.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 const LOCK_LOOK: Duration = Duration::from_millis(10);
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -318,7 +318,7 @@ fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
     replace_file(path, &text).map_err(|source| failed(path, source))
 }
 
-/// Why bans could not be read or written.
+/// The reason why bans could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BansError {

@@ -32,7 +32,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a request was refused for good, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// How long the sidecar is asked at the end.
+/// The time for which the sidecar is asked at the end.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 const PLAYERS: &str = "players";
 

@@ -26,7 +26,7 @@ use twinstep_protocol::lineage::Ruling;
 use twinstep_protocol::replay::{About, Found, Frames, Index, ReplayError};
 use twinstep_protocol::text::line;
 
-/// Why a journal was not exported to its end.
+/// The reason why a journal was not exported to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// It cannot be read.

@@ -5,7 +5,7 @@
 //!                     └──start(HostControl)──▶ RunningOps: admin port, fleet, old journals ─leave─▶ the fleet is informed
 //! ```
 //!
-//! Invariant: errors of files and addresses come from `open`, before the host has created any file.
+//! Invariant: `open` returns errors of files and addresses, before the host has created any file.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -33,10 +33,10 @@ pub struct OpsConfig {
     /// A Unix socket for the same requests, private to its owner. A process that can open it needs no token.
     pub admin_socket: Option<PathBuf>,
     /// The file with the token for changes through the admin port; created if it does not exist, private to its owner.
-    /// `None`: the admin port is read-only.
+    /// If `None`, the admin port is read-only.
     pub admin_token: Option<PathBuf>,
-    /// The file of bans, created if it does not exist; shared by processes that share a folder of journals. `None`:
-    /// bans end with the process.
+    /// The file of bans, created if it does not exist; shared by processes that share a folder of journals. If
+    /// `None`, bans end with the process.
     pub bans_file: Option<PathBuf>,
     /// The fleet of the host, by its manager's sidecar.
     pub fleet: Option<Sidecar>,
@@ -44,7 +44,7 @@ pub struct OpsConfig {
     pub keep: Option<(PathBuf, KeepJournals)>,
 }
 
-/// Why the admin port or the bans cannot be used.
+/// The reason why the admin port or the bans cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpsError {

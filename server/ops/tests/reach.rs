@@ -89,7 +89,7 @@ fn hold_on() {
     }
 }
 
-/// A server with some settings, in a folder of its own or another one's.
+/// A server with some settings, in its own folder or in the folder of another server.
 struct Started<'f> {
     folder: &'f Folder,
     process: Process,
@@ -450,7 +450,7 @@ fn many_that_drain(folder: &Folder) {
     });
 }
 
-/// A request to end that comes after the server is served, and before it runs, takes effect when it runs.
+/// A request to end that arrives after the server listens, and before it runs, takes effect when it runs.
 fn asked_too_early(folder: &Folder) {
     for more in ["", "--matches 2"] {
         let flags = format!("{OWN} {more}");

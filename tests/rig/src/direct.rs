@@ -1,4 +1,4 @@
-//! A match and its sessions without a network: packets are delivered at once, unless a test holds them back.
+//! A match and its sessions without a network: packets are delivered immediately, unless a test holds them back.
 //!
 //! The rig plays whole worlds; this is for tests of one frame, one packet or one tick.
 

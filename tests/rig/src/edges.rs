@@ -73,7 +73,7 @@ pub struct Load {
     pub refuses: bool,
 }
 
-/// How an author's hooks behave.
+/// The behaviour of an author's hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Hooks {
@@ -289,7 +289,7 @@ impl Edges {
         }
     }
 
-    /// Runs poison by this player, everywhere but in the prediction of its own client.
+    /// Runs poison by this player, except in the prediction of the player's own client.
     fn poison(
         &mut self,
         frame: &Frame<'_, Self>,

@@ -1,6 +1,6 @@
-//! A world in virtual time with the production transports: tickets, netcode and laminar at both ends, over lossy lines.
+//! A world in virtual time with the production transports: tickets, netcode and laminar at both ends, over lossy links.
 //! Only sockets and threads are missing. The [rig](crate::rig) has sessions and no transports; this world tests the
-//! time between a dead line and a returned session.
+//! time between a dead link and a returned session.
 //!
 //! ```text
 //!  Client ─ Plug ─ Plug ─ ...      several at once: the path in use, and attempts
@@ -35,12 +35,12 @@ const STEP: Duration = Duration::from_millis(1);
 const FRAME: Duration = Duration::from_millis(8);
 /// The time between two advances of the server's transports.
 const BEAT: Duration = Duration::from_millis(10);
-/// How long a closed session is kept.
+/// The time for which a closed session is kept.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Bytes before a datagram on a line: the client's port.
+/// Bytes before a datagram on a link: the client's port.
 const PORT_BYTES: usize = 2;
 
-/// The lines of one machine: a link to each address of the server, shared by all its sockets.
+/// The links of one machine, one to each address of the server, shared by all its sockets.
 struct Cable {
     links: Vec<SimLink>,
     inboxes: BTreeMap<u16, VecDeque<(usize, Vec<u8>)>>,
@@ -170,7 +170,7 @@ pub struct Lines<S: Play> {
     pub match_: Match<S>,
     pub players: Vec<Player<S>>,
     pub now: Duration,
-    /// Where players that join from now on rebuild their predictions: inline, or in threads.
+    /// The place where players that join from now on rebuild their predictions: inline, or in threads.
     pub reconcile: Reconcile,
     rules: Arc<S::Rules>,
     key: TicketKey,
@@ -208,7 +208,7 @@ impl<S: Play> Lines<S> {
         Lines::like(&config, addresses)
     }
 
-    /// Like [`new`](Lines::new), with the rules, policies and lines of a rig's configuration, without clients.
+    /// Like [`new`](Lines::new), with the rules, policies and links of a rig's configuration, without clients.
     ///
     /// # Panics
     /// If the game cannot be started.
@@ -284,7 +284,7 @@ impl<S: Play> Lines<S> {
         n
     }
 
-    /// Kills a player's process. A new one joins with a new ticket over the same line.
+    /// Kills a player's process. A new one joins with a new ticket over the same link.
     ///
     /// # Panics
     /// If the rules cannot be digested.
@@ -364,12 +364,12 @@ impl<S: Play> Lines<S> {
         self.profile = profile;
     }
 
-    /// Changes a player's line to one address of the server.
+    /// Changes a player's link to one address of the server.
     pub fn relink(&mut self, player: usize, address: usize, profile: LinkProfile) {
         locked(&self.players[player].cable).links[address].set_profile(profile);
     }
 
-    /// Cuts a player's lines, or repairs them.
+    /// Cuts a player's links, or repairs them.
     pub fn cut(&mut self, player: usize, is_cut: bool) {
         let profile = match is_cut {
             true => LinkProfile::both(LegProfile::BLACKOUT),

@@ -37,12 +37,12 @@ pub use crash::Crash;
 pub use play::{Play, RigConfig, Role, Starts, Sticks};
 pub use twinstep_testing::scene::Recorded;
 
-/// A line that loses every packet to the server.
+/// A link that loses every packet to the server.
 pub const MUTE: LinkProfile = LinkProfile {
     up: LegProfile::BLACKOUT,
     down: LegProfile::PERFECT,
 };
-/// A line that loses every packet to the client.
+/// A link that loses every packet to the client.
 pub const DEAF: LinkProfile = LinkProfile {
     up: LegProfile::PERFECT,
     down: LegProfile::BLACKOUT,
@@ -85,7 +85,7 @@ pub struct Rig<S: Play> {
     served_since: Duration,
     /// Waiting time that faults of the server excuse for all clients.
     excuse: Duration,
-    /// When the match was resumed, while it still waits for its players.
+    /// The time at which the match was resumed, while it still waits for its players.
     returning_since: Option<Duration>,
     /// The players that the match waited for at the last check.
     waited_for: PlayerSet,
@@ -94,7 +94,7 @@ pub struct Rig<S: Play> {
     elsewhere: Elsewhere,
     /// Whether a client spoils its packets, or did earlier.
     spoiled: bool,
-    /// How much longer ticks were than configured, in total, up to `looked_at`.
+    /// The total time by which ticks were longer than configured, up to `looked_at`.
     slowed: Duration,
     /// Clients that left, with their number of seats.
     left: Vec<(String, usize)>,

@@ -36,7 +36,7 @@ pub struct Town {
     pub kills: u32,
     /// The counter for names of units, bombs and timers. It never decreases, so a name is never reused.
     named: u32,
-    /// When the units in training will be ready.
+    /// The tick at which the units in training will be ready.
     trained_at: Tick,
 }
 
@@ -457,9 +457,9 @@ impl Skirmish {
 
 /// Gold that a villager brings home.
 const LOAD: u32 = 10;
-/// How far a soldier strikes, in steps.
+/// The reach of a soldier's strike, in steps.
 const REACH: u32 = 20;
-/// How far a soldier sees, in steps. It attacks visible enemies before it marches on.
+/// The sight of a soldier, in steps. It attacks visible enemies before it marches on.
 const SIGHT: u32 = 80;
 /// Health lost to one strike.
 const DAMAGE: i16 = 10;

@@ -267,7 +267,7 @@ pub struct Played {
     pub game: &'static str,
     /// The seed of the run.
     pub seed: u64,
-    /// How long the network was bad, in virtual seconds.
+    /// The time for which the network was bad, in virtual seconds.
     pub seconds: u32,
     /// The statistics of the match.
     pub server: MatchStats,

@@ -1,4 +1,5 @@
-//! Why one step has two results: repeats it, immediately, after pauses and on other threads, and compares the results.
+//! Finds the reason why one step has two results: repeats it, immediately, after pauses and on other threads, and
+//! compares the results.
 //!
 //! ```text
 //!   the repetitions ── differ by the same number each time ──────▶ a counter outside the state

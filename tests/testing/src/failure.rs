@@ -1,4 +1,4 @@
-//! Why an arena failed.
+//! The reason why an arena failed.
 
 use std::fmt;
 use std::time::Duration;

@@ -107,7 +107,7 @@ impl Kind {
         }
     }
 
-    /// What the author should do about it.
+    /// The advice to the author.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {

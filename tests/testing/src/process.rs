@@ -36,7 +36,7 @@ const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
 const MARK: &str = "twinstep-testing: ";
 /// The most bytes of a child's output that are quoted.
 const WORDS_MAX: usize = 600;
-/// How far libfaketime moves the second process's clock: to another year, month, day, weekday and hour.
+/// The time by which libfaketime moves the second process's clock: to another year, month, day, weekday and hour.
 const AHEAD: &str = "+401.3d";
 const AHEAD_TEXT: &str = "this process != a second process, whose clock is a year ahead";
 /// A difference below this is not a moved clock.

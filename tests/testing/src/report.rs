@@ -25,7 +25,7 @@ pub struct Size {
     pub bound: usize,
 }
 
-/// What happened in a check, to show the author what was not tried.
+/// The events of a check, to show the author what was not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tried {
@@ -95,15 +95,16 @@ pub struct Report {
     pub game: &'static str,
     /// The seed of the run.
     pub seed: u64,
-    /// What happened in the run.
+    /// The events of the run.
     pub tried: Tried,
     /// The sizes of the game's types.
     pub sizes: Vec<Size>,
     /// The costs of the game, in this build on this machine.
     pub costs: Costs,
-    /// Why there was no second process; `None` if there was one and it agreed.
+    /// The reason why there was no second process. `None` if a second process agreed.
     pub skipped: Option<String>,
-    /// Why no second process had another clock, so that dates were not tried; `None` if one had.
+    /// The reason why no second process had another clock, so that dates were not tried. `None` if a second process
+    /// had.
     pub same_clock: Option<String>,
     /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,

@@ -25,11 +25,11 @@ const FAILURE_EVERY: Duration = Duration::from_secs(8);
 const FAILURE_MS_MAX: u32 = 3_000;
 const JOB_MS_MAX: u32 = 400;
 const GOOD_NETWORK: Duration = Duration::from_secs(6);
-/// How long the game continues without commands, so that open orders are settled. Queries stay open for 2 s.
+/// The time for which the game continues without commands, so that open orders are settled. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
-/// How far a client may trail the server then, in ticks, in addition to the length of its turns.
+/// The number of ticks by which a client may trail the server then, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;
-/// How long a cue may wait for a rebuild.
+/// The longest time that a cue may wait for a rebuild.
 const MAY_WAIT_TICKS: u32 = 60;
 /// The number of the server's worlds that are kept, to name the fields in which a client differs.
 const WORLDS_KEPT: usize = 240;

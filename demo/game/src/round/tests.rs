@@ -106,7 +106,7 @@ fn a_round_begins_when_half_have_been_ready_for_a_while() {
     assert_eq!(game.sim().phase, RoundPhase::Countdown);
 }
 
-/// Nor does it hold up the end of a round.
+/// An idle player does not delay the end of a round either.
 #[test]
 fn an_idle_player_does_not_delay_a_lost_round() {
     let mut game = first_wave();

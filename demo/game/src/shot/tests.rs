@@ -150,7 +150,7 @@ fn fire(game: &mut SoloGame, weapon: Weapon) {
     game.hold(ONE, Pad::default());
 }
 
-/// ONE stands in the open, with `enemies` in a row to the east.
+/// Places ONE in the open, with `enemies` in a row to the east.
 fn row(enemies: u16) -> SoloGame {
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-8.0, -4.5);

@@ -70,7 +70,7 @@ pub(crate) fn push_out(crates: &[Crate], at: Vec2, radius: f32) -> Vec2 {
 
 /// A pick-up's radius, in units.
 pub const PICKUP_RADIUS: f32 = 0.7;
-/// The most pick-ups at once; a new one replaces the oldest.
+/// The most simultaneous pick-ups; a new pick-up replaces the oldest.
 pub const PICKUPS_MAX: usize = 32;
 
 /// The content of a pick-up.

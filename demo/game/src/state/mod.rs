@@ -82,7 +82,7 @@ pub enum RoundPhase {
     Lobby,
     /// All are ready; they cannot be hurt yet.
     Countdown,
-    /// Enemies come.
+    /// Enemies appear.
     Wave,
     /// A rest before the next wave.
     Lull,

@@ -147,9 +147,9 @@ pub struct Playback {
     /// The target of a seek, for the next advance.
     wanted: Option<Tick>,
     cues: u64,
-    /// Why it cannot be played beyond this tick.
+    /// The reason why the journal cannot be played beyond this tick.
     fault: Option<String>,
-    /// Why the file is damaged at its end, if it is.
+    /// The damage at the end of the file, if there is any.
     torn: Option<String>,
 }
 
@@ -293,7 +293,7 @@ impl Playback {
         ));
     }
 
-    /// Why it cannot be played beyond this tick, if it cannot.
+    /// The reason why the journal cannot be played beyond this tick, if there is one.
     pub(super) fn fault(&self) -> Option<String> {
         let torn = || self.torn.clone().filter(|_| self.tick() >= self.end);
         self.fault.clone().or_else(torn)

@@ -60,7 +60,7 @@ fn frames_until_it_moves(feed: &mut Feed) -> u32 {
         .expect("it walks")
 }
 
-/// Row 59: the prediction shows a key at once, the authority when its turn comes.
+/// Row 59: the prediction shows a key immediately, the authority when the turn with it has arrived.
 #[test]
 fn without_prediction_a_key_waits_for_its_turn() {
     let mut feed = live(&setup("rtt=100"));
@@ -79,7 +79,7 @@ fn without_prediction_a_key_waits_for_its_turn() {
     assert_eq!(frames_until_it_moves(&mut feed), 1);
 }
 
-/// How often each cue was started, confirmed, cancelled.
+/// The numbers of starts, confirmations and cancellations of each cue.
 fn fates(feed: &mut Feed) -> BTreeMap<CueId, [u32; 3]> {
     let mut fates = BTreeMap::<CueId, [u32; 3]>::new();
     while let Some(event) = feed.poll_cue() {

@@ -12,7 +12,7 @@ use twinstep_client::CueId;
 use super::palette::Tint;
 use super::sprite::Sprite;
 
-/// The most particles at once; the oldest makes room (law *Bounded*).
+/// The most simultaneous particles; the oldest makes room (law *Bounded*).
 const PARTICLES_MAX: usize = 1_536;
 /// The time in which a cancelled particle fades.
 const FADE: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ pub(crate) struct Particle {
     pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,
-    /// Where it began, in units.
+    /// The place at birth, in units.
     pub(crate) at: Vec2,
     /// The speed at birth, in units per second.
     pub(crate) speed: Vec2,

@@ -106,7 +106,7 @@ impl Sound {
         }
     }
 
-    /// Returns `true` if it comes from everywhere, because it concerns all players.
+    /// Returns `true` if the sound has no place, because it concerns all players.
     pub(crate) const fn is_everywhere(self) -> bool {
         use Sound::*;
         matches!(self, Wave | Cleared | Boss | Won | Lost | Click | Ready)

@@ -43,7 +43,7 @@ pub use screen::{TerminalError, give_back};
 
 /// The feed is advanced at least this often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How often the reader of the terminal checks whether the view is over.
+/// The interval at which the reader of the terminal checks whether the view is over.
 const LOOK: Duration = Duration::from_millis(50);
 /// The most inputs that wait for the view (law *Bounded*).
 const INPUTS_MAX: usize = 64;

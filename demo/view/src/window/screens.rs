@@ -22,7 +22,7 @@ pub(crate) struct Screens {
     pub(crate) row: usize,
     /// The gamepad was used after keyboard and mouse, so help texts name its buttons.
     pub(crate) by_gamepad: bool,
-    /// Why the match is over for this screen; shown over everything until a key is pressed.
+    /// The reason why the match is over for this screen. Shown over everything until a key is pressed.
     pub(crate) closing: Option<String>,
 }
 

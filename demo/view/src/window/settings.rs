@@ -109,7 +109,7 @@ impl Settings {
 }
 
 pub(crate) struct SettingsFile {
-    /// `None`: the system names no folder.
+    /// The file's path. `None` if the system names no folder for settings.
     path: Option<PathBuf>,
     /// The settings in the file, or that would be there if it could be written.
     kept: Settings,

@@ -39,7 +39,7 @@ pub enum ShotsError {
         /// The operating system's error.
         why: String,
     },
-    /// The moment did not come in time.
+    /// The moment was not reached in time.
     #[error("the moment of {0} did not come; choose another --seed")]
     Moment(&'static str),
 }
@@ -56,7 +56,7 @@ struct Moment {
     pilot: Pilot,
     /// The least number of frames before the moment.
     frames: u32,
-    /// Returns `true` if the moment has come.
+    /// Returns `true` if the moment has been reached.
     when: fn(&WindowStage) -> bool,
     /// The frames from the moment to the picture.
     after: u32,
@@ -210,7 +210,7 @@ fn is_tossed(stage: &WindowStage) -> bool {
 /// Writes the pictures, numbered, into a folder. Returns their paths.
 ///
 /// # Errors
-/// A file cannot be written, or a moment did not come.
+/// A file cannot be written, or a moment was not reached.
 pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
     let failed = |path: &Path, why: &dyn std::error::Error| ShotsError::File {
         path: path.to_owned(),
@@ -250,7 +250,7 @@ fn rules(moment: &Moment) -> Rules {
     rules
 }
 
-/// Plays until the moment has come. Returns the stage.
+/// Plays until the moment has been reached. Returns the stage.
 fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ShotsError> {
     let seed = seed + moment.seed;
     let setup = Setup {

@@ -59,7 +59,7 @@ pub(crate) struct WindowStage {
     speaker: Speaker,
     luck: Mwc,
     tick: Tick,
-    /// Where the local players were last seen; the camera stays there when they die.
+    /// The last visible places of the local players. The camera stays there when they die.
     followed: Vec<Vec2>,
 }
 

@@ -5,7 +5,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use crate::load_monitor::Full;
 use twinstep_server::Degradation;
 
-/// Why no match was made for a ticket.
+/// The reason why no match was made for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotMade {
@@ -72,7 +72,7 @@ impl NotMade {
     }
 }
 
-/// How a match that was made on demand ended.
+/// The end of a match that was made on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatchEnd {

@@ -32,8 +32,8 @@ use twinstep_server::Match;
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 impl Host {
-    /// Makes matches from now on when players come for them, next to those that were [added](Host::add_match). A second
-    /// call has no effect.
+    /// Makes matches from now on when players connect for them, next to those that were [added](Host::add_match). A
+    /// second call has no effect.
     pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
         let spawner = self.spawner();
         let matches = Arc::new(matches);

@@ -19,12 +19,12 @@ use twinstep_server::incident::Incident;
 use twinstep_server::{Match, Report};
 
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// How often a server checks whether it is deserted. The check wakes its match.
+/// The interval at which a server checks whether it is deserted. The check wakes the match.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that is over reports its close code within this time.
 const SAYS_WITHIN: Duration = Duration::from_millis(100);
 
-/// How a server ended.
+/// The end of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// On request, or because all players had left.

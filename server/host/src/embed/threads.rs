@@ -12,9 +12,9 @@ use crate::logged;
 use crate::matches::Host;
 use crate::signal::StopSignal;
 
-/// How long the drop of a server waits for its matches.
+/// The longest time that the drop of a server waits for its matches.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
-/// How often the drop checks whether they have ended.
+/// The interval at which the drop checks whether the matches have ended.
 const DROP_LOOK: Duration = Duration::from_millis(1);
 
 pub(super) struct OnThreads {

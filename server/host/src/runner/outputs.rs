@@ -22,7 +22,7 @@ use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
 
 const WARN_NO_JOURNAL_EVERY: Duration = Duration::from_secs(60);
-/// Client reports are logged at most this often, whatever clients send.
+/// The shortest interval between two log lines about client reports.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 impl<S: Simulation> Runner<S> {

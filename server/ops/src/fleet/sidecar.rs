@@ -32,7 +32,7 @@ const PORT_VARIABLE: &str = "AGONES_SDK_HTTP_PORT";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sidecar(SocketAddr);
 
-/// Why a request to a sidecar failed.
+/// The reason why a request to a sidecar failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SidecarError {

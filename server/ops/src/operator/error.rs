@@ -7,7 +7,7 @@ use twinstep_udp::{LineageFileError, TicketKeyError};
 
 use crate::{BansError, OpsError, SidecarError};
 
-/// Why a server cannot be set up by its settings.
+/// The reason why a server cannot be set up with its settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
@@ -17,9 +17,9 @@ pub enum SettingError {
         variable(name)
     )]
     Missing {
-        /// Its name.
+        /// The name of the setting.
         name: &'static str,
-        /// Its meaning.
+        /// The meaning of the setting.
         about: &'static str,
     },
     /// A value is unusable, for the program or with other settings.

@@ -20,7 +20,7 @@ use super::operated::{Operated, OperatedMany, Operating};
 use super::settings::{ManySettings, Public, Settings};
 use crate::{Ops, OpsConfig, Sidecar};
 
-/// How long the fleet manager may take to report an address.
+/// The longest time that the fleet manager may take to report an address.
 const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 const MATCH: u64 = 1;
 const LEFT_ALONE_LINES: usize = 16;
@@ -135,7 +135,7 @@ impl Settings {
         blueprint.spectators(self.spectators as usize, delay_ticks)
     }
 
-    /// Makes one match as a sample, so that an unusable policy is refused before any player comes.
+    /// Makes one match as a sample, so that an unusable policy is refused before any player connects.
     fn rehearse<S: Simulation>(&self, template: &impl Template<S>) -> Result<(), SettingError> {
         // A template without this match may have others.
         match template.blueprint(MatchId(1)) {

@@ -20,7 +20,7 @@ use twinstep_server::config::{
 use crate::edges::{Hooks, Load};
 use crate::rig::{RigConfig, Role, Starts, Sticks};
 
-/// How long lockstep worlds wait for a player: long enough for honest clients on every bad line.
+/// The time that lockstep worlds wait for a player: long enough for honest clients on every bad link.
 const KICK_AFTER: Duration = Duration::from_secs(60);
 
 /// The game that is played, which determines the edges that its worlds can reach.
@@ -43,14 +43,14 @@ pub enum Misfortune {
     Storm,
 }
 
-/// When processes are killed.
+/// The moments at which processes are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crashes {
     /// Crashes are one fault among others.
     Usual,
     /// The server or a client crashes while a client joins or returns.
     WhileJoining,
-    /// The server's, several times in a few seconds.
+    /// The server crashes several times in a few seconds.
     Again,
 }
 
@@ -190,8 +190,8 @@ impl Plan {
         }
     }
 
-    /// Makes the first player a poisoner, whatever was drawn. Its line is slow, so its commands
-    /// are stamped early, and they are announced unless the match is in lockstep.
+    /// Makes the first player a poisoner, independently of the drawn plan. Its link is slow, so its commands are
+    /// stamped early, and they are announced unless the match is in lockstep.
     #[must_use]
     pub fn poisoned(mut self) -> Plan {
         let mut luck = Mwc::seed(self.seed ^ 0x706f_6973);
@@ -317,7 +317,7 @@ fn encodes_within(seed: u64) -> Option<Duration> {
     ms.map(Duration::from_millis)
 }
 
-/// The lines of one in twelve worlds pass only small datagrams, in one direction or both. A separate stream too.
+/// The links of one in twelve worlds pass only small datagrams, in one direction or both. A separate stream too.
 fn passes(seed: u64) -> Option<[usize; 2]> {
     let mut luck = Mwc::seed(seed ^ 0x6d74_7500);
     let size = pick(&mut luck, &[SURE_BYTES, 548, 700, 1_000]);

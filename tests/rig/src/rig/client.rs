@@ -1,4 +1,4 @@
-//! One client of the rig: a real session, its line, and its drivers.
+//! One client of the rig: a real session, its link, and its drivers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Awaited {
 /// A command without a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
-    /// When the command was given.
+    /// The time at which the command was given.
     pub at: Duration,
     pub(super) excuse: Duration,
     pub(super) open: usize,
@@ -82,7 +82,7 @@ pub struct Given {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct RigClient<S: Play> {
     pub session: Session<S, S::Show>,
-    /// The client's line and frame clock, and when it is frozen.
+    /// The client's link and frame clock, and when it is frozen.
     pub place: Place,
     pub identity: String,
     /// The number of seats; 0: a spectator.
@@ -109,7 +109,7 @@ pub struct RigClient<S: Play> {
     pub(super) awaited: Awaited,
     /// Since when the client has not been in the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
-    /// When the server received the client's packets of the last seconds.
+    /// The times at which the server received the client's packets of the last seconds.
     pub(super) received_at: VecDeque<Duration>,
     /// The open commands, oldest first.
     pub given_at: VecDeque<Given>,
@@ -118,11 +118,11 @@ pub struct RigClient<S: Play> {
     pub(super) compared: Option<(Tick, u64)>,
     /// The prediction's next tick, and the first tick without an input, at the last check.
     pub(super) gone_to: (u32, u32),
-    /// When the present session began.
+    /// The time at which the present session began.
     pub(super) arrived_at: Duration,
     /// Packets that the present session sent.
     pub(super) packets_sent: u64,
-    /// Whether the line is so bad that inputs may be late without an outage.
+    /// Whether the link is so bad that inputs may be late without an outage.
     pub(super) is_doubtful: bool,
     /// Whether the player was dropped at the last check.
     pub(super) was_dropped: bool,
@@ -268,7 +268,7 @@ impl<S: Play> RigClient<S> {
     }
 }
 
-/// Returns `true` if inputs may be late over this line although their client is not silent.
+/// Returns `true` if inputs may be late over this link although their client is not silent.
 pub(super) fn is_doubtful(link: &LinkProfile) -> bool {
     let up = link.up;
     up.delay * 2 + up.jitter > Duration::from_millis(200) || up.loss_ppm > 50_000

@@ -19,7 +19,7 @@ use super::Rig;
 use super::client::RigClient;
 use super::play::{Play, Role};
 
-/// The longest time that a bad line may delay a command.
+/// The longest time that a bad link may delay a command.
 const LINE_PATIENCE: Duration = Duration::from_secs(8);
 /// The longest time in a minute that a match may pause for its players.
 const WAIT_PATIENCE: Duration = Duration::from_secs(25);
@@ -87,7 +87,7 @@ impl<S: Play> Rig<S> {
         client.excuse + self.excuse + returning + away
     }
 
-    /// How long a client has waited since `since`, without excused time.
+    /// Returns the time that a client has waited since `since`, without excused time.
     fn waited(&self, client: &RigClient<S>, since: (Duration, Duration)) -> Duration {
         let excused = self.excused(client) - since.1;
         let began = match self.config.policies.sealing {
@@ -98,7 +98,7 @@ impl<S: Play> Rig<S> {
         self.now.saturating_sub(began + excused)
     }
 
-    /// How long the match may pause for other players.
+    /// Returns the time for which the match may pause for other players.
     pub(super) fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
             (SealWhen::Deadline, Laggards::Ignore) => Duration::ZERO,
@@ -113,8 +113,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// How long a command may take when every player has given all the commands that it may: each tick runs at least
-    /// one command, and players take turns.
+    /// Returns the longest time that a command may take when every player has given all the commands that it may: each
+    /// tick runs at least one command, and players take turns.
     pub(super) fn order_patience(&self) -> Duration {
         self.patience_for(0)
     }
@@ -132,14 +132,14 @@ impl<S: Play> Rig<S> {
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
     }
 
-    /// How long the download of all worlds may take: 256 KiB a second, one after the other.
+    /// Returns the longest time that the download of all worlds may take: 256 KiB a second, one after the other.
     pub(super) fn worlds_take(&self) -> Duration {
         let bytes = self.match_.world().sim().bytes() + FRAME_BYTES_MAX * 60;
         let world = Duration::from_secs_f64(bytes as f64 / f64::from(256 << 10));
         world * self.clients.len() as u32
     }
 
-    /// How long a client with a ticket may be kept out.
+    /// Returns the longest time for which a client with a ticket may be kept out.
     fn join_patience(&self) -> Duration {
         JOIN_PATIENCE + self.wait_patience() + self.worlds_take()
     }

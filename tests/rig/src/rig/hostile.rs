@@ -18,9 +18,9 @@ use super::play::{Play, Role};
 const SPOILS: u32 = 12;
 /// Packets that are kept for replays.
 const REMEMBERED: usize = 32;
-/// How long a lagging client freezes: just less than what closes a session.
+/// The time for which a lagging client freezes: just too short to close its session.
 const LAGS_FOR: Duration = Duration::from_millis(9_000);
-/// How long a lagging client plays between two freezes.
+/// The time for which a lagging client plays between two freezes.
 const LAGS_ALIVE: Duration = Duration::from_millis(500);
 /// A stalling client stops acknowledging after this many packets; its world request is among the first ones.
 const STALLS_AFTER: u64 = 3;

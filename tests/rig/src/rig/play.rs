@@ -11,7 +11,7 @@ use twinstep_server::{MatchConfig, Resolver};
 
 use crate::edges::{Load, Widest};
 
-/// How clients move their sticks.
+/// The way in which clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
     /// Like a human with keys and a mouse, if the game simulates human players. Otherwise like
@@ -37,7 +37,7 @@ impl Sticks {
     }
 }
 
-/// Which clients know the match's initial world.
+/// The clients that know the match's initial world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
     /// No client.

@@ -164,7 +164,7 @@ impl<S: Play> Rig<S> {
         (client.identity.clone(), client.seats)
     }
 
-    /// How often a client returned by frames, and how often by a world.
+    /// Returns the number of a client's returns by frames, and by a world.
     #[must_use]
     pub fn returns(&self, client: usize) -> (usize, usize) {
         let events = &self.clients[client].events;

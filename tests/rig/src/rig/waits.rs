@@ -107,7 +107,7 @@ impl<S: Play> Rig<S> {
         self.removals += 1;
     }
 
-    /// How often a client was removed because the others had waited too long for it.
+    /// The number of removals of a client because the others had waited too long for it.
     #[must_use]
     pub fn removals(&self) -> u64 {
         self.removals

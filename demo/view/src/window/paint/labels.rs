@@ -22,7 +22,7 @@ struct Label {
     /// The size of text and bar.
     size: Vec2,
     tint: Tint,
-    /// `None`: full, so no bar is drawn.
+    /// The health to draw. `None` if it is full, so that no bar is drawn.
     health: Option<f32>,
     is_local: bool,
 }

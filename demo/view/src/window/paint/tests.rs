@@ -31,7 +31,7 @@ const SIZES: [(f32, f32); 7] = [
     (2_560.0, 1_440.0),
 ];
 
-/// A scene with everything at once, and with the longest texts.
+/// A scene with all elements at the same time, and with the longest texts.
 fn full(phase: RoundPhase) -> ViewScene {
     let mut scene = ViewScene::new(Arc::new(Rules::campaign()));
     scene.phase = phase;

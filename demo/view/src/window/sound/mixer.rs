@@ -10,7 +10,7 @@ use twinstep_client::CueId;
 use super::{SoundOrder, synth};
 use crate::scene::Sound;
 
-/// The most sounds at once; the oldest makes room (law *Bounded*).
+/// The most simultaneous sounds; the oldest makes room (law *Bounded*).
 const VOICES_MAX: usize = 24;
 /// The samples in which a cancelled voice fades.
 const HUSH_SAMPLES: f32 = 900.0;
