@@ -1,7 +1,7 @@
 //! Law **Bounded**: every queue, size and rate has a limit, defined here or next to the thing that it bounds.
 //!
-//! The values are proposals, tuned by measurement; the law is that each limit exists. The assertions at the end check
-//! the limits that depend on each other.
+//! The values are proposals, tuned by measurement; the law only requires that each limit exists. The assertions at the
+//! end check the limits that depend on each other.
 
 use core::time::Duration;
 
@@ -10,19 +10,19 @@ pub const PLAYERS_MAX: usize = 16;
 /// Local players ("seats") of one session.
 pub const SEATS_MAX: usize = 4;
 
-/// How far the prediction may run ahead of the authority, in ticks: lead = P − A. Ring buffers have this size; the
-/// limit at a given tick length is [`lead_max`].
+/// The number of ticks by which the prediction may run ahead of the authority: lead = P − A. Ring buffers have this
+/// size; the limit at a given tick length is [`lead_max`].
 pub const LEAD_MAX: u32 = 223;
 /// The lead that is allowed even with long ticks, in ticks.
 pub const LEAD_MIN: u32 = 64;
-/// How long a connection can be silent before a player's picture stands still, where this is more ticks than
-/// [`LEAD_MIN`]. With one second, bots on the preset `awful` stood still for up to 1.04 % of a minute; the aim is
-/// 1 %.
+/// The silence of a connection after which a player's picture stops, if this is more ticks than [`LEAD_MIN`]. With one
+/// second, the picture of bots on the preset `awful` stopped for up to 1.04 % of a minute; the aim is 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
-/// How far inputs may run ahead of the authority, in ticks: reach = I − A. It is the size of ring buffers and the
-/// server's acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits into a byte.
+/// The number of ticks by which inputs may run ahead of the authority: reach = I − A. It is the size of ring buffers
+/// and the server's acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits into a
+/// byte.
 pub const INPUT_WINDOW: u32 = 255;
 /// The number of past ticks whose worlds the server can still reconstruct: for resolvers that look back and for
 /// desync reports.
@@ -44,11 +44,11 @@ pub const TICK_MAX: Duration = Duration::from_secs(1);
 /// The largest command delay m, in turns: a batch closed in turn n runs in turn n + m.
 pub const COMMAND_DELAY_MAX: u8 = 4;
 
-/// The number of ticks for which a missing input is assumed to equal the last one. Then it is neutral.
+/// The number of ticks for which a missing input is assumed to equal the last one. After that it is neutral.
 pub const INPUT_REPEAT_TICKS: u32 = 10;
-/// A player without any input for this long is dropped...
+/// A player without any input for this long is dropped, but not before [`DROP_AFTER_TICKS_MIN`].
 pub const DROP_AFTER: Duration = Duration::from_secs(2);
-/// ...but not before this many ticks, during which its last input is repeated.
+/// The smallest number of ticks after which a player without input is dropped. During these its last input is repeated.
 pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 
 /// Size of an encoded input, in bytes.
@@ -66,17 +66,17 @@ pub const FRAME_HEAD_BYTES: usize = 24;
 pub const ROSTER_CHANGE_BYTES: usize = 2;
 /// Size of a command or claim in a frame, in bytes, including its player and sequence.
 pub const ORDER_BYTES_MAX: usize = COMMAND_BYTES_MAX + ORDER_HEAD_BYTES;
-/// The bytes of an order besides its command.
+/// The bytes of an order without its command.
 pub const ORDER_HEAD_BYTES: usize = 6;
 /// Size of an outcome in a frame, in bytes, including the tick asked and the key.
 pub const ANSWER_BYTES_MAX: usize = OUTCOME_BYTES_MAX + ANSWER_HEAD_BYTES;
-/// The bytes of an answer besides its outcome: the tick asked, the key, and a flag that an outcome exists.
+/// The bytes of an answer without its outcome: the tick asked, the key, and a flag that an outcome exists.
 pub const ANSWER_HEAD_BYTES: usize = 5 + 9 + 5 + 1;
-/// Bytes of each frame that are reserved for each kind of entry (outcomes, claims, commands) that has entries
-/// waiting. The other kinds can use the bytes that a kind leaves.
+/// Bytes of each frame that are reserved for each kind of entry (outcomes, claims, commands) that has entries waiting.
+/// Bytes that a kind does not use go to the other kinds.
 pub const FRAME_SHARE_BYTES: usize = 48;
-/// The least room for entries in a frame, however large its inputs are: the largest outcome fits next to the reserved
-/// bytes of the two other kinds, and so do two of the largest commands or claims.
+/// The smallest room for entries in a frame, however large its inputs are: the largest outcome fits next to the
+/// reserved bytes of the two other kinds, and so do two of the largest commands or claims.
 pub const FRAME_ROOM_MIN: usize = ANSWER_BYTES_MAX + 2 * FRAME_SHARE_BYTES;
 /// The largest frame, in bytes: every player's input has the maximum size, every player's presence changes, and all
 /// room for entries is used.
@@ -84,12 +84,13 @@ pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
     + ROSTER_CHANGE_BYTES * PLAYERS_MAX
     + INPUT_BYTES_MAX * PLAYERS_MAX
     + FRAME_ROOM_MIN;
-/// The kinds of entries take turns at being first, and so do the players within a kind. After this many ticks every
-/// player was first with every kind once, so the largest order has been placed, whatever other orders wait.
+/// The number of ticks after which every player was first once with every kind, so that the largest order has been
+/// placed, whatever other orders wait. The kinds of entries take turns at being first, and so do the players within a
+/// kind.
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// A session packet, in bytes, before the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
-/// The bytes of a packet down besides its frames: acks, margins, fates, links.
+/// The bytes of a packet down without its frames: acks, margins, fates, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
 /// Refused orders that one packet reports. Further ones wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
@@ -116,23 +117,23 @@ pub const MATCH_LINEAGES_MAX: usize = 65_536;
 
 /// Commands of one player in one tick.
 pub const COMMANDS_PER_TICK: usize = 4;
-/// Commands of one player in one tick, in bytes of the frame. Both ends use it, so a client that is alone with its
-/// orders knows in which tick each will run.
+/// Commands of one player in one tick, in bytes of the frame. Both sides use this limit, so a client that is alone with
+/// its orders can compute the tick in which each will run.
 pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
 /// Orders of one player that can always wait for room in a frame, in bytes. At 60 Hz they run within 1.6 s
 /// ([`FRAME_TURNS_TICKS`] twice), whatever the other players order.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
 /// Orders of all players that wait for room in a frame, in bytes. Above this, the newest order of the player with the
-/// most waiting bytes is refused at once. So 20 commands per second are granted as far as frames can hold them: each
-/// of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each), and the room that
-/// other players leave.
+/// most waiting bytes is refused immediately. So 20 commands per second are accepted as far as frames can hold them:
+/// each of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each), and the room
+/// that other players leave.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 /// Commands of one player per second, counted on arrival, and the allowed burst. Commands that a connection delayed
 /// for more than a second arrive together, so some of them are refused even if the player gave no more than its rate
 /// allows.
 pub const COMMANDS_PER_SECOND: u32 = 20;
-/// The limit of turn, repetition and command counters, so that a small sum with them never wraps. No match lasts this
-/// long; larger values from a file or a peer are rejected.
+/// The limit of turn, repetition and command counters, so that adding a small number to them never wraps. No match
+/// lasts this long; larger values from a file or a peer are rejected.
 pub const COUNT_MAX: u32 = u32::MAX / 2;
 
 /// Commands of one player that wait for their tick at either end.
@@ -146,17 +147,17 @@ pub const ASKS_PER_TICK: usize = 16;
 pub const QUERIES_OPEN_MAX: usize = 64;
 /// Queries of one world that wait to be opened. Further asks are dropped, counted and reported.
 pub const QUERIES_WAITING_MAX: usize = 256;
-/// A query unanswered for this many ticks is answered with `None`, or after 2 s if these are more ticks: see
-/// [`answer_ticks`].
+/// A query that is not answered within this many ticks, or within 2 s if that is more ticks, is answered with `None`:
+/// see [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;
-/// The least time that a resolver has for an answer.
+/// The minimum time that a resolver has for an answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// Answers of one session that wait to be processed. The client repeats the others.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
 /// Cues that wait for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
-/// How many ticks a cue may move between a guess and the confirmed frame and still count as the same cue.
+/// The number of ticks by which a cue may move between a guess and the confirmed frame and still count as the same cue.
 pub const CUE_DRIFT_TICKS: u32 = 12;
 /// Announced inputs reach this many ticks beyond the next tick to seal.
 pub const ANNOUNCE_TICKS: u32 = 8;
@@ -167,8 +168,8 @@ pub const SPECTATORS_LIVE_MAX: usize = 16;
 pub const SPECTATORS_DELAYED_MAX: usize = 512;
 /// The shortest delay of a delayed spectator, in ticks.
 pub const SPECTATOR_DELAY_MIN: u32 = 180;
-/// The longest delay of a delayed spectator, in ticks. Its world may be 300 ticks older still, so 600 ticks of
-/// [`BACKLOG`] remain for loading that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
+/// The longest delay of a delayed spectator, in ticks. The spectator's first world may be 300 ticks older, so 600 ticks
+/// of [`BACKLOG`] remain for loading that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
 pub const SPECTATOR_DELAY_MAX: u32 = 900;
 
 /// Packets per second that carry a client's new inputs, whatever its frame rate and the tick length. A packet carries
@@ -176,49 +177,49 @@ pub const SPECTATOR_DELAY_MAX: u32 = 900;
 pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
 /// Every client sends at least this often, in every stage of its session.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
-/// Without progress of a client's acks for this long, the server sends to it at most 10 times a second, and no frames
-/// but the first ones that it lacks.
+/// If a client acknowledges nothing new for this long, the server sends to it at most 10 times a second, and only the
+/// first frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// Without progress of a client's acks for this long, the server sends those frames and its lane only every
-/// [`SPARSE_EVERY`]. Its seat counts as dropped meanwhile, and a client that sends again is answered at once. A
+/// If a client acknowledges nothing new for this long, the server sends those frames and its lane only every
+/// [`SPARSE_EVERY`]. The player counts as dropped meanwhile, and a client that sends again is answered immediately. A
 /// client that sends nothing at all gets no frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
-/// See [`SPARSE_AFTER`].
+/// The interval of sends to a client after [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
 /// A session is closed if its client acknowledges no new frame for this long.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
-/// A session that does not send a hello within this time ends: as long as a transport waits for a silent client. A
-/// client sends its hello ten times a second.
+/// A session that sends no hello within this time ends. A transport waits equally long for a silent client. A client
+/// sends its hello ten times a second.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
-/// A world makes progress each time this many more bytes of it are acknowledged, and with its last byte.
+/// The number of bytes of a world that must be acknowledged to count as progress. The last byte counts as progress too.
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
 /// The time that each [`JOIN_STEP_BYTES`] of a world may take while other joiners wait, plus four round trips.
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
 /// A join without progress for this long, plus four round trips, ends: [`JOIN_STEP_WITHIN`] and an outage of 10 s.
-/// While the world is being sent, its bytes are the progress; after that, progress is that the client is a second of
-/// ticks nearer to the present than ever before. So 8 MiB take at most 512 times this, if the frames since are kept
-/// for that long ([`load_ticks`]).
+/// While the world is being sent, progress is measured in its bytes. After that, the client makes progress when it is a
+/// second of ticks nearer to the present than ever before. So 8 MiB take at most 512 times this, if the frames since
+/// then are kept for that long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
-/// A world that has been on its way for this long, plus two round trips, at less than 128 KiB/s gives its place to
-/// the next joiner.
+/// A world that has been sent for this long, plus two round trips, at less than 128 KiB/s gives its place to the next
+/// joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
-/// Snapshots that are sent to joiners at the same time, per match. Slower ones, which gave their places away,
-/// continue in addition at 128 KiB/s each.
+/// Snapshots that are sent to joiners at the same time, per match. Slower ones, which lost their places, continue in
+/// addition at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
 /// The longest time for which the frames since a world are kept while that world is being sent. At 168 kbit/s it is
 /// enough for 8 MiB.
 pub const LOAD_TIME: Duration = Duration::from_secs(400);
-/// The least number of these frames, in ticks: more if they cover less than [`LOAD_TIME`], see [`load_ticks`].
+/// The minimum number of these frames, in ticks; more if they cover less than [`LOAD_TIME`], see [`load_ticks`].
 pub const LOAD_TICKS: u32 = 24_000;
 /// The largest number of these frames, in ticks: [`LOAD_TIME`] at 240 Hz.
 pub const LOAD_TICKS_MAX: u32 = 96_000;
 /// The next tick to seal is reported to a client as at most this many ticks beyond the frame that it wants: packets
 /// contain 16 bits of a tick.
 pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
-/// The most memory that these frames take on the server, in bytes, without the heap of the game's own types.
+/// The maximum memory of these frames on the server, in bytes, without the heap of the game's own types.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
-/// How long the server keeps the state of a join that was cut off, while its client tries to return: the rest of its
-/// world, and the frames since.
+/// The time for which the server keeps the state of a join that was cut off, while its client tries to return: the rest
+/// of the world, and the frames since then.
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
 /// Worlds that are kept for joins that were cut off, per match, in bytes: two of the largest.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
@@ -228,7 +229,7 @@ pub const CUT_OFF_MAX: usize = 32;
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);
 /// Heals of one player within [`HEALS_WINDOW`]. The next one closes its session.
 pub const HEALS_MAX: usize = 4;
-/// A heal is forgotten after this time, so a match of a week forgives a memory error now and then.
+/// A heal is forgotten after this time, so a match of a week tolerates occasional memory errors.
 pub const HEALS_WINDOW: Duration = Duration::from_secs(3_600);
 /// Protocol errors in [`STRIKE_WINDOW`] that close a session.
 pub const STRIKES_MAX: u32 = 8;
@@ -236,12 +237,12 @@ pub const STRIKES_MAX: u32 = 8;
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// Bytes per second of bulk data down to one session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
-/// How long one identity may keep the other players waiting within a minute.
+/// The time for which one identity may keep the other players waiting within a minute.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// Policies that depend on a round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
-/// A time in nanoseconds, at most 584 years. It is 64 bits wide because dividing the 128 bits of
+/// A time in nanoseconds, at most 584 years. The number is 64 bits wide because dividing the 128 bits of
 /// [`Duration::as_nanos`] takes a function call.
 #[must_use]
 #[inline]
@@ -277,15 +278,16 @@ const fn within(ticks: u32, min: u32, max: u32) -> u32 {
     }
 }
 
-/// How far the prediction may run ahead with ticks of this length: [`LEAD_TIME`], within [`LEAD_MIN`]..=[`LEAD_MAX`]
-/// ticks.
+/// The number of ticks of this length by which the prediction may run ahead: [`LEAD_TIME`], within
+/// [`LEAD_MIN`]..=[`LEAD_MAX`] ticks.
 #[must_use]
 #[inline]
 pub const fn lead_max(tick: Duration) -> u32 {
     within(ticks_in(LEAD_TIME, tick), LEAD_MIN, LEAD_MAX)
 }
 
-/// How far inputs may run ahead with ticks of this length: the prediction's limit plus the largest input delay.
+/// The number of ticks of this length by which inputs may run ahead: the prediction's limit plus the largest input
+/// delay.
 #[must_use]
 #[inline]
 pub const fn input_window(tick: Duration) -> u32 {
@@ -298,7 +300,8 @@ pub const fn backlog(tick: Duration) -> u32 {
     within(ticks_in(BACKLOG_TIME, tick), BACKLOG, BACKLOG_MAX)
 }
 
-/// The largest number of frames since a world on its way that the server keeps, with ticks of this length.
+/// The largest number of frames that the server keeps while the world before them is being sent, with ticks of this
+/// length.
 #[must_use]
 pub const fn load_ticks(tick: Duration) -> u32 {
     within(ticks_in(LOAD_TIME, tick), LOAD_TICKS, LOAD_TICKS_MAX)

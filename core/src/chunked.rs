@@ -1,4 +1,4 @@
-//! [`Chunked`]: a grid or other list of fixed length whose cost follows its changes, not its size.
+//! [`Chunked`]: a grid or other list of fixed length, with costs that depend on the number of changes, not on its size.
 //!
 //! ```text
 //!   authority    [ A ][ B ][ C ][ D ]        a copy shares all chunks …
@@ -27,7 +27,7 @@ use crate::digest::known::Known;
 /// A list of thousands of elements of which few change in a tick: the tiles of a map that can be dug up, a voxel
 /// world, ground that burns.
 ///
-/// Its length is fixed at creation. It stores its elements in chunks of `N`. The costs for n elements:
+/// The length is fixed at creation. The elements are stored in chunks of `N`. The costs for n elements:
 ///
 /// | | a `Vec` | `Chunked` |
 /// |---|---|---|
@@ -37,14 +37,13 @@ use crate::digest::known::Known;
 /// | a change | a store | a store and about 10 ns; the first one after a copy copies its chunk, and allocates |
 /// | encoding, as for a joining client | all n | all n |
 ///
-/// The size of a world is the number of bytes that its digest hashes. So with a million elements in here it is still
-/// a small world, which is digested at each turn, and a desync in it is found at once. Data that changes everywhere
-/// at each tick belongs in a `Vec`: of a `Vec` at most 256 KiB a second are hashed, or all of it once, but of a
-/// changed `Chunked` all of it at each tick.
+/// The size of a world is the number of bytes that its digest hashes. So a world with a million elements in a `Chunked`
+/// still counts as small: it is digested at each turn, and a desync in it is found immediately. Data that changes
+/// everywhere at each tick belongs in a `Vec`: of a `Vec` at most 256 KiB a second are hashed, or all of it once, but
+/// all of a changed `Chunked` is hashed at each tick.
 ///
-/// Its encoding is that of a `Vec` of the same elements. Its digests differ, so a game that switches to it needs a
-/// new [`VERSION`](crate::Simulation::VERSION).
-/// [`VERSION`](crate::Simulation::VERSION).
+/// The encoding is that of a `Vec` of the same elements. The digests differ, so a game that switches to `Chunked` needs
+/// a new [`VERSION`](crate::Simulation::VERSION).
 ///
 /// ```
 /// use twinstep_core::Chunked;
@@ -59,7 +58,7 @@ use crate::digest::known::Known;
 /// ```
 ///
 /// # Panics
-/// As a slice does, if an index is out of range. `N` must not be 0, which is an error at compile time.
+/// If an index is out of range, as for a slice. `N` must not be 0, which is an error at compile time.
 pub struct Chunked<T, const N: usize = 1_024> {
     chunks: Vec<Arc<Chunk<T>>>,
     len: usize,
@@ -77,7 +76,7 @@ impl<T> Chunk<T> {
     }
 }
 
-/// For [`own`]: a copy that will change has no known digest.
+/// Clones a chunk for [`own`]: a copy that will change has no known digest.
 impl<T: Clone> Clone for Chunk<T> {
     fn clone(&self) -> Self {
         Chunk {

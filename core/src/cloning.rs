@@ -2,8 +2,8 @@
 
 /// Implements `Clone`, including `clone_from`, for a struct field by field, so that each list keeps its buffer.
 ///
-/// A client clones its authority into the prediction whenever a guess was wrong, by `clone_from`. A derived `Clone`
-/// has no `clone_from` of its own: it makes a new value and allocates each list of the state again. `Vec`, `String`,
+/// A client clones its authority into the prediction after each wrong guess, with `clone_from`. A derived `Clone` has
+/// no `clone_from` of its own: it makes a new value and allocates each list of the state again. `Vec`, `String`,
 /// [`Table`](crate::Table), [`Schedule`](crate::Schedule) and structs that use this macro keep their buffers.
 ///
 /// All fields must be named, in any order: the compiler reports a missing one. Types with few or no lists do not need
@@ -26,8 +26,8 @@
 /// assert_eq!((&prediction.shots, prediction.shots.capacity()), (&vec![1, 2, 3], 64));
 /// ```
 ///
-/// `first` runs a closure before the fields are cloned, for example to reserve the size that a list may grow to, so
-/// that it does not grow during play.
+/// `first` runs a closure before the fields are cloned, for example to reserve the maximum size of a list, so that it
+/// does not grow during play.
 ///
 /// ```
 /// # use twinstep_core::clone_fields;

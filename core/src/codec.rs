@@ -1,12 +1,12 @@
 //! Encodes values to bytes and decodes them: the only module that names bincode.
 //!
-//! Integers have a variable length, little-endian. The format itself lacks two rules that law **Hostile wire** needs:
-//! the cost of decoding is bounded by the bytes that are present, whatever lengths they claim; and a value that
-//! stands alone must consume the whole input.
+//! Integers have a variable length, little-endian. Two rules that law **Hostile wire** needs are added to the format:
+//! the cost of decoding is bounded by the bytes that are present, whatever lengths they claim; and a value that stands
+//! alone must consume the whole input.
 //!
-//! Invariant: every encoded value can be decoded. Both ends count only bytes: a value within its limit when written
-//! has no other limit when read. (Except for types that serde cannot read from such bytes, such as untagged enums,
-//! and recursive ones and long lists of zero-sized elements, which [`Wire`](crate::Wire) excludes. [`sealable`]
+//! Invariant: every encoded value can be decoded. Both sides count only bytes: a value within its limit when written
+//! has no other limit when read. (Exceptions are types that serde cannot read from these bytes, for example untagged
+//! enums, and recursive types and long lists of zero-sized elements, which [`Wire`](crate::Wire) excludes. [`sealable`]
 //! checks a value.)
 
 use alloc::vec::Vec;
@@ -111,7 +111,7 @@ pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
     Ok(count.0)
 }
 
-/// The encoded size of a value that decodes to an equal value at the other end, so it can be sealed into a frame.
+/// The encoded size of a value that decodes to an equal value on the other side, so that it can be sealed into a frame.
 /// `buffer` is scratch memory. A value above `limit` bytes is not decoded.
 ///
 /// # Errors
@@ -136,8 +136,8 @@ pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
 /// Decodes a value at the beginning of `bytes`. Returns it with the number of bytes that it took.
 ///
 /// # Errors
-/// If the bytes are not such a value; never a panic. Room for elements is reserved only as far as there are bytes for
-/// them, so memory is bounded by the length of `bytes` times the size of the largest type within.
+/// If the bytes are not a value of this type; it never panics. Room for elements is reserved only as far as there are
+/// bytes for them, so memory is bounded by the length of `bytes` times the size of the largest type within.
 pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
     let mut decoding = Decoding::new(bytes);
     let value = T::deserialize(&mut decoding).map_err(|e| decode_error(&e))?;
@@ -147,7 +147,7 @@ pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), Co
 /// Decodes a value that fills `bytes` (a world, a message).
 ///
 /// # Errors
-/// As for [`decode_prefix`], and [`CodecError::Trailing`] if bytes are left over.
+/// The errors of [`decode_prefix`], and [`CodecError::Trailing`] if bytes are left over.
 pub fn decode_whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     let (value, used) = decode_prefix(bytes)?;
     match bytes.len() - used {

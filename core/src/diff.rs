@@ -1,4 +1,4 @@
-//! [`diff`]: the places where two values differ, field by field. It turns a desync into a bug report.
+//! [`diff`]: the places where two values differ, field by field, for reports of desyncs.
 //!
 //! ```text
 //!   left  ─serde─▶ tree ─┐
@@ -29,7 +29,7 @@ pub struct Difference {
     pub path: String,
     /// The left value: at most 128 bytes, cut with "...", strings escaped to ASCII.
     pub left: String,
-    /// The right value, likewise.
+    /// The right value, in the same form.
     pub right: String,
 }
 

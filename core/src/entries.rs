@@ -11,7 +11,8 @@ use crate::players::PlayerSet;
 pub enum RosterChange {
     /// A new player. Its inputs begin with this frame.
     Joined,
-    /// No input came for a while. The player keeps its seat; its inputs are absent until it returns.
+    /// No input arrived for [`DROP_AFTER`](crate::bounds::DROP_AFTER). The player keeps its seat; its inputs are absent
+    /// until it returns.
     Dropped,
     /// A dropped player is back.
     Returned,
@@ -24,7 +25,7 @@ pub enum RosterChange {
 pub struct Order<C> {
     /// The player that gave the order.
     pub player: PlayerId,
-    /// Commands: the player's sequence. Claims: the tick that emitted it.
+    /// The player's sequence for a command; the tick that emitted it for a claim.
     pub seq: u32,
     /// The command itself.
     pub command: C,
@@ -37,7 +38,7 @@ pub struct Answer<O> {
     pub asked: Tick,
     /// The key that the query was asked under.
     pub key: Key,
-    /// The outcome; `None` if the query was never answered (deadline, caps, a resolver that failed).
+    /// The outcome. `None` if the query was not answered (deadline, limits, a resolver that failed).
     pub outcome: Option<O>,
 }
 
@@ -54,7 +55,7 @@ pub struct OpenQuery<Q> {
 
 /// The inputs of one frame, by player.
 ///
-/// Invariant: `players` contains exactly the players that have an input. Iteration follows its bits, so empty seats
+/// Invariant: `players` contains exactly the players that have an input. Iteration visits only these, so empty seats
 /// cost nothing.
 #[derive(Debug, Default)]
 pub struct Inputs<I> {

@@ -65,7 +65,7 @@ impl fmt::Display for Tick {
 
 /// A player of one match: its number there, below [`PLAYERS_MAX`].
 ///
-/// An identity keeps its number while it has its seat, also through a drop and a return. Once it has left, another
+/// An identity keeps its number while it has its seat, even when it is dropped and returns. Once it has left, another
 /// identity may get the number.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -89,12 +89,12 @@ impl fmt::Display for PlayerId {
 /// A name derived from a cause: which entity or player (`of`), and its own count or sequence (`n`).
 ///
 /// Law **Stable names**: cues, queries, timers, entities and generators are named by their cause, never by a shared
-/// counter. One wrong guess shifts a shared counter for everything after it; a name by cause stays. (Measured in a
-/// shooter over 200 ms: counter keys cancel 23 % of cues, cause keys 0.01 %.)
+/// counter. One wrong guess shifts a shared counter for all later events; a name by cause stays the same. (Measured in
+/// a shooter with a round trip of 200 ms: counter keys cancel 23 % of cues, cause keys 0.01 %.)
 ///
-/// An object that every player moves, such as a ball, is a cause itself: name its bounces by the ball and a count
-/// that the ball keeps for each kind of event, and a hit by the player and the player's count of hits. Do not chain
-/// each bounce to the hit before: one wrongly guessed hit would rename all later ones.
+/// An object that every player moves, for example a ball, is a cause itself: name its bounces by the ball and a count
+/// that the ball keeps for each kind of event, and a hit by the player and the player's count of hits. Do not derive
+/// the name of a bounce from the hit before: one wrongly guessed hit would rename all later ones.
 ///
 /// ```
 /// use twinstep_core::{Key, PlayerId};

@@ -1,4 +1,4 @@
-//! Which client's screen a step is for, and how much of the truth is known there.
+//! The client's screen that a step is for, and how much of the confirmed past is known there.
 //!
 //! This is the only input of a step besides state, rules and frame. A step whose result depends on it must call
 //! [`withhold`](crate::Effects::withhold).
@@ -12,16 +12,16 @@ use crate::{PlayerId, Tick};
 /// Which of the two simulations a step belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The frame is confirmed: this happened.
+    /// The frame is confirmed: its events have happened.
     Authority,
-    /// The frame is assumed: this is shown until the truth is known.
+    /// The frame is assumed: its events are shown until the confirmed frame is known.
     Prediction,
 }
 
 /// When a client first knew each remote input, in ticks of its prediction. This distinguishes ghosts from bullets.
 ///
-/// The timeline keeps it, outside the state. It covers the last [`Learned::SPAN`] ticks of each player and takes
-/// 56 KiB.
+/// The timeline keeps this record outside the state. It covers the last [`Learned::SPAN`] ticks of each player and
+/// takes 56 KiB.
 #[derive(Debug)]
 pub struct Learned {
     known: Vec<(Tick, Tick)>,
@@ -86,7 +86,7 @@ impl Default for Learned {
     }
 }
 
-/// Which client's screen a step is for, and how much is known there.
+/// The client's screen that a step is for, and how much is known there.
 #[derive(Clone, Copy, Debug)]
 pub struct Perspective<'a> {
     phase: Phase,

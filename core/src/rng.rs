@@ -5,8 +5,8 @@
 //!     └─▶ z, w ─draw─▶ z, w ─draw─▶ …                      draws depend on draws, never on forks
 //! ```
 //!
-//! Law *Stable names*: if all entities drew from one generator, one draw more or less (a wrong guess) would change
-//! the luck of every later entity. So each entity owns a fork, derived from the root seed and its own [`Key`].
+//! Law *Stable names*: if all entities drew from one generator, one additional draw (a wrong guess) would change the
+//! random numbers of all later entities. So each entity owns a fork, derived from the root seed and its own [`Key`].
 //!
 //! Invariant: neither half is degenerate (see `Half`), even if it comes from hostile bytes.
 //!
@@ -22,10 +22,10 @@ use crate::ids::Key;
 
 /// Marsaglia's multiply-with-carry generator: two 32-bit words, a period of about 2⁵⁹, a few cycles per draw.
 ///
-/// It is the `MWC` of G. Marsaglia, "Random numbers for C: End, at last?", sci.stat.math, 20 January 1999. It takes
-/// 16 bytes: its root seed for [`fork`](Mwc::fork), and the two words. It implements [`TryRng`] and thereby
-/// `rand_core::Rng`, so the distributions of `rand` work with it. It is not `Copy`, so a copy that would repeat the
-/// same draws cannot be made unnoticed.
+/// This is the `MWC` of G. Marsaglia, "Random numbers for C: End, at last?", sci.stat.math, 20 January 1999. It takes
+/// 16 bytes: the root seed for [`fork`](Mwc::fork), and the two words. It implements [`TryRng`] and thereby
+/// `rand_core::Rng`, so the distributions of `rand` work with it. It is not `Copy`, to prevent unnoticed copies that
+/// repeat the same draws.
 ///
 /// ```
 /// use twinstep_core::{Key, Mwc};
@@ -100,7 +100,7 @@ impl Mwc {
         }
     }
 
-    /// The generator that belongs to this one's *root seed* and `key`, however many draws were made.
+    /// The generator of this one's *root seed* and `key`. Earlier draws do not matter.
     ///
     /// Forks of forks are equally independent, and the same key always gives the same fork.
     ///

@@ -1,4 +1,4 @@
-//! [`Schedule`]: timers for entities that sleep, and cost nothing until they wake.
+//! [`Schedule`]: timers for sleeping entities, which cost nothing until they wake.
 //!
 //! ```text
 //!   runs      (t5, first, last) ─▶ (t9, first, last) …      one run for each tick at which an event is due
@@ -6,7 +6,7 @@
 //!   index     hash of (bear) ─▶ its place                   finds a sleeper by its key
 //! ```
 //!
-//! Invariant: each sleeper is once in the run of its tick and once in the index. A sleeper's place is neither
+//! Invariant: each sleeper is once in the run of its tick and once in the index. The place of a sleeper is neither
 //! compared nor saved: two schedules with the same sleepers in the same order are equal and have the same bytes and
 //! digest, whatever their history (law *Stable names*).
 
@@ -24,8 +24,8 @@ use crate::table::Table;
 /// Events that wait for their tick, each under a [`Key`] of its own; first in, first out within a tick.
 ///
 /// Cost: nothing per tick ([`pop_due`](Schedule::pop_due) reads one entry if nothing is due). Adding, cancelling or
-/// waking an event costs one hash look-up and one look-up in a [`Table`] of ticks: less than 0.1 µs even with
-/// 100,000 sleepers. `clone_from` reuses allocations. The memory follows the largest number of sleepers so far.
+/// waking an event costs one hash look-up and one look-up in a [`Table`] of ticks: less than 0.1 µs even with 100,000
+/// sleepers. `clone_from` reuses allocations. The memory is proportional to the largest number of sleepers so far.
 ///
 /// ```
 /// use twinstep_core::{Key, Schedule, Tick};
@@ -142,7 +142,7 @@ impl<E> Schedule<E> {
     /// Removes and returns the next event that is due at `now` (its tick is `now` or earlier): by tick, then first
     /// in, first out.
     ///
-    /// Call it in a loop, once per tick. An event that is scheduled for `now` during the loop comes out of the same
+    /// Call this in a loop, once per tick. An event that is scheduled for `now` during the loop is returned by the same
     /// loop.
     pub fn pop_due(&mut self, now: Tick) -> Option<(Key, E)> {
         let (tick, run) = self.runs.first()?;
@@ -250,7 +250,7 @@ impl KeyIndex {
         (hash >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// The slot that contains the place of `key`, or the empty slot where it belongs.
+    /// The slot with the place of `key`, or the empty slot where the key can be inserted.
     fn find<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> usize {
         let mut at = self.home(key);
         while let Some(sleeper) = sleepers.get(self.places[at] as usize)
@@ -350,8 +350,8 @@ impl<E: Clone> Clone for Schedule<E> {
         copy
     }
 
-    /// Allocates only if the capacity is too small or `E::clone_from` does. (That of `Vec` and `String` does not.
-    /// That of a tuple, or a derived one, does for each part that owns heap memory.)
+    /// Allocates only if the capacity is too small or `E::clone_from` does. (`Vec` and `String` do not allocate there.
+    /// A tuple, or a type with a derived `Clone`, does for each part that owns heap memory.)
     fn clone_from(&mut self, source: &Self) {
         self.runs.clone_from(&source.runs);
         self.sleepers.clone_from(&source.sleepers);

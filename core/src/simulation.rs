@@ -14,10 +14,10 @@
 //! [`FrameData`] is sealed, sent, journalled and compared. [`Frame`] is a step's view of it: it adds the rules, the
 //! queries that the outcomes answer, and a [`Perspective`] (which phase, which client's screen).
 //!
-//! Law **Canonical**: a frame has one order, built by the sealer and checked by the stepper: roster by player,
-//! outcomes by (tick asked, key), claims by (player, tick), commands by (player, sequence). Law **Only on
-//! difference**: equality covers roster, outcomes, claims, commands, and each input's value and presence; never the
-//! phase, never whether an input was filled.
+//! Law **Canonical**: a frame has one order, built by the sealer and checked by the stepper: roster by player, outcomes
+//! by (tick asked, key), claims by (player, tick), commands by (player, sequence). Law **Only on difference**: equality
+//! covers roster, outcomes, claims, commands, and each input's value and presence. It covers neither the phase nor
+//! whether an input was filled.
 //!
 //! The trait and these three types share a file because each is defined in terms of the others.
 
@@ -85,7 +85,7 @@ pub struct FrameData<S: Simulation> {
     pub inputs: Inputs<S::Input>,
     /// Telemetry, outside equality and digest: the players whose input the server had to fill.
     pub filled: PlayerSet,
-    /// How the match is clocked from this tick on, if that changes. Only at a turn's first tick; outside equality and
+    /// The cadence of the match from this tick on, if it changes: only at a turn's first tick; outside equality and
     /// digest.
     pub cadence: Option<Cadence>,
 }
@@ -227,11 +227,11 @@ impl<'a, S: Simulation> Frame<'a, S> {
         self.data.tick
     }
 
-    /// The time that one step simulates, 1 ms to 1 s: the match's configured tick length, whatever rate its server
-    /// chose. It is the same at each step of a match, on every machine and in replays.
+    /// The time that one step simulates, 1 ms to 1 s: the match's configured tick length, independent of the rate that
+    /// its server chose. It is the same at each step of a match, on every machine and in replays.
     ///
-    /// It is game time. A match may slow its ticks down for a machine that cannot keep up, local play and replays run
-    /// at any speed, and a server may change its rate in play. A step sees none of this, so an object does not move
+    /// This is game time. A match may slow its ticks down for a machine that cannot keep up, local play and replays run
+    /// at any speed, and a server may change its rate during play. A step sees none of this, so an object does not move
     /// further because of it.
     ///
     /// ```
@@ -295,7 +295,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
             .map(|order| (order.player, &order.command))
     }
 
-    /// Answers to queries asked earlier: the key, the query, and its outcome, or `None` if it was never answered.
+    /// Answers to queries asked earlier: the key, the query, and the outcome, or `None` if the query was not answered.
     ///
     /// Every query gets exactly one entry, in one frame.
     pub fn outcomes(
@@ -343,8 +343,8 @@ impl<'a, S: Simulation> Frame<'a, S> {
     }
 
     /// Returns `true` if a projectile that `shooter` fired at `born` is a ghost on this screen: harmless, and drawn
-    /// on its way from the shown muzzle to its true path. Once the authority has reached the tick at which the shot
-    /// became known, it is promoted and behaves like a local one.
+    /// between the muzzle as shown and its true path. Once the authority has reached the tick at which the shot became
+    /// known, it is promoted and behaves like a local one.
     ///
     /// Ghost ⇔ prediction ∧ shooter not local ∧ confirmed < learned(shooter, born).
     #[must_use]
@@ -385,10 +385,10 @@ impl<S: Simulation> Effects<S> {
     /// [`outcomes`](crate::Frame::outcomes) answers it, in the next frame at the earliest.
     ///
     /// At most [`ASKS_PER_TICK`] queries are opened in a tick, and at most
-    /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) are open. The others of a burst wait, and open over the next
-    /// ticks in the order of asking: 40 blasts in one tick are all answered, the last ones two ticks later than the first.
-    /// At most [`QUERIES_WAITING_MAX`] wait. A query beyond these is dropped and gets no answer; the server logs that, and
-    /// the test kit reports it. Each query needs a key of its own, derived from its cause.
+    /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) are open. The other queries of a burst wait, and are
+    /// opened in the next ticks in the order of asking: 40 blasts in one tick are all answered, the last ones two ticks
+    /// later than the first. At most [`QUERIES_WAITING_MAX`] wait. A query beyond these is dropped and gets no answer;
+    /// the server logs that, and the test kit reports it. Each query needs its own key, derived from its cause.
     ///
     /// # Panics
     /// In debug builds, if this step has already asked under `key`, or has already asked [`QUERIES_WAITING_MAX`] queries.
@@ -412,7 +412,7 @@ impl<S: Simulation> Effects<S> {
         );
     }
 
-    /// Emits a cue, which is shown or played once. The client's cue ledger describes its life.
+    /// Emits a cue, which is shown or played once. See the client's cue ledger for its life.
     pub fn cue(&mut self, key: Key, cue: S::Cue) {
         self.cues.push((key, cue));
     }
@@ -426,9 +426,9 @@ impl<S: Simulation> Effects<S> {
 
     /// Emits a command on behalf of the local player `player`, in the prediction ("I died").
     ///
-    /// A claim is taken only from the first step of a new tick, never from re-simulation, at most one per player and
-    /// tick. Everywhere else it is ignored, so a step can call this without checking whether the player is local. It
-    /// changes no state in its own tick: the claim comes back among the next frame's commands.
+    /// A claim is accepted only from the first step of a new tick, never from re-simulation, and at most once per
+    /// player and tick. Other claims are ignored, so a step can call this without checking whether the player is local.
+    /// The call changes no state in its own tick: the claim is among the commands of the next frame.
     pub fn claim(&mut self, player: PlayerId, command: S::Command) {
         if self.claimants.contains(player) {
             // At most one claim per player and tick.
@@ -437,7 +437,7 @@ impl<S: Simulation> Effects<S> {
         }
     }
 
-    /// Marks this step as one that held an effect back because its cause is unconfirmed (a ghost hit something).
+    /// Marks this step as one that withheld an effect because its cause is unconfirmed (a ghost hit something).
     ///
     /// A step whose state would differ between the phases **must** call this in the prediction: the assumed frame
     /// then counts as different when the confirmed frame arrives, and the prediction is rebuilt.

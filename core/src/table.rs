@@ -1,7 +1,7 @@
 //! [`Table`]: a sorted map that a rollback can copy without allocating.
 //!
 //! A prediction is rebuilt by `clone_from` many times a second. A `BTreeMap` frees and allocates its nodes each time;
-//! pages of two plain vectors keep their allocations, and copy plain data as blocks.
+//! pages of two plain vectors keep their allocations, and plain data is copied in blocks.
 //!
 //! ```text
 //!   pages[..used]   [1 4 9 …] ─▶ [212 215 …] ─▶ [388 …]     at most 128 entries each, none empty
@@ -120,8 +120,8 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// An empty table with room for `capacity` entries that are inserted in increasing order. In any other order
-    /// there is room for half as many.
+    /// An empty table with room for `capacity` entries that are inserted in increasing order, or for half of that in
+    /// any other order.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let mut table = Table::new();
@@ -472,8 +472,8 @@ impl<K: Clone, V: Clone> Clone for Table<K, V> {
         }
     }
 
-    /// Allocates only if the capacity is too small or `V::clone_from` does. (That of `Vec` and `String` does not.
-    /// That of a tuple, or a derived one, does for each part that owns heap memory.)
+    /// Allocates only if the capacity is too small or `V::clone_from` does. (`Vec` and `String` do not allocate there.
+    /// A tuple, or a type with a derived `Clone`, does for each part that owns heap memory.)
     fn clone_from(&mut self, source: &Self) {
         let theirs = &source.pages[..source.used];
         // Surplus pages keep their allocations for later.

@@ -72,25 +72,25 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// A player joins with the next frame, with a neutral input.
+    /// Lets a player join with the next frame, with a neutral input.
     pub fn join(&mut self, player: PlayerId) -> &mut Self {
         self.holding.push((player, S::Input::default()));
         self.change(player, RosterChange::Joined)
     }
 
-    /// A player leaves with the next frame.
+    /// Lets a player leave with the next frame.
     pub fn leave(&mut self, player: PlayerId) -> &mut Self {
         self.holding.retain(|(p, _)| *p != player);
         self.change(player, RosterChange::Left)
     }
 
-    /// A player's inputs stop with the next frame; it keeps its seat.
+    /// Stops a player's inputs with the next frame. The player keeps its seat.
     pub fn cut_off(&mut self, player: PlayerId) -> &mut Self {
         self.holding.retain(|(p, _)| *p != player);
         self.change(player, RosterChange::Dropped)
     }
 
-    /// A player that was cut off returns with the next frame, with a neutral input.
+    /// Lets a player that was cut off return with the next frame, with a neutral input.
     pub fn come_back(&mut self, player: PlayerId) -> &mut Self {
         self.holding.push((player, S::Input::default()));
         self.change(player, RosterChange::Returned)

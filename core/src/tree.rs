@@ -1,11 +1,11 @@
 //! A serialisable value as a tree with names: the basis of reports about a state.
 //!
-//! Not on the fast path (about 32 bytes of heap per number): built only when two digests differ, or when one found a
-//! NaN.
+//! Not on the fast path (about 32 bytes of heap per number): a tree is built only if two digests differ, or if a digest
+//! found a NaN.
 //!
-//! Invariants: two values of one type have equal trees if and only if they have equal digests. No text that leaves
-//! this module is longer than its bound, and text from strings of the state is printable ASCII, since it ends up in
-//! other people's logs.
+//! Invariants: two values of one type have equal trees if and only if they have equal digests. No text that leaves this
+//! module is longer than its bound, and text from strings of the state is printable ASCII, since other people's logs
+//! may contain it.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;

@@ -7,9 +7,9 @@
 //!                                   the server and every client switch at this very boundary
 //! ```
 //!
-//! The cadence travels in frames, so snapshots, journals, replays, joins and crash repair need no further work. It
-//! changes how fast a match is played, never what happens in it. It is outside equality and digest, and a step does
-//! not see it: [`Frame::tick_length`](crate::Frame::tick_length) is the tick length that the match began with.
+//! The cadence is part of frames, so snapshots, journals, replays, joins and the resuming of a match need no further
+//! work. It changes how fast a match is played, never what happens in it. It is outside equality and digest, and a step
+//! does not see it: [`Frame::tick_length`](crate::Frame::tick_length) is the tick length that the match began with.
 
 use core::time::Duration;
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::Tick;
 use crate::bounds::{DELAY_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX};
 
-/// How a match is clocked from one turn on.
+/// The turn length, tick length and input delay of a match, valid from one turn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cadence {
     /// The number of ticks in a turn, 1..=[`TURN_TICKS_MAX`].
@@ -30,7 +30,7 @@ pub struct Cadence {
 }
 
 impl Cadence {
-    /// 60 Hz, one tick per turn, no delay.
+    /// The default cadence: 60 Hz, one tick per turn, no delay.
     pub const DEFAULT: Cadence = Cadence {
         turn_ticks: 1,
         tick_ns: 16_666_667,
@@ -82,7 +82,7 @@ impl Turn {
         self.began + u32::from(self.cadence.turn_ticks)
     }
 
-    /// Moves on to the next turn if `next` is its first tick.
+    /// Advances to the next turn if `next` is its first tick.
     pub fn reach(&mut self, next: Tick) {
         if next >= self.end() {
             self.number += 1;

@@ -9,8 +9,8 @@ use crate::bounds::INPUT_REPEAT_TICKS;
 
 /// A value that can be sent and compared. A blanket trait: authors do not implement it.
 ///
-/// `Eq` excludes floats on purpose: quantise what is sent. Types must not be recursive, and must not hold lists of
-/// zero-sized elements (a few bytes could then claim a huge list). Prefer `arrayvec::ArrayVec` to `Vec`: a bounded
+/// `Eq` excludes floats on purpose: quantise values that are sent. Types must not be recursive, and must not hold lists
+/// of zero-sized elements (a few bytes could then claim a huge list). Prefer `arrayvec::ArrayVec` to `Vec`: a bounded
 /// inline list costs no allocation.
 pub trait Wire: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static {}
 impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
@@ -20,9 +20,8 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
 /// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from the previous
 /// input, which it keeps. An encoded input has at most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes.
 ///
-/// Integers of a fixed width, `bool` and `()` are controls; so are arrays and tuples of controls, whose parts are
-/// each repeated by their own rule. `usize` is not: its width depends on the machine. A type of your own takes one
-/// line:
+/// Integers of a fixed width, `bool` and `()` are controls; so are arrays and tuples of controls. Each part of them is
+/// repeated by its own rule. `usize` is not a control: its width depends on the machine. An own type takes one line:
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -41,7 +40,7 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
 /// holds::<([i8; 2], bool)>();
 /// ```
 ///
-/// A float is not, and the compiler names the remedy:
+/// A float is not a control, and the compiler's message explains the remedy:
 ///
 /// ```compile_fail
 /// # fn holds<C: twinstep_core::Controls>() {}
@@ -162,7 +161,7 @@ pub enum Never {}
 mod tests {
     use super::*;
 
-    /// An input that is held forever, such as a camera.
+    /// An input that is held forever, for example that of a camera.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     struct Camera(u16);
 

@@ -1,4 +1,4 @@
-//! The world: the simulation with everything that a copy of it needs to continue.
+//! The world: the simulation with all data that a copy of it needs to continue.
 //!
 //! Snapshots, digests, journals and joins are made of the world, never of the simulation alone: a snapshot without
 //! the open queries would leave some of them unanswered forever. [`Stepper`] is the one place that steps a world, on

@@ -1,16 +1,16 @@
-//! [`Datagrams`]: packets over a path that may pass only small datagrams. It finds out which sizes pass, splits
-//! larger packets into parts, and joins the peer's parts.
+//! [`Datagrams`]: packets over a path that may pass only small datagrams. It detects which sizes pass, splits larger
+//! packets into parts, and joins the peer's parts.
 //!
 //! ```text
 //!  packet ─▶ cut ─▶ itself, if that size is known to pass          probe ─▶ of the next size
 //!               └─▶ 2 to 4 parts otherwise ─▶ path ─▶ join ─▶ packet        got ◀─ how large it was
 //! ```
 //!
-//! A new path is assumed to pass only [`SURE_BYTES`]. The first larger packet triggers a probe of the full size. If
-//! the probe arrives, which takes one round trip, packets are not split from then on. If it does not, smaller sizes
-//! are probed too, and all of them again with growing pauses. While large datagrams flow, the peer reports every two
-//! seconds how large they were. If reports stop, a few probes are sent; if these stay unanswered, only small
-//! datagrams are used. So a path that changes costs a few seconds, and a dead path costs nothing.
+//! A new path is assumed to pass only [`SURE_BYTES`]. The first larger packet triggers a probe of the full size. If the
+//! probe arrives, which takes one round trip, packets are not split from then on. If it does not, smaller sizes are
+//! probed too, and all of them again with growing pauses. While large datagrams flow, the peer reports every two
+//! seconds how large they were. If reports stop, a few probes are sent; if these are not answered, only small datagrams
+//! are used. So a path that changes costs a few seconds, and a dead path costs nothing.
 //!
 //! Invariants: a session with only small packets sends no datagrams of this module. The parts of a peer take at most
 //! [`JOINED_MAX`] packets of memory. A lost part loses its packet.
@@ -32,7 +32,7 @@ pub const JOINED_MAX: usize = 16;
 pub const MARKS: [u8; 3] = [PROBE, GOT, PART];
 /// A probe; its other bytes are filler.
 const PROBE: u8 = 0xfa;
-/// A report, followed by the size of the largest datagram received lately, `u16`.
+/// A report, followed by the size of the largest datagram received since the last report, `u16`.
 const GOT: u8 = 0xfb;
 /// A part, followed by the packet's number, `u16`; the part's index and the number of parts, 4 bits each; the part's
 /// offset, `u16`.
@@ -41,9 +41,9 @@ const GOT_BYTES: usize = 3;
 const PART_HEAD_BYTES: usize = 6;
 const PARTS_MAX: usize = 4;
 
-/// How often the peer reports that large datagrams arrive.
+/// The interval at which the peer reports that large datagrams arrive.
 const REPORT_EVERY: Duration = Duration::from_secs(2);
-/// How long large datagrams can go unreported before they are in doubt.
+/// The time without reports after which large datagrams are in doubt.
 const DOUBT_AFTER: Duration = Duration::from_secs(5);
 /// The number of probes in doubt before large datagrams are given up.
 const DOUBTS_MAX: u8 = 4;
@@ -53,7 +53,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Larger sizes are tried only if a packet had to be split within this time.
 const IN_USE: Duration = Duration::from_secs(5);
 
-/// See the [module](self).
+/// The splitting of packets for one path, see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     /// The bytes that the layers below add to each datagram.
@@ -63,13 +63,13 @@ pub struct Datagrams {
     /// The index of the largest size that is known to pass.
     passes: usize,
     cut_at: Option<Duration>,
-    /// The largest datagram above the first size that was sent since the last report that covered all of them, and
-    /// when the first of these was sent.
+    /// The largest datagram above the first size that was sent since the last report, and the time when the first of
+    /// these datagrams was sent. `None` if a report has covered all of them.
     unproved: Option<(usize, Duration)>,
     doubts: u8,
     probe_at: Duration,
     pause: Duration,
-    /// Whether the next probe of a larger size has the size in between.
+    /// Whether the next probe of a larger size has the middle size.
     is_middle_next: bool,
     next_packet: u16,
     /// The largest datagram received since the last report, if it was above the first size.
@@ -144,7 +144,7 @@ impl Datagrams {
         self.sizes[self.passes]
     }
 
-    /// Passes a packet to `send`, whole or in parts. Returns `false` if one of the calls did.
+    /// Passes a packet to `send`, whole or in parts. Returns `false` if one of the calls returned `false`.
     pub fn cut(
         &mut self,
         now: Duration,
@@ -193,7 +193,7 @@ impl Datagrams {
         self.unproved = Some((largest.max(size), since));
     }
 
-    /// Takes a datagram of the peer. Returns the packet that it is, or that it completes.
+    /// Takes a datagram of the peer. Returns the packet that it contains or completes.
     pub fn join<'a>(&'a mut self, datagram: &'a [u8]) -> Option<&'a [u8]> {
         let size = datagram.len() + self.around;
         if size > self.sizes[0] {
@@ -351,7 +351,7 @@ mod tests {
     const AROUND: usize = 25;
     const LARGEST: usize = 1_105;
 
-    /// Two ends, and a path that passes datagrams of at most `passes` bytes, with 20 ms each way.
+    /// Two endpoints, and a path that passes datagrams of at most `passes` bytes, with 20 ms each way.
     struct TwoEnds {
         ends: [Datagrams; 2],
         passes: usize,

@@ -9,7 +9,7 @@ use core::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
-/// A match. The maker of its tickets chooses the number; a server runs at most one match of a number at a time.
+/// A match. The maker of its tickets chooses the number; a server runs at most one match with this number at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MatchId(pub u64);
 
@@ -27,12 +27,12 @@ impl FromStr for MatchId {
     }
 }
 
-/// What an identity does in a match.
+/// The role of an identity in a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// It plays.
+    /// The identity plays.
     Player,
-    /// It only watches.
+    /// The identity only watches.
     Spectator,
 }
 
@@ -40,7 +40,7 @@ impl Role {
     /// Both roles.
     pub const ALL: [Role; 2] = [Role::Player, Role::Spectator];
 
-    /// The role of a session with this many seats: without a seat it is a spectator.
+    /// The role of a session with this many seats: a spectator if it has none.
     #[must_use]
     pub fn of_seats(seats: usize) -> Role {
         match seats {
@@ -56,7 +56,7 @@ impl Role {
 pub struct Identity {
     /// The name on the ticket.
     pub name: String,
-    /// Whether it plays or watches.
+    /// Whether the identity plays or watches.
     pub role: Role,
 }
 

@@ -1,7 +1,7 @@
 //! The record format of a match's file: its journal, which is also its replay.
 //!
 //! Invariants: a record is read whole or not at all. Checksums are chained through all earlier records, so a record
-//! that was altered, moved or spliced in is an error there or at the next payload. A turn without events costs
+//! that was altered, moved or spliced in is an error at that record or at the next payload. A turn without events costs
 //! 2 bytes.
 //!
 //! ```text
@@ -12,10 +12,9 @@
 //!  chain    seed ─► xxh3(head) ─► xxh3(payload) ─► xxh3(next head) ─► …    a check is the low bytes
 //! ```
 //!
-//! What a check misses: damage to a head passes its one byte with chance 1/256, damage to a payload its four bytes
-//! with 2⁻³². Since all 64 bits seed the next check, every later check tests for missed damage again: after n idle
-//! turns it is still missed with chance 256⁻ⁿ, after one payload with 2⁻³². The digests inside the journal find the
-//! rest.
+//! Undetected damage: damage to a head passes its one byte with chance 1/256, damage to a payload its four bytes with
+//! 2⁻³². Since all 64 bits seed the next check, every later check tests for missed damage again: after n idle turns it
+//! is still missed with chance 256⁻ⁿ, after one payload with 2⁻³². The digests inside the journal detect the rest.
 //!
 //! No I/O here: [`JournalWriter`] appends to a `Vec`, [`JournalReader`] reads from slices or from a [`JournalSource`].
 //!
@@ -68,7 +67,7 @@ impl JournalWriter {
     /// Begins a journal with its first record.
     ///
     /// # Errors
-    /// [`WriteError::TooLong`]; nothing is then written.
+    /// [`WriteError::TooLong`]; no byte is then written.
     pub fn start(start: &Start<'_>, out: &mut Vec<u8>) -> Result<JournalWriter, WriteError> {
         let mut writer = JournalWriter {
             offset: 0,
@@ -78,8 +77,8 @@ impl JournalWriter {
         Ok(writer)
     }
 
-    /// Continues after the last record that `reader` has read, as after a crash. The caller must cut off the bytes
-    /// after it.
+    /// Continues after the last record that `reader` has read, for example after a crash. The caller must cut off the
+    /// bytes after it.
     #[must_use]
     pub fn resume(reader: &JournalReader) -> JournalWriter {
         JournalWriter {
@@ -97,7 +96,7 @@ impl JournalWriter {
     /// Appends one record to `out`, which need not contain the earlier ones. Returns the record's size in bytes.
     ///
     /// # Errors
-    /// [`WriteError`]; nothing is then written.
+    /// [`WriteError`]; no byte is then written.
     ///
     /// # Panics
     /// If a seat's player is not below [`PLAYERS_MAX`](twinstep_core::bounds::PLAYERS_MAX).

@@ -1,5 +1,5 @@
-//! The lane for control messages and bulk data (worlds): whole messages, reliable and in order, over packets that get
-//! lost, duplicated and reordered.
+//! The lane for control messages and bulk data (worlds): it delivers whole messages, reliably and in order, over
+//! packets that are lost, duplicated and reordered.
 //!
 //! Turns and inputs do not use the lane: they are repeated until acknowledged. The lane is for rare or large
 //! messages. It consists of two state machines without I/O or clock; another module carries their frames.
@@ -17,10 +17,10 @@
 //!  ack           varint next · u8 length of mask · mask (bit i: chunk next + 1 + i has arrived)
 //! ```
 //!
-//! Invariants: a chunk's body never changes, so any copy of it will do. Sequence numbers are `u32`; when they are
+//! Invariants: a chunk's body never changes, so all copies of it are equal. Sequence numbers are `u32`; when they are
 //! used up (4 TB) the lane ends rather than wraps. The oldest chunk stays open until an ack is past it, so any loss,
-//! even of acks, ends in a resend. A message that is not fetched stalls the window, so a receiver's memory is bounded
-//! by its limits, whatever a peer sends. An idle lane sends nothing.
+//! even of acks, is followed by a resend. A message that is not fetched stalls the window, so a receiver's memory is
+//! bounded by its limits, whatever a peer sends. An idle lane sends nothing.
 
 mod format;
 mod receiver;

@@ -13,7 +13,7 @@
 //! | [`simnet`] | a bad network from a seed |
 //!
 //! Law **Hostile wire**: every reader here returns a value or an error, whatever the bytes. The limits are in
-//! [`twinstep_core::bounds`]. Nothing here owns a clock, a socket, a thread or a file; `no_std` + alloc keeps it so.
+//! [`twinstep_core::bounds`]. Nothing here owns a clock, a socket, a thread or a file; `no_std` + alloc enforces that.
 #![no_std]
 
 extern crate alloc;

@@ -11,15 +11,15 @@
 //! ```
 //!
 //! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket
-//! where a new process finds it. So a lineage that the server has not seen is always good, whatever its maker's
-//! clock, and a ticket that was used and replaced is always refused.
+//! where a new process finds it. So a lineage that the server has not seen is always valid, whatever its maker's clock
+//! shows, and a ticket that was used and replaced is always refused.
 //!
-//! **The price**: a leaked ticket that has not been used is good until it expires, even if its owner has used newer
-//! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers give tickets
-//! short lives, and an operator who knows of a leak revokes: see [`Lineages::revoke`].
+//! **The price**: a leaked ticket that has not been used is valid until it expires, even if its owner has used newer
+//! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers should give
+//! tickets short lifetimes, and an operator who knows of a leak should revoke the tickets: see [`Lineages::revoke`].
 //!
 //! Invariants: knowledge of a lineage only rises, so rulings can be applied twice and in any order, and the files of
-//! two processes are merged by applying both. [`Lineages::refuses`] is the only judge of "out of date": for the
+//! two processes are merged by applying both. Only [`Lineages::refuses`] decides that a ticket is out of date: for the
 //! transport's admissions, the match, its journal and the file next to the key.
 
 use alloc::collections::BTreeMap;
@@ -29,16 +29,16 @@ use core::time::Duration;
 #[cfg(test)]
 mod tests;
 
-/// The longest life of a ticket.
+/// The longest lifetime of a ticket.
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// How much longer than its tickets a lineage is remembered, in seconds: a clock that is set back by a day revives no
-/// ticket.
+/// The time for which a lineage is kept after its tickets have expired, in seconds: a clock that is set back by a day
+/// makes no ticket valid again.
 pub const CLOCK_SLACK_S: u64 = 86_400;
-/// A revocation covers tickets made up to this long after it by the maker's clock, in milliseconds: makers' clocks
-/// can be ahead by this.
+/// The slack of a revocation in milliseconds: a maker's clock may be ahead by at most this for the revocation to
+/// include all its earlier tickets.
 pub const REVOKE_SLACK_MS: u64 = 5_000;
 /// A lineage is recorded as alive for this many seconds beyond its newest ticket, so a session that gets a new ticket
-/// every ten seconds is recorded once an hour.
+/// every ten seconds is recorded only once an hour.
 const HEADROOM_S: u64 = 3_600;
 /// The safe generation of a lineage whose tickets are all out of date.
 const WHOLE: u32 = u32::MAX;
@@ -48,17 +48,17 @@ const WHOLE: u32 = u32::MAX;
 pub struct Stamp {
     /// A random number. Tickets to return with continue the lineage of their session.
     pub lineage: u64,
-    /// 0 for a maker's ticket; rising in the tickets to return with.
+    /// 0 for a maker's ticket; it increases with each ticket to return with.
     pub generation: u32,
-    /// When the ticket was made, in milliseconds since the Unix epoch, by its maker's clock. Only a revocation uses
-    /// it.
+    /// The time when the ticket was made, in milliseconds since the Unix epoch, by its maker's clock. Only a revocation
+    /// uses it.
     pub made_unix_ms: u64,
-    /// When the ticket expires, in seconds since the Unix epoch, by the server's clock.
+    /// The time when the ticket expires, in seconds since the Unix epoch, by the server's clock.
     pub expires_unix_s: u64,
 }
 
 impl Stamp {
-    /// Encodes a client's report that it stored this ticket: its lineage and its generation.
+    /// Encodes a client's report that it stored this ticket: the lineage and the generation.
     #[must_use]
     pub fn stored(&self) -> [u8; 12] {
         let mut report = [0; 12];
@@ -77,7 +77,7 @@ impl Stamp {
     }
 }
 
-/// The lineage, generation and life of a session's next ticket to return with.
+/// The lineage, generation and expiry of a session's next ticket to return with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextTicket {
     /// The lineage of the ticket; `None` for a new lineage.
@@ -98,10 +98,10 @@ pub enum Ruling {
     Below {
         /// The lineage.
         lineage: u64,
-        /// The lowest generation that is good; [`u32::MAX`] if none is.
+        /// The lowest valid generation; [`u32::MAX`] if there is none.
         generation: u32,
-        /// When the newest ticket of the lineage expires, in seconds since the Unix epoch, with room for some newer
-        /// ones.
+        /// The time when the newest ticket of the lineage expires, in seconds since the Unix epoch, with room for some
+        /// newer ones.
         until_unix_s: u64,
     },
     /// The tickets that were made before a time, by their makers' clocks.
@@ -120,9 +120,9 @@ pub struct Lineages {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
-    /// The lowest generation that is good.
+    /// The lowest valid generation.
     safe: u32,
-    /// When the newest ticket expires, or later.
+    /// The time when the newest ticket expires, or a later one.
     until_unix_s: u64,
     /// The highest generation that this process has handed out.
     handed: u32,
@@ -143,7 +143,7 @@ impl Lineages {
         self.seen.contains_key(&lineage)
     }
 
-    /// The lowest generation of a lineage that is good; `None` if the server has not seen the lineage.
+    /// The lowest valid generation of a lineage. Returns `None` if the server has not seen the lineage.
     #[must_use]
     pub fn safe(&self, lineage: u64) -> Option<u32> {
         self.seen.get(&lineage).map(|seen| seen.safe)
@@ -251,7 +251,7 @@ impl Lineages {
         }
     }
 
-    /// Everything that is known, as rulings.
+    /// All rulings that are known.
     pub fn rulings(&self) -> impl Iterator<Item = Ruling> + '_ {
         let below = self.seen.iter().map(|(lineage, seen)| Ruling::Below {
             lineage: *lineage,
@@ -308,7 +308,8 @@ impl Lineages {
 }
 
 impl Ruling {
-    /// When the ruling becomes useless, in seconds since the Unix epoch: no ticket that it refuses lives longer.
+    /// The time when the ruling becomes useless, in seconds since the Unix epoch: all tickets that it refuses have
+    /// expired then.
     #[must_use]
     pub fn until_unix_s(&self) -> u64 {
         match *self {
@@ -383,7 +384,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         }
     }
 
-    /// The entry of a holder. `None` if the server has seen no ticket of this holder, so all of them are good.
+    /// The entry of a holder. `None` if the server has seen no ticket of this holder, so all of them are valid.
     #[must_use]
     pub fn get(&self, holder: &K) -> Option<&Lineages> {
         self.holders.get(holder)
@@ -446,8 +447,9 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries == 0
     }
 
-    /// Forgets expired entries once they may be half of all, and entries beyond the limit. Returns early in between,
-    /// at no cost. Returns the number of forgotten entries that still mattered: above 0, the limit is too small.
+    /// Forgets expired entries once they may be half of all, and entries beyond the limit. Otherwise returns
+    /// immediately. Returns the number of forgotten entries that still mattered: if it is above 0, the limit is too
+    /// small.
     pub fn tidy(&mut self, now_unix_s: u64) -> usize {
         if self.entries < self.forget_at.min(self.entries_max + 1) {
             return 0;

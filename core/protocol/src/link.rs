@@ -1,14 +1,14 @@
-//! [`LinkState`]: what each end knows about the connection: sequences, acks, round trip, jitter, loss.
+//! [`LinkState`]: the state of a connection at each side: sequences, acks, round trip, jitter, loss.
 //!
 //! ```text
 //! every packet:  [seq: low 16 bits][newest seq received: low 16][how long ago, ms: 8]
 //! ```
 //!
-//! Packets are never resent. A session packet repeats everything that matters within its window, except for parts
-//! that take turns because they exceed one packet. So a newest packet makes older ones superfluous: if the peer has
-//! received packet `s`, it has everything that was in every packet from the first one that carried an item up to `s`.
-//! Invariant: a round trip is measured at most once per received packet, and never from a packet that overtook a
-//! newer one.
+//! Packets are never resent. A session packet repeats all data that matters within its window, except for parts that
+//! take turns because they exceed one packet. So the newest packet makes older ones superfluous: if the peer has
+//! received packet `s`, it has all data that was in every packet from the first one that carried an item up to `s`.
+//! Invariant: a round trip is measured at most once per received packet, and never from a packet that overtook a newer
+//! one.
 
 use core::time::Duration;
 
@@ -24,7 +24,7 @@ const OVERTAKEN: u32 = 3;
 /// The wire value for a wait that is too long to measure.
 const STALE: u8 = u8::MAX;
 
-/// One end's knowledge of the link.
+/// One side's state of the link.
 #[derive(Clone, Debug)]
 pub struct LinkState {
     next_seq: u32,
@@ -79,7 +79,7 @@ impl Default for LinkState {
 }
 
 impl LinkState {
-    /// A link between the same two ends over another path. Its sequences start again; the old path's measurements are
+    /// A link between the same two sides over another path. Its sequences start again; the old path's measurements are
     /// the first estimates of the new one.
     #[must_use]
     pub fn anew(&self) -> LinkState {
@@ -98,7 +98,7 @@ impl LinkState {
         self.next_seq
     }
 
-    /// The newest of our packets that the peer has received; 0 if there is none.
+    /// The newest of our packets that the peer has received; 0 if it has received none.
     #[must_use]
     pub fn acked(&self) -> u32 {
         self.acked
@@ -122,7 +122,7 @@ impl LinkState {
         self.missing
     }
 
-    /// When a packet of the peer was last found to be lost, because three later ones had arrived.
+    /// The time when a packet of the peer was last found to be lost, because three later ones had arrived.
     #[must_use]
     pub fn lost_at(&self) -> Option<Duration> {
         self.lost_at
@@ -137,7 +137,7 @@ impl LinkState {
         is_known.then(|| now.saturating_sub(self.sent_at[self.acked as usize % SENT]))
     }
 
-    /// When the newest packet was received.
+    /// The time when the newest packet was received.
     #[must_use]
     pub fn heard_at(&self) -> Option<Duration> {
         self.newest_received.map(|(_, at)| at)
@@ -164,8 +164,8 @@ impl LinkState {
         Ok(())
     }
 
-    /// Reads the header of a packet. It takes effect in [`note`](LinkState::note), once the whole packet has been
-    /// read.
+    /// Reads the header of a packet. Call [`note`](LinkState::note) once the whole packet has been read: only then does
+    /// the header take effect.
     ///
     /// # Errors
     /// If the header is truncated, or acknowledges a packet that was never sent (a protocol error).

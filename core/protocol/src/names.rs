@@ -1,7 +1,7 @@
 //! Display names of players.
 //!
-//! They are outside the world: they are sent next to the frames, and no step can read them. Law *Hostile wire*:
-//! whatever text came in, a [`Name`] is short, has one line, and is shown as it is.
+//! Names are outside the world: they are sent in addition to the frames, and no step can read them. Law *Hostile wire*:
+//! whatever text is received, a [`Name`] is short, has one line, and is displayed unchanged.
 
 use alloc::string::String;
 use core::fmt::{self, Write};

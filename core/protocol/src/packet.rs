@@ -18,9 +18,9 @@
 //! A part in brackets is optional: a bit of the first byte, or of the byte of rare parts, says whether it follows
 //! ([`head`]). `link` is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded
 //! against neutral inputs, the others against their predecessor in the same packet. Each kind has one module with its
-//! picture, its writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways),
-//! [`leave`], [`play_down`], [`closed`]. Parts of a `Play` have modules of their own. Sessions and matches decide
-//! what goes into a packet, and read a packet to its end before they act on it.
+//! picture, its writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`],
+//! [`play_down`], [`closed`]. Parts of a `Play` have their own modules. Sessions and matches decide what goes into a
+//! packet, and read a packet completely before they act on it.
 
 pub mod batches;
 mod byte_counts;
@@ -90,7 +90,7 @@ parts! {
         Gaps,
         /// Answers to queries that this client's players own.
         Answers,
-        /// The client has lost packets lately, or does not know its connection yet: the server should repeat frames
+        /// The client has lost packets recently, or does not know its connection yet: the server should repeat frames
         /// until they are acknowledged.
         Lossy,
         /// All inputs stay the same for one tick more than the packet contains, unless a later packet changes them in

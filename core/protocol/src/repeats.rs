@@ -1,4 +1,4 @@
-//! [`Repeats`]: up to which tick a stream of ticks has been repeated often enough for packets to leave it out.
+//! [`Repeats`]: the tick up to which a stream of ticks has been repeated often enough for packets to leave it out.
 //!
 //! ```text
 //!  acknowledged │ repeated enough │ repeated in each packet │ new
@@ -6,9 +6,9 @@
 //!                 left out while acks come as they should
 //! ```
 //!
-//! Packets repeat unacknowledged ticks, and with a long round trip most of these are merely still on their way. Ticks
-//! that were in enough packets, sent over a long enough time, are lost only if the connection fails for longer than
-//! both. A sender that leaves them out must send them again as soon as acks fail to come.
+//! Packets repeat unacknowledged ticks, and with a long round trip most of these are still in flight. Ticks that were
+//! in enough packets, sent over a long enough time, are lost only if the connection fails for longer than that. A
+//! sender that leaves them out must send them again as soon as acks stop.
 //!
 //! Invariant: ticks count as repeated enough only after the given number of packets carried them and the given time
 //! has passed.
@@ -20,10 +20,10 @@ use twinstep_core::Tick;
 /// The number of packets that are remembered.
 const SENT: usize = 32;
 
-/// See the [module](self).
+/// The record of recently sent packets, see the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
-    /// When packets were sent, and the tick that each reached. A ring; the newest is before `next`.
+    /// The time when each packet was sent, and the tick that it reached. A ring; the newest is before `next`.
     sent: [(Duration, Tick); SENT],
     next: usize,
     len: usize,
@@ -48,8 +48,8 @@ impl Repeats {
         self.newest_first().next().map(|(_, end)| end)
     }
 
-    /// All ticks before the returned one were in at least `packets` packets, the first of them sent at least `time`
-    /// ago. Returns tick 0 if the record is too short.
+    /// The end of the ticks that were in at least `packets` packets, the first of them sent at least `time` ago.
+    /// Returns tick 0 if the record is too short.
     #[must_use]
     pub fn enough(&self, now: Duration, packets: usize, time: Duration) -> Tick {
         // The oldest of the newest `packets` packets: all of them reached at least as far.

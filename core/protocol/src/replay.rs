@@ -66,7 +66,7 @@ pub mod doc {
     /// number at every tick.
     ///
     /// # Panics
-    /// Never: such a match can be written.
+    /// If the journal cannot be written, which does not happen for this match.
     #[must_use]
     pub fn journal(ticks: u32) -> Vec<u8> {
         let mut world = World::new(Counter::default(), Tick(0));
@@ -150,9 +150,9 @@ pub struct Verified {
     pub digests: u64,
     /// The number of world records that were compared and agreed.
     pub worlds: u64,
-    /// The place and the reason if it ended before the end of the file; `None` if everything agreed.
+    /// The place and the reason if verification stopped before the end of the file. `None` if everything agreed.
     pub fault: Option<ReplayError>,
-    /// If worlds differ: the first differing fields at the next world record, replayed against recorded.
+    /// The first differing fields at the next world record, replayed against recorded, if worlds differ.
     pub fields: Vec<Difference>,
 }
 
@@ -160,8 +160,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Opens a journal at its first world. `ours` is this program's own handshake.
     ///
     /// # Errors
-    /// If the bytes are not a journal, or one of another game, version or rules, or one without a world. Damage after
-    /// the first world is not an error yet: see [`Index::stopped`].
+    /// If the bytes are not a journal, or are a journal of another game, version or rules, or one without a world.
+    /// Damage after the first world is not an error yet: see [`Index::stopped`].
     pub fn open(
         mut journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
@@ -177,7 +177,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Like [`open`](Self::open), with shared rules.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn own(
         mut journal: impl JournalSource + Send + 'j,
         rules: Arc<S::Rules>,
@@ -193,7 +193,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Opens a journal with a known index, at one of its worlds. Reads nothing before that world.
     ///
     /// # Errors
-    /// If there is no such world.
+    /// If there is no world at `place`.
     pub fn open_at(
         journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
@@ -271,10 +271,10 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(self.world().tick())
     }
 
-    /// Moves back to the newest world record that is not after `tick`. Returns its tick.
+    /// Moves back to the newest world record at or before `tick`. Returns its tick.
     ///
     /// # Errors
-    /// If there is none, or if it cannot be read.
+    /// If there is no such record, or if it cannot be read.
     pub fn rewind(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
         let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
         (self.frames, self.played.world) = begin(&mut self.journal, place)?;
@@ -285,8 +285,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Steps one tick. Returns `false` at the end of the journal.
     ///
     /// # Errors
-    /// Damage, which stays an error; or a world that differs from the recorded one. In that case stepping can
-    /// continue, in the world that this program computed.
+    /// If a record is damaged, which stays an error; or if a world differs from the recorded one. In the latter case
+    /// stepping can continue, in the world that this program computed.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
         loop {
             match self.frames.next(&mut self.journal)? {

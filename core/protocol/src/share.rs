@@ -1,5 +1,5 @@
-//! The share of a frame that one player's commands can take. The sealer uses it, and so does the client to predict
-//! what will be sealed.
+//! The share of a frame that one player's commands can take. The sealer uses it, and the client uses it to predict what
+//! will be sealed.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub fn order_bytes<C: Serialize>(command: &C) -> usize {
 
 /// The share of one frame that one player's commands have taken so far.
 ///
-/// Commands run in the order of their sequence. So once one does not fit, no later one does.
+/// Commands run in the order of their sequence. So if one does not fit, no later one does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommandShare {
     count: usize,

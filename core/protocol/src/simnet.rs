@@ -1,9 +1,9 @@
-//! A simulated network with a seed and without I/O, so that every test and the demo can play over a bad link and
-//! repeat it.
+//! A simulated network with a seed and without I/O, so that every test and the demo can use a bad link and repeat it.
 //!
-//! Invariant: the fate of a datagram depends only on the seed, the profile and the number of earlier datagrams, never
-//! on its content or on when it is polled (except that a path can drop long ones), and each takes the same number of
-//! draws. So a run repeats exactly, and runs of two profiles with one seed differ only where the profiles do.
+//! Invariant: the fate of a datagram depends only on the seed, the profile and the number of earlier datagrams. It does
+//! not depend on the content (except that a path can drop long datagrams) or on when the network is polled, and each
+//! fate takes the same number of draws. So a run repeats exactly, and runs of two profiles with one seed differ only
+//! where the profiles do.
 //!
 //! ```text
 //!  send ──► bottleneck ──► loss ──► delay + jitter ──► in flight, by due time ──► poll
@@ -11,7 +11,7 @@
 //!            dropped)       burst)
 //! ```
 //!
-//! No memory is allocated once there are as many buffers as datagrams were ever in flight at once; see
+//! No memory is allocated once there is a buffer for each datagram of the highest number in flight; see
 //! [`Leg::reserve`].
 //!
 //! ```
@@ -86,7 +86,7 @@ impl SimLink {
         self.down.set_profile(profile.down);
     }
 
-    /// When the next datagram of either leg arrives.
+    /// The time when the next datagram of either leg arrives.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         self.up
@@ -104,12 +104,12 @@ pub struct Leg {
     rng: Mwc,
     /// Whether the two-state loss model is inside a burst.
     is_in_burst: bool,
-    /// When the bottleneck will have passed all queued datagrams.
+    /// The time when the bottleneck will have passed all queued datagrams.
     bottleneck_free_at: Duration,
     /// The latest arrival so far. With `fifo`, no datagram arrives earlier.
     last_due: Duration,
     in_flight: BinaryHeap<Reverse<Flight>>,
-    /// The number of flights so far, which orders those that are due at the same time.
+    /// The number of flights so far, which orders datagrams that are due at the same time.
     flights: u64,
     buffers: Vec<Vec<u8>>,
     /// Indices of `buffers` that are not in flight.

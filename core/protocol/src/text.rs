@@ -1,4 +1,4 @@
-//! Foreign text, from a file, a ticket or a peer, is shown as it is and has no effect.
+//! Foreign text, from a file, a ticket or a peer, is displayed unchanged and has no effect on its surroundings.
 //!
 //! ```text
 //!   a journal's reason, an identity, a report ──▶ line(text) ──▶ one row, clipped, right-to-left isolated ──┐
@@ -27,13 +27,13 @@ pub const ISOLATE_ENDS: char = '\u{2069}';
 /// The effect of a character where it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// It has a shape and keeps to its place.
+    /// The character has a shape and keeps to its place.
     Shape,
-    /// It is drawn over the character before it.
+    /// The character is drawn over the one before it.
     Mark,
-    /// It is a gap in the line.
+    /// The character is a gap in the line.
     Space,
-    /// It is invisible, controls the display, or has no meaning.
+    /// The character is invisible, controls the display, or has no meaning.
     Nothing,
 }
 
@@ -58,8 +58,8 @@ impl Look {
     }
 }
 
-/// Returns `true` for letters, marks and signs that are invisible despite their category: those that Unicode lets
-/// every renderer ignore (`Default_Ignorable_Code_Point`), blank ones, and the placeholder of a missing object.
+/// Returns `true` for letters, marks and signs that are invisible despite their category: those that Unicode lets every
+/// renderer ignore (`Default_Ignorable_Code_Point`), blank ones, and the placeholder of a missing object.
 fn is_unseen(char: char) -> bool {
     matches!(char,
         '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}'
@@ -67,8 +67,8 @@ fn is_unseen(char: char) -> bool {
         | '\u{1d159}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns `true` if a character is written from right to left, judged by the blocks that Unicode reserves for such
-/// scripts.
+/// Returns `true` if a character is written from right to left, judged by the blocks that Unicode reserves for scripts
+/// of this direction.
 #[must_use]
 pub fn is_right_to_left(char: char) -> bool {
     Look::of(char) != Look::Nothing
@@ -77,7 +77,8 @@ pub fn is_right_to_left(char: char) -> bool {
             | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Returns `true` if a text is shown as it is: every character is visible, in its place, and has no piled-up marks.
+/// Returns `true` if a text is displayed unchanged: every character is visible and in its place, and no letter has too
+/// many marks.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
     let mut marks = Marks::default();
@@ -103,13 +104,14 @@ pub fn line(text: &str) -> Line<'_> {
     }
 }
 
-/// A whole text of our own, of several rows: it is neither clipped nor isolated, and isolated pieces in it stay so.
+/// A text of several rows that this program wrote: it is neither clipped nor isolated, and isolated pieces in it stay
+/// isolated.
 #[must_use]
 pub fn plain(text: &str) -> Plain<'_> {
     Plain(text)
 }
 
-/// See [`line()`].
+/// A piece of foreign text, from [`line()`].
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
     text: &'a str,
@@ -124,12 +126,12 @@ impl<'a> Line<'a> {
     }
 }
 
-/// See [`plain`].
+/// A text of several rows, from [`plain`].
 #[derive(Clone, Copy)]
 pub struct Plain<'a>(&'a str);
 
 impl Line<'_> {
-    /// `is_quoted`: the text will be inside quotes.
+    /// `is_quoted` is `true` if the text will be inside quotes.
     fn write(&self, f: &mut fmt::Formatter<'_>, is_quoted: bool) -> fmt::Result {
         // Characters that are clipped off do not affect the direction.
         let turns = self.text.chars().take(self.chars_max).any(is_right_to_left);
@@ -214,7 +216,7 @@ impl fmt::Display for Plain<'_> {
 /// Counts the marks on the last letter.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// The number of marks that still have a place; 0 before the first letter.
+    /// The number of marks that are still allowed; 0 before the first letter.
     room: usize,
 }
 

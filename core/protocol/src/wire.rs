@@ -10,7 +10,7 @@ use crate::varint;
 use twinstep_core::codec::{self, CodecError};
 use twinstep_core::{Controls, Tick};
 
-/// The reason why a packet cannot be read or written. A peer's bad packet costs a counter, never more.
+/// The reason why a packet cannot be read or written. A peer's bad packet only raises a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -51,7 +51,7 @@ impl<'a> Writer<'a> {
         Writer { out, at: 0 }
     }
 
-    /// Bytes written so far.
+    /// The number of bytes written so far.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
     /// Reads a serde value with the codec.
     ///
     /// # Errors
-    /// If the bytes are not such a value.
+    /// If the bytes are not a value of this type.
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
         let (value, used) = codec::decode_prefix(self.rest)?;
         self.rest = &self.rest[used..];

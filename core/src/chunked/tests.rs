@@ -70,7 +70,7 @@ fn a_list_ends_at_the_first_none_of_its_iterator() {
     assert!(list.iter().eq(&[1]) && list.len() == 1);
 }
 
-/// The same on every machine.
+/// The digest must be the same on every machine.
 #[test]
 fn a_digest_has_a_fixed_value() {
     let mut list: Chunked<u16> = (0..5_000).collect();

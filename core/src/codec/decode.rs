@@ -1,14 +1,15 @@
 //! The decoder, which is bounded only by the bytes that are present.
 //!
 //! bincode's own decoder counts the in-memory widths of numbers against its limit, so it refuses values that its
-//! encoder produced well within the same limit; and it allocates a text before a byte of it is present. Here a
-//! claimed length is trusted only as far as there are bytes for it. Numbers are still decoded by bincode: one format.
+//! encoder produced within the same limit; and it allocates a text before any byte of it is present. Here a claimed
+//! length is trusted only as far as there are bytes for it. Numbers are still decoded by bincode, so there is only one
+//! format.
 //!
 //! Functions that run for each number are marked `#[inline]`: returning the result through memory costs three times
 //! as much as the decoding itself.
 //!
-//! Invariant: time and memory are linear in the number of bytes, whatever they claim. So elements without bytes are
-//! counted ([`EMPTY_MAX`]), and the nesting of values is limited ([`NESTING_MAX`]).
+//! Invariant: time and memory are linear in the number of bytes, whatever lengths they claim. So elements without bytes
+//! are counted ([`EMPTY_MAX`]), and the nesting of values is limited ([`NESTING_MAX`]).
 
 use bincode::config::Configuration;
 use bincode::de::read::{BorrowReader, Reader};

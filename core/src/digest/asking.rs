@@ -1,5 +1,5 @@
-//! Lets a list serialise its parts' digests to a hasher, and itself to every other serializer. It detects hashers
-//! with a struct that first skips a field:
+//! Lets a list serialise its parts' digests to a hasher, and itself to every other serializer. It detects hashers with
+//! a struct that first skips a field:
 //!
 //! ```text
 //!   struct NAME                            the codec                a digest, a check for NaN

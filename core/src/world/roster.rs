@@ -1,7 +1,7 @@
 //! [`Roster`]: which players have a seat, and whether their inputs arrive.
 //!
-//! Invariant: no player is both present and dropped. Every step reads the roster and few change it, so it is two
-//! masks; snapshots and digests contain one [`Presence`] per seat instead.
+//! Invariant: no player is both present and dropped. Every step reads the roster and few steps change it, so it is
+//! stored as two masks; snapshots and digests contain one [`Presence`] per seat instead.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub enum Presence {
     Absent,
     /// The player's inputs are in each frame.
     Present,
-    /// The player's inputs stopped coming. It keeps its seat.
+    /// The player's inputs stopped. The player keeps its seat.
     Dropped,
 }
 

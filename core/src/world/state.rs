@@ -19,7 +19,7 @@ use crate::{Controls, PlayerId, Simulation, Tick};
 
 use super::roster::{Presence, Roster};
 
-/// The simulation with everything that a copy of it needs to continue.
+/// The simulation with all data that a copy of it needs to continue.
 #[derive(Serialize, Deserialize)]
 #[serde(bound(serialize = "", deserialize = ""))]
 pub struct World<S: Simulation> {
@@ -33,10 +33,10 @@ pub struct World<S: Simulation> {
     pub(super) next_seq: [u32; PLAYERS_MAX],
     /// The number of ticks for which each held input has been a repetition: telemetry, outside the digest.
     pub(super) ages: [u32; PLAYERS_MAX],
-    /// The turn of the next tick, which determines how the match is clocked: outside the digest.
+    /// The turn of the next tick, with the match's current cadence: outside the digest.
     pub(super) turn: Turn,
-    /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant,
-    /// so it is outside the digest; its effect on the state is inside.
+    /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant, and
+    /// so outside the digest; its effect on the state is part of it.
     pub(super) tick_ns: u32,
     /// The number of queries that the last step opened, at the end of `open`; 0 in a world that was just read.
     #[serde(skip)]
@@ -130,8 +130,8 @@ impl<S: Simulation> World<S> {
         &self.open
     }
 
-    /// The queries that the last step opened: most were asked in it, some waited since a burst before. Empty in a world that
-    /// was just read from bytes.
+    /// The queries that the last step opened. Most were asked in that step; some have waited since an earlier burst.
+    /// Empty in a world that was just decoded.
     #[must_use]
     pub fn just_opened(&self) -> &[OpenQuery<S::Query>] {
         &self.open[self.open.len() - self.opened..]
@@ -143,7 +143,7 @@ impl<S: Simulation> World<S> {
         self.next_seq[player.index()]
     }
 
-    /// The input that is assumed for a player at this tick if none came. The server fills with it, and clients guess
+    /// The input that is assumed for a player at this tick if none arrived. The server fills with it, and clients guess
     /// by the same rule ([`Controls::repeat`]), so a filled tick is guessed right.
     #[must_use]
     pub fn repeated(&self, player: PlayerId) -> S::Input {
@@ -156,11 +156,10 @@ impl<S: Simulation> World<S> {
         (&self.held[player.index()], self.ages[player.index()])
     }
 
-    /// The digest of the world: 64 bits over everything but telemetry. Cost: one pass over the state,
-    /// no allocation.
+    /// The digest of the world: 64 bits over all data except telemetry. Cost: one pass over the state, no allocation.
     ///
     /// # Errors
-    /// A NaN anywhere in the state, with the path of its field.
+    /// If the state contains a NaN; the error has the path of its field.
     pub fn digest(&self) -> Result<u64, NanError> {
         digest::digest(&self.digested())
     }
@@ -168,7 +167,7 @@ impl<S: Simulation> World<S> {
     /// The digest of the world, together with the number of bytes that were hashed.
     ///
     /// # Errors
-    /// As for [`digest`](World::digest).
+    /// The errors of [`digest`](World::digest).
     pub fn weighed(&self) -> Result<Weighed, NanError> {
         digest::weighed(&self.digested())
     }
@@ -176,7 +175,7 @@ impl<S: Simulation> World<S> {
     /// Checks for NaN as [`digest`](World::digest) does, without computing a digest.
     ///
     /// # Errors
-    /// As for [`digest`](World::digest).
+    /// The errors of [`digest`](World::digest).
     pub fn scan(&self) -> Result<(), NanError> {
         digest::scan(&self.digested())
     }

@@ -1,6 +1,6 @@
 //! [`Stepper`]: the one place that steps a world, by a frame that fits it.
 //!
-//! Law **Canonical**, at the stepping end: a frame is checked as a whole before anything changes, so a world is never
+//! Law **Canonical**, on the stepping side: a frame is checked as a whole before anything changes, so a world is never
 //! half stepped.
 
 use alloc::vec::Vec;
@@ -11,7 +11,8 @@ use crate::entries::OpenQuery;
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
-/// The reason why a frame cannot be stepped. From a peer or a file this is damage; from a sealer it is a bug.
+/// The reason why a frame cannot be stepped. A frame from a peer or a file is then damaged; a frame from a sealer shows
+/// a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -144,8 +145,8 @@ impl<S: Simulation> Stepper<S> {
         }
     }
 
-    /// Opens queries within the caps: first those that wait since earlier ticks, then those of this step by key. The others
-    /// wait. So `open` stays in the order of (tick asked, key).
+    /// Opens queries within the limits: first those that wait since earlier ticks, then those of this step by key. The
+    /// others wait. So `open` stays in the order of (tick asked, key).
     fn open_asked(&mut self, world: &mut World<S>) {
         let may_open = ASKS_PER_TICK.min(QUERIES_OPEN_MAX - world.open.len());
         let start = world.waiting.len();

@@ -1,7 +1,8 @@
 //! [`ServerAddress`]: the address at which a client dials a server: an IP address, or a host name that is looked up at
 //! each dial ([`LookUp`]).
 //!
-//! Invariant: a name is valid for a resolver and in lower case, so that two names are equal if their texts are.
+//! Invariant: a name is valid for a resolver and in lower case, so that two names are equal if and only if their texts
+//! are.
 
 use std::fmt;
 use std::io;
@@ -32,7 +33,7 @@ pub enum ServerAddress {
     Socket(SocketAddr),
     /// A host name and a port. The name is looked up at each dial, so the host's address may change.
     Name {
-        /// The host name in lower case, such as `play.example.org`.
+        /// The host name in lower case, for example `play.example.org`.
         host: ArrayString<HOST_MAX_BYTES>,
         /// The UDP port.
         port: u16,
@@ -48,7 +49,7 @@ pub enum ServerAddress {
 pub struct NotAnAddress;
 
 impl ServerAddress {
-    /// Its socket address; `None` for a name.
+    /// The socket address. Returns `None` for a name.
     #[must_use]
     pub fn socket(&self) -> Option<SocketAddr> {
         match self {
@@ -57,7 +58,7 @@ impl ServerAddress {
         }
     }
 
-    /// Its port.
+    /// The UDP port.
     #[must_use]
     pub fn port(&self) -> u16 {
         match self {
@@ -66,7 +67,7 @@ impl ServerAddress {
         }
     }
 
-    /// Returns `true` if both addresses are of the same machine, whatever their ports are.
+    /// Returns `true` if both addresses are of the same machine. Ports are ignored.
     #[must_use]
     pub fn is_machine_of(&self, other: &ServerAddress) -> bool {
         match (self, other) {
@@ -78,11 +79,11 @@ impl ServerAddress {
         }
     }
 
-    /// Looks up its current socket addresses, of which a name may have several. Blocks for as long as the system's
-    /// resolver takes, so do not call it on a thread that others need.
+    /// Looks up the current socket addresses, of which a name may have several. Blocks while the system's resolver
+    /// works, so do not call this on a thread that others need.
     ///
     /// # Errors
-    /// The name is unknown, or there is no network.
+    /// If the name is unknown, or there is no network.
     pub fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
         match self {
             ServerAddress::Socket(at) => Ok(vec![*at]),
@@ -214,7 +215,7 @@ pub(crate) struct LookUp {
     /// The addresses that are not names.
     sockets: Vec<ServerAddress>,
     began: Duration,
-    /// In a mutex, so that a client as a whole is `Sync`.
+    /// The receiver of the result. It is in a mutex so that a client as a whole is `Sync`.
     found: Mutex<Receiver<Vec<ServerAddress>>>,
 }
 

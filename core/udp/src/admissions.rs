@@ -1,7 +1,7 @@
-//! Dials on their way to a session: those that were challenged, and those that have become sessions.
+//! Dials that are not sessions yet: those that were challenged, and those that have become sessions.
 //!
-//! Invariant: a dial becomes a session once, and the dials of one identity leave room for those of all others. Whether a
-//! ticket is still good is not decided here: see [`TicketLedger`](crate::TicketLedger).
+//! Invariant: a dial becomes a session once, and the dials of one identity leave room for those of all others. Whether
+//! a ticket is still valid is decided elsewhere: see [`TicketLedger`](crate::TicketLedger).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ pub(crate) struct Challenge {
     pub(crate) ticket: TicketClaims,
 }
 
-/// The most addresses at which one dial is challenged: its client may move to another port, and a copy may arrive
-/// before it.
+/// The maximum number of addresses at which one dial is challenged: its client may move to another port, and a copy may
+/// arrive before the original.
 const ADDRESSES_MAX: usize = 4;
 
 /// A dial that counts towards [`DIALS_MAX`].
@@ -47,7 +47,7 @@ struct RecentDial {
 #[derive(Default)]
 pub(crate) struct Admissions {
     challenged: BTreeMap<SocketAddr, Challenge>,
-    /// Dials that became sessions, with the time: kept while anything of their handshake could still be of use.
+    /// Dials that became sessions, with the time: kept while any datagram of their handshake could still be used.
     begun: BTreeMap<u64, Duration>,
     /// The recent dials of each holder.
     dials: BTreeMap<Holder, Vec<RecentDial>>,
@@ -75,9 +75,9 @@ impl Admissions {
         self.begun.contains_key(&keys.session)
     }
 
-    /// Returns `true` if this ticket's holder may be challenged for this dial at this address now. If its holder has no
-    /// room for another dial, a newer ticket takes the place of an older one, and each lineage has its share: so a copy
-    /// of a ticket keeps out no holder of another one.
+    /// Returns `true` if this ticket's holder may be challenged for this dial at this address now. If the holder has no
+    /// room for another dial, a newer ticket replaces an older one, and each lineage has its share: so copies of one
+    /// ticket cannot block holders of other tickets.
     pub(crate) fn may_dial(
         &mut self,
         now: Duration,
@@ -112,7 +112,7 @@ impl Admissions {
         true
     }
 
-    /// Takes the challenge of another dial from this address, which its client has given up.
+    /// Removes and returns the challenge of another dial from this address, which its client has abandoned.
     pub(crate) fn take_other(&mut self, from: SocketAddr, keys: &SessionKeys) -> Option<Challenge> {
         let is_other = |challenge: &Challenge| challenge.keys != *keys;
         match self.challenged.get(&from).is_some_and(is_other) {
@@ -126,8 +126,8 @@ impl Admissions {
         self.challenged.insert(from, challenge);
     }
 
-    /// Takes the challenge of session `id`, answered from this address. `None`: there was none, or it was answered
-    /// before.
+    /// Takes the challenge of session `id`, answered from this address. Returns `None` if there was none, or it was
+    /// answered before.
     pub(crate) fn take_answered(
         &mut self,
         now: Duration,
@@ -142,7 +142,7 @@ impl Admissions {
         is_first.then_some(challenge.ticket)
     }
 
-    /// Forgets all challenges: no client is accepted any more.
+    /// Drops all challenges: no client is accepted any more.
     pub(crate) fn shut(&mut self) {
         self.challenged.clear();
     }
@@ -169,8 +169,8 @@ impl Admissions {
     }
 }
 
-/// The dial that loses its place to a dial by `ticket` when all places are taken: one by an older ticket of the same
-/// lineage, or one of a lineage that has more places.
+/// The dial that loses its place to a dial by `ticket` when all places are taken: a dial by an older ticket of the same
+/// lineage, or a dial of a lineage that has more places.
 fn place_to_take(dials: &[RecentDial], ticket: &TicketClaims) -> Option<usize> {
     let count = |lineage: u64| dials.iter().filter(|dial| dial.lineage == lineage).count();
     let (lineage, generation) = (ticket.stamp.lineage, ticket.stamp.generation);

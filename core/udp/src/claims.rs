@@ -1,6 +1,7 @@
 //! The claims of a ticket, under the server's seal.
 //!
-//! The bytes are fixed, because tickets outlive the program that made them; numbers are little-endian:
+//! The format of the bytes is fixed, because tickets are older than the program that reads them; numbers are
+//! little-endian:
 //!
 //! ```text
 //! 0..24  24                                                                                              201..217
@@ -12,9 +13,9 @@
 //!        lineage  generation  made    expires
 //! ```
 //!
-//! An address is a hash of 8 bytes, which the server compares with those of its own addresses and names. The secret is
-//! the holder's: it is also in its ticket, and a dialling client proves that it has it. The last bytes are zero and are
-//! ignored: a later version may use them.
+//! An address is stored as a hash of 8 bytes, which the server compares with those of its own addresses and names. The
+//! secret is also in the holder's ticket: a dialling client proves that it has the secret. The last bytes are zero and
+//! are ignored: a later version may use them.
 //!
 //! Invariant: claims that were read are within their ranges.
 
@@ -39,7 +40,7 @@ const CLAIMS_VERSION: u8 = 3;
 const CLAIMS_BYTES: usize = 177;
 /// The size of a sealed pass in bytes.
 pub(crate) const SEALED_BYTES: usize = NONCE_BYTES + CLAIMS_BYTES + TAG_BYTES;
-/// The purpose of the seal: it opens nothing else.
+/// The purpose of the seal: it opens no other data.
 const ABOUT: &[u8] = b"twinstep ticket";
 
 /// The claims of a ticket, under the server's own seal.
@@ -47,13 +48,13 @@ const ABOUT: &[u8] = b"twinstep ticket";
 pub struct TicketClaims {
     /// The ticket's id: random. It distinguishes tickets and grants nothing.
     pub ticket_id: u64,
-    /// Its place among the tickets of its holder, and its expiry.
+    /// The ticket's place among the tickets of its holder, and its expiry.
     pub stamp: Stamp,
-    /// The identity of its holder: a spectator, if it is for no seat.
+    /// The identity of the holder: a spectator if the ticket has no seats.
     pub identity: Identity,
-    /// The match that it is for.
+    /// The match that the ticket is for.
     pub match_id: MatchId,
-    /// The number of local players, 0..=[`SEATS_MAX`]; 0: a spectator.
+    /// The number of local players, 0..=[`SEATS_MAX`]. 0 for a spectator.
     pub seats: u8,
 }
 
@@ -95,9 +96,9 @@ pub(crate) struct Pass {
     pub(crate) claims: TicketClaims,
     /// The silence after which a session is over.
     pub(crate) timeout_s: u8,
-    /// The servers that it is for, as [hashes](crate::ServerAddress).
+    /// The servers that the ticket is for, as [hashes](crate::ServerAddress).
     pub(crate) servers: ArrayVec<u64, SERVERS_MAX>,
-    /// The secret that its holder has too.
+    /// The secret, which the ticket's holder has too.
     pub(crate) secret: [u8; KEY_BYTES],
 }
 
@@ -120,8 +121,8 @@ impl Pass {
         sealed
     }
 
-    /// Returns `Err` if it was not sealed with this key, and `Ok(None)` if it is of another version or out of its
-    /// ranges.
+    /// Returns `Err` if the bytes were not sealed with this key, and `Ok(None)` if they are of another version or out
+    /// of their ranges.
     pub(crate) fn open(
         sealed: &[u8; SEALED_BYTES],
         key: &[u8; KEY_BYTES],

@@ -1,4 +1,4 @@
-//! The client's end of a session, as a state machine without a socket.
+//! The client's side of a session, as a state machine without a socket.
 //!
 //! ```text
 //! Connecting ──▶ Connected ──▶ Closed { why }
@@ -23,8 +23,8 @@ use crate::transport::{CloseReason, PACKET_MAX, SendError, TransportCounters, Tr
 /// The most datagrams, and the most packets, that may wait.
 const QUEUE_MAX: usize = 1_024;
 
-/// After a pause between two calls of [`advance`](ClientEndpoint::advance), at most this much counts as the server's
-/// silence: datagrams that came meanwhile still wait in the socket.
+/// The longest pause between two calls of [`advance`](ClientEndpoint::advance) that counts as the server's silence:
+/// datagrams that arrived meanwhile still wait in the socket.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// An event of the session.
@@ -41,9 +41,9 @@ pub enum ClientEvent<'a> {
     },
 }
 
-/// The client's end of a session: datagrams and time in, datagrams and events out.
+/// The client's side of a session: datagrams and time in, datagrams and events out.
 ///
-/// Once closed it stays closed: to return, make a new one, with the same ticket or a newer one.
+/// A closed endpoint stays closed: to return, make a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
     cipher: CipherClient,
     datagrams: Datagrams,
@@ -59,7 +59,7 @@ pub struct ClientEndpoint {
 }
 
 impl ClientEndpoint {
-    /// Begins to connect. Only the server, by its own clock, decides whether the ticket is still valid.
+    /// Begins to connect. The server alone decides, by its own clock, whether the ticket is still valid.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -128,8 +128,8 @@ impl ClientEndpoint {
         self.settle();
     }
 
-    /// Advances time: sends requests and keep-alives, and detects time-outs. Call it at least every 50 ms; of a longer
-    /// pause, half a second counts as the server's silence.
+    /// Advances time: sends requests and keep-alives, and detects time-outs. Call this at least every 50 ms; of a
+    /// longer pause, half a second counts as the server's silence.
     pub fn advance(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.now);
         self.now += elapsed;

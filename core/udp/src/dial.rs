@@ -1,4 +1,4 @@
-//! The first datagram of a session: the client shows its ticket, and draws the keys of this one session.
+//! The first datagram of a session: the client shows its ticket, and draws the keys of this session.
 //!
 //! ```text
 //! 0     1..9         9..226              226..250  250..266                         266..400
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! The keys are derived from the ticket's secret and the drawn bytes, so that both sides have them and an eavesdropper
-//! has not. Each use of a ticket, by any client from any address, therefore begins a session with other keys: bytes
-//! that were sealed in one session are useless in another.
+//! does not. So each use of a ticket, by any client from any address, begins a session with other keys: bytes that were
+//! sealed in one session are useless in another.
 //!
 //! Invariant: an accepted dial was made by a holder of the ticket. It may be a copy: a client that cannot answer the
-//! challenge gains nothing by it, and a dial is longer than its answer.
+//! challenge gains nothing by a copy, and a dial is longer than its answer.
 
 use crate::aead::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::claims::SEALED_BYTES;
@@ -131,7 +131,7 @@ impl<'a> DialPacket<'a> {
         (packet[0] == DIAL).then_some(DialPacket(packet))
     }
 
-    /// The id of its game, wire version and key.
+    /// The id of the dial's game, wire version and key.
     pub(crate) fn protocol_id(self) -> u64 {
         u64::from_le_bytes(self.0[1..SEALED_AT].try_into().expect("eight bytes"))
     }
@@ -142,7 +142,7 @@ impl<'a> DialPacket<'a> {
             .expect("a sealed pass")
     }
 
-    /// The keys of the session that it asks for; `None`: its sender does not have the ticket's secret.
+    /// The keys of the requested session. Returns `None` if the sender does not have the ticket's secret.
     pub(crate) fn keys(self, secret: &[u8; KEY_BYTES]) -> Option<SessionKeys> {
         let drawn = self.0[DRAWN_AT..PROOF_AT].try_into().expect("24 bytes");
         let (keys, proof) = SessionKeys::derive(*secret, drawn, &self.0[..DRAWN_AT]);

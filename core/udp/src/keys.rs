@@ -55,7 +55,7 @@ impl TicketKey {
     /// and its group may read it.
     ///
     /// # Errors
-    /// As for [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub fn load_credential(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
         TicketKey::load_guarded(path.as_ref(), Guard::Folder)
     }
@@ -170,7 +170,7 @@ fn parse(text: &str) -> Result<TicketKey, String> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TicketKeyError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error(
         "expected a key file at {path}, but there is none; make one with TicketKey::generate and TicketKey::save"
     )]
@@ -178,7 +178,7 @@ pub enum TicketKeyError {
         /// The path.
         path: PathBuf,
     },
-    /// The file is there but cannot be read.
+    /// The file exists but cannot be read.
     #[error(
         "cannot read the key file {path}: {source}; give it to the user that runs this program"
     )]
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    /// A file's owner can read it, whatever its mode. Only root can make such a file.
+    /// The owner of a file can read it, whatever its mode. Only root can make this file.
     #[cfg(unix)]
     #[test]
     fn a_key_file_of_another_user_is_refused() {

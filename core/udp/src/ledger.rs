@@ -1,4 +1,4 @@
-//! [`TicketLedger`]: the one place that rules whether a ticket opens a session. All transports of a server share it.
+//! [`TicketLedger`]: decides whether a ticket opens a session. All transports of a server share it.
 //!
 //! ```text
 //!  matches ──ruling, seat──▶ ┌──────────────┐ ◀── refusal? ── UDP        which opens and checks the sealed ticket
@@ -6,11 +6,12 @@
 //!  wall clock ─────────────▶ └──────────────┘ ◀── refusal? ── the maker of matches on demand
 //! ```
 //!
-//! A transport proves that a ticket is genuine and that the client holds its secret. It then asks the ledger, which knows
-//! what no ticket can say about itself: a newer one is safe, it was revoked, it has expired.
+//! A transport proves that a ticket is genuine and that the client holds its secret. It then asks the ledger, which
+//! knows what a ticket does not contain: whether a newer one is safe, and whether the ticket was revoked or has
+//! expired.
 //!
-//! Invariants: what the ledger knows of a lineage only rises. No call waits for anything but its short lock, which is
-//! never held during I/O.
+//! Invariants: the ledger's knowledge of a lineage only rises. No call waits for anything but the ledger's short lock,
+//! which is never held during I/O.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,15 +24,15 @@ use crate::claims::{Holder, TicketClaims};
 use crate::lineage_file::LINEAGES_MAX;
 use crate::wall_clock::WallClock;
 
-/// Identities whose seats are known. Beyond that, a seat holder competes with strangers for a place.
+/// The maximum number of identities whose seats are known. Seat holders beyond it compete with strangers for a place.
 const SEATED_MAX: usize = 65_536;
 
 /// The reason why a genuine ticket opens no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketRefusal {
-    /// Its life is over.
+    /// The ticket has expired.
     Expired,
-    /// A newer ticket of its holder is safe, or it was revoked.
+    /// A newer ticket of the holder is safe, or the ticket was revoked.
     Superseded,
 }
 
@@ -53,7 +54,7 @@ impl TicketLedger {
         TicketLedger::with_lineages(LineageTable::new(LINEAGES_MAX), now, now_unix)
     }
 
-    /// As [`new`](Self::new), with the lineages that were read from a file.
+    /// Like [`new`](Self::new), with the lineages that were read from a file.
     #[must_use]
     pub fn with_lineages(
         lineages: LineageTable<Holder>,
@@ -67,8 +68,8 @@ impl TicketLedger {
         })))
     }
 
-    /// Moves time on. Tickets expire by `now_unix` alone; a jump forward of that clock counts after twenty minutes. Each
-    /// transport may call it: a repeated call with the same times changes nothing.
+    /// Advances time. Tickets expire by `now_unix` alone; a jump forward of that clock counts after twenty minutes.
+    /// Each transport may call this: a repeated call with the same times changes nothing.
     pub fn advance(&self, now: Duration, now_unix: Duration) {
         let mut ledger = self.lock();
         ledger.clock.advance(now, now_unix);
@@ -76,7 +77,7 @@ impl TicketLedger {
         ledger.lineages.tidy(now_unix_s);
     }
 
-    /// Returns the reason why this ticket opens no session now, if there is one.
+    /// The reason why this ticket opens no session now. Returns `None` if it may open one.
     #[must_use]
     pub fn refusal(&self, ticket: &TicketClaims) -> Option<TicketRefusal> {
         let ledger = self.lock();
@@ -90,8 +91,8 @@ impl TicketLedger {
         }
     }
 
-    /// Applies a ruling. Returns `true` if it changed anything. From now on, tickets that it rules out are refused, also
-    /// those of clients that are just connecting.
+    /// Applies a ruling. Returns `true` if it changed anything. From now on, tickets that the ruling excludes are
+    /// refused, even those of clients that are just connecting.
     pub fn apply(&self, holder: &Holder, ruling: &Ruling) -> bool {
         self.lock().lineages.apply(holder, ruling)
     }
@@ -101,8 +102,8 @@ impl TicketLedger {
         f(&mut self.lock().lineages)
     }
 
-    /// Records whether an identity has a seat in its match. While it has one, a transport keeps a place for its return,
-    /// whatever other clients dial.
+    /// Records whether an identity has a seat in its match. While the identity has a seat, a transport keeps a place
+    /// for its return, whatever other clients dial.
     pub fn set_seat(&self, of: Holder, is_held: bool) {
         let seated = &mut self.lock().seated;
         if !is_held {

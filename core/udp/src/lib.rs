@@ -10,18 +10,18 @@
 //!   datagrams            a socket of the caller's; socket: the client's own
 //! ```
 //!
-//! The packets are unreliable and unordered: the session protocol above repeats lost content, since it knows what is
-//! still worth sending. A server host feeds [`ServerEndpoint`] from its own socket; a client uses [`UdpClient`], which
-//! is a [`Transport`]. This crate has no thread (except for name look-ups), no clock and no async runtime.
+//! The packets are unreliable and unordered: the session protocol above repeats lost content if it is still worth
+//! sending. A server host feeds [`ServerEndpoint`] from its own socket; a client uses [`UdpClient`], which is a
+//! [`Transport`]. This crate has no thread (except for name look-ups), no clock and no async runtime.
 //!
-//! - Bytes from the network yield a packet, or a counter in [`TransportCounters`]: never a panic, never a log line
-//!   of ours. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log` installed,
+//! - Bytes from the network yield a packet, or a counter in [`TransportCounters`]; they cause no panic and no log line
+//!   of this crate. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log` installed,
 //!   turn [`LINK_LOG_TARGET`] and [`CIPHER_LOG_TARGET`] off.
 //! - A session is tied to its address and port. After a change of either (NAT, roaming) the client dials again, with
-//!   the same ticket or a newer one. From the very address of a session that still lives it has to wait until that one
-//!   has timed out or said goodbye.
-//! - A ticket may be shown again and again. Whether it still opens a session is ruled by the [`TicketLedger`], which all
-//!   transports of a server share. An attacker who overhears a session cannot open another one.
+//!   the same ticket or a newer one. A client that dials from the address of a session that still exists must wait
+//!   until that session has timed out or ended.
+//! - A ticket may be used repeatedly. The [`TicketLedger`], which all transports of a server share, decides whether it
+//!   still opens a session. An attacker who overhears a session cannot open another one.
 //!
 //! ```
 //! use std::time::Duration;

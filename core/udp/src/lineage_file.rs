@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A ruling is a line that is appended, under a lock; when half of the lines are obsolete, the file is rewritten and
-//! replaced as a whole. So processes that share a key do not lose each other's rulings, and read them; a crash at any
+//! replaced as a whole. So processes that share a key do not lose each other's rulings, and read them. A crash at any
 //! moment costs at most the line that was being written, which the next writer cuts off.
 //!
-//! Invariant: the file has little more than twice as many lines as there are useful rulings. This module keeps none of
+//! Invariant: the file has at most about twice as many lines as there are useful rulings. This module keeps none of
 //! them in memory; its caller does.
 
 use std::fmt::Write as _;
@@ -27,7 +27,8 @@ use twinstep_protocol::lineage::{LineageTable, Ruling};
 use crate::claims::{Holder, IDENTITY_MAX_BYTES, is_identity};
 use crate::secrets::{self, owner_only, random_u64};
 
-/// The most lineages that are remembered: some 80 MB. Beyond that, those whose tickets expire first are dropped.
+/// The maximum number of lineages that are kept: some 80 MB. Beyond it, the lineages whose tickets expire first are
+/// dropped.
 pub const LINEAGES_MAX: usize = 500_000;
 
 const FIRST_WORD: &str = "twinstep-lineages-1";
@@ -43,20 +44,20 @@ const LOCK_STEPS_MAX: u32 = 250;
 #[derive(Debug)]
 pub struct LineageFile {
     path: PathBuf,
-    /// The part of the file that was read: the file's id, its bytes, its lines. 0: none.
+    /// The part of the file that was read: the file's id, its bytes, its lines. 0 if no part was read.
     id: u64,
     bytes: u64,
     lines: u64,
-    /// The number of lines from which on it is rewritten.
+    /// The number of lines at which the file is rewritten.
     compact_at: u64,
 }
 
 impl LineageFile {
-    /// Reads the file, if it exists, and checks that it can be written. Waits for its lock, so do not call it on a
-    /// runtime's thread.
+    /// Reads the file, if it exists, and checks that it can be written. Waits for the file's lock, so do not call this
+    /// on a runtime's thread.
     ///
     /// # Errors
-    /// The file cannot be used, is locked, or is damaged: see [`LineageFileError`].
+    /// If the file cannot be used, is locked, or is damaged: see [`LineageFileError`].
     pub fn open(
         path: impl AsRef<Path>,
     ) -> Result<(LineageFile, LineageTable<Holder>), LineageFileError> {
@@ -78,7 +79,7 @@ impl LineageFile {
     /// Reads the file, if it exists. Locks and creates nothing: for programs that make tickets while a server runs.
     ///
     /// # Errors
-    /// The file cannot be used or is damaged: see [`LineageFileError`].
+    /// If the file cannot be used or is damaged: see [`LineageFileError`].
     pub fn load(path: impl AsRef<Path>) -> Result<LineageTable<Holder>, LineageFileError> {
         let path = path.as_ref();
         let mut table = LineageTable::new(LINEAGES_MAX);
@@ -90,11 +91,11 @@ impl LineageFile {
         Ok(table)
     }
 
-    /// Appends rulings, and gives those that other processes appended to `learn`. Waits for the lock, at most for 5 s,
-    /// and until the disk has the rulings, so do not call it on a runtime's thread.
+    /// Appends rulings, and passes those that other processes appended to `learn`. Waits for the lock, at most for 5 s,
+    /// and until the disk has the rulings, so do not call this on a runtime's thread.
     ///
     /// # Errors
-    /// [`LineageFileError`]. Then the rulings may be in the file or not, and can be appended again.
+    /// [`LineageFileError`]. The file may then contain the rulings or not, and they can be appended again.
     pub fn append(
         &mut self,
         rulings: &[(Holder, Ruling)],

@@ -1,4 +1,4 @@
-//! Packets through laminar. The only module that names laminar.
+//! Packets through laminar. This is the only module that uses laminar.
 //!
 //! ```text
 //! packet ──▶ ConnectionManager ──▶ pipe ──▶ the cipher          (wrap)
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A client has one manager, or shares it with other clients of its process; a server has one for all its sessions. The
-//! pipe in memory holds one datagram: one packet in is one datagram out and the reverse, within the same call, so
-//! nothing queues here. A manager takes 1.7 MB from its first packet on (congestion tables), so a server makes it when
-//! the first session is admitted.
+//! pipe in memory holds one datagram. One packet becomes one datagram within the same call, in both directions, so
+//! nothing is queued here. A manager takes 1.7 MB from its first packet on (congestion tables), so a server makes it
+//! when the first session is admitted.
 //!
 //! Invariant: only whole unreliable packets, and heartbeats, pass the fence. The state that laminar would keep for a
 //! peer (fragments, ordered streams, acknowledged packets) can grow without bound or fail, and is never created.
@@ -40,15 +40,14 @@ const HEADER_BYTES: usize = 5;
 
 pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
-    /// laminar wants an `Instant`: this one plus the session's time.
+    /// laminar needs an `Instant`: this one plus the session's time.
     base: Instant,
     /// The latest time that laminar has seen. Clients that share it have different clocks, but its time must not go
     /// back: laminar computes the age of its last packet, and std may panic if that is in the future.
     latest: Instant,
 }
 
-/// The bytes of a received packet, in the buffer that the transport received them in, so that handing them on copies
-/// nothing.
+/// The bytes of a received packet, in the buffer that the transport received them in, so that no copy is needed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Payload(Packet);
 
@@ -75,9 +74,9 @@ impl fmt::Debug for Payload {
 /// The reason why a datagram did not become a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotAPacket {
-    /// It is neither a whole unreliable packet nor a heartbeat.
+    /// The datagram is neither a whole unreliable packet nor a heartbeat.
     Fenced,
-    /// It holds a packet above [`PACKET_MAX`].
+    /// The datagram holds a packet above [`PACKET_MAX`].
     Oversize,
 }
 
@@ -127,7 +126,7 @@ impl LaminarLink {
         wrapped
     }
 
-    /// Gives the packet in `datagram` to `deliver`. A heartbeat holds none.
+    /// Passes the packet in `datagram` to `deliver`. A heartbeat holds no packet.
     pub(crate) fn unwrap(
         &mut self,
         now: Duration,
@@ -211,15 +210,15 @@ impl DatagramSocket for Pipe {
     }
 }
 
-/// The laminar of several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, such as bots or
-/// a load generator. A client with its own takes 1.7 MB for it; clients that share one take that once.
+/// The laminar of several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, for example bots
+/// or a load generator. A client with its own laminar takes 1.7 MB for it; clients that share one take that once.
 ///
 /// Clones share the same laminar. A mutex guards it for some microseconds a packet: on several busy threads, use one
 /// link for each thread.
 #[derive(Clone)]
 pub struct SharedLink(Arc<Mutex<SharedParts>>);
 
-/// Each call starts by writing its own bytes and reads only those, so no endpoint sees another one's data.
+/// Each call begins with writing its own bytes and reads only those, so no endpoint can read another one's data.
 pub(crate) struct SharedParts {
     pub(crate) link: LaminarLink,
     /// The buffer in which a datagram is decrypted.

@@ -1,4 +1,4 @@
-//! The session's cipher: handshake, encryption and the replay window. The only module that names renetcode2.
+//! The session's cipher: handshake, encryption and the replay window. This is the only module that uses renetcode2.
 //!
 //! ```text
 //! client                              server (one per key)
@@ -9,14 +9,14 @@
 //!   │◀═══════ payloads, sealed ═════════▶│
 //! ```
 //!
-//! netcode's own connect token lets in one session, once, from one address; a ticket lets its holder in again and
-//! again. So the server makes the token for itself, from the [keys](crate::dial::SessionKeys) of each dial: it lives
-//! for seconds and never crosses the wire.
+//! netcode's own connect token admits one session, once, from one address; a ticket admits its holder repeatedly. So
+//! the server makes the token itself, from the [keys](crate::dial::SessionKeys) of each dial: the token is valid for
+//! seconds and is never sent.
 //!
-//! Invariants: no datagram reaches renetcode2 before [`sane`] passed it. (1.0.0 panics in release builds on a sequence
-//! longer than 8 bytes and on a datagram shorter than its tag, even from an address that merely *looks* like a
-//! connected client's.) A challenge must be answered from the address that it was sent to, within seconds: a response
-//! that was kept back begins no session.
+//! Invariants: no datagram reaches renetcode2 before [`sane`] accepted it. (1.0.0 panics in release builds on a
+//! sequence longer than 8 bytes and on a datagram shorter than its tag, even from an address that merely *looks* like a
+//! connected client's.) A challenge must be answered from the address that it was sent to, within seconds: a delayed
+//! response begins no session.
 
 use std::net::SocketAddr;
 
@@ -54,7 +54,7 @@ const DISCONNECT: u8 = 6;
 /// A goodbye is sent this many times, because it is never acknowledged.
 const GOODBYES: usize = 3;
 
-/// Returns `true` if a datagram has a valid shape. netcode's own requests have not: only the cipher server makes them.
+/// Returns `true` if a datagram has a valid shape. netcode's own requests do not: only the cipher server makes them.
 pub(crate) fn sane(datagram: &[u8]) -> bool {
     let Some(&prefix) = datagram.first() else {
         return false;

@@ -27,10 +27,10 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Creates or replaces a file that only its owner can read. Readers see the old text or the new one, never a part, also
-/// after a loss of power. Waits until the disk has it.
+/// after a loss of power. Waits until the disk has the text.
 ///
 /// # Errors
-/// The operating system refused. Then the old file is unchanged.
+/// If the operating system refuses. Then the old file is unchanged.
 pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     replace_with(path, |file| file.write_all(text.as_bytes()))
 }
@@ -43,7 +43,7 @@ pub(crate) fn replace_with(
     put(path, fill, |fresh| fs::rename(fresh, path))
 }
 
-/// Fills a temporary file in the same folder, and moves it to its place when the disk has it.
+/// Fills a temporary file in the same folder, and renames it when the disk has it.
 fn put(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -105,7 +105,7 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// A file's new name must be on the disk too.
+/// Makes a file's new name durable too.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
@@ -116,23 +116,23 @@ fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The protection of a file from other users.
+/// The way in which a file is protected from other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// Its own mode and owner.
+    /// The file's own mode and owner.
     Itself,
-    /// Its folder, which a service manager made for this process: the file may belong to another user, and its group
-    /// may read it.
+    /// The file's folder, which a service manager made for this process: the file may belong to another user, and its
+    /// group may read it.
     Folder,
 }
 
-/// The way in which others could know a file's contents.
+/// The reason why others could know a file's contents.
 #[cfg_attr(not(unix), allow(dead_code, reason = "only Unix says so"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposed {
-    /// Its mode lets other users open it, for example 0o644.
+    /// The file's mode lets other users open it, for example 0o644.
     Mode(u32),
-    /// It belongs to this user, which is neither this process's nor root.
+    /// The file belongs to this user, who is neither this process's user nor root.
     Owner(u32),
 }
 
@@ -148,10 +148,11 @@ pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String,
     Ok((String::from_utf8_lossy(&bytes).into_owned(), loose))
 }
 
-/// Opens a regular file for reading: a pipe's other end may never write, and a device never ends.
+/// Opens a regular file for reading. A pipe or a device is refused: a pipe's other side may never write, and a device
+/// never ends.
 ///
 /// # Errors
-/// The operating system refused, or the path is not a regular file.
+/// If the operating system refuses, or the path is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -241,7 +242,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of hex digits in either case; `None` for any other text.
+/// The bytes of hex digits in either case. Returns `None` for any other text.
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text
         .chars()
@@ -325,7 +326,7 @@ pub(crate) mod tests {
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
-    /// Finding O12: each kill between the two steps left a file for ever.
+    /// Finding O12: each kill between the two steps left a file forever.
     #[test]
     fn only_temporary_files_of_killed_processes_are_removed() {
         let folder = Folder::new();
@@ -356,7 +357,7 @@ pub(crate) mod tests {
         assert_eq!(names, left);
     }
 
-    /// Finding O3-9: a pipe at a key file's path was waited for without end.
+    /// Finding O3-9: reading a pipe at a key file's path never ended.
     #[cfg(unix)]
     #[test]
     fn a_path_to_another_kind_of_file_is_refused_immediately() {

@@ -6,13 +6,13 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-/// The two ends of a datagram, as a server sees them.
+/// The peer's and the local address of a datagram, as a server sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressPair {
     /// The address of the peer.
     pub peer: SocketAddr,
-    /// The address of this machine that the peer sent to, and that answers must leave from, because a peer accepts
-    /// answers only from the address that it dialled. `None`: the system chooses.
+    /// The address of this machine that the peer sent to. Answers must leave from it, because a peer accepts answers
+    /// only from the address that it dialled. `None` lets the system choose.
     pub local: Option<IpAddr>,
 }
 
@@ -22,7 +22,7 @@ impl From<SocketAddr> for AddressPair {
     }
 }
 
-/// See the [module](self). Pushed datagrams leave from the address that was set last.
+/// The queue of datagrams, see the [module](self). Pushed datagrams leave from the address that was set last.
 pub(crate) struct SendQueue {
     waiting: VecDeque<(AddressPair, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
@@ -42,7 +42,7 @@ impl SendQueue {
         }
     }
 
-    /// Sets the address of this machine that the next datagrams leave from; `None`: the system chooses.
+    /// Sets the address of this machine that the next datagrams leave from. `None` lets the system choose.
     pub(crate) fn leave_from(&mut self, local: Option<IpAddr>) {
         self.from = local;
     }

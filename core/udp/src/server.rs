@@ -1,4 +1,4 @@
-//! The server's end of every session, as a state machine without a socket.
+//! The server's side of every session, as a state machine without a socket.
 //!
 //! ```text
 //! datagram ─▶ sane? ─▶ session? ─▶ cipher (one per key) ─▶ rate ─▶ admitted? ─▶ link ─▶ Packet event
@@ -12,15 +12,16 @@
 //!
 //! Places: a session that is not [settled](ServerEndpoint::settle) in a match is a stranger, or returns to a seat.
 //! Strangers and settled sessions share `sessions_max` places. If these are taken, the stranger that was admitted first
-//! and has not been settled for [`MUTE`] loses its place. Returning sessions have as many places again, apart from
-//! these. So a seat holder finds a place, however many strangers have tickets.
+//! and has not been settled for [`MUTE`] loses its place. There are another `sessions_max` places for returning
+//! sessions only. So a seat holder finds a place, however many strangers have tickets.
 //!
-//! Invariants: each session has keys of its own, however often a ticket is used, and bytes that were sealed for one
-//! begin no other. Until a session is admitted no packet passes in either direction. A stranger's datagram costs a
-//! look-up, or, if it has the shape of a dial, one decryption; it never costs memory. Nor does a copy of a dial: it
-//! gets at most an answer that is shorter than itself and useful only to the ticket's holder. Each copy costs more
-//! time, though: the derivation of the keys, and netcode's token, which is sealed, opened again and searched among all
-//! that are kept. Copies are not rate-limited, because their sender could then deprive the real client of its answer.
+//! Invariants: each session has its own keys, even if a ticket is used several times, and bytes that were sealed for
+//! one session begin no other. Until a session is admitted no packet passes in either direction. A stranger's datagram
+//! costs a look-up, or one decryption if it has the shape of a dial, but never memory. A copy of a dial costs no memory
+//! either: it gets at most an answer that is shorter than the copy and useful only to the ticket's holder. But each
+//! copy costs more time: the derivation of the keys, and netcode's token, which is sealed, opened again and searched
+//! among all tokens that are kept. Copies are not rate-limited, because their sender could then deprive the real client
+//! of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -55,12 +56,12 @@ pub const KEYS_MAX: usize = 2;
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 /// The most packets that may wait to be taken as events.
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
-/// Datagrams from an address may belong to its ended session for this long.
+/// The time for which datagrams from an address may belong to its ended session.
 const GONE_LIFE: Duration = Duration::from_secs(2);
-/// The most keys that are alive, or by which sessions still play.
+/// The maximum number of keys that accept tickets, or that began sessions that still play.
 const KEYS_IN_USE_MAX: usize = 8;
-/// A session that was admitted this long ago and is not settled loses its place if another one needs it: a client says
-/// hello as soon as it knows that it is connected.
+/// A session that was admitted this long ago and is not settled loses its place if another session needs it: a client
+/// says hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
 /// The most addresses of recently ended sessions.
 const GONE_MAX: usize = SESSIONS_MAX;
@@ -70,10 +71,11 @@ const GONE_MAX: usize = SESSIONS_MAX;
 pub struct ServerConfig<'a> {
     /// One or two keys. Tickets of each are accepted.
     pub keys: &'a [TicketKey],
-    /// The addresses that tickets name: those that players dial, not the one the socket is bound to.
+    /// The addresses in tickets: those that players dial, not the one that the socket is bound to.
     pub public_addresses: &'a [ServerAddress],
-    /// The most sessions, 1..=[`SESSIONS_MAX`]. Identities that return to a seat have as many places again. Memory: 3
-    /// KB for each session and key, and 1.8 MB for each that plays and has a seat.
+    /// The maximum number of sessions, 1..=[`SESSIONS_MAX`]. There are equally many additional places for identities
+    /// that return to a seat. Memory: 3 KB for each session and key, and 1.8 MB for each session that plays and has a
+    /// seat.
     pub sessions_max: usize,
     /// The game's id.
     pub game: &'a str,
@@ -98,7 +100,7 @@ pub enum ServerConfigError {
     /// The number of sessions is out of range.
     #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
     Sessions(usize),
-    /// No public address.
+    /// There is no public address.
     #[error(
         "expected at least one public address, the one that players dial and that tickets name"
     )]
@@ -120,7 +122,7 @@ pub enum ServerEvent {
     Packet {
         /// The session.
         session: SessionId,
-        /// At most [`PACKET_MAX`] bytes, as a peer sent them: authentic, but not validated.
+        /// The packet, at most [`PACKET_MAX`] bytes, as the peer sent it: authentic, but not validated.
         bytes: Payload,
     },
     /// A session ended by its client or by silence (not by [`disconnect`](ServerEndpoint::disconnect)).
@@ -132,7 +134,7 @@ pub enum ServerEvent {
     },
 }
 
-/// The server's end of every session: datagrams and time in, datagrams and events out.
+/// The server's side of every session: datagrams and time in, datagrams and events out.
 ///
 /// The life of a session: [`Connected`](ServerEvent::Connected) → the host finds the match →
 /// [`admit`](Self::admit) → packets → [`Disconnected`](ServerEvent::Disconnected). No packet passes before it is
@@ -141,7 +143,7 @@ pub struct ServerEndpoint {
     keys: Vec<ServerKey>,
     game: String,
     wire_version: u32,
-    /// As hashes, like those in passes.
+    /// The server's addresses as hashes, like those in passes.
     public_addresses: Vec<u64>,
     sessions_max: usize,
     now: Duration,
@@ -149,8 +151,8 @@ pub struct ServerEndpoint {
     sessions: BTreeMap<SessionId, ServerSession>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     admissions: Admissions,
-    /// The laminar of all sessions; each one takes 1.7 MB. Whole unreliable packets leave no state in it, so sessions
-    /// cannot affect each other there. `None` until a session is admitted.
+    /// The laminar of all sessions; each session takes 1.7 MB. Whole unreliable packets leave no state in it, so
+    /// sessions cannot affect each other there. `None` until a session is admitted.
     link: Option<LaminarLink>,
     outbox: SendQueue,
     events: VecDeque<ServerEvent>,
@@ -173,7 +175,7 @@ impl ServerEndpoint {
     /// Makes a server without sessions. `now` is the session time that belongs to `config.now_unix`.
     ///
     /// # Errors
-    /// [`ServerConfigError`]: the configuration is out of its ranges.
+    /// [`ServerConfigError`] if the configuration is out of its ranges.
     pub fn new(
         config: ServerConfig<'_>,
         now: Duration,
@@ -215,7 +217,7 @@ impl ServerEndpoint {
 
     /// Handles a datagram from the socket. Invalid datagrams are not errors: they only raise a counter.
     ///
-    /// Answers leave from the address that it came to, if its [`AddressPair`] names one.
+    /// Answers leave from the address that the datagram was sent to, if its [`AddressPair`] names one.
     pub fn handle(&mut self, now: Duration, path: impl Into<AddressPair>, datagram: &[u8]) {
         let path = path.into();
         let from = path.peer;
@@ -246,19 +248,19 @@ impl ServerEndpoint {
         }
     }
 
-    /// From now on new dials get no answer, as if the process were gone already. A client that dials keeps its ticket,
-    /// and dials again.
+    /// Ignores new dials from now on, as if the process had already ended. A client that dials keeps its ticket, and
+    /// dials again.
     pub fn shut(&mut self) {
         self.is_shut = true;
         self.admissions.shut();
     }
 
-    /// Changes the keys: from now on only tickets of these keys are accepted, also from clients that are just
+    /// Changes the keys: from now on only tickets of these keys are accepted, even from clients that are just
     /// connecting. Sessions that began by another key continue.
     ///
     /// # Errors
-    /// [`ServerConfigError::Keys`]: no key, or too many. [`ServerConfigError::KeysInUse`]: sessions play by too many
-    /// keys that came and went. Then nothing changes.
+    /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions still
+    /// play by too many earlier keys. Then the keys stay as they were.
     pub fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         check_keys(keys)?;
         let known = |server_keys: &[ServerKey], key: &TicketKey| {
@@ -295,10 +297,10 @@ impl ServerEndpoint {
         Ok(())
     }
 
-    /// Advances time: keep-alives, time-outs, forgetting. Call it at least every 100 ms, after the waiting datagrams of
-    /// the socket were [handled](Self::handle). Costs a look at each session, and a microsecond for each silent one.
-    /// `now_unix` is the wall clock, read at each call, since it may jump: tickets expire by it alone, and a jump
-    /// forward counts after twenty minutes.
+    /// Advances time: sends keep-alives, detects time-outs, drops old entries. Call this at least every 100 ms, after
+    /// the waiting datagrams of the socket were [handled](Self::handle). Costs a check of each session, and a
+    /// microsecond for each silent one. `now_unix` is the wall clock, read at each call, since it may jump: tickets
+    /// expire by it alone, and a jump forward counts after twenty minutes.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
         self.tickets.advance(self.now, now_unix);
@@ -328,8 +330,8 @@ impl ServerEndpoint {
         self.admissions.forget(now);
     }
 
-    /// A session said hello, and its match takes it in. Its identity has a seat from here on, unless it watches: see
-    /// [`TicketLedger::set_seat`]. Unknown sessions are left alone.
+    /// Records that a match accepted a session after its hello. Its identity has a seat from now on, unless it watches:
+    /// see [`TicketLedger::set_seat`]. Unknown sessions are ignored.
     pub fn settle(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.is_settled = true;
@@ -350,9 +352,9 @@ impl ServerEndpoint {
 
     /// Queues a packet for an admitted session.
     ///
-    /// A client learns that it is connected by a keep-alive, and netcode sends none while packets flow. So packets are
-    /// refused until the client was heard: with its first packet, or by a keep-alive a quarter of a second after it
-    /// connected.
+    /// A client learns from a keep-alive that it is connected, and netcode sends none while packets flow. So packets
+    /// are refused until a datagram arrives from the client: its first packet, or a keep-alive a quarter of a second
+    /// after it connected.
     ///
     /// # Errors
     /// [`SendError`]: too large, no admitted session, or the queue is full. All but the first are like loss.
@@ -383,7 +385,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Ends a session and notifies its client. No event follows; its waiting packets stay queued.
+    /// Ends a session and notifies its client. No event follows; the session's waiting packets stay queued.
     pub fn disconnect(&mut self, session: SessionId) {
         if let Some(ended) = self.sessions.remove(&session) {
             self.forget(ended.path.peer);
@@ -455,8 +457,8 @@ impl ServerEndpoint {
         self.by_address.len() + self.admissions.len()
     }
 
-    /// Returns `true` if a session's client may be gone, or may not know the session, although its address dials: it
-    /// was not heard since it connected, or for [`MUTE`].
+    /// Returns `true` if a session's client may have ended, or may not know the session although its address dials: no
+    /// datagram arrived from it since it connected, or for [`MUTE`].
     fn may_be_dead(&self, session: SessionId) -> bool {
         let is_dead =
             |one: &ServerSession| !one.is_confirmed || self.now.saturating_sub(one.heard) >= MUTE;
@@ -479,12 +481,12 @@ impl ServerEndpoint {
         }
     }
 
-    /// The number of sessions that do not return: those in matches, and strangers.
+    /// The number of sessions that do not return: sessions in matches, and strangers.
     fn others(&self) -> usize {
         self.sessions.values().filter(|one| !one.returns).count()
     }
 
-    /// The stranger that loses its place, if there is one.
+    /// The stranger that loses its place. Returns `None` if there is none.
     fn mute(&self) -> Option<SessionId> {
         let since = |one: &ServerSession| one.admitted.filter(|_| !one.is_settled && !one.returns);
         let strangers = self.sessions.iter();
@@ -639,7 +641,7 @@ impl ServerEndpoint {
             .push_back(ServerEvent::Connected { session, ticket });
     }
 
-    /// Forgets the address of an ended session. Later datagrams from it count as late for a while, not as junk.
+    /// Forgets the address of an ended session. For [`GONE_LIFE`], datagrams from it count as late, not as junk.
     fn forget(&mut self, address: SocketAddr) {
         self.by_address.remove(&address);
         if self.gone.len() < GONE_MAX {

@@ -1,4 +1,4 @@
-//! The client's real socket, non-blocking, with an optional bad network inside.
+//! The client's real socket, non-blocking, with an optional simulated bad network.
 //!
 //! ```text
 //!               ┌──────────── conditioner (optional) ────────────┐
@@ -10,12 +10,12 @@
 //! The conditioner works on sealed datagrams, including keep-alives and the handshake, so a game that is played through
 //! it on one machine meets the conditions of a bad network.
 //!
-//! A ticket's addresses are dialled one after the other, each from a port of its own: the next one when the system
-//! refuses to send to the previous one, or when that was silent for a moment. The first address to answer is the
-//! server's.
+//! A ticket's addresses are dialled one after the other, each from another local port. The next address is dialled when
+//! the system refuses to send to the previous one, or when that was silent for [`HEAD_START`]. The first address to
+//! answer is the server's.
 //!
-//! A dial without any answer continues from another port: the old port may have belonged to a process that died a
-//! moment ago, and the server ignores dials from a port while it believes the old session there to be alive.
+//! A dial without any answer continues from another port: the old port may have belonged to a process that has just
+//! ended, and the server ignores dials from a port while it believes that the old session still exists.
 //!
 //! Invariant: no error of the socket ends a session. An ICMP "refused" may come from any machine on the path, and a
 //! full buffer or a changing network counts as loss; only the server's message or its silence ends a session.
@@ -35,8 +35,8 @@ use crate::transport::{
     CloseReason, PACKET_MAX, SendError, Transport, TransportCounters, TransportState,
 };
 
-/// The next address is dialled when the previous one was silent for this long: longer than the round trip of most
-/// connections, and hardly noticed by a player.
+/// The silence of an address after which the next one is dialled: longer than the round trip of most connections, and
+/// hardly noticed by a player.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// A dial without any answer continues from another port after this time, once. It exceeds a handshake's round trip
@@ -47,10 +47,10 @@ const DEAF_AFTER: Duration = Duration::from_millis(1_500);
 /// call.
 pub const RECEIVE_BUDGET: usize = 256;
 
-/// A session over a UDP socket of its own.
+/// A session over its own UDP socket.
 pub struct UdpClient {
     ticket: Ticket,
-    /// One dial per address so far. After the session is connected or closed, only that one is left.
+    /// One dial per address so far. After the session is connected or closed, only its dial is left.
     lines: Vec<UdpLine>,
     /// The number of the ticket's addresses that were dialled.
     dialled: usize,
@@ -75,7 +75,7 @@ pub enum ConnectError {
 
 impl UdpClient {
     /// Opens a socket and begins to connect; the ticket's names are looked up first, on another thread. The same ticket
-    /// may be dialled again and again, also while an earlier session lives: the newest session takes over.
+    /// may be dialled repeatedly, even during an earlier session: the newest session takes over.
     ///
     /// # Errors
     /// [`ConnectError`]: no socket could be opened for any address of the ticket.
@@ -213,7 +213,7 @@ impl UdpClient {
         self.lines[0].endpoint.server()
     }
 
-    /// Begins the dial when the names are looked up. Returns `false` while there is nothing to dial.
+    /// Begins the dial when the names are looked up. Returns `false` while there is no address to dial.
     fn is_looked_up(&mut self) -> bool {
         let Some(names) = &mut self.names else {
             return self.undialled.is_none();
@@ -290,14 +290,14 @@ impl UdpClient {
     }
 }
 
-/// A dial of one address, or the session there.
+/// A dial of one address, or the session with it.
 struct UdpLine {
     endpoint: ClientEndpoint,
     socket: ClientSocket,
     conditioner: Option<SimLink>,
     /// The time when the first dial was sent.
     dialled: Option<Duration>,
-    /// Whether the system once refused to send there; it may be wrong, or the network may change.
+    /// Whether the system has refused to send to the address. The system may be wrong, or the network may change.
     is_refused: bool,
     /// Whether the dial has moved to another port.
     has_moved: bool,
@@ -324,7 +324,7 @@ impl UdpLine {
         self
     }
 
-    /// Returns `true` if the next address should be dialled, as far as this one is concerned.
+    /// Returns `true` if this dial is no reason to wait with the next address.
     fn is_silent(&self, now: Duration) -> bool {
         match self.endpoint.state() {
             TransportState::Closed(CloseReason::NoAnswer) => true,
@@ -424,7 +424,7 @@ impl UdpLine {
     }
 }
 
-/// A socket, and its address family. That is remembered, because asking the system costs a call for each datagram.
+/// A socket, and its address family. The family is stored, because asking the system costs a call for each datagram.
 struct ClientSocket {
     udp: UdpSocket,
     is_ipv4: bool,
@@ -603,7 +603,7 @@ mod tests {
             }
         }
 
-        /// Runs until the client is connected, or `within` of virtual time has passed. Returns `true` if it is
+        /// Runs until the client is connected, or `within` of virtual time has passed. Returns `true` if the client is
         /// connected.
         #[expect(clippy::disallowed_methods, reason = "datagrams need real time")]
         fn lets_in(
@@ -628,7 +628,7 @@ mod tests {
         }
     }
 
-    /// Its dials were taken for late ones of the old session, and it gave up after five seconds.
+    /// The client's dials were taken for late datagrams of the old session, and it gave up after five seconds.
     #[test]
     fn a_client_on_a_dead_processs_port_connects_from_another_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
@@ -648,7 +648,7 @@ mod tests {
         assert_eq!((server.connected, server.endpoint.sessions()), (2, 2));
     }
 
-    /// A system without IPv6 has no socket for such an address (finding P3-M4).
+    /// A system without IPv6 has no socket for the address (finding P3-M4).
     #[test]
     fn an_address_without_a_socket_is_skipped() {
         LACKS_IPV6.set(true);
@@ -673,8 +673,8 @@ mod tests {
         assert!(UdpClient::connect(&nowhere, now).is_err());
     }
 
-    /// Such an address ended the join immediately (finding P3-M4). Broadcasts are refused unless a program asks for
-    /// them.
+    /// An undialable address ended the join immediately (finding P3-M4). Broadcasts are refused unless a program asks
+    /// for them.
     #[test]
     fn an_undialable_address_costs_no_time_if_the_next_one_works() {
         for wrong in ["255.255.255.255:7", "[::ffff:255.255.255.255]:7"] {
@@ -696,7 +696,7 @@ mod tests {
         }
     }
 
-    /// Such an address delayed each join by 5 s (finding P3-M4).
+    /// A silent address delayed each join by 5 s (finding P3-M4).
     #[test]
     fn a_silent_address_costs_a_moment_and_the_first_to_answer_wins() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
@@ -779,7 +779,7 @@ mod tests {
         assert_eq!((server.endpoint.sessions(), client.lines.len()), (1, 1));
     }
 
-    /// A client dials again as long as its player plays, so a laminar of its own each time would cost 1.7 MB.
+    /// A client dials again as long as its player plays, so its own laminar each time would cost 1.7 MB.
     #[test]
     fn a_shared_laminar_serves_all_dials_of_its_clients() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);

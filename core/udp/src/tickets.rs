@@ -11,11 +11,11 @@
 //!
 //! A ticket opens a session, or takes over its identity's current one, any number of times and from any address, until
 //! the server knows that a newer ticket is safe: used, or stored where the client's next process finds it. So no crash
-//! locks a player out, and a copy of an old ticket is soon worthless. The order of tickets follows from the
-//! [stamp](Stamp) and from those that the server saw: see [`twinstep_protocol::lineage`].
+//! locks a player out, and a copy of an old ticket is soon useless. The order of tickets follows from the
+//! [stamp](Stamp) and from the tickets that the server saw: see [`twinstep_protocol::lineage`].
 //!
-//! Invariant: a ticket's [claims](TicketClaims) about a player are readable only after the server's key opened them;
-//! fields outside the seal are for the holder's convenience and prove nothing.
+//! Invariant: a ticket's [claims](TicketClaims) about a player can be read only with the server's key; fields outside
+//! the seal are for the holder's convenience and prove nothing.
 
 use std::fmt;
 use std::io;
@@ -35,15 +35,15 @@ use crate::claims::{
 use crate::keys::TicketKey;
 use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
 
-/// The silence after which a session is over, in the tickets that this workspace makes. A ticket carries it, so a maker may
-/// choose another one.
+/// The silence after which a session is over, in the tickets that this workspace makes. The value is part of a ticket,
+/// so a maker may choose another one.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
 
 const PREFIX: &str = "twinstep-ticket-";
 const VERSION: &str = "3";
-/// The most bytes that later versions may add.
+/// The maximum number of bytes that later versions may add.
 const MORE_MAX_BYTES: usize = 1_024;
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
 
@@ -56,13 +56,13 @@ pub struct TicketSpec<'a> {
     pub wire_version: u32,
     /// The player's identity: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
     pub identity: &'a str,
-    /// The match that it is for.
+    /// The match that the ticket is for.
     pub match_id: MatchId,
-    /// The number of local players, 0..=[`SEATS_MAX`]; 0: a spectator.
+    /// The number of local players, 0..=[`SEATS_MAX`]. 0 for a spectator.
     pub seats: u8,
     /// The server's public addresses, 1..=[`SERVERS_MAX`], tried in order.
     pub servers: &'a [ServerAddress],
-    /// Its lifetime, 1 s to [`TICKET_LIFE_MAX`].
+    /// The ticket's lifetime, 1 s to [`TICKET_LIFE_MAX`].
     pub life: Duration,
     /// The silence after which a session by this ticket is over: whole seconds in 1..=60 (5 is a good value).
     pub timeout: Duration,
@@ -93,7 +93,7 @@ impl Ticket {
     /// ends the owner's session: give tickets a short lifetime.
     ///
     /// # Errors
-    /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`]: the spec is out of its ranges.
+    /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`] if the spec is out of its ranges.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -105,10 +105,10 @@ impl Ticket {
     /// a revocation.
     ///
     /// # Errors
-    /// As for [`issue`](Ticket::issue).
+    /// The errors of [`issue`](Ticket::issue).
     ///
     /// # Panics
-    /// As for [`issue`](Ticket::issue).
+    /// The panics of [`issue`](Ticket::issue).
     pub fn issue_next(
         key: &TicketKey,
         spec: &TicketSpec<'_>,
@@ -154,7 +154,7 @@ impl Ticket {
     /// The file's mode is not checked: a player may have downloaded it with a browser.
     ///
     /// # Errors
-    /// [`TicketError`]: the file is missing, cannot be read, or holds no ticket.
+    /// [`TicketError`] if the file is missing, cannot be read, or holds no ticket.
     pub fn load(path: impl AsRef<Path>) -> Result<Ticket, TicketError> {
         let path = path.as_ref().to_path_buf();
         match secrets::read(&path, FILE_MAX_BYTES, Guard::Itself) {
@@ -167,7 +167,7 @@ impl Ticket {
     /// Writes the ticket to a file of mode 0600, atomically replacing an existing one.
     ///
     /// # Errors
-    /// [`TicketError::Unwritable`]: the file cannot be written.
+    /// [`TicketError::Unwritable`] if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), TicketError> {
         let path = path.as_ref();
         secrets::replace_file(path, &format!("{}\n", self.to_line())).map_err(|source| {
@@ -178,7 +178,7 @@ impl Ticket {
         })
     }
 
-    /// The ticket as one line of text, which [`str::parse`] reads. It is a secret.
+    /// The ticket as one line of text, which [`str::parse`] reads. The line is a secret.
     #[must_use]
     pub fn to_line(&self) -> String {
         format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
@@ -211,7 +211,7 @@ impl Ticket {
     /// Reads a ticket that [`to_bytes`](Ticket::to_bytes) wrote.
     ///
     /// # Errors
-    /// [`TicketError::Damaged`]: the bytes are not a whole ticket.
+    /// [`TicketError::Damaged`] if the bytes are not a whole ticket.
     pub fn from_bytes(bytes: &[u8]) -> Result<Ticket, TicketError> {
         parse(bytes).ok_or(TicketError::Damaged)
     }
@@ -219,7 +219,7 @@ impl Ticket {
     /// Checks that the ticket is for this program. (The server checks too, but can only ignore a wrong ticket.)
     ///
     /// # Errors
-    /// [`TicketError::OtherProgram`]: it is for another game or wire version.
+    /// [`TicketError::OtherProgram`] if the ticket is for another game or wire version.
     pub fn check_program(&self, game: &str, wire_version: u32) -> Result<(), TicketError> {
         if (self.game.as_str(), self.wire_version) == (game, wire_version) {
             return Ok(());
@@ -238,14 +238,13 @@ impl Ticket {
         self.id
     }
 
-    /// Its place among the tickets of its holder.
+    /// The ticket's place among the tickets of its holder.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// The time from which on the ticket is worthless, in seconds since the Unix epoch. The server alone judges it, by
-    /// its own clock.
+    /// The time at which the ticket expires, in seconds since the Unix epoch. Only the server's clock counts.
     #[must_use]
     pub fn expires_unix_s(&self) -> u64 {
         self.stamp.expires_unix_s
@@ -298,8 +297,8 @@ impl Ticket {
 }
 
 /// Removes characters that other programs add to a ticket's line: a byte order mark, quotes, line breaks and quotation
-/// marks of a mail, invisible spaces. In UTF-16 that was read as UTF-8, each character has a NUL next to it, and
-/// invalid UTF-8 became U+FFFD. None of these characters is ever part of a ticket.
+/// marks of a mail, invisible spaces. If UTF-16 was read as UTF-8, each character is next to a NUL, and invalid UTF-8
+/// became U+FFFD. None of these characters is ever part of a ticket.
 fn unwrapped(text: &str) -> String {
     let wraps = |char: char| {
         char.is_whitespace()
@@ -458,7 +457,7 @@ pub enum TicketError {
         /// The spec's value.
         got: u8,
     },
-    /// There is no such file.
+    /// The file does not exist.
     #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]
     Missing {
         /// The path.
@@ -491,7 +490,7 @@ pub enum TicketError {
          for a new ticket"
     )]
     Version {
-        /// Its version.
+        /// The ticket's version.
         version: u16,
     },
     /// The ticket is of the right version, but truncated or changed.

@@ -38,7 +38,7 @@ pub trait Transport {
     fn state(&self) -> TransportState;
 }
 
-/// One end of a simulated link: connected from the start, never times out.
+/// One side of a simulated link: connected from the start, never times out.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,7 +66,7 @@ struct Wire {
 }
 
 impl SimulatedTransport {
-    /// Makes a new link. Returns the client's end and the server's end.
+    /// Makes a new link. Returns the client's side and the server's side.
     #[must_use]
     pub fn pair(profile: LinkProfile, seed: u64) -> (SimulatedTransport, SimulatedTransport) {
         let wire = Arc::new(Mutex::new(Wire {
@@ -157,7 +157,7 @@ pub enum TransportState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// Nothing came from the server for the ticket's timeout.
+    /// No datagram came from the server for the ticket's timeout.
     #[error("the server fell silent; try to return")]
     TimedOut,
     /// The server never answered.
@@ -190,7 +190,7 @@ pub enum CloseReason {
     ByClient,
 }
 
-/// The reason why a server's session ended without the server's doing.
+/// The reason why a session ended at the server, other than by the server itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaveReason {
@@ -198,8 +198,8 @@ pub enum LeaveReason {
     TimedOut,
     /// The client said goodbye.
     Left,
-    /// It was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place; or it was
-    /// silent, and its client dialled again from the same address.
+    /// The session was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place; or it
+    /// was silent, and its client dialled again from the same address.
     Displaced,
 }
 
@@ -213,7 +213,7 @@ pub enum SendError {
         max = PACKET_MAX
     )]
     Oversize {
-        /// Its size.
+        /// The packet's size.
         bytes: usize,
     },
     /// The session does not exist, is over, or is not admitted yet.

@@ -6,7 +6,7 @@
 //!         └ 20 min ─┘         connected client gets tickets by the new clock, and a client that is away can return
 //! ```
 //!
-//! A machine that slept looks the same: the sessions' time stood still while the wall clock went on.
+//! A machine that slept looks the same: the sessions' time stopped while the wall clock continued.
 //!
 //! Invariant: setting the clock keeps out no client that was connected, and admits a ticket that the wall clock would
 //! refuse for at most [`GRACE`].
@@ -18,13 +18,13 @@ const GRACE: Duration = Duration::from_secs(1_200);
 /// A smaller difference is not a jump: a call that took its time, or a clock that is being adjusted.
 const JUMP_MIN: Duration = Duration::from_secs(2);
 
-/// See the [module](self).
+/// The wall clock, see the [module](self).
 #[derive(Debug)]
 pub(crate) struct WallClock {
     now_unix: Duration,
-    /// The session time that belongs to it.
+    /// The session time that belongs to the wall clock's value.
     now: Duration,
-    /// The distance that it was recently set forward, and the time until which that is ignored.
+    /// The distance by which the clock was recently set forward, and the time until which that is ignored.
     ahead: Duration,
     forgiven_until: Duration,
 }

@@ -1,4 +1,4 @@
-//! Why a local game cannot start, or is over.
+//! The reasons why a local game cannot start, or is over.
 
 use twinstep_client::SessionEnd;
 use twinstep_core::Tick;
@@ -8,7 +8,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 
 use twinstep_server::MatchStartError;
 
-/// Why a local game cannot start, or another client cannot join it.
+/// The reason why a local game cannot start, or another client cannot join it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalStartError {
@@ -21,18 +21,19 @@ pub enum LocalStartError {
     /// The number of seats of a client is out of range.
     #[error("expected 1 to {SEATS_MAX} seats at a client, got {0}: more players need more clients")]
     Seats(usize),
-    /// The match refused the client; it may be full, for example.
+    /// The match refused the client, for example because it is full.
     #[error("the match refused this client: {0}")]
     Refused(CloseCode),
-    /// The game ended before the client was in the match: its rules may differ from those of the match, for example.
+    /// The game ended before the client was in the match, for example because the client's rules differ from those of
+    /// the match.
     #[error(transparent)]
     Ended(#[from] LocalEnded),
-    /// The match runs, but the client did not get into it.
+    /// The match runs, but the client could not join it.
     #[error("the client did not get into the match within {0} ticks: this is a bug in Twinstep")]
     Stuck(u32),
 }
 
-/// Why a local game is over. It is final.
+/// The reason why a local game is over. It is final.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalEnded {
@@ -41,7 +42,7 @@ pub enum LocalEnded {
     Session {
         /// The number of the client.
         client: usize,
-        /// The reason.
+        /// The reason why the session is over.
         closed: SessionEnd,
     },
     /// The match is over: its step failed even without the optional parts of the frame. An online server would end the

@@ -12,15 +12,15 @@ use twinstep_server::{Incident, Match, Output, SessionId};
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};
 
-/// The most ticks that a join may take. One tick is usual; a world download takes some more.
+/// The maximum number of ticks that a join may take. Usually it takes one; a world download takes more.
 const JOIN_TICKS_MAX: u32 = 600;
 
-/// In lockstep a step may need more time: it continues by this part of a tick, at most `STEP_PARTS_MAX` times, until
+/// The part of a tick by which a lockstep step continues if it needs more time, at most `STEP_PARTS_MAX` times, until
 /// the match has advanced.
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 
-/// A client: its session, and the number of that session at the match.
+/// A client: its session, and the id of that session in the match.
 struct LocalClient<S: Simulation, V: Show<S>> {
     peer: SessionId,
     session: Session<S, V>,
@@ -29,7 +29,7 @@ struct LocalClient<S: Simulation, V: Show<S>> {
 
 /// A running match in this process: see [`Local`](super::Local), which starts it.
 ///
-/// Its clients are numbered from 0, in the order in which they joined.
+/// Clients are numbered from 0, in the order in which they joined.
 pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
     server: Match<S>,
     clients: Vec<LocalClient<S, V>>,
@@ -57,8 +57,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// at one screen are seats of one client.
     ///
     /// # Errors
-    /// [`LocalStartError`]: a number of seats out of range, a match that is full, or rules that differ from those of
-    /// the match.
+    /// [`LocalStartError`] if the number of seats is out of range, the match is full, or its rules differ.
     pub fn join(
         &mut self,
         config: SessionConfig<S, V>,
@@ -91,13 +90,13 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Err(LocalStartError::Stuck(JOIN_TICKS_MAX))
     }
 
-    /// Advances the match to `now`: call it once per drawn frame. `now` is any time that never goes back, as for
+    /// Advances the match to `now`. Call this once per drawn frame. `now` is any time that never goes back, as for
     /// `Client::advance_at`; the first call sets its origin. `input` is called with (client, seat) for each player once
-    /// per tick, so zero or more times. At most 250 ms of a long frame are played. A paused game does not advance.
+    /// per tick, so possibly not at all. At most 250 ms of a long frame are played. A paused game does not advance.
     ///
     /// # Errors
-    /// The reason the game is over; every later call returns it again. A panic of the game's own code on either side is
-    /// such an error.
+    /// If the game is over; the error is the reason, and every later call returns it again. A panic of the game's own
+    /// code on either side ends the game too.
     pub fn advance_at(
         &mut self,
         now: Duration,
@@ -112,8 +111,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     }
 
     /// Plays exactly one tick, and leaves the game paused: for tests, and to inspect a game tick by tick. The match
-    /// seals one tick, and each client confirms and predicts one. (In lockstep a client may show it a tick or two
-    /// later; if the configuration has turns of several ticks, clients confirm a whole turn at once.)
+    /// seals one tick, and each client confirms and predicts one. (In lockstep a client may show the tick a tick or two
+    /// later; if the configuration has turns of several ticks, clients confirm a whole turn at a time.)
     ///
     /// # Errors
     /// The errors of [`advance_at`](LocalGame::advance_at).
@@ -165,7 +164,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// Ticks become rarer or more frequent; their content does not change.
     ///
     /// # Errors
-    /// If the scale is out of range or NaN; the speed is then unchanged.
+    /// If the scale is out of range or NaN. The speed is then unchanged.
     pub fn set_time_scale(&mut self, scale: f64) -> Result<(), TimeScaleError> {
         self.clock.set_scale(scale)
     }
@@ -185,7 +184,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// A client's session: prediction, authority, picture, statistics.
     ///
     /// # Panics
-    /// If there is no such client.
+    /// If no client has this number.
     #[must_use]
     pub fn session(&self, client: usize) -> &Session<S, V> {
         &self.clients[client].session
@@ -194,7 +193,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// A client's session, to poll cues and events and to give commands.
     ///
     /// # Panics
-    /// If there is no such client.
+    /// If no client has this number.
     pub fn session_mut(&mut self, client: usize) -> &mut Session<S, V> {
         &mut self.clients[client].session
     }
@@ -205,17 +204,17 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         &self.server
     }
 
-    /// Takes the incidents that the match has survived since the last call, such as a panic of a hook. An incident that
-    /// ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
+    /// Takes the incidents that the match has survived since the last call, for example a panic of a hook. An incident
+    /// that ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
         self.server.take_incidents()
     }
 
-    /// Lets a client leave: its players leave with the next tick, and the others play on. When all clients have left,
+    /// Lets a client leave: its players leave with the next tick, and the others continue. When all clients have left,
     /// the game is over.
     ///
     /// # Panics
-    /// If there is no such client.
+    /// If no client has this number.
     pub fn leave(&mut self, client: usize) {
         let leaver = &mut self.clients[client];
         leaver.has_left = true;
@@ -230,7 +229,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.server.world().turn().cadence.tick()
     }
 
-    /// Whether a client's players are in the match, and its commands are accepted.
+    /// Returns `true` if a client's players are in the match, and its commands are accepted.
     fn is_in(&self, client: usize) -> bool {
         let session = &self.clients[client].session;
         session.progress().is_none()

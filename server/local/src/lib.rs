@@ -7,9 +7,9 @@
 //!                                                   resolver, jobs
 //! ```
 //!
-//! The game is the same as online: the server's match and the client's session, with packets handed from one to the
-//! other. There is no socket, ticket, clock, runtime or second thread. A game draws from a [`Session`] as it does
-//! online, and its resolver and referee are those of its server.
+//! The game is the same as online: the server's match and the client's session exchange packets directly. There is no
+//! socket, ticket, clock, runtime or second thread. A game draws from a [`Session`] as it does online, and uses the
+//! same resolver and referee as its server.
 //!
 //! Invariant: the time of the match advances by at most one tick at a time, and never while the game is paused. So no
 //! input is late, at any frame rate of the caller, and a step is one tick.
@@ -89,8 +89,8 @@ impl<S: Simulation> Local<S> {
         Local::with(config, sim, rules)
     }
 
-    /// Creates a match with any configuration that begins with `sim`: for example with that of your server, so that a
-    /// tutorial feels like the online game.
+    /// Creates a match with any configuration that begins with `sim`, for example with the configuration of your
+    /// server, so that a tutorial feels like the online game.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Local {
             config,
@@ -101,7 +101,7 @@ impl<S: Simulation> Local<S> {
         }
     }
 
-    /// Sets the resolver of the game's queries, as on the server; without one they stay unanswered. A job
+    /// Sets the resolver of the game's queries, as on the server. Without a resolver, queries stay unanswered. A job
     /// ([`Decision::Later`](twinstep_server::Decision::Later)) runs immediately, on this thread.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
@@ -109,15 +109,15 @@ impl<S: Simulation> Local<S> {
         self
     }
 
-    /// Sets the referee that admits commands and claims, as on the server; without one, all within the limits are
-    /// admitted.
+    /// Sets the referee that admits commands and claims, as on the server. The default admits all of them within the
+    /// limits.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.hooks.referee(referee);
         self
     }
 
-    /// Sets the number of players at the first client, 1..=4; 1 by default. [`LocalGame::join`] adds more clients.
+    /// Sets the number of players of the first client, 1..=4; 1 by default. [`LocalGame::join`] adds more clients.
     #[must_use]
     pub fn seats(mut self, seats: usize) -> Self {
         self.seats = seats;
@@ -129,8 +129,8 @@ impl<S: Simulation> Local<S> {
     /// state is known here.
     ///
     /// # Errors
-    /// [`LocalStartError`]: a configuration or a number of seats out of range, a NaN in rules or state, rules that
-    /// differ from those of the match, or a step that panics.
+    /// [`LocalStartError`] if the configuration or the number of seats is out of range, rules or state contain a NaN,
+    /// the rules differ from those of the match, or a step panics.
     pub fn play<V: Show<S>>(
         self,
         config: SessionConfig<S, V>,

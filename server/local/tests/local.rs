@@ -20,7 +20,7 @@ use crate::tale::{
     local, ticks,
 };
 
-/// A player's input at this tick of the match: neutral while other players may not be there yet.
+/// A player's input at this tick of the match: neutral while other players may not have joined yet.
 fn held_at(player: usize, tick: u32) -> u8 {
     match tick {
         120..480 => Mwc::seed(9).fork(Key::new(player as u64, tick)).below(9) as u8,
@@ -151,7 +151,7 @@ fn seats_and_clients_play_together() {
     assert_eq!(game.advance_at(now, |_, _| 0), Err(LocalEnded::Deserted));
 }
 
-/// A job runs immediately: its outcome is in the next tick, like one that was known.
+/// A job runs immediately: its outcome is in the next tick, like an immediate outcome.
 #[test]
 fn queries_are_answered_immediately_on_this_thread() {
     let thread = std::thread::current().id();
@@ -236,7 +236,7 @@ fn a_panic_of_the_games_own_code_is_a_final_error_with_its_message() {
     assert!(matches!(game.join(config(), 1), Err(LocalStartError::Ended(same)) if same == ended));
 }
 
-/// A local match survives what an online server survives: the order is left out, and an incident reports it.
+/// A local match survives the same faults as an online server: the order is left out, and an incident reports it.
 #[test]
 fn an_order_that_only_the_server_fails_at_is_left_out_and_reported() {
     let mut game = local();

@@ -33,13 +33,13 @@ impl Layers {
         Layers(1 << number)
     }
 
-    /// Whether the two sets share a layer.
+    /// Returns `true` if the two sets share a layer.
     #[must_use]
     pub const fn meets(self, other: Layers) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// These layers without one body, such as the shooter itself.
+    /// Returns a filter for these layers that ignores one body, for example the shooter itself.
     #[must_use]
     pub const fn except<Id>(self, id: Id) -> Filter<Id> {
         Filter {
@@ -66,7 +66,7 @@ pub struct Filter<Id> {
 }
 
 impl<Id: PartialEq> Filter<Id> {
-    /// Whether a shape in these layers may be in the answer. `id` is `None` for a wall.
+    /// Returns `true` if a shape in these layers may be in the answer. `id` is `None` for a wall.
     pub(super) fn admits(&self, id: Option<Id>, layers: Layers) -> bool {
         self.layers.meets(layers) && (self.except.is_none() || self.except != id)
     }
@@ -94,9 +94,9 @@ pub struct Hit<Id> {
 /// An impact of a ray or a moving shape. Ordered by distance, then walls first, then by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Impact<Id> {
-    /// How far the ray or shape moved, in 1/64 of a unit, rounded; 0 if it touched at its start.
+    /// The distance that the ray or shape moved, in 1/64 of a unit, rounded; 0 if it touched at its start.
     pub distance_64ths: u32,
-    /// The body's id; `None` for a wall.
+    /// The body's id. `None` for a wall.
     pub id: Option<Id>,
     /// The outward normal of the surface, in 1/127; `[0, 0]` if there was contact at the start.
     pub normal_127ths: [i8; 2],

@@ -2,7 +2,7 @@
 //!
 //! A lockstep simulation must not step a physics engine itself. So the game asks a query ("where do these fly?"), the
 //! server throws copies of the bodies here, and the *paths* enter the game as one outcome (Law: One door); every
-//! machine then only plays back whole numbers.
+//! machine then only plays back integers.
 //!
 //! ```text
 //!   bodies at tick t ──▶ Flights::run ──▶ tracks: sorted by id, a sample every m ticks, whole 64ths of a unit
@@ -11,15 +11,15 @@
 //!        └────────── the step moves them along, tick for tick ◀─────┘
 //! ```
 //!
-//! The view is from above: no gravity, a drag that slows moving bodies, bounces off walls and off each other.
+//! The view is from above: no gravity, a drag that slows moving bodies, bounces off walls and other bodies.
 //!
 //! Invariants:
 //! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
 //!   runs: no engine state outlives a call.
 //! - A body that begins outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
-//!   the narrowest corner), and never gets beyond them.
+//!   the narrowest corner), and never passes through them.
 //! - Bounded: [`BODIES_MAX`], [`TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so
-//!   the cost of a sample does not grow with the walls of the room, except for finding these few.
+//!   the cost of a sample does not grow with the number of walls, except for the search for nearby ones.
 
 use std::fmt::Debug;
 
@@ -38,24 +38,24 @@ mod way_out;
 pub use super::bounds::{REACH, SPEED_MAX};
 use way_out::free_of;
 
-/// The most bodies of one run, including fixed ones.
+/// The maximum number of bodies in one run, including fixed ones.
 pub const BODIES_MAX: usize = 64;
-/// The most ticks of one run: four seconds at 60 Hz.
+/// The maximum number of ticks in one run: four seconds at 60 Hz.
 pub const TICKS_MAX: u32 = 240;
 
 const TICKS_PER_SECOND: f32 = 60.0;
-/// Below this speed, in units or radians a second, a body counts as lying still.
+/// The speed below which a body counts as lying still, in units or radians per second.
 const REST_SPEED: f32 = 0.05;
 const TURN_STEPS: f32 = 256.0;
-/// The distance at which contacts are predicted, in units: about the way of a tick, otherwise fast bodies sink in
-/// before they bounce.
+/// The distance at which contacts are predicted, in units: about the distance moved in a tick. Otherwise fast bodies
+/// would sink in before they bounce.
 const FORESIGHT: f32 = 0.5;
 
-/// Why a wall or a run was rejected.
+/// The reason why a wall or a run was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlightError<Id: Debug> {
-    /// A wall, which was not added.
+    /// A wall is invalid. It was not added.
     #[error("wall number {index} of the room: {fault}")]
     Wall {
         /// The number of walls added before it.
@@ -63,7 +63,7 @@ pub enum FlightError<Id: Debug> {
         /// The error.
         fault: Fault,
     },
-    /// A body. No body was moved.
+    /// A body is invalid. No body was moved.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
     Body {
         /// The body's id.
@@ -71,13 +71,13 @@ pub enum FlightError<Id: Debug> {
         /// The error.
         fault: Fault,
     },
-    /// Two bodies with one id. No body was moved.
+    /// Two bodies have the same id. No body was moved.
     #[error("body {id:?} was given twice; give each body its own id")]
     Twice {
         /// The common id.
         id: Id,
     },
-    /// A run beyond the limits. No body was moved.
+    /// A run exceeds the limits. No body was moved.
     #[error(
         "{bodies} bodies for {samples} samples, one every {every} ticks; expected at most {BODIES_MAX} bodies for \
          at most {TICKS_MAX} ticks, and samples 1 or more ticks apart"
@@ -99,7 +99,8 @@ pub struct Material {
     pub bounce: f32,
     /// The friction of surfaces, from 0 (ice) to 1.
     pub friction: f32,
-    /// The decay of speed, per second: without collisions a body moves `speed / drag` units, plus the way of one tick.
+    /// The decay of speed, per second: without collisions a body moves `speed / drag` units, plus the distance of one
+    /// tick.
     pub drag: f32,
 }
 
@@ -114,17 +115,17 @@ impl Default for Material {
     }
 }
 
-/// How a body moves.
+/// The motion of a body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Motion {
-    /// Stays in place, whatever hits it.
+    /// The body stays in place, whatever hits it.
     Fixed,
-    /// Moves without turning. With a velocity of zero it lies still until another body pushes it.
+    /// The body moves without turning. With a velocity of zero it lies still until another body pushes it.
     Slides {
         /// The velocity in units per second.
         velocity: Vec2,
     },
-    /// Moves and turns.
+    /// The body moves and turns.
     Tumbles {
         /// The velocity in units per second.
         velocity: Vec2,
@@ -136,15 +137,15 @@ pub enum Motion {
 /// A body of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body<Id> {
-    /// Its stable name, such as the framework's `Key`; it orders the tracks.
+    /// The body's stable name, for example the framework's `Key`; it orders the tracks.
     pub id: Id,
-    /// Its shape; its mass is its area. A moving body must not be a [`Shape::Segment`], which has no area.
+    /// The body's shape; the mass is the area. A moving body must not be a [`Shape::Segment`], which has no area.
     pub shape: Shape,
-    /// The position of its origin.
+    /// The position of the shape's origin.
     pub at: Vec2,
-    /// Its angle in radians, counter-clockwise.
+    /// The body's angle in radians, counter-clockwise.
     pub angle: f32,
-    /// How it moves.
+    /// The body's motion.
     pub motion: Motion,
 }
 
@@ -167,7 +168,7 @@ pub struct Track<Id> {
     pub samples: Vec<Sample>,
 }
 
-/// A room for flights: its walls stay, bodies come for one run each.
+/// A room for flights: walls stay, and bodies are given for one run each.
 ///
 /// ```
 /// use glam::Vec2;
@@ -224,7 +225,7 @@ impl Flights {
         }
     }
 
-    /// Adds a wall, which stays. `at` and `angle` (radians, counter-clockwise) place the shape's origin. The edge of an
+    /// Adds a permanent wall. `at` and `angle` (radians, counter-clockwise) place the shape's origin. The edge of an
     /// arena must be made of walls too.
     ///
     /// # Errors
@@ -407,7 +408,7 @@ impl<Id> Room<Id> {
 }
 
 impl Motion {
-    /// The velocity, and the spin if the body turns; `None` if it is fixed.
+    /// The velocity, and the spin if the body turns. Returns `None` if the body is fixed.
     fn speeds(self) -> Option<(Vec2, Option<f32>)> {
         match self {
             Motion::Fixed => None,

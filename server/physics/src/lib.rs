@@ -72,11 +72,11 @@ use answer::quantise;
 use scene::{Scene, Solid};
 use sweep::Sweep;
 
-/// Why a mirror rejected a wall, a body or a query.
+/// The reason why a mirror rejected a wall, a body or a query.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorError<Id: Debug> {
-    /// A body of the fill, which was not added.
+    /// A body of the fill is invalid. It was not added.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
     Body {
         /// The body's id.
@@ -84,7 +84,7 @@ pub enum MirrorError<Id: Debug> {
         /// The error.
         fault: Fault,
     },
-    /// A wall, which was not added.
+    /// A wall is invalid. It was not added.
     #[error("wall number {index} of the level: {fault}")]
     Wall {
         /// The number of walls added before it.
@@ -92,7 +92,7 @@ pub enum MirrorError<Id: Debug> {
         /// The error.
         fault: Fault,
     },
-    /// The query itself.
+    /// The query is invalid.
     #[error("physics query: {fault}; look at where the query was asked")]
     Query {
         /// The error.
@@ -102,7 +102,7 @@ pub enum MirrorError<Id: Debug> {
 
 /// Walls that stay, and bodies that are filled in again for each query.
 ///
-/// `Id` is the stable name of an entity, such as the framework's `Key`; answers are ordered by it. An id may be put
+/// `Id` is the stable name of an entity, for example the framework's `Key`; answers are ordered by it. An id may be put
 /// several times: its shapes then form one body, which is hit once, at its nearest point.
 ///
 /// Cost, measured in a release build on one core of a shared two-core machine, with 300 balls and 40 walls on
@@ -170,8 +170,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         }
     }
 
-    /// Returns all bodies that reach into the circle, sorted by id, each with its distance from `center`. Walls are
-    /// never in the answer.
+    /// Returns all bodies that reach into the circle, sorted by id, with their distances from `center`. Walls are never
+    /// in the answer.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if `center` or `radius` is not finite or out of range.
@@ -184,9 +184,9 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         self.area_visible(center, radius, filter, Layers::NONE)
     }
 
-    /// Returns the bodies of [`area`](Self::area) that are visible: a body counts only if one of three rays from
-    /// `center` to it (to its middle, and to its two outermost points as seen from `center`) meets no wall or body of
-    /// the layers `blockers`.
+    /// Returns the bodies of [`area`](Self::area) that are visible. Three rays from `center` are tested for each body:
+    /// to its middle, and to its two outermost points as seen from `center`. The body is visible if one of them meets
+    /// no wall or body of the layers `blockers`.
     ///
     /// A body never hides itself; a body that contains `center` is always visible; and the body excepted by the filter
     /// hides no other. If `center` is inside another blocker, no other body is visible.
@@ -293,9 +293,9 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
     }
 
     /// Returns the first wall or body that `shape` touches when it slides from `from` by `motion` without turning; the
-    /// distance is how far it moved. Ties are ordered as in [`ray`](Self::ray).
+    /// distance is that of the slide. Ties are ordered as in [`ray`](Self::ray).
     ///
-    /// A shape that touches at its start hits at distance 0; with a zero motion only such contacts are found.
+    /// A shape that touches at its start hits at distance 0; with a zero motion only contacts at the start are found.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if a number is not finite or out of range.
@@ -371,7 +371,7 @@ impl<Id: Ord + Copy + Debug> Fill<'_, Id> {
     }
 }
 
-/// Whether no blocker except `target` is between the two points.
+/// Returns `true` if no blocker except `target` is between the two points.
 fn is_clear<Id: Ord + Copy>(
     scene: &Scene<Id>,
     from: Vec2,

@@ -1,9 +1,9 @@
 //! Placed shapes, and the tree that finds those near a query.
 //!
-//! The tree is the engine's own. Its broad phase and collider set are not used, because they record every change for a
-//! step that is never run. The tree is rebuilt at the first query after a change, so filling is cheap and the tree is
-//! as good as new. The answer does not depend on the tree: a box is a little larger than its shape, and the exact test
-//! decides.
+//! The tree is the engine's own. The engine's broad phase and collider set are not used, because they record every
+//! change for a step that is never run. The tree is rebuilt at the first query after a change, so filling is cheap and
+//! the tree stays balanced. The answer does not depend on the tree: a box is a little larger than its shape, and the
+//! exact test decides.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ use super::answer::{Layers, STEPS_PER_UNIT};
 use super::shape::Shape;
 
 pub(super) struct Solid<Id> {
-    /// `None` for a wall.
+    /// The body's id. `None` for a wall.
     pub(super) id: Option<Id>,
     pub(super) shape: Shape,
     pub(super) pose: Pose,

@@ -11,33 +11,33 @@ use super::bounds::{COORDINATE_MAX, REACH as FLIGHT_REACH, SPEED_MAX};
 pub enum Shape {
     /// A disc.
     Ball {
-        /// Above 0, in units.
+        /// The radius in units, above 0.
         radius: f32,
     },
     /// A rectangle around its origin.
     Box {
-        /// Half of width and height, both above 0, in units.
+        /// Half of the width and the height in units, both above 0.
         half: Vec2,
     },
-    /// Everything within `radius` of the line from `a` to `b`.
+    /// All points within `radius` of the line from `a` to `b`.
     Capsule {
         /// One end, relative to the origin.
         a: Vec2,
         /// The other end.
         b: Vec2,
-        /// Above 0, in units.
+        /// The radius in units, above 0.
         radius: f32,
     },
     /// A line without thickness.
     Segment {
         /// One end, relative to the origin.
         a: Vec2,
-        /// The other end; not the same point.
+        /// The other end, which must be another point.
         b: Vec2,
     },
 }
 
-/// Why a number was rejected.
+/// The reason why a number was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {

@@ -13,7 +13,7 @@ use super::shape::{Fault, Shape, check_length, check_position};
 
 /// A point or shape that moves from `from` along the unit vector `direction`.
 pub(super) struct Sweep {
-    /// `None` for a point.
+    /// The shape. `None` for a point.
     shape: Option<Shape>,
     from: Pose,
     /// The bounding box of the turned shape, around its origin.
@@ -65,7 +65,7 @@ impl Sweep {
         self.length
     }
 
-    /// Whether the moving bounding box meets this box within `limit`.
+    /// Returns `true` if the moving bounding box meets this box within `limit`.
     pub(super) fn reaches(&self, low: Vec2, high: Vec2, limit: f32) -> bool {
         // Two boxes meet if the moving origin meets the sum of both boxes.
         let sum = Aabb::new(low - self.extent.maxs, high - self.extent.mins);
@@ -73,7 +73,8 @@ impl Sweep {
         sum.intersects_local_ray(&ray, limit)
     }
 
-    /// Returns how far the sweep moves before it meets the solid within `limit`, and the solid's outward normal there.
+    /// Returns the distance that the sweep moves before it meets the solid within `limit`, and the solid's outward
+    /// normal there.
     pub(super) fn strike<Id>(&self, solid: &Solid<Id>, limit: f32) -> Option<(f32, Vec2)> {
         // Start just outside the circles around both shapes: the squares inside the exact tests lose the significant
         // digits if the start is hundreds of units away.
@@ -134,7 +135,7 @@ fn cast_shape<Id>(
     Some((hit.time_of_impact, solid.pose.rotation * hit.normal1))
 }
 
-/// Tested before a cast, because the engine's casts from contact are slow and allocate.
+/// Tests for contact before a cast, because the engine's casts from contact are slow and allocate.
 fn touch<Id>(solid: &Solid<Id>, moving: &Shape, pose: &Pose) -> bool {
     let relative = solid.pose.inv_mul(pose);
     let test =

@@ -18,12 +18,12 @@ pub struct Entry<'a> {
     pub record: Record<'a>,
 }
 
-/// The place and the reason if reading ends before the end.
+/// The place and the reason if reading stops before the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum JournalError {
-    /// The last record is incomplete, as a crash while writing leaves it.
+    /// The last record is incomplete, because of a crash during writing.
     #[error(
         "the journal is torn at byte {offset}: expected a whole record, got its beginning; \
          the records before it are intact"
@@ -91,11 +91,11 @@ pub fn records(journal: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Journal
 /// The largest size of an [`End`](Record::End) record, in bytes.
 pub const TAIL_BYTES_MAX: usize = varint::BYTES_MAX + 1 + REASON_BYTES_MAX + 4;
 
-/// The reason of the end record that a journal seems to finish with. `tail` is its last [`TAIL_BYTES_MAX`] bytes, or
-/// all of it.
+/// The reason in the end record with which a journal seems to end. `tail` is its last [`TAIL_BYTES_MAX`] bytes, or all
+/// of it.
 ///
-/// This is a quick guess: checks are chained from the beginning, so none is compared. If writing was cut off, bytes
-/// that a player chose can look like an end record.
+/// This is a quick guess: checks are chained from the beginning, so none is verified here. If writing was cut off,
+/// bytes that a player chose can look like an end record.
 #[must_use]
 pub fn tail_reason(tail: &[u8]) -> Option<&str> {
     (1..=REASON_BYTES_MAX).find_map(|bytes| {
@@ -121,9 +121,9 @@ const HEAD_BYTES_MAX: usize = varint::BYTES_MAX + 1;
 
 /// Reads a journal record by record, from pieces of any size.
 ///
-/// It holds no bytes, only its place and the chain of checks. So a caller can read a large file through a small
-/// buffer: [`Torn`](JournalError::Torn) consumes nothing, and [`read`](Self::read) can be called again with more
-/// bytes; only at the end of the file is it a torn tail. [`read_from`](Self::read_from) does this.
+/// A reader holds no bytes, only its place and the chain of checks. So a caller can read a large file through a small
+/// buffer: [`Torn`](JournalError::Torn) consumes nothing, and [`read`](Self::read) can be called again with more bytes;
+/// only at the end of the file does it mean a torn tail. [`read_from`](Self::read_from) does this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReader {
     offset: u64,
@@ -160,7 +160,7 @@ impl JournalReader {
     /// if `rest` is empty.
     ///
     /// # Errors
-    /// [`JournalError`]; neither the reader nor `rest` has then moved.
+    /// [`JournalError`]; the positions of the reader and of `rest` are then unchanged.
     pub fn read<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Entry<'a>>, JournalError> {
         let is_zeros = rest.first() == Some(&0) && rest.iter().all(|byte| *byte == 0);
         self.read_before(rest, is_zeros)
@@ -169,7 +169,7 @@ impl JournalReader {
     /// Reads the next record. Returns `None` at the end of the journal.
     ///
     /// # Errors
-    /// [`JournalError`]; the reader has then not moved.
+    /// [`JournalError`]; the reader's position is then unchanged.
     pub fn read_from<'s>(
         &mut self,
         source: &'s mut (impl JournalSource + ?Sized),
@@ -192,7 +192,7 @@ impl JournalReader {
         varint::take(&mut head).ok().map(|head| head as u8)
     }
 
-    /// Takes the next record. `is_zeros`: the rest of the journal consists of zeros.
+    /// Takes the next record. `is_zeros` is `true` if the rest of the journal consists of zeros.
     fn read_before<'a>(
         &mut self,
         rest: &mut &'a [u8],

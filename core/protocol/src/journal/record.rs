@@ -46,7 +46,7 @@ const RESUMED: u8 = 9;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum WriteError {
-    /// A part of it is too long, so no reader would accept it.
+    /// A part of the record is too long, so no reader would accept it.
     #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]
     TooLong { kind: u8, bytes: usize, max: usize },
     /// A second start, or an unknown record with a known kind.
@@ -75,10 +75,10 @@ pub enum Record<'a> {
     Digest {
         /// The world's next tick.
         tick: Tick,
-        /// Its digest.
+        /// The digest.
         digest: u64,
     },
-    /// Tickets of an identity that are refused from here on.
+    /// A ruling: tickets of an identity that are refused from now on.
     Ruling {
         /// The ruling on the tickets.
         ruling: Ruling,
@@ -103,7 +103,7 @@ pub enum Record<'a> {
     Resumed {
         /// The time in seconds since 1970, as given by the caller.
         at_unix_s: u64,
-        /// The build that resumes the match, for people; at most [`BUILD_BYTES_MAX`] bytes.
+        /// The name of the build that resumes the match, for display only; at most [`BUILD_BYTES_MAX`] bytes.
         build: &'a str,
     },
     /// A record of an unknown kind, which this version skips.
@@ -118,10 +118,11 @@ pub enum Record<'a> {
 /// The writer of a journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WrittenBy {
-    /// The match's server: the identities of its seats are those of tickets, and the match can be resumed from it.
+    /// The match's server: its seats have the identities of tickets, and the match can be resumed from the journal.
     #[default]
     Server,
-    /// A client that recorded the frames that it received: its seats have display names, and it can only be replayed.
+    /// A client that recorded the frames that it received: its seats have display names, and the journal can only be
+    /// replayed.
     Client,
 }
 
@@ -140,7 +141,7 @@ impl WrittenBy {
     }
 }
 
-/// The match of a journal: enough to refuse it with a reason if it does not fit the program that reads it.
+/// The description of a journal's match, from which a program can tell whether it can read the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start<'a> {
     /// The game's name; at most [`GAME_BYTES_MAX`] bytes.
@@ -149,9 +150,9 @@ pub struct Start<'a> {
     pub sim_version: u32,
     /// The digest of the rules.
     pub rules_digest: u64,
-    /// The build, for people; at most [`BUILD_BYTES_MAX`] bytes.
+    /// The build's name, for display only; at most [`BUILD_BYTES_MAX`] bytes.
     pub build: &'a str,
-    /// When the match began, in seconds since 1970, as given by the caller.
+    /// The time when the match began, in seconds since 1970, as given by the caller.
     pub started_unix_s: u64,
     /// The command delay in turns, which is fixed for a match, including after restarts.
     pub command_delay: u8,
@@ -282,7 +283,7 @@ impl<'a> Record<'a> {
         Ok((fields, tail))
     }
 
-    /// The longest payload of a kind, in bytes; `None` if the kind does not exist.
+    /// The longest payload of a kind, in bytes. Returns `None` if the kind does not exist.
     pub(super) fn payload_bytes_max(kind: u8) -> Option<usize> {
         let start_bytes_max =
             MAGIC.len() + 5 + 5 + 8 + varint::BYTES_MAX + 1 + 1 + GAME_BYTES_MAX + BUILD_BYTES_MAX;
@@ -301,7 +302,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Reads a payload whose checks were right; `None` if it does not have the format of its kind.
+    /// Reads a payload whose checks were right. Returns `None` if it does not have the format of its kind.
     pub(super) fn parse(kind: u8, payload: &'a [u8]) -> Option<Record<'a>> {
         let mut rest = payload;
         Some(match kind {

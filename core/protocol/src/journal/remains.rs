@@ -1,8 +1,8 @@
-//! Looks for records after damage: records that can no longer be checked, as opposed to bytes that never were
+//! Looks for records after damage: it distinguishes records that can no longer be checked from bytes that never were
 //! records.
 //!
-//! Checks are chained, so after damage none can be compared. But records have a shape, and a run of well-shaped
-//! records up to the end of the file is no accident.
+//! Checks are chained, so after damage none can be verified. But records have a shape, and a run of well-shaped records
+//! up to the end of the file is unlikely to be accidental.
 
 use super::record::{Record, START, TURN_BYTES_MAX};
 use super::source::{JournalSource, SourceError};
@@ -14,7 +14,7 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 const RUN_MIN: u64 = 8;
 /// The number of offsets at which the search tries to begin a run: more than any turn takes.
 const PLACES_MAX: usize = 128 << 10;
-/// The number of bytes that the search reads at once: a run of [`RUN_MIN`] records fits, unless all of them are large
+/// The number of bytes that the search reads at a time: a run of [`RUN_MIN`] records fits, unless all of them are large
 /// worlds.
 const NEAR_BYTES: usize = 16 << 20;
 /// The number of runs that are followed to the end of the file.
@@ -102,7 +102,7 @@ impl Remains {
     }
 }
 
-/// A record of a kind that this version writes, whatever its checks, and the bytes after it.
+/// The record of a kind that this version writes, with any checks, at the beginning of `bytes`, and the bytes after it.
 fn shape(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let mut rest = bytes;
     let head = varint::take(&mut rest).ok()?;

@@ -6,13 +6,13 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The reason why a source could not be read, for people.
+/// The reason why a source could not be read, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceError(pub &'static str);
 
 /// A journal's bytes. Bytes in memory are a source; the server provides one for files.
 pub trait JournalSource {
-    /// The bytes from `offset` on: at least `least` of them, or all that there are.
+    /// The bytes from `offset` on: at least `least` of them, or all up to the end.
     ///
     /// # Errors
     /// If the bytes exist but cannot be read.
@@ -53,7 +53,7 @@ impl<J: JournalSource + ?Sized> JournalSource for Box<J> {
 pub struct UpTo<J> {
     /// The journal.
     pub journal: J,
-    /// The offset at which it ends.
+    /// The offset at which the beginning ends.
     pub end: u64,
 }
 

@@ -9,8 +9,8 @@ use crate::wire::{Reader, WireError, Writer};
 pub const CHUNK_BYTES_MAX: usize = 1_000;
 /// The largest chunk frame, in bytes: a buffer for [`LaneSender::poll`](super::LaneSender::poll) must hold it.
 pub const FRAME_BYTES_MAX: usize = 5 + CHUNK_BYTES_MAX;
-/// Chunks that can be in flight. At 512 KiB/s this is a second: enough for a round trip and the resend of a resend,
-/// so that losses of 10 % at 300 ms cost less than half of the rate.
+/// The number of chunks that can be in flight. At 512 KiB/s this is one second: enough for a round trip and the resend
+/// of a resend, so that losses of 10 % at 300 ms cost less than half of the rate.
 pub const WINDOW_CHUNKS: u32 = 512;
 
 pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
@@ -43,7 +43,7 @@ pub enum LaneError {
     AckMask,
 }
 
-/// The chunks that a receiver has: all below `next`, and some beyond.
+/// The chunks that a receiver has: all before `next`, and some after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneAck {
     pub(super) next: u32,
@@ -54,7 +54,7 @@ impl LaneAck {
     /// The largest encoded size, in bytes; without gaps it is 2 to 6.
     pub const BYTES_MAX: usize = 5 + 1 + MASK_BYTES;
 
-    /// The ack of all chunks before `next`, and of none beyond.
+    /// The ack of all chunks before `next`, and of no later ones.
     #[must_use]
     pub fn all_before(next: u32) -> LaneAck {
         LaneAck {

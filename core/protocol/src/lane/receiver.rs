@@ -1,4 +1,4 @@
-//! The receiving half of the lane: takes chunks in any order and returns messages in theirs.
+//! The receiving half of the lane: takes chunks in any order and returns messages in the order in which they were sent.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -20,9 +20,9 @@ pub struct Message {
 pub struct Receiving {
     /// The kind of the message.
     pub kind: u8,
-    /// The number of its bytes that have arrived, in order or not.
+    /// The number of the message's bytes that have arrived, in order or not.
     pub received_bytes: usize,
-    /// The number of its bytes.
+    /// The size of the message in bytes.
     pub total_bytes: usize,
 }
 
@@ -55,7 +55,7 @@ struct Arriving {
 impl LaneReceiver {
     /// A receiver of messages of at most `message_bytes_max` bytes.
     ///
-    /// In addition to the message itself it holds out-of-order chunks of at most as many bytes as the largest
+    /// In addition to the message itself, the receiver holds out-of-order chunks: at most as many bytes as the largest
     /// message, and never more than the window of 512 KB. The memory grows only with the data that arrives.
     #[must_use]
     pub fn new(message_bytes_max: usize) -> LaneReceiver {
@@ -116,13 +116,13 @@ impl LaneReceiver {
         Ok(self.complete.take())
     }
 
-    /// Supplies the bytes of a message that came over an earlier lane: if the next message is of this kind, it is the
-    /// rest of that one.
+    /// Supplies the bytes of a message that arrived over an earlier lane. If the next message is of this kind, it is
+    /// the rest of that message.
     pub fn go_on_with(&mut self, kind: u8, bytes: Vec<u8>) {
         self.begun = Some((kind, bytes));
     }
 
-    /// The first bytes, without a gap, of an unfinished message of this kind; `None` if none is arriving.
+    /// The first bytes, without a gap, of an unfinished message of this kind. Returns `None` if none is arriving.
     #[must_use]
     pub fn into_part(self, kind: u8) -> Option<Vec<u8>> {
         let arriving = self
@@ -147,13 +147,14 @@ impl LaneReceiver {
         ack
     }
 
-    /// The ack of all chunks received so far, if any came since the last ack. An idle lane owes none.
+    /// The ack of all chunks received so far. Returns `None` if none arrived since the last ack, so that an idle lane
+    /// sends no acks.
     #[must_use = "an ack that is not sent is asked for again only by a resend"]
     pub fn poll_ack(&mut self) -> Option<LaneAck> {
         mem::take(&mut self.owes_ack).then(|| self.ack())
     }
 
-    /// The progress of the message that is arriving, if one is.
+    /// The progress of the message that is arriving. Returns `None` if none is.
     #[must_use]
     pub fn progress(&self) -> Option<Receiving> {
         self.arriving.as_ref().map(|arriving| Receiving {

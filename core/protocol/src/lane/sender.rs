@@ -16,7 +16,8 @@ pub const MESSAGES_QUEUED_MAX: usize = 64;
 /// The burst allowed after a pause, in time at the full rate: two and a half frames at 60 Hz.
 const BURST: Duration = Duration::from_millis(40);
 
-/// Chunks that may be resent for each chunk that arrives. A connection that loses half of all chunks needs one.
+/// The number of chunks that may be resent for each chunk that arrives. A connection that loses half of all chunks
+/// needs one.
 const REPEATS_PER_ARRIVAL: u32 = 4;
 
 /// The reason why a message cannot be sent.
@@ -24,7 +25,7 @@ const REPEATS_PER_ARRIVAL: u32 = 4;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum PushError {
-    /// It is larger than the other side accepts.
+    /// The message is larger than the other side accepts.
     #[error("expected a message of at most {max} bytes, got {bytes}")]
     TooLarge { bytes: usize, max: usize },
     /// Too many messages are waiting for their acks.
@@ -53,7 +54,7 @@ pub struct LaneSender {
     rate_bytes_per_s: u32,
     /// Messages with chunks that are not acknowledged in order, oldest first.
     messages: VecDeque<Outgoing>,
-    /// All chunks below are acknowledged.
+    /// The first chunk that is not acknowledged in order.
     base: u32,
     /// The first chunk that has not been sent; at most `base + WINDOW_CHUNKS`.
     unsent: u32,
@@ -63,7 +64,7 @@ pub struct LaneSender {
     window: VecDeque<ChunkState>,
     /// The time at which the bytes sent so far would have passed at the full rate.
     paid_until: Duration,
-    /// When the last ack arrived, or the lane last left idleness.
+    /// The time when the last ack arrived, or the lane last stopped being idle.
     heard_at: Duration,
     /// The number of chunks that may be resent, not counting the oldest; at most a window.
     repeats: u32,
@@ -156,12 +157,13 @@ impl LaneSender {
         Ok(())
     }
 
-    /// Writes one chunk frame into `out` if one is due, and returns its length. Call it until it returns `None`.
+    /// Writes one chunk frame into `out` if a chunk is due, and returns the frame's length. Call this until it returns
+    /// `None`.
     ///
-    /// A chunk is resent one and a half `rtt` plus 50 ms after it was last sent: acks travel in packets that have
-    /// their own rhythm. After twice that time without any ack only the oldest chunk is resent, so that a dead link
-    /// is not flooded. The number of resends is limited as well, to one window plus four for each chunk that arrives,
-    /// so a peer that acknowledges one chunk at a time receives little. Costs O([`WINDOW_CHUNKS`]) while busy.
+    /// A chunk is resent one and a half `rtt` plus 50 ms after it was last sent, because acks wait for the peer's next
+    /// packet. After twice that time without any ack only the oldest chunk is resent, so that a dead link is not
+    /// flooded. The number of resends is limited to one window plus four for each chunk that arrives, so a peer that
+    /// acknowledges one chunk at a time receives little. Costs O([`WINDOW_CHUNKS`]) while busy.
     ///
     /// # Panics
     /// If `out` is shorter than [`FRAME_BYTES_MAX`].
@@ -180,8 +182,8 @@ impl LaneSender {
         Some(frame_bytes)
     }
 
-    /// The earliest time from `now` on at which [`poll`](LaneSender::poll) returns a chunk if no ack comes before. A
-    /// time before `now` means now. `None` if the lane waits for an ack or is idle.
+    /// The earliest time from `now` on at which [`poll`](LaneSender::poll) returns a chunk if no ack arrives before. A
+    /// time before `now` means now. Returns `None` if the lane waits for an ack or is idle.
     #[must_use]
     pub fn next_due(&self, now: Duration, rtt: Duration) -> Option<Duration> {
         let resend_after = resend_after(rtt);

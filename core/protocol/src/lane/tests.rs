@@ -140,8 +140,8 @@ fn both_sides_report_progress() {
     );
 }
 
-/// Finding P3-B1: on a lossy connection, a loading bar counted only bytes that came in order: it stood still, and
-/// then jumped.
+/// Finding P3-B1: on a lossy connection, a loading bar counted only bytes that arrived in order, so it stopped and then
+/// jumped.
 #[test]
 fn progress_counts_out_of_order_chunks_once() {
     let mut sender = sender_of(10_000);
@@ -227,8 +227,8 @@ fn a_silent_peer_is_sent_one_chunk_at_a_time() {
     assert_eq!(sent, 10);
 }
 
-/// Finding O3-18: a client that acknowledged one chunk now and then was sent the rest of the window again and again,
-/// at the full rate.
+/// Finding O3-18: a client that acknowledged single chunks was sent the rest of the window repeatedly, at the full
+/// rate.
 #[test]
 fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
     let mut sender = LaneSender::new(8 << 20);
@@ -274,7 +274,7 @@ fn the_rate_is_kept_and_a_burst_is_short() {
     );
 }
 
-/// Finding P3-B1: a message that was cut off began at its first byte again.
+/// Finding P3-B1: a message that was cut off was sent again from its first byte.
 #[test]
 fn the_rest_of_a_message_completes_it_over_another_lane() {
     let whole: Arc<[u8]> = content(3, 50_000).into();

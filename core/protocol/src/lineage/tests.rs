@@ -1,5 +1,5 @@
-//! The order of tickets in isolation: a server that crashes, makers with clocks of their own, and clients that lose
-//! their tickets.
+//! The order of tickets in isolation: a server that crashes, makers with their own clocks, and clients that lose their
+//! tickets.
 
 use alloc::string::String;
 use alloc::vec;

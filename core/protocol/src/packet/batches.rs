@@ -14,7 +14,7 @@ use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{COMMAND_DELAY_MAX, INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Controls, Tick};
 
-/// The most batches in one packet: those of two command delays, and as many again.
+/// The maximum number of batches in one packet: twice those of two command delays.
 pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
 
 /// Writes the batches of turns `first..first + count`. `input(seat, turn)` is a seat's input during a turn.
@@ -55,7 +55,7 @@ pub fn write<'i, I: Serialize + Default + PartialEq + 'i>(
 /// Reads batches whose turns are near `near`, and passes each seat's input for each turn to `each`, in order.
 ///
 /// # Errors
-/// If the bytes are not batches, or if `each` fails. Inputs that were already passed on are not taken back.
+/// If the bytes are not batches, or if `each` fails. Inputs that were already passed to `each` are not withdrawn.
 pub fn read<I: Controls>(
     packet: &mut Reader<'_>,
     near: u32,

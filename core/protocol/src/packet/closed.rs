@@ -4,8 +4,8 @@
 //! first · code
 //! ```
 //!
-//! It has no link header, because a host also sends it for sessions that no match knows. It may be lost: a match
-//! sends a few copies, and a host answers each late packet with another copy.
+//! The packet has no link header, because a host also sends it for sessions that no match knows. It may be lost: a
+//! match sends a few copies, and a host answers each late packet with another copy.
 
 use core::fmt;
 
@@ -92,7 +92,7 @@ pub enum CloseCode {
     /// The other players waited for this client for too long.
     #[error("the other players waited for you for too long")]
     TooSlow,
-    /// The server runs no such match.
+    /// The match is not on this server.
     #[error(
         "the match that the ticket is for does not run on this server (any more): ask for a new ticket"
     )]
@@ -103,7 +103,7 @@ pub enum CloseCode {
     /// The server is shutting down in order, and another process will resume its match.
     #[error("the server is restarting and keeps the match: come back in {after_s} s")]
     Restarting {
-        /// When the match is expected to continue, in seconds from now.
+        /// The number of seconds after which the match is expected to continue.
         after_s: u16,
     },
     /// The world is larger than a world that can be sent.
@@ -117,13 +117,13 @@ pub enum CloseCode {
     /// An operator banned the identity from the server.
     #[error("you are banned from this server{}", Lasting(*for_s))]
     Banned {
-        /// The rest of the ban in seconds, or [`BANNED_FOR_GOOD`].
+        /// The remaining time of the ban in seconds, or [`BANNED_FOR_GOOD`].
         for_s: u32,
     },
-    /// The server accepts no more players: it runs the most matches that it may, or has too little memory or disk.
+    /// The server accepts no more players: it runs its maximum number of matches, or has too little memory or disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
     ServerFull {
-        /// When to try again, in seconds from now.
+        /// The number of seconds after which the client should try again.
         after_s: u16,
     },
     /// The server's ticks are late: it has free seats but no time for more players.
@@ -131,7 +131,7 @@ pub enum CloseCode {
         "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
     )]
     ServerBusy {
-        /// When to try again, in seconds from now.
+        /// The number of seconds after which the client should try again.
         after_s: u16,
     },
 }

@@ -1,4 +1,4 @@
-//! Compact runs of frames: sent down, announced ahead, and written to the journal.
+//! Compact runs of frames: sent down, announced in advance, and written to the journal.
 //!
 //! ```text
 //! run   [first tick: 16][frames: 8][players present: varint] frame…
@@ -7,10 +7,10 @@
 //!       [changed inputs, in player order]
 //! ```
 //!
-//! The first frame is encoded against neutral, the others against their predecessor in the run. For the receiving
-//! client's own seats a zero bit means "as you sent it": an own input is sent back only if the server did not use it.
-//! An announcement continues the run beyond the sealed ticks, with two bits per player: whether its input is known,
-//! and whether it changed.
+//! The first frame is encoded against neutral inputs, the others against their predecessor in the run. For the
+//! receiving client's own seats a zero bit means "as you sent it": an own input is sent back only if the server did not
+//! use it. An announcement continues the run beyond the sealed ticks, with two bits per player: whether its input is
+//! known, and whether it changed.
 
 use alloc::vec::Vec;
 
@@ -33,7 +33,7 @@ const FILLED: u8 = 16;
 const PRESENCE: u8 = 32;
 const CADENCE: u8 = 64;
 
-/// The most frames in one run.
+/// The maximum number of frames in one run.
 pub const RUN_MAX: usize = u8::MAX as usize;
 
 /// The place of a run's frame count in a packet, which is filled in at the end of the run.
@@ -66,8 +66,8 @@ pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
     out.patch(run.count_at, frames as u8);
 }
 
-/// Writes one frame of a run. `previous` is its predecessor in the run, if it has one. `own` are the receiver's
-/// players, and `as_sent` are those of them whose input in this frame is the one that the receiver sent.
+/// Writes one frame of a run. `previous` is the frame before it in the run, if any. `own` are the receiver's players,
+/// and `as_sent` are those of them whose input in this frame equals the input that the receiver sent.
 ///
 /// # Errors
 /// [`WireError::Full`]; the packet is then unchanged.
@@ -255,7 +255,7 @@ impl<S: Simulation> RunReader<S> {
         Ok(())
     }
 
-    /// The next frame under the assumption that all inputs repeat. It is consumed by [`skip`](RunReader::skip).
+    /// The next frame, assuming that all inputs repeat. It is consumed by [`skip`](RunReader::skip).
     #[must_use]
     pub fn repeated(&mut self) -> &FrameData<S> {
         let tick = self.frame.tick;
@@ -368,7 +368,7 @@ impl<S: Simulation> RunReader<S> {
     /// not sealed yet.
     ///
     /// # Errors
-    /// If the bytes are not announcements. Inputs and commands that were already passed on are not taken back.
+    /// If the bytes are not announcements. Inputs and commands that were already passed on are not withdrawn.
     pub fn announced(
         &mut self,
         packet: &mut Reader<'_>,

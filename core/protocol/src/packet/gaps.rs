@@ -4,9 +4,8 @@
 //! [count: 8] gap…        gap: [first tick: 16][the tick after its last: 16]
 //! ```
 //!
-//! They tell the server which frames to repeat when it has sent more frames than one send can repeat. The list has
-//! the oldest gaps first. It does not cover frames after its last gap: these may still be on their way or, if the
-//! list is full, lost.
+//! The server repeats these frames when it has sent more frames than one send can repeat. The list has the oldest gaps
+//! first. It does not cover frames after its last gap: these may still be in flight or, if the list is full, lost.
 
 use arrayvec::ArrayVec;
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Some of the eight kinds each way are free, and the last one ([`KIND_FREE`]) is reserved: a ninth kind would begin
-//! with it and give its number in a second byte. The kinds `Hello` and `Closed` keep their numbers forever, so that
-//! ends of two versions can still refuse each other with a reason.
+//! with it and have its number in a second byte. The kinds `Hello` and `Closed` keep their numbers forever, so that
+//! sides of two versions can still refuse each other with a reason.
 
 use core::marker::PhantomData;
 use core::time::Duration;
@@ -243,7 +243,7 @@ mod tests {
         assert!(read.has(UpPart::Inputs) && !read.has(UpPart::Claims));
     }
 
-    /// Finding A12: all four kinds were taken.
+    /// Finding A12: all four kinds were in use.
     #[test]
     fn there_is_room_for_more_kinds_each_way() {
         let up = (0..KIND_FREE).filter(|kind| UpKind::read(*kind).is_err());
@@ -259,7 +259,7 @@ mod tests {
         assert!(Parts::<RareDown>::read(0x80).is_err());
     }
 
-    /// Ends of two versions refuse each other with a reason, so these two bytes never change.
+    /// Sides of two versions refuse each other with a reason, so these two bytes never change.
     #[test]
     fn a_hello_and_a_refusal_are_known_to_every_version() {
         assert_eq!(UpKind::Hello.alone(), 0);

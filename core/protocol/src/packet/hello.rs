@@ -1,4 +1,4 @@
-//! `Hello`, up: the game, versions and rules that both ends must share; and the welcome that answers it.
+//! `Hello`, up: the game, versions and rules that both sides must share; and the welcome that answers it.
 //!
 //! ```text
 //! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match
@@ -118,7 +118,7 @@ pub type Names = ArrayVec<(PlayerId, Name), PLAYERS_MAX>;
 const TEXT_MAX: usize = 128;
 
 impl Hello {
-    /// This end's own hello.
+    /// The hello of this side.
     ///
     /// # Errors
     /// If the rules contain a NaN, so that they have no digest.
@@ -134,7 +134,7 @@ impl Hello {
         })
     }
 
-    /// The reason why a client with `theirs` must not join; `None` if it can.
+    /// The reason why a client with `theirs` must not join. Returns `None` if it can join.
     #[must_use]
     pub fn refusal(&self, theirs: &Hello) -> Option<CloseCode> {
         if self.wire != theirs.wire {
@@ -243,7 +243,7 @@ pub enum Joining {
 /// Reads the body of either packet.
 ///
 /// # Errors
-/// If the bytes are neither. If the hello's wire version differs, only the version is read.
+/// If the bytes are neither packet. If the hello's wire version differs, only the version is read.
 pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
     let PacketBody { parts, mut packet } = body;
     if parts.has(UpPart::LaneAck) {
@@ -282,8 +282,8 @@ pub struct Welcome {
 }
 
 impl Welcome {
-    /// Returns `true` if a decoded welcome has the properties that a session relies on: each seat has a player of its
-    /// own and a sequence, and all numbers are within their limits.
+    /// Returns `true` if a decoded welcome has the properties that a session relies on: each seat has its own player
+    /// and a sequence, and all numbers are within their limits.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let mut players = PlayerSet::default();

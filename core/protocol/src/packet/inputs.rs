@@ -4,7 +4,7 @@
 //! [first tick − wanted: 8][ticks: 8][change bits: ticks × seats, packed][changed values in that order]
 //! ```
 //!
-//! The first tick's inputs are encoded against neutral, the others against their predecessor.
+//! The first tick's inputs are encoded against neutral inputs, the others against their predecessor.
 
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{INPUT_BYTES_MAX, INPUT_WINDOW, SEATS_MAX};
@@ -19,7 +19,7 @@ const MASK_BYTES: usize = (INPUT_WINDOW as usize * SEATS_MAX).div_ceil(8);
 /// [`WireError::Full`]; the packet is then unchanged.
 ///
 /// # Panics
-/// If a tick lies outside.
+/// If a tick lies outside that window.
 pub fn write<'i, I: Controls>(
     out: &mut Writer<'_>,
     wanted: Tick,
@@ -114,8 +114,8 @@ pub(super) fn write_newest<'i, I: Controls>(
 /// Reads a run and passes each (seat, tick, input) to `each`.
 ///
 /// # Errors
-/// If the run is longer than the window, or a value is not an input. Inputs that were already passed on are not taken
-/// back.
+/// If the run is longer than the window, or a value is not an input. Inputs that were already passed on are not
+/// withdrawn.
 pub fn read<I: Controls>(
     packet: &mut Reader<'_>,
     wanted: Tick,

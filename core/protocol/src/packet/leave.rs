@@ -1,4 +1,4 @@
-//! `Leave`, up: the client leaves, so its seat is free at once.
+//! `Leave`, up: the client leaves, so its seat is freed immediately.
 //!
 //! ```text
 //! first · link

@@ -8,10 +8,10 @@
 //!   · [announcements]
 //! ```
 //!
-//! The next turn is present only with a command delay, which both ends know. A server writes a [`DownStatus`], then
+//! The next turn is present only with a command delay, which both sides know. A server writes a [`DownStatus`], then
 //! frames, then announcements: each step of [`PlayDownWriter`] returns the next one, so no other order compiles. A
 //! client reads into a [`PlayDown`], whose buffers are reused. Reading has no side effects: the client acts only on
-//! packets that were read to their end, so a malformed tail costs a counter and nothing else.
+//! packets that were read completely, so a malformed tail only raises a counter.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -30,7 +30,7 @@ use crate::lane::LaneAck;
 use crate::link::LinkState;
 use crate::wire::{Reader, WireError, Writer};
 
-/// The age that means that no digest follows.
+/// The value of the age if no digest follows.
 const NO_DIGEST: u8 = 0;
 /// The largest size of a digest and its age, in bytes.
 const DIGEST_BYTES: usize = 5;
@@ -62,7 +62,7 @@ pub struct DownStatus {
     pub lane_ack: Option<LaneAck>,
     /// The next expected command sequence of each seat. Empty if the packet does not contain them.
     pub command_acks: ArrayVec<u32, SEATS_MAX>,
-    /// Orders that will not run.
+    /// Orders that were refused.
     pub refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
 }
 
@@ -74,9 +74,9 @@ pub struct DownNear {
     pub next_turn: Option<u32>,
     /// The first frame that the client lacks.
     pub wanted: Tick,
-    /// The number of its seats.
+    /// The number of the client's seats.
     pub seats: usize,
-    /// The players of its seats.
+    /// The players of the client's seats.
     pub own: PlayerSet,
 }
 
@@ -135,7 +135,7 @@ impl DownStatus {
         Ok(())
     }
 
-    /// Reads into this value, which is cheaper than moving a new one of about 300 bytes.
+    /// Reads into this value, which is cheaper than moving a new value of about 300 bytes.
     fn read(
         &mut self,
         parts: Parts<DownPart>,
@@ -246,9 +246,9 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         self.packet.out().room()
     }
 
-    /// Writes the next frame. `previous` is the frame before it, ignored for the first frame. `own` are the
-    /// receiver's players, and `as_sent` are those of them whose input is the one that the receiver sent. Returns
-    /// `false` if the frame does not fit.
+    /// Writes the next frame. `previous` is the frame before it, ignored for the first frame. `own` are the receiver's
+    /// players, and `as_sent` are those of them whose input equals the input that the receiver sent. Returns `false` if
+    /// the frame does not fit.
     pub fn push<S: Simulation>(
         &mut self,
         previous: &FrameData<S>,
@@ -366,11 +366,11 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
     }
 }
 
-/// See the [module](self).
+/// A packet down that was read, with reused buffers; see the [module](self).
 pub struct PlayDown<S: Simulation> {
     /// The part of the packet before its frames.
     pub status: DownStatus,
-    /// The first `new_frames` of these are the packet's new frames, from the wanted one on.
+    /// The frames that were read. The first `new_frames` are the packet's new frames, from the wanted one on.
     frames: Vec<FrameData<S>>,
     new_frames: usize,
     /// Whether the packet contained frames, new or repeated.

@@ -12,8 +12,7 @@
 //!
 //! A client writes with [`PlayUpWriter`]: each list takes as many items as fit while a given room stays free, and the
 //! packet keeps track of its parts. A server reads into a [`PlayUp`], whose buffers are reused. Reading has no side
-//! effects: the server acts only on packets that were read to their end, so a malformed tail costs a strike and
-//! nothing else.
+//! effects: the server acts only on packets that were read completely, so a malformed tail only costs a strike.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -43,27 +42,27 @@ const OLDEST_OPEN: u8 = 0x80;
 /// The progress of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpStatus {
-    /// The first frame that it lacks.
+    /// The first frame that the client lacks.
     pub wanted: Tick,
-    /// The next tick of its authority, at most 255 before `wanted`.
+    /// The next tick of the client's authority, at most 255 before `wanted`.
     pub view: Tick,
-    /// The share of time in which its machine is busy with the game, in [`LOAD_UNITS`].
+    /// The share of time in which the client's machine is busy with the game, in [`LOAD_UNITS`].
     pub load: u8,
-    /// The number of turns that it played late, modulo 16.
+    /// The number of turns that the client played late, modulo 16.
     pub late_turns: u8,
 }
 
 /// A command in a packet. `C` is a reference while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandUp<C> {
-    /// The seat of the player that gave it.
+    /// The seat of the player that gave the command.
     pub seat: usize,
     /// The command's sequence.
     pub seq: u32,
     /// The earliest tick, or turn with a command delay, in which it can run.
     pub stamp: Tick,
-    /// Whether it is the seat's oldest command that the server has not acknowledged. The oldest does not wait for
-    /// earlier ones, even if the server does not know of their fate.
+    /// Whether this is the seat's oldest command that the server has not acknowledged. The oldest does not wait for
+    /// earlier commands, even if the server does not know of their fate.
     pub is_oldest: bool,
     /// The command itself.
     pub command: C,
@@ -72,7 +71,7 @@ pub struct CommandUp<C> {
 /// A claim in a packet. `C` is a reference while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimUp<C> {
-    /// The seat of the player for whom a step emitted it.
+    /// The seat of the player for whom a step emitted the claim.
     pub seat: usize,
     /// The tick of that step.
     pub tick: Tick,
@@ -83,21 +82,22 @@ pub struct ClaimUp<C> {
 /// Parts that a client sends only occasionally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpNotes {
-    /// The tick at which its authority differs from the server's.
+    /// The tick at which the client's authority differs from the server's.
     pub heal: Option<Tick>,
-    /// The tick whose world it requests from the server, as evidence.
+    /// The tick whose world the client requests from the server, as evidence.
     pub evidence: Option<Tick>,
     /// The frames that are missing between received ones.
     pub gaps: Gaps,
-    /// The client has lost packets lately, or does not know its connection yet: the server should repeat frames until
-    /// they are acknowledged.
+    /// Whether the client has lost packets recently, or does not know its connection yet: the server should repeat
+    /// frames until they are acknowledged.
     pub lossy: bool,
-    /// All inputs stay the same for one tick more than the packet contains, unless another packet arrives in time.
+    /// Whether all inputs stay the same for one tick more than the packet contains, unless another packet arrives in
+    /// time.
     pub rests: bool,
 }
 
-/// The server's knowledge of a session: it completes shortened numbers, and says which players the client can act
-/// for.
+/// The server's knowledge of a session, which completes shortened numbers, and names the players that the client can
+/// act for.
 pub struct UpNear<'a> {
     /// The first frame that the session lacks, as far as the server knows.
     pub wanted: Tick,
@@ -263,7 +263,6 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
 
     /// Writes the occasional parts, and as many answers to queries of own players as fit: the tick asked, the key and
     /// the outcome of each.
-    /// key and its outcome.
     ///
     /// # Errors
     /// [`WireError::Full`].
@@ -352,7 +351,7 @@ fn write_list<T>(
     (count > 0, left)
 }
 
-/// See the [module](self).
+/// A packet up that was read, with reused buffers; see the [module](self).
 pub struct PlayUp<S: Simulation> {
     /// The progress of the client.
     pub status: UpStatus,
@@ -391,7 +390,7 @@ impl<S: Simulation> PlayUp<S> {
     /// Reads a packet, replacing all previous content.
     ///
     /// # Errors
-    /// If the bytes are not a `Play`, or contain something that no client may send. The content is then meaningless.
+    /// If the bytes are not a `Play`, or contain data that no client may send. The content is then meaningless.
     pub fn read(
         &mut self,
         body: PacketBody<'_, UpPart>,

@@ -1,4 +1,4 @@
-//! [`CommandRefusal`]: why an order was not executed, as reported to its player.
+//! [`CommandRefusal`]: the reason why an order was not executed, as reported to its player.
 //!
 //! ```text
 //!  one byte: seat · 2 + claim, kind · 16 │ varint: sequence │ only for a referee's own reason, varint: its number
@@ -11,13 +11,13 @@ use twinstep_core::bounds::SEATS_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CommandRefusal {
-    /// The game's referee refused it. The number is the game's own; 0 if the referee gave none.
+    /// The game's referee refused the order. The number is the game's own; 0 if the referee gave none.
     Referee(u16),
-    /// It was too large or too frequent, or too many bytes of orders were waiting for room in a frame.
+    /// The order was too large or too frequent, or too many bytes of orders were waiting for room in a frame.
     Bounds,
-    /// Its player had already left, or its tick had long passed.
+    /// The order's player had already left, or its tick was too far in the past.
     TooLate,
-    /// A step with it panicked or produced a NaN, and the step without it did not.
+    /// A step with the order panicked or produced a NaN, and the step without it did not.
     Fault,
     /// The server did not report a reason: a later order ran, or the session continued under another number.
     Untold,
@@ -26,7 +26,7 @@ pub enum CommandRefusal {
 /// A refused order, as sent in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderRefusal {
-    /// The seat of the player that gave it.
+    /// The seat of the player that gave the order.
     pub seat: usize,
     /// `true` for a claim, `false` for a command.
     pub claim: bool,

@@ -25,8 +25,8 @@ pub enum Found<'j> {
 
 /// Reads a journal's frames from a world record on.
 ///
-/// Invariant: ticks of frames count on from that of the first world, and each later world is at the tick that the
-/// frames have reached.
+/// Invariant: the ticks of frames continue from that of the first world without gaps, and each later world is at the
+/// tick that the frames have reached.
 pub struct Frames<'j, S: Simulation> {
     journal: Box<dyn JournalSource + 'j>,
     cursor: Cursor<S>,
@@ -72,16 +72,17 @@ pub(super) struct Cursor<S: Simulation> {
     reader: JournalReader,
     run: RunReader<S>,
     frame: FrameData<S>,
-    /// The next tick; `None` before the first world.
+    /// The next tick. `None` before the first world.
     next: Option<Tick>,
-    /// Whether no frame has been read since the last world or resumption: then the next one is encoded against
-    /// neutral.
+    /// Whether no frame has been read since the last world or resumption. The next frame is then encoded against
+    /// neutral inputs.
     fresh: bool,
-    /// The current turn, how much of it has been read, and the offset of its record.
+    /// The current turn, the number of its bytes that were read, and the offset of its record.
     turn: Vec<u8>,
     turn_read: usize,
     offset: u64,
-    /// The number of ticks of the last turn, which an idle turn repeats, and how many are still to be repeated.
+    /// The number of ticks of the last turn, which an idle turn repeats, and the number of ticks that are still to be
+    /// repeated.
     turn_ticks: u32,
     idle_ticks: u32,
     failed: Option<ReplayError>,

@@ -14,10 +14,10 @@ use twinstep_core::world::FrameError;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ReplayError {
-    /// The file is torn, corrupt, or no journal.
+    /// The file is torn, corrupt, or not a journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The journal is of another game or version, or was played by other rules.
+    /// The journal is of another game or version, or was recorded with other rules.
     #[error(
         "the journal does not fit this program: it is of {:?} version {}, rules {:016x}, written by build {:?}; \
          play it with that build ({code})",
@@ -62,7 +62,7 @@ pub struct About {
     pub rules_digest: u64,
     /// The build that began the journal.
     pub build: String,
-    /// When the match began, in seconds since 1970.
+    /// The time when the match began, in seconds since 1970.
     pub started_unix_s: u64,
     /// The command delay in turns; 0 without lockstep.
     pub command_delay: u8,
@@ -71,7 +71,7 @@ pub struct About {
 }
 
 impl About {
-    /// Reads the first record of a journal; `None` if it is not a start.
+    /// Reads the first record of a journal. Returns `None` if it is not a start.
     pub(super) fn of(record: &Record<'_>) -> Option<About> {
         let Record::Start(start) = record else {
             return None;

@@ -13,7 +13,7 @@ use crate::packet::hello::Hello;
 use twinstep_core::bounds::MATCH_LINEAGES_MAX;
 use twinstep_core::{PlayerId, Tick};
 
-/// The number of worlds whose places are kept. In a longer journal, every second one of the older half is dropped,
+/// The number of worlds whose places are kept. In a longer journal, every second world of the older half is dropped,
 /// repeatedly.
 const PLACES_MAX: usize = 1 << 16;
 /// The number of seats that are kept in addition to the newest of each player: more than any match has.
@@ -75,11 +75,11 @@ impl KindBytes {
 pub struct Index {
     /// The match of the journal.
     pub about: About,
-    /// Its worlds, by tick. In a very long journal, some of the older ones are missing.
+    /// The worlds, by tick. In a very long journal, some of the older ones are missing.
     pub worlds: Vec<Place>,
     /// The newest tick of a world or a digest. Frames may reach beyond it, up to the next digest.
     pub newest: Tick,
-    /// Player and identity of each join, oldest first. Of very many joins only the newest are kept.
+    /// Player and identity of each join, oldest first. If there are very many, only the newest are kept.
     pub seats: Vec<(PlayerId, String)>,
     /// The tickets that are out of date, by identity.
     pub lineages: LineageTable<Identity>,
@@ -91,14 +91,14 @@ pub struct Index {
     pub turns: u64,
     /// Bytes by kind.
     pub bytes: KindBytes,
-    /// The place and the reason if it stops being intact before the end of the file.
+    /// The place and the reason if the journal stops being intact before the end of the file.
     pub stopped: Option<JournalError>,
     /// A reader that is positioned after the last intact record.
     reader: JournalReader,
 }
 
 impl Index {
-    /// The index of a journal that is being written, as far as its writer knows it: its last worlds. Reads nothing.
+    /// The index of a journal that is being written: only its last worlds, which its writer knows. Reads nothing.
     #[must_use]
     pub fn of_worlds(hello: &Hello, worlds: Vec<Place>) -> Index {
         let about = About {
@@ -119,8 +119,8 @@ impl Index {
         }
     }
 
-    /// Reads the heads of a journal, as far as it is intact. Takes the memory of the largest record, and a few
-    /// megabytes at most for the index.
+    /// Reads the heads of a journal, as far as it is intact. Takes the memory of the largest record, and at most a few
+    /// megabytes for the index.
     ///
     /// # Errors
     /// If the first record is not a start record, or reading fails.
@@ -211,7 +211,7 @@ impl Index {
         }
     }
 
-    /// Checks whether this program can play it.
+    /// Checks whether this program can play the journal.
     ///
     /// # Errors
     /// [`ReplayError::Mismatch`].

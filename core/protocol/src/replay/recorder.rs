@@ -1,7 +1,7 @@
 //! Writes a journal: worlds, turns, digests, seats, rulings on tickets. [`Frames`](super::Frames) reads it.
 //!
-//! Frames are encoded as on the wire, each against its predecessor; after a world or a resumption, against neutral.
-//! So reading can begin at any world. Memory: one turn and one world, whatever the match's length.
+//! Frames are encoded as on the wire, each against its predecessor, but against neutral inputs after a world or a
+//! resumption. So reading can begin at any world. Memory: one turn and one world, whatever the match's length.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -20,10 +20,10 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// A world is written after this much match time, or a few turns later: the most that a replay steps to seek, and
-/// that a repair steps in addition to its backlog.
+/// The match time after which a world is written, or a few turns later. A seek in a replay steps at most this much, and
+/// so does resuming a match in addition to its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
-/// A digest is written after this much match time, and before each world.
+/// The match time after which a digest is written. A digest is also written before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
 const PLACES_KEPT: usize = 8;
 
@@ -39,8 +39,8 @@ pub struct Recorder<S: Simulation> {
     previous_ticks: usize,
     /// The tick after the last turn.
     next: Tick,
-    /// Whether no frame has been written since the last world, or by this process: then the next one is encoded
-    /// against neutral.
+    /// Whether no frame has been written since the last world, or by this process. The next frame is then encoded
+    /// against neutral inputs.
     fresh: bool,
     world: Vec<u8>,
     since_world: Duration,
@@ -76,8 +76,8 @@ impl<S: Simulation> Recorder<S> {
         Ok(recorder)
     }
 
-    /// Continues the journal of `index`, after the caller has cut it to its intact part. `world` is the result of its
-    /// frames. If `world` is too large for a record, it is skipped and counted.
+    /// Continues the journal of `index`, after the caller has cut it to its intact part. `world` is the result of the
+    /// journal's frames. If `world` is too large for a record, it is skipped and counted.
     ///
     /// # Errors
     /// If the build's name in `hello` is too long.
@@ -144,7 +144,7 @@ impl<S: Simulation> Recorder<S> {
     /// Records the identity of a player's seat.
     ///
     /// # Errors
-    /// If the identity is too long; nothing is then written.
+    /// If the identity is too long; no byte is then written.
     pub fn seat(
         &mut self,
         player: PlayerId,
@@ -158,7 +158,7 @@ impl<S: Simulation> Recorder<S> {
     /// Records that some tickets of an identity are refused from now on.
     ///
     /// # Errors
-    /// If the identity is too long; nothing is then written.
+    /// If the identity is too long; no byte is then written.
     pub fn ruling(
         &mut self,
         ruling: Ruling,
@@ -177,7 +177,7 @@ impl<S: Simulation> Recorder<S> {
     /// the middle of a turn.
     ///
     /// # Errors
-    /// If the world is too large for a record; nothing is then written.
+    /// If the world is too large for a record; no byte is then written.
     pub fn snapshot(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         if self.ticks > 0 || self.fresh {
             return Ok(());
@@ -189,7 +189,7 @@ impl<S: Simulation> Recorder<S> {
     /// of a turn, or if the digest was just written.
     ///
     /// # Errors
-    /// None: a digest is never too long.
+    /// Does not fail: a digest is never too long.
     pub fn digest(
         &mut self,
         world: &World<S>,
@@ -208,7 +208,7 @@ impl<S: Simulation> Recorder<S> {
     /// Records the end of the match.
     ///
     /// # Errors
-    /// If the reason is too long; nothing is then written.
+    /// If the reason is too long; no byte is then written.
     pub fn end(&mut self, reason: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
         self.append(&Record::End { reason }, out)
     }
@@ -264,10 +264,10 @@ impl<S: Simulation> Recorder<S> {
         world.turn().cadence.tick() * self.ticks as u32
     }
 
-    /// Writes the turn that is now full and, from time to time, a digest and a world. `world` is the one after the
-    /// turn, and `digest` its digest, if [one is wanted](Recorder::wants_digest) and the world has one. A turn
-    /// without events that has as many ticks as the one before takes 2 bytes. A world that is too large for a record
-    /// is skipped and counted: readers then begin further back.
+    /// Writes the turn that is now full and, at their intervals, a digest and a world. `world` is the one after the
+    /// turn, and `digest` its digest, if [one is wanted](Recorder::wants_digest) and the world has one. A turn without
+    /// events that has as many ticks as the one before takes 2 bytes. A world that is too large for a record is skipped
+    /// and counted: readers then begin at an earlier world.
     ///
     /// # Errors
     /// If the turn is too long: more than 50 ticks.
@@ -283,12 +283,12 @@ impl<S: Simulation> Recorder<S> {
         }
     }
 
-    /// Like [`turn`](Recorder::turn), but does not write the world. Returns `true` if it is due: then
-    /// [`late_world`](Recorder::late_world) can write it until the next frame. After each turn without it, it is due
-    /// again.
+    /// Like [`turn`](Recorder::turn), but does not write the world. Returns `true` if a world is due: then
+    /// [`late_world`](Recorder::late_world) can write it until the next frame. If it is not written, it is due again
+    /// after the next turn.
     ///
     /// # Errors
-    /// As for [`turn`](Recorder::turn).
+    /// The errors of [`turn`](Recorder::turn).
     pub fn turn_alone(
         &mut self,
         world: &World<S>,
@@ -318,22 +318,22 @@ impl<S: Simulation> Recorder<S> {
         Ok(world_due)
     }
 
-    /// Writes the world that [`turn_alone`](Recorder::turn_alone) left out. Returns `false` if it is too large for a
-    /// record.
+    /// Writes the world that [`turn_alone`](Recorder::turn_alone) left out. Returns `false` if the world is too large
+    /// for a record.
     ///
     /// # Errors
-    /// None: a world that is too large is skipped and counted.
+    /// Does not fail: a world that is too large is skipped and counted.
     pub fn due_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<bool, WriteError> {
         let skipped = self.worlds_skipped;
         self.try_world(world, out)?;
         Ok(self.worlds_skipped == skipped)
     }
 
-    /// Writes the encoded world before `tick` if it is due. `tick` must follow the last turn, and no frame of the
-    /// next turn may have been added. Returns `true` if it was written.
+    /// Writes the encoded world before `tick` if a world is due. `tick` must follow the last turn, and no frame of the
+    /// next turn may have been added. Returns `true` if the world was written.
     ///
     /// # Errors
-    /// If the world is too large for a record; nothing is then written.
+    /// If the world is too large for a record; no byte is then written.
     pub fn late_world(
         &mut self,
         tick: Tick,

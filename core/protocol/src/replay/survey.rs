@@ -17,7 +17,7 @@ use twinstep_core::{Simulation, Tick};
 pub struct PlayerSurvey {
     /// The number of ticks with an input of the player in the frame.
     pub ticks: u32,
-    /// The number of these inputs that the server filled.
+    /// The number of the player's inputs that the server filled.
     pub filled: u32,
     /// The number of commands that ran.
     pub commands: u32,
@@ -32,7 +32,7 @@ pub struct Survey {
     pub first: Tick,
     /// The number of sealed ticks.
     pub ticks: u32,
-    /// The time that they took, as the match was clocked.
+    /// The match time of the sealed ticks, with the actual length of each tick.
     pub length: Duration,
     /// The length of the last tick.
     pub tick: Duration,

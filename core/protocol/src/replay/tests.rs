@@ -143,7 +143,7 @@ fn a_late_world_is_placed_like_a_timely_world() {
     assert!(one.file == two.file, "the journals differ");
 }
 
-/// Frames after a world are encoded against neutral, and a turn's frames are encoded as they come.
+/// Frames after a world are encoded against neutral inputs, and a turn's frames are encoded as they arrive.
 #[test]
 fn a_world_that_is_too_late_is_skipped_and_due_again() {
     let mut server = Server::start(Tick(0));

@@ -21,16 +21,16 @@ pub const ALWAYS_PPM: u32 = 1_000_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegProfile {
-    /// The least time that a datagram takes, one way.
+    /// The minimum time that a datagram takes, one way.
     pub delay: Duration,
-    /// Added to the delay: uniform in 0..jitter, drawn per datagram in whole microseconds.
+    /// The maximum addition to the delay: uniform in 0..jitter, drawn per datagram in whole microseconds.
     pub jitter: Duration,
     /// The share of datagrams that never arrive, in parts per million: 0..=[`ALWAYS_PPM`].
     pub loss_ppm: u32,
-    /// The mean length of a run of lost datagrams. With 0 and 1, losses are independent of each other. Otherwise a
-    /// two-state model (Gilbert 1960) with the same overall share.
+    /// The mean length of a run of lost datagrams. With 0 and 1, losses are independent of each other. Otherwise the
+    /// losses follow a two-state model (Gilbert 1960) with the same overall share.
     pub burst_datagrams: u32,
-    /// The chance that a datagram arrives twice, each copy with a jitter of its own, in parts per million.
+    /// The chance that a datagram arrives twice, each copy with its own jitter, in parts per million.
     pub duplicate_ppm: u32,
     /// Whether datagrams keep their order, as in a single queue. Otherwise jitter reorders them.
     pub fifo: bool,
@@ -44,7 +44,7 @@ pub struct LegProfile {
 pub const IP_BYTES: u32 = 28;
 
 impl LegProfile {
-    /// No delay, no jitter, no loss.
+    /// A link without delay, jitter or loss.
     pub const PERFECT: LegProfile = LegProfile::preset(0, 0, 0, 1);
     /// All datagrams are lost.
     pub const BLACKOUT: LegProfile = LegProfile::preset(0, 0, 100, 1);
@@ -66,7 +66,7 @@ impl LegProfile {
 /// A bottleneck with a drop-tail queue before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// Bytes of datagrams (without headers) that pass per second. With 0 none pass.
+    /// Bytes of datagrams (without headers) that pass per second. No datagram passes if it is 0.
     pub bytes_per_s: u32,
     /// Bytes that can wait. A datagram that would exceed this is dropped; an empty queue accepts any datagram.
     pub queue_bytes_max: u32,
@@ -86,7 +86,7 @@ impl Bandwidth {
 
 /// Both directions of a link: `up` from a client to the server, `down` back.
 ///
-/// As text: a preset's name, or settings, or two of those with a `/` between them (up, then down).
+/// The text form is a preset's name, or settings, or two of these with a `/` between them (up, then down).
 ///
 /// | setting | unit | meaning |
 /// |---|---|---|
@@ -115,7 +115,7 @@ pub struct LinkProfile {
 }
 
 impl LinkProfile {
-    /// No delay, no jitter, no loss.
+    /// A link without delay, jitter or loss.
     pub const PERFECT: LinkProfile = LinkProfile::both(LegProfile::PERFECT);
     /// 2 ms round trip.
     pub const LAN: LinkProfile = LinkProfile::both(LegProfile::preset(2, 0, 0, 1));

@@ -29,7 +29,7 @@ pub(crate) enum CipherState {
     Closed(CloseReason),
 }
 
-/// The address for a ticket with names only; the socket's owner looks names up.
+/// The address for a ticket with names only, which the socket's owner looks up.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 fn sockets(ticket: &Ticket) -> impl Iterator<Item = SocketAddr> + '_ {
@@ -76,12 +76,12 @@ impl CipherClient {
         self.netcode.server_addr()
     }
 
-    /// The time since the last authentic datagram from there.
+    /// The time since the last authentic datagram from the server.
     pub(crate) fn silence(&self) -> Duration {
         self.netcode.time_since_last_received_packet()
     }
 
-    /// Handles a sane datagram from [`server`](CipherClient::server). Returns the payload, if it holds one.
+    /// Handles a sane datagram from [`server`](CipherClient::server). Returns the payload, if the datagram holds one.
     pub(crate) fn handle<'a>(&mut self, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
         if is_netcodes(datagram) {
             return self.netcode.process_packet(datagram);

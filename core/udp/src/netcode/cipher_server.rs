@@ -5,8 +5,8 @@
 //!  answer, payload ─▶ the same shard ─▶ a session begins, bytes
 //! ```
 //!
-//! For each datagram netcode searches its address among all its clients, one after the other, each in memory of its
-//! own. So a server has one netcode for some 64 sessions each. Invariant: a session's shard follows from the session's
+//! For each datagram, netcode searches its address linearly among all its clients, whose data is scattered in memory.
+//! So a server has one netcode for every 64 sessions or so. Invariant: a session's shard is computed from the session's
 //! number, so that no table of shards is needed, and repeated dials meet the same shard.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -29,18 +29,20 @@ use crate::send_queue::SendQueue;
 const ADDRESS_BYTES: usize = 19;
 /// The bytes that netcode carries in a token for its user.
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
-/// The server's tokens name this address; it is the only one that they are checked against.
+/// The address that the server's tokens name; they are checked only against it.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-/// A server's tokens stay the same for this long, and expire after as long again. netcode remembers 2,048 of them.
+/// The time for which a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of
+/// them.
 const WINDOW: Duration = Duration::from_secs(4);
 /// A challenge must be answered within this many windows.
 const CHALLENGE_WINDOWS: u64 = 2;
-/// Longer than that: after this time nothing of a session's handshake is of use any more.
+/// The time after which no datagram of a session's handshake can be used any more. It is longer than the lifetime of a
+/// challenge.
 pub(crate) const HANDSHAKE_LIFE: Duration = Duration::from_secs(20);
 const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDOW.as_secs());
 
-/// The mean number of sessions that share a [`Shard`], and its places. About one in 10¹⁵ shards of a full server is
-/// full.
+/// The mean number of sessions that share a [`Shard`], and the number of its places. About one in 10¹⁵ shards of a full
+/// server is full.
 const SHARD_SESSIONS: usize = 64;
 const SHARD_PLACES: usize = 144;
 /// Places per allowed session: a returning session may hold one while its old session still has one. In a process of
@@ -48,13 +50,13 @@ const SHARD_PLACES: usize = 144;
 pub(crate) const RETURNING: usize = 2;
 
 pub(crate) struct CipherServer {
-    /// Each is made for its first session: it takes half a megabyte.
+    /// The shards. Each is made for its first session, because it takes half a megabyte.
     shards: Vec<Option<Shard>>,
     places: usize,
-    /// Random, like the secret.
+    /// The seed that session numbers are mixed with; random, like the secret.
     mixed_with: u64,
     protocol_id: u64,
-    /// Seals the tokens that the server makes for itself.
+    /// The secret that seals the tokens that the server makes for itself.
     secret: [u8; KEY_BYTES],
     now: Duration,
 }
@@ -62,7 +64,7 @@ pub(crate) struct CipherServer {
 /// A netcode instance for some of the sessions.
 struct Shard {
     netcode: NetcodeServer,
-    /// The time that it has been advanced to.
+    /// The time to which the shard has been advanced.
     now: Duration,
 }
 
@@ -97,15 +99,15 @@ pub(crate) enum CipherEvent<'a> {
     Nothing,
     /// A keep-alive of a connected client.
     KeptAlive,
-    /// It is not sealed with the right key, or was seen before.
+    /// The datagram is not sealed with the right key, or was received before.
     Rejected,
-    /// It answered the challenge, but there is no place left.
+    /// The client answered the challenge, but no place is left.
     Denied,
     Connected {
         id: u64,
         slot: usize,
     },
-    /// A payload of session `id`.
+    /// A payload from session `id`.
     Payload {
         id: u64,
         bytes: &'a [u8],
@@ -149,7 +151,7 @@ impl CipherServer {
     }
 
     /// Challenges the client that dials from an address. Returns `false` if that is impossible now. A repeated dial
-    /// gets the same challenge; from another address it gets a new one, which takes a place of its own among netcode's
+    /// gets the same challenge; a dial from another address gets a new one, which takes another place among netcode's
     /// tokens.
     #[must_use]
     pub(crate) fn challenge(
@@ -167,8 +169,8 @@ impl CipherServer {
         }
     }
 
-    /// Forgets an unanswered challenge to an address, or netcode would use its keys for the next client that dials from
-    /// there.
+    /// Drops an unanswered challenge to an address. Otherwise netcode would use its keys for the next client that dials
+    /// from that address.
     pub(crate) fn forget(&mut self, from: SocketAddr, keys: &SessionKeys) {
         let mut request = self.request(from, keys, 1, 1);
         let places = self.places;
@@ -296,7 +298,8 @@ impl CipherServer {
         self.now += elapsed;
     }
 
-    /// Updates a session, and sends it a keep-alive if `pings`. Returns `false` if it timed out and is gone.
+    /// Updates a session, and sends it a keep-alive if `pings`. Returns `false` if the session timed out and was
+    /// removed.
     #[must_use]
     pub(crate) fn tend(&mut self, slot: usize, id: u64, pings: bool, out: &mut SendQueue) -> bool {
         let netcode = &mut self.shard(id).netcode;
@@ -366,7 +369,7 @@ fn address_to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
 mod tests {
     use super::*;
 
-    /// For all numbers that clients may choose: random and consecutive ones.
+    /// Holds for all numbers that clients may choose: random and consecutive ones.
     #[test]
     fn all_sessions_of_a_full_server_find_places_in_their_shards() {
         const SESSIONS: usize = 1_024;

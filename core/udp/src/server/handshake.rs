@@ -1,4 +1,4 @@
-//! A dial at the server: the checks of its ticket, and the challenge that only the ticket's holder can answer.
+//! Dials at the server: the checks of a ticket, and the challenge that only the ticket's holder can answer.
 //!
 //! ```text
 //! dial ───▶ key known? ─▶ ticket opens? ─▶ ours, proof valid? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
@@ -120,7 +120,8 @@ impl ServerEndpoint {
         }
     }
 
-    /// The reason why a genuine ticket opens no session now, if there is one. A lasting reason comes before a full server.
+    /// The reason why a genuine ticket opens no session now. Returns `None` if it may open one. A permanent reason
+    /// takes precedence over a full server.
     fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
         match self.tickets.refusal(ticket) {
             Some(TicketRefusal::Expired) => Some(RefusalReason::Expired),

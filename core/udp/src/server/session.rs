@@ -11,11 +11,11 @@ use crate::keys::TicketKey;
 use crate::netcode::CipherServer;
 use crate::send_queue::{AddressPair, SendQueue};
 
-/// A session that was heard and sent to within these times needs no care. Matches send to their clients twice a second,
-/// so only other sessions need keep-alives.
+/// A session needs no keep-alive if a datagram was received from it and sent to it within these times. Matches send to
+/// their clients twice a second, so only other sessions need keep-alives.
 const HEARD_LATELY: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
-/// How often an idle session is tended. Connecting sessions are tended at every advance.
+/// The interval at which an idle session is served. Connecting sessions are served at every advance.
 const TEND_EVERY: Duration = Duration::from_millis(250);
 
 pub(super) struct ServerKey {
@@ -53,15 +53,15 @@ pub(super) struct ServerSession {
     /// Whether the client has shown that it knows that it is connected.
     pub(super) is_confirmed: bool,
     pub(super) admitted: Option<Duration>,
-    /// The holder of its ticket.
+    /// The holder of the session's ticket.
     pub(super) of: Holder,
-    /// Whether its match accepted it.
+    /// Whether the session's match accepted it.
     pub(super) is_settled: bool,
-    /// Whether its identity had a seat when it connected, and it is not settled yet.
+    /// Whether the identity had a seat when the session connected, and the session is not settled yet.
     pub(super) returns: bool,
-    /// The highest sequence of its authentic datagrams.
+    /// The highest sequence of the session's authentic datagrams.
     pub(super) newest: u64,
-    /// The last times when it was heard, was sent to, and was tended.
+    /// The last times when a datagram was received, was sent, and when the session was served.
     pub(super) heard: Duration,
     pub(super) sent: Duration,
     pub(super) tended: Duration,

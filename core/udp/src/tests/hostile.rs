@@ -106,7 +106,7 @@ fn a_client_accepts_datagrams_only_from_its_servers_address() {
     assert_eq!(client.poll_event(), Some(ClientEvent::Packet(b"true")));
 }
 
-/// All datagrams that a player sends from its first one on, for a while.
+/// All datagrams that a player sends in its first moments.
 fn overheard(world: &mut World, n: u16, ticket: &Ticket) -> Vec<Sent> {
     world.sent = Some(Vec::new());
     world.join(n, ticket);

@@ -1,4 +1,4 @@
-//! The number of sessions that a server accepts, and the keys that it accepts.
+//! The number of sessions that a server accepts, and its keys.
 
 use std::slice::from_ref;
 use std::time::Duration;
@@ -53,8 +53,8 @@ fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
     assert!((0..2).all(|n| world.players[n].packets == [b"hello"]));
 }
 
-/// A key is rotated while players are inside: the old key's tickets are valid until it is dropped, and its sessions
-/// continue after that.
+/// A key is rotated while players are connected: the old key's tickets are valid until the key is dropped, and its
+/// sessions continue after that.
 #[test]
 fn keys_change_while_sessions_play_on() {
     let mut world = World::new();

@@ -28,7 +28,7 @@ fn player_address(n: u16) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, 1], 10_000 + n))
 }
 
-/// A datagram on its way: from, to, bytes.
+/// A datagram in flight: from, to, bytes.
 type Sent = (SocketAddr, SocketAddr, Vec<u8>);
 
 /// A server and its players. Datagrams arrive immediately.

@@ -95,7 +95,7 @@ fn clients_that_share_a_laminar_have_separate_sessions() {
     assert_eq!(world.players[PLAYERS - 1].packets, waited);
 }
 
-/// More than one netcode of a server has places for: each session can be found, ended and timed out.
+/// There are more sessions than one netcode of a server has places for: each can be found, ended and timed out.
 #[test]
 fn each_of_many_sessions_is_found_again() {
     const PLAYERS: u16 = 150;
@@ -237,7 +237,7 @@ fn a_client_with_two_packets_a_second_gets_no_keep_alives() {
     assert_eq!(down.count(), 40);
 }
 
-/// Nor does a silent client, while its session lives.
+/// A silent client gets none either, while its session exists.
 #[test]
 fn a_silent_client_with_two_packets_a_second_gets_no_keep_alives() {
     let (mut world, session) = World::with_a_player();
@@ -433,8 +433,8 @@ fn a_shut_server_sends_no_answers_and_uses_up_no_ticket() {
     assert!(world.players[late].connected);
 }
 
-/// Finding O6: a server whose process had been stopped took its own pause for the clients' silence, though their
-/// datagrams lay in its socket.
+/// Finding O6: a server whose process had been stopped counted its own pause as the clients' silence, though their
+/// datagrams were waiting in its socket.
 #[test]
 fn a_stopped_server_reads_its_socket_before_it_times_sessions_out() {
     let (mut world, session) = World::with_a_player();
@@ -451,8 +451,8 @@ fn a_stopped_server_reads_its_socket_before_it_times_sessions_out() {
     assert_eq!(world.packets, [(session, b"still here".to_vec())]);
 }
 
-/// A client whose process had been stopped for longer than its ticket's timeout gave up, though the answer lay in its
-/// socket.
+/// A client whose process had been stopped for longer than its ticket's timeout gave up, though the answer was waiting
+/// in its socket.
 #[test]
 fn a_stopped_client_reads_its_socket_before_it_gives_up() {
     for connects_first in [false, true] {

@@ -40,7 +40,7 @@ fn a_player_who_left_returns_with_any_ticket_from_the_same_address() {
     assert_eq!(world.connected.len(), 3);
 }
 
-/// Findings O1, O2: a ticket that was shown once was used up, even if no session came of it.
+/// Findings O1, O2: a ticket was used up by its first dial, even if no session followed.
 #[test]
 fn a_ticket_opens_sessions_repeatedly_from_any_address_and_after_restarts() {
     let mut world = World::new();
@@ -210,7 +210,7 @@ fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_place(
     world.step();
 }
 
-/// Finding K3-L5: the server's memory of an on-demand match stayed for ever.
+/// Finding K3-L5: the server's records of an on-demand match stayed forever.
 #[test]
 fn rulings_that_affect_no_valid_ticket_are_forgotten() {
     let mut world = World::new();

@@ -200,7 +200,7 @@ fn a_ticket_for_another_program_is_recognised_by_its_holder() {
     ));
 }
 
-/// Finding K3-C: a ticket to return with lived for twenty minutes, and made an invite for thirty days worthless.
+/// Finding K3-C: a ticket to return with lived for twenty minutes, and made an invite for thirty days invalid.
 #[test]
 fn a_ticket_to_return_with_continues_its_lineage_and_lives_as_long_as_the_previous_one() {
     let (key, servers) = (TicketKey::generate(), server());

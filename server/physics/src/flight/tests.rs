@@ -51,7 +51,7 @@ fn room(material: Material) -> Flights {
     room
 }
 
-/// The distance of a body from a fixed box; negative: the depth of the overlap.
+/// The distance of a body from a fixed box; if they overlap, the depth of the overlap as a negative number.
 fn gap(shape: Shape, at: Vec2, (middle, half): (Vec2, Vec2)) -> f32 {
     let (extra, radius) = match shape {
         Shape::Ball { radius } => (Vec2::ZERO, radius),
@@ -152,7 +152,7 @@ fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
     assert_eq!(in_large, tracks);
 }
 
-/// The algorithm before there was a tree: test every solid, and use the first of the deepest overlaps.
+/// The algorithm before the tree: test every solid, and use the first of the deepest overlaps.
 #[test]
 fn the_tree_finds_the_same_overlaps_as_a_test_of_all() {
     let room = room(Material::default()).room::<u32>(&[]).unwrap();

@@ -9,11 +9,11 @@ use rapier2d::parry::query::{DefaultQueryDispatcher, QueryDispatcher};
 use super::super::scene::{Scene, Solid};
 use super::super::shape::Shape;
 
-/// How often a body is moved out of the shape it overlaps most, before it is left in place.
+/// The number of times that a body is moved out of the shape it overlaps most, before it is left in place.
 pub(super) const WAY_OUT_TRIES: usize = 4;
 
-/// Returns the pose next to `pose` that overlaps no fixed shape. A body that others squeeze sinks into a wall for a
-/// tick or two, inside the engine.
+/// Returns a pose close to `pose` that overlaps no fixed shape. Inside the engine, a body that others squeeze sinks
+/// into a wall for a tick or two.
 pub(super) fn free_of(
     still: &Scene<usize>,
     shape: &Shape,

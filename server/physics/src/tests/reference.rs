@@ -5,7 +5,7 @@
 
 use super::*;
 
-/// Below this many units a difference may be rounding.
+/// The number of units below which a difference may be rounding.
 const DOUBT: f64 = 2e-3;
 
 type Point = [f64; 2];
@@ -68,8 +68,8 @@ fn distance(placed: &Placed, point: Point) -> f64 {
     }
 }
 
-/// How far a ball of this radius (0: a point) moves before it touches the shape. It advances by the free distance,
-/// which works for every shape with a distance function.
+/// The distance that a ball of this radius (0 for a point) moves before it touches the shape. It advances by the free
+/// distance, which works for every shape with a distance function.
 fn march(
     placed: &Placed,
     origin: Point,
@@ -97,7 +97,7 @@ fn march(
     Some(along)
 }
 
-/// The shape, larger by `by` (a segment: longer).
+/// The shape, enlarged by `by` (a segment becomes longer).
 fn resized(placed: &Placed, by: f64) -> Placed {
     let by = by as f32;
     let shape = match placed.shape {

@@ -37,7 +37,7 @@ fn a_hello_of_another_wire_version_is_still_a_hello() {
     assert_eq!(hello().refusal(&theirs), Some(CloseCode::WrongWire));
 }
 
-/// Finding K13: a client used unchecked numbers of a server as indices and counts.
+/// Finding K13: a client used a server's numbers as indices and counts without checking them.
 #[test]
 fn a_welcome_beyond_its_bounds_is_not_sound() {
     fn world(tick: u32, from: u32) -> Basis {

@@ -246,7 +246,8 @@ fn copied_frames_are_the_same_packet() {
     assert_eq!(first, second);
 }
 
-/// A frame that leaves no room for a digest goes into the next packet; a packet without frames has no part for them.
+/// A frame that would leave no room for a digest goes into the next packet; a packet without frames has no part for
+/// them.
 #[test]
 fn frames_end_when_the_room_does() {
     let mut frame = FrameData::<Echo>::empty(Tick(100));
