@@ -60,7 +60,7 @@ pub enum Failure {
         "cannot use {path} as a folder for journals: {source}; choose one that can be read and written"
     )]
     JournalFolder {
-        /// Its path.
+        /// The folder's path.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,
@@ -70,7 +70,7 @@ pub enum Failure {
         "cannot use {path} as a folder for invites: {source}; choose one that can be written with --invites"
     )]
     Invites {
-        /// Its path.
+        /// The folder's path.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,
@@ -81,7 +81,7 @@ pub enum Failure {
          playing has written"
     )]
     Unreadable {
-        /// Its path.
+        /// The journal's path.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,
@@ -91,7 +91,7 @@ pub enum Failure {
         "cannot make {path}: {source}; expected a name that no file has yet, in a folder that can be written"
     )]
     NewFile {
-        /// Its path.
+        /// The file's path.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,
@@ -99,7 +99,7 @@ pub enum Failure {
     /// A journal was not exported.
     #[error("{path}: {source}")]
     Export {
-        /// Its path.
+        /// The file's path.
         path: PathBuf,
         /// The cause.
         source: ExportError,
@@ -107,7 +107,7 @@ pub enum Failure {
     /// A journal cannot be played here.
     #[error("{path}: {source}{}", replay_hint(source, *enemies))]
     Replay {
-        /// Its path.
+        /// The journal's path.
         path: PathBuf,
         /// The cause.
         source: ReplayError,

@@ -30,7 +30,7 @@ impl ThreadPool {
         ThreadPool { send, receive }
     }
 
-    /// Runs `work` immediately, on an idle thread or a new one. It must not panic.
+    /// Runs `work` immediately, on an idle or a new thread. `work` must not panic.
     ///
     /// # Errors
     /// The operating system refused a new thread; `work` was not run.

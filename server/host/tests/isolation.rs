@@ -1,4 +1,4 @@
-//! A match that breaks never affects another one: panics, poison, hooks that hang, a full disk.
+//! A match that breaks never affects another match: panics, poison, hooks that hang, a full disk.
 
 use std::time::Duration;
 

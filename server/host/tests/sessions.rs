@@ -228,7 +228,7 @@ fn a_ticket_admits_its_holder_until_a_newer_one_is_stored() {
     server.shutdown();
 }
 
-/// Once a newer ticket is stored, older ones are refused, and the newer one works as often as needed.
+/// Once a newer ticket is stored, older tickets are refused, and the newer ticket works as often as needed.
 #[test]
 fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused() {
     let server = server().listen("127.0.0.1:0").unwrap();

@@ -284,7 +284,7 @@ fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
     tried
 }
 
-/// Resumes the newest interrupted match of a folder, or begins a new one.
+/// Resumes the newest interrupted match of a folder, or begins a new match.
 fn with_journal<S: Simulation>(
     server: Server<S>,
     folder: &Path,

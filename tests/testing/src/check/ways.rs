@@ -1,4 +1,4 @@
-//! The comparisons of one tick. A comparison that relies on another one runs after it.
+//! The comparisons of one tick. A comparison runs after the comparisons that it relies on.
 
 use std::sync::mpsc::{Receiver, Sender};
 
