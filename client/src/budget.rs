@@ -134,7 +134,7 @@ impl StepAllowance {
 /// The time without shedding after which the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
-/// How far the prediction may run ahead of the authority, so that its steps fit into the budget.
+/// The number of ticks by which the prediction may run ahead of the authority, so that its steps fit into the budget.
 ///
 /// Invariant: over budget, the lead shrinks immediately. It grows back by one tick per `advance` once the budget has
 /// sufficed for [`CALM`].

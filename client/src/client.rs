@@ -84,7 +84,7 @@ impl<T: Transport> Attempt<T> {
 
 /// A client of a match: a [`Session`] on a transport.
 ///
-/// It is `Send + Sync`, so it can be an engine's resource. All work is done in [`advance`](Client::advance). With
+/// A client is `Send + Sync`, so it can be an engine's resource. All work is done in [`advance`](Client::advance). With
 /// [`Reconcile::Background`](crate::Reconcile), predictions are rebuilt in a thread that `advance` never waits for and
 /// that ends with the client.
 pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> {
@@ -94,7 +94,7 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     attempts: Vec<Attempt<T>>,
     dial: Option<Dial<T>>,
     rejoin: Rejoin,
-    /// How the server was lost, while the client dials it again.
+    /// The reason why the server was lost, while the client dials it again.
     lost: Option<SessionEnd>,
     /// The server's last refusal of a dial. If the client cannot return, this reason is reported instead of the earlier
     /// silence.
@@ -200,7 +200,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// stored where a new process will find it; the client then reports this to the server, which no longer accepts
     /// older tickets.
     ///
-    /// Call it before the first [`advance`](Client::advance), so that no ticket is missed.
+    /// Call this before the first [`advance`](Client::advance), so that no ticket is missed.
     #[must_use]
     pub fn keeping(mut self, keep: impl FnMut(&Ticket) -> bool + Send + Sync + 'static) -> Self {
         self.keep = Some(Box::new(keep));

@@ -156,7 +156,7 @@ impl<C: Wire> CueLedger<C> {
     /// Replaces the prediction's cues: `ticks` are all ticks of the rebuilt prediction in order, from the authority's
     /// next tick.
     ///
-    /// Call it after [`confirmed`](Self::confirmed) for the ticks that caused the rebuild.
+    /// Call this after [`confirmed`](Self::confirmed) for the ticks that caused the rebuild.
     pub fn rebuilt<'a>(&mut self, ticks: impl IntoIterator<Item = (Tick, &'a [(Key, C)])>) {
         for open in &mut self.open {
             open.held = false;

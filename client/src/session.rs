@@ -57,7 +57,7 @@ pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 /// The interval of acks during a world download.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// In lockstep, the interval at which unacknowledged batches and commands are sent again.
+/// The interval at which unacknowledged batches and commands are sent again (in lockstep only).
 const REPEAT: Duration = Duration::from_millis(50);
 
 /// A client's session.

@@ -32,7 +32,7 @@ pub const HISTORY: u32 = 64;
 pub const BACKLOG: u32 = 1_800;
 /// Sealed frames that the server keeps at most, in ticks: [`BACKLOG_TIME`] at 240 Hz.
 pub const BACKLOG_MAX: u32 = 7_200;
-/// How long the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
+/// The time for which the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
 pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
 
 /// Ticks in one turn.

@@ -18,7 +18,7 @@ pub enum Phase {
     Prediction,
 }
 
-/// When a client first knew each remote input, in ticks of its prediction. This distinguishes ghosts from bullets.
+/// The prediction's tick at which a client first knew each remote input. This distinguishes ghosts from bullets.
 ///
 /// The timeline keeps this record outside the state. It covers the last [`Learned::SPAN`] ticks of each player and
 /// takes 56 KiB.

@@ -1,4 +1,4 @@
-//! For authors' tests: build a frame, step a state and read its effects, without a network.
+//! Helpers for authors' tests: build a frame, step a state and read its effects, without a network.
 //!
 //! ```
 //! # use twinstep_core::testing::doc::Counter;

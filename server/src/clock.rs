@@ -14,7 +14,7 @@ pub(super) struct Clock {
     pub(super) last_cadence: Cadence,
     /// The time at which the next tick, or turn, will be sealed.
     pub(super) due: Option<Duration>,
-    /// In lockstep: the lengths of the turns that are sealed but not due, oldest first.
+    /// The lengths of the turns that are sealed but not due, oldest first (in lockstep only).
     pub(super) ahead: VecDeque<Duration>,
     /// The time when the match began to wait.
     pub(super) waiting_since: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What is sent to one session: unacknowledged frames, margins, fates, announcements.
+//! The packets to one session: unacknowledged frames, margins, fates, announcements.
 //!
 //! ```text
 //!  acknowledged │ head   │ sent, and perhaps lost        │ never sent    │ not sealed
@@ -123,7 +123,7 @@ impl Views {
     }
 }
 
-/// How many of a session's unacknowledged frames are sent.
+/// The part of a session's unacknowledged frames that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,

@@ -20,7 +20,7 @@ const FOLDED_MAX: u32 = 36_000;
 pub struct Folded {
     /// The world's next tick.
     pub tick: Tick,
-    /// Its digest.
+    /// The world's digest.
     pub digest: u64,
     /// The world, encoded.
     pub world: Arc<[u8]>,
@@ -38,7 +38,7 @@ pub enum Unfolded {
     Impure {
         /// The tick that both runs reached.
         reached: Tick,
-        /// How the two runs differed.
+        /// The difference between the two runs.
         when: &'static str,
     },
     /// The encoded world exceeds the bound of what can be sent.

@@ -158,7 +158,7 @@ impl IdentityLimits {
         held.now < at_once && !spent
     }
 
-    /// How long the match was held for this identity since it last kept up.
+    /// The time for which the match was held for this identity since it last kept up.
     pub(crate) fn held(&self) -> Duration {
         self.held.now
     }

@@ -209,7 +209,7 @@ const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
 /// The largest credit: that of 30 turns, a second at 60 Hz in turns of two ticks.
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
-/// In turns longer than this, no rebuild waits.
+/// The longest turn in which a rebuild may wait.
 const SHORT_TURN: Duration = Duration::from_millis(40);
 
 /// The limit on how often the actions of other players may cause a rebuild.

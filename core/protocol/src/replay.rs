@@ -49,7 +49,7 @@ mod error;
 mod index;
 mod recorder;
 mod survey;
-/// For examples in documentation, and for tests of code that reads journals.
+/// A journal for examples in documentation, and for tests of code that reads journals.
 pub mod doc {
     use alloc::vec::Vec;
 

@@ -63,9 +63,9 @@ pub struct LegCounters {
 /// Both directions between a client and the server.
 #[derive(Clone, Debug)]
 pub struct SimLink {
-    /// From the client to the server.
+    /// The direction from the client to the server.
     pub up: Leg,
-    /// From the server to the client.
+    /// The direction from the server to the client.
     pub down: Leg,
 }
 

@@ -196,7 +196,7 @@ pub enum TicketKeyError {
     Permissions {
         /// The path.
         path: PathBuf,
-        /// Its mode bits.
+        /// The file's mode bits.
         mode: u32,
     },
     /// Another user owns the file.

@@ -93,8 +93,8 @@ impl<S: Simulation> DownSender<'_, S> {
         worst
     }
 
-    /// In lockstep: the smallest slack of the last batches, in units of [`SLACK_UNIT_MS`] (−128: no batch arrived), and
-    /// the number of batches that wait.
+    /// The smallest slack of the last batches, in units of [`SLACK_UNIT_MS`] (−128: no batch arrived), and the number
+    /// of batches that wait (in lockstep only).
     fn batches_held(&self, peer: &Peer) -> (i8, u8) {
         let slack = peer
             .rhythm

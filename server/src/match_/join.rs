@@ -47,7 +47,7 @@ const NEAR_TICKS_MIN: u32 = 6;
 /// A session that catches up makes progress when it comes nearer by this much match time.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How a session begins: the session's index, its basis, and the tick of that basis.
+/// The start of a session: the session's index, its basis, and the tick of that basis.
 struct Begins {
     at: usize,
     basis: Basis,

@@ -83,7 +83,7 @@ pub struct Index {
     pub seats: Vec<(PlayerId, String)>,
     /// The tickets that are out of date, by identity.
     pub lineages: LineageTable<Identity>,
-    /// How many times another process resumed the match.
+    /// The number of times that another process resumed the match.
     pub resumes: u32,
     /// The reason why the match ended, unless it was resumed.
     pub ended: Option<String>,

@@ -108,9 +108,9 @@ impl Bandwidth {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProfile {
-    /// From a client to the server.
+    /// The direction from a client to the server.
     pub up: LegProfile,
-    /// From the server to a client.
+    /// The direction from the server to a client.
     pub down: LegProfile,
 }
 
