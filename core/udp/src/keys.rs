@@ -139,15 +139,17 @@ fn parse(text: &str) -> Result<TicketKey, String> {
     let (first, generation, secret, rest) =
         (lines.next(), lines.next(), lines.next(), lines.next());
     match first {
-        None => return Err("an empty file (it was not written to its end)".into()),
+        None => return Err("it is empty".into()),
         Some(FIRST_LINE) => {}
         // A wrong file may contain a secret, so nothing of it is repeated except a small number.
         Some(line) => {
             let version = line.strip_prefix("twinstep-key-");
             return Err(
                 match version.and_then(|digits| digits.parse::<u16>().ok()) {
-                    Some(version) => format!("a key of version {version}"),
-                    None => "another kind of file, or a first line that was changed".into(),
+                    Some(version) => {
+                        format!("it is a key of version {version}, which this program cannot read")
+                    }
+                    None => "its first line is not that of a key file".into(),
                 },
             );
         }
@@ -155,13 +157,13 @@ fn parse(text: &str) -> Result<TicketKey, String> {
     let generation = generation
         .filter(|digits| digits.len() == 16)
         .and_then(|digits| u64::from_str_radix(digits, 16).ok())
-        .ok_or("no generation of 16 hex digits in line 2")?;
+        .ok_or("line 2 is not 16 hex digits")?;
     let secret = secret
         .and_then(from_hex)
         .and_then(|bytes| bytes.try_into().ok())
-        .ok_or("no secret of 64 hex digits in line 3")?;
+        .ok_or("line 3 is not 64 hex digits")?;
     if rest.is_some_and(|line| !line.is_empty()) {
-        return Err("more than three lines".into());
+        return Err("it has more than three lines".into());
     }
     Ok(TicketKey { generation, secret })
 }
@@ -190,8 +192,8 @@ pub enum TicketKeyError {
     },
     /// Users other than its owner may open the file.
     #[error(
-        "expected the key file {path} to have mode 0600, but it has {mode:04o}: others can read it, so take it as \
-         known; make a new key, or, if nobody else has been on this machine, run: chmod 600 {path}"
+        "the key file {path} has mode {mode:04o}, expected 0600: another user may have read the key. Make a new key; \
+         if this machine has no other users, run: chmod 600 {path}"
     )]
     Permissions {
         /// The path.
@@ -201,8 +203,8 @@ pub enum TicketKeyError {
     },
     /// Another user owns the file.
     #[error(
-        "expected the key file {path} to be this program's user's, but it is user {owner}'s, who knows it then; make a new \
-         key as the user that runs this program"
+        "the key file {path} belongs to user {owner}, who can read the key; make a new key as the user that runs this \
+         program"
     )]
     Owner {
         /// The path.
@@ -212,20 +214,19 @@ pub enum TicketKeyError {
     },
     /// The file is not a key file.
     #[error(
-        "expected a key file at {path} (the line {FIRST_LINE:?}, 16 hex digits, 64 hex digits), but found {found}; \
-         bring back a whole copy, or move the file away and make a new one with TicketKey::generate and TicketKey::save (tickets of \
-         the old one are not good with it)"
+        "{path} is not a key file: {found}. Restore a complete copy, or move the file away and make a new key (tickets \
+         of the old key stop working)"
     )]
     NotAKey {
         /// The path.
         path: PathBuf,
-        /// The first difference from a key file.
+        /// The first difference from a key file, as a clause.
         found: String,
     },
     /// The file exists already.
     #[error(
-        "{path} is already there and a key is never overwritten; move it away first, and remember that its tickets \
-         are only good with it"
+        "{path} exists, and a key is never overwritten; choose another name, or move the file away (its tickets work \
+         only with that key)"
     )]
     Exists {
         /// The path.
@@ -363,8 +364,8 @@ mod tests {
         let path = folder.file("key");
         let digits = "0123456789abcdef";
         let cases = [
-            (String::new(), "an empty file"),
-            ("hello".into(), "another kind of file"),
+            (String::new(), "it is empty"),
+            ("hello".into(), "its first line"),
             ("twinstep-key-2\n".into(), "a key of version 2"),
             (format!("{FIRST_LINE}\nxyz"), "line 2"),
             (format!("{FIRST_LINE}\n{digits}\n{digits}"), "line 3"),

@@ -217,7 +217,7 @@ fn lock(path: &Path) -> Result<File, LineageFileError> {
 fn look_at(path: &Path) -> io::Result<()> {
     match path.symlink_metadata()?.is_file() {
         true => Ok(()),
-        false => Err(io::Error::other("it is no plain file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
@@ -358,7 +358,7 @@ fn read_line(line: &str) -> Option<(Holder, Ruling)> {
 pub enum LineageFileError {
     /// The operating system refused.
     #[error(
-        "cannot use {path}, which says which tickets are out of date: {source}{}",
+        "cannot use {path}, the file of revoked and replaced tickets: {source}{}",
         advice(source)
     )]
     Io {
@@ -377,9 +377,8 @@ pub enum LineageFileError {
     },
     /// A line is not one that this program writes.
     #[error(
-        "line {line} of {path} is none that this version writes (`b` or `m`, a match, `p` or `w`, hex digits, a name; the first: \
-         `{FIRST_WORD}` and 16 hex digits); restore the file, or make a new key and move the file away, so that old \
-         tickets cannot be used again"
+        "line {line} of {path}, the file of revoked and replaced tickets, is damaged or from another version. Restore \
+         the file; without a copy, make a new key and move the file away. Otherwise old tickets work again"
     )]
     Damaged {
         /// The path.

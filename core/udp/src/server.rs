@@ -90,20 +90,18 @@ pub struct ServerConfig<'a> {
 #[non_exhaustive]
 pub enum ServerConfigError {
     /// The number of keys is out of range.
-    #[error("expected 1 to {KEYS_MAX} keys (the newest first), got {0}")]
+    #[error("expected 1 to {KEYS_MAX} keys, got {0}")]
     Keys(usize),
     /// Sessions play by too many different keys.
     #[error(
-        "sessions still play by {0} keys that came one after the other: change keys again when some of them have left"
+        "cannot change keys: players are still connected by {0} keys. Try again when some of them have left"
     )]
     KeysInUse(usize),
     /// The number of sessions is out of range.
     #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
     Sessions(usize),
     /// There is no public address.
-    #[error(
-        "expected at least one public address, the one that players dial and that tickets name"
-    )]
+    #[error("expected at least one public address, for tickets to name and players to dial")]
     NoAddress,
 }
 

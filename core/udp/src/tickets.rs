@@ -434,7 +434,7 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
 pub enum TicketError {
     /// The text cannot be an identity.
     #[error(
-        "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes, all of which can be seen, got {:?}",
+        "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes of visible characters, got {:?}",
         text::line(got)
     )]
     Identity {
@@ -452,7 +452,9 @@ pub enum TicketError {
         got: u64,
     },
     /// The number of local players is too high.
-    #[error("expected 0 (a spectator) to {SEATS_MAX} seats for a ticket, got {got}")]
+    #[error(
+        "expected 1 to {SEATS_MAX} seats for a player's ticket, or 0 for a spectator's, got {got}"
+    )]
     Seats {
         /// The spec's value.
         got: u8,

@@ -158,12 +158,11 @@ pub enum TransportState {
 #[non_exhaustive]
 pub enum CloseReason {
     /// No datagram came from the server for the ticket's timeout.
-    #[error("the server fell silent; try to return")]
+    #[error("no packet came from the server for too long: check your connection, then join again")]
     TimedOut,
     /// The server never answered.
     #[error(
-        "no answer from the server: it is down or cannot be reached, or it does not know this ticket (made with \
-         another key, or for another address or version)"
+        "no answer: the server is down or unreachable, or has another key, address or game version than the ticket"
     )]
     NoAnswer,
     /// None of the ticket's names has an address.
@@ -178,15 +177,13 @@ pub enum CloseReason {
     #[error("the ticket expired, by the server's clock; ask for a new one")]
     Expired,
     /// The server knows that a newer ticket of this identity is safe.
-    #[error(
-        "this ticket is out of date: a newer one of yours was used or stored since; use that one"
-    )]
+    #[error("this ticket was replaced by a newer one of yours: use the newer one")]
     Superseded,
     /// The server ended the session.
     #[error("the server ended the session")]
     ByServer,
     /// This side ended the session.
-    #[error("the session was ended here")]
+    #[error("this side ended the session")]
     ByClient,
 }
 
@@ -217,7 +214,9 @@ pub enum SendError {
         bytes: usize,
     },
     /// The session does not exist, is over, or is not admitted yet.
-    #[error("no session that may speak: wait until it is connected (and, on a server, admitted)")]
+    #[error(
+        "the session cannot send yet: wait until it is connected (on a server: until it is admitted)"
+    )]
     NotConnected,
     /// The queue of outgoing datagrams is full. The packet is lost, as on any network.
     #[error("the queue of outgoing datagrams is full; drain poll_transmit more often")]

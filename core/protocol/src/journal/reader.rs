@@ -25,7 +25,7 @@ pub struct Entry<'a> {
 pub enum JournalError {
     /// The last record is incomplete, because of a crash during writing.
     #[error(
-        "the journal is torn at byte {offset}: expected a whole record, got its beginning; \
+        "the journal is torn at byte {offset}: its last record is incomplete; \
          the records before it are intact"
     )]
     Torn { offset: u64 },
@@ -56,16 +56,16 @@ pub enum Damage {
     #[error("its head: {0}")]
     Head(VarintError),
     /// The head has a kind that does not exist.
-    #[error("expected a kind of record, got {kind}")]
+    #[error("unknown kind of record: {kind}")]
     Kind { kind: u8 },
     /// The head's check is wrong: the head, its place or an earlier record was altered.
-    #[error("expected {expected:#04x} as the check of its head, got {found:#04x}")]
+    #[error("expected {expected:#04x} as the checksum of its head, got {found:#04x}")]
     HeadCheck { expected: u8, found: u8 },
     /// The head claims a longer payload than its kind allows.
     #[error("expected at most {max} bytes in a record of kind {kind}, got {bytes}")]
     Length { kind: u8, bytes: u64, max: usize },
     /// The payload's check is wrong: the payload was altered.
-    #[error("expected {expected:#010x} as the check of its payload, got {found:#010x}")]
+    #[error("expected {expected:#010x} as the checksum of its payload, got {found:#010x}")]
     PayloadCheck { expected: u32, found: u32 },
     /// The checks are right, but the payload does not have the format of its kind.
     #[error("expected the payload of a record of kind {kind}, got something else")]

@@ -38,8 +38,8 @@ pub enum LaneError {
     /// An ack of a chunk that was never sent.
     #[error("lane: expected an ack of chunks below {end}, got one of {seq}")]
     AckOfUnsent { seq: u64, end: u32 },
-    /// An ack whose mask is too long, truncated, or ends with a needless byte.
-    #[error("lane: expected a mask of 0 to {MASK_BYTES} bytes that ends with a bit")]
+    /// An ack whose mask is too long, truncated, or ends with a zero byte.
+    #[error("lane: expected a mask of at most {MASK_BYTES} bytes whose last byte is not zero")]
     AckMask,
 }
 

@@ -45,34 +45,36 @@ pub enum CloseCode {
     #[error("the server speaks another version of the protocol: update the game")]
     WrongWire,
     /// The games differ.
-    #[error("the server runs another game")]
+    #[error("the server runs another game: join it with that game")]
     WrongGame,
     /// The simulation versions differ.
     #[error("the server runs another version of the game: update it")]
     WrongVersion,
     /// The rules differ.
-    #[error("the server plays by other rules (another level or tuning): use the server's content")]
+    #[error("the server uses other rules (level or tuning): install the server's content")]
     WrongRules,
     /// No seat is free.
     #[error("the match is full: try again later")]
     Full,
     /// The join took too long.
-    #[error("joining took too long: the connection is too slow for this match")]
+    #[error("the join timed out: the connection is too slow for this match")]
     JoinTooSlow,
     /// The player left.
-    #[error("you left")]
+    #[error("you left the match")]
     Left,
     /// Another session of the same identity took the seat.
-    #[error("you joined from somewhere else")]
+    #[error("your identity joined from another client, which took your seat")]
     TakenOver,
     /// The client acknowledged no packet for too long.
-    #[error("the server received no acknowledgement from you for too long")]
+    #[error(
+        "the server received no acknowledgement from your client for too long: check your connection, then join again"
+    )]
     NoAcks,
     /// Too many protocol errors.
-    #[error("the session broke the protocol too often")]
+    #[error("the client sent too many invalid packets: update the game")]
     Strikes,
     /// Too many heals.
-    #[error("this client's simulation kept differing from the server's")]
+    #[error("your client's world differed from the server's too often")]
     Desync,
     /// The server is shutting down.
     #[error("the server is shutting down")]
@@ -84,7 +86,7 @@ pub enum CloseCode {
     #[error("the match was stopped by a fault in the game or the server")]
     Fault,
     /// The match is closed to new players.
-    #[error("the match is closed to newcomers")]
+    #[error("the match accepts no new players")]
     Shut,
     /// The match continues on another server.
     #[error("the match moved to another server: join again with the newest ticket")]
@@ -93,9 +95,7 @@ pub enum CloseCode {
     #[error("the other players waited for you for too long")]
     TooSlow,
     /// The match is not on this server.
-    #[error(
-        "the match that the ticket is for does not run on this server (any more): ask for a new ticket"
-    )]
+    #[error("this server does not run the ticket's match: ask for a new ticket")]
     NoMatch,
     /// The player was removed.
     #[error("you were removed from the match")]
@@ -108,7 +108,7 @@ pub enum CloseCode {
     },
     /// The world is larger than a world that can be sent.
     #[error(
-        "the match's world has grown too large to be sent: no player can join it or return to it any more"
+        "the match's world has become too large to send: players can no longer join or rejoin the match"
     )]
     WorldTooLarge,
     /// A newer ticket of the same identity is safe.

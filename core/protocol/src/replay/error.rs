@@ -19,16 +19,16 @@ pub enum ReplayError {
     Journal(#[from] JournalError),
     /// The journal is of another game or version, or was recorded with other rules.
     #[error(
-        "the journal does not fit this program: it is of {:?} version {}, rules {:016x}, written by build {:?}; \
-         play it with that build ({code})",
+        "this program cannot play the journal of {:?} version {}, rules {:016x}, recorded by build {:?}; play it with \
+         that build ({code})",
         line(&about.game), about.sim_version, about.rules_digest, line(&about.build)
     )]
     Mismatch { about: About, code: CloseCode },
     /// There is no world to begin with.
-    #[error("the journal has no intact world to begin with")]
+    #[error("the journal has no intact world to start from")]
     NoWorld,
     /// A record that cannot be at its place.
-    #[error("the record at byte {offset} is out of place")]
+    #[error("unexpected record at byte {offset}")]
     Misplaced { offset: u64 },
     /// A world that cannot be decoded.
     #[error("the world at byte {offset} cannot be decoded by this build")]
@@ -37,12 +37,12 @@ pub enum ReplayError {
     #[error("the turn at byte {offset} cannot be decoded: {error}")]
     Turn { offset: u64, error: WireError },
     /// A frame that does not fit the world.
-    #[error("the turn at byte {offset} does not fit: {error}")]
+    #[error("the turn at byte {offset} does not fit the world: {error}")]
     Frame { offset: u64, error: FrameError },
     /// The replayed world differs from the recorded one.
     #[error(
-        "the world of {tick} differs from the one that was played (record at byte {offset}; they agreed at \
-         {agreed}): the step is not deterministic, or is not the one that was played"
+        "the world of {tick} differs from the recorded one (byte {offset}; last equal at {agreed}): the step is not \
+         deterministic, or another build recorded the journal"
     )]
     Differs {
         tick: Tick,
