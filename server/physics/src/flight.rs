@@ -72,16 +72,13 @@ pub enum FlightError<Id: Debug> {
         fault: Fault,
     },
     /// Two bodies have the same id. No body was moved.
-    #[error("body {id:?} was given twice; give each body its own id")]
+    #[error("two bodies have the id {id:?}; give each body its own id")]
     Twice {
         /// The common id.
         id: Id,
     },
     /// A run exceeds the limits. No body was moved.
-    #[error(
-        "{bodies} bodies for {samples} samples, one every {every} ticks; expected at most {BODIES_MAX} bodies for \
-         at most {TICKS_MAX} ticks, and samples 1 or more ticks apart"
-    )]
+    #[error("{}", beyond_limits(*bodies, *samples, *every))]
     Course {
         /// The number of bodies.
         bodies: usize,
@@ -90,6 +87,19 @@ pub enum FlightError<Id: Debug> {
         /// The ticks between two samples.
         every: u32,
     },
+}
+
+fn beyond_limits(bodies: usize, samples: u32, every: u32) -> String {
+    let ticks = u64::from(samples) * u64::from(every);
+    if bodies > BODIES_MAX {
+        format!("expected at most {BODIES_MAX} bodies, got {bodies}")
+    } else if every == 0 {
+        "expected samples at least 1 tick apart, got 0".to_owned()
+    } else {
+        format!(
+            "expected at most {TICKS_MAX} ticks, got {ticks} ({samples} samples, one every {every} ticks)"
+        )
+    }
 }
 
 /// The material of all walls and bodies.
