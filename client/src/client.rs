@@ -49,7 +49,7 @@ pub enum ClientStartError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The rules hold a NaN.
-    #[error("the rules cannot be digested: {0}")]
+    #[error("cannot compute the digest of the rules: {0}")]
     Nan(#[from] NanError),
 }
 
@@ -362,7 +362,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                     return self.end_for(lost);
                 }
                 if self.lost.is_none() {
-                    tracing::info!(%lost, "server lost, dialling again");
+                    tracing::info!(%lost, "lost the server; reconnecting");
                     self.rejoin.lose(now);
                     self.session.lose(now);
                     self.apply_close_code(now, lost);

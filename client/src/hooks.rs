@@ -179,7 +179,7 @@ impl<S: Simulation> Answers<S> {
             let outcome = resolved.unwrap_or_else(|words| {
                 if !self.has_failed {
                     self.has_failed = true;
-                    self.fault = Some(format!("an owner's resolver panicked: {words}"));
+                    self.fault = Some(format!("this client's resolver panicked: {words}"));
                 }
                 None
             });
@@ -188,7 +188,8 @@ impl<S: Simulation> Answers<S> {
                 size => {
                     let size = size.map_or_else(|error| error.to_string(), |n| format!("{n} bytes"));
                     self.fault = Some(format!(
-                        "the answer to the query {} takes {size}, of at most {OUTCOME_BYTES_MAX}: the server answers it",
+                        "cannot send the answer to query {} ({size}; at most {OUTCOME_BYTES_MAX} bytes): the server \
+                         answers instead",
                         query.key
                     ));
                     false

@@ -215,7 +215,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     self.events.push(Event::Differs { at });
                 }
                 if let Some(fault) = playing.replica.take_fault() {
-                    tracing::error!(fault, "the game's step is at fault");
+                    tracing::error!(fault, "a fault in the game's step");
                     self.events.push(Event::StepFault(fault));
                 }
                 for (seat, seq) in playing.replica.timeline.local_actions_mut().overtaken() {
@@ -325,7 +325,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             playing.replica.divergence.forget_evidence();
         }
         self.events.push(Event::Desync(format!(
-            "the authority differed at {tick}; no evidence came"
+            "the confirmed world of {tick} differs from the server's, which did not arrive"
         )));
     }
 

@@ -387,7 +387,9 @@ impl<S: Simulation> Timeline<S> {
         });
         let at = self.authority.tick().back(1);
         found.unwrap_or_else(|words| {
-            let text = format!("{at} panicked as a prediction, but not when confirmed: {words}");
+            let text = format!(
+                "the step of {at} panicked as a prediction, but not when confirmed: {words}"
+            );
             Some(Fault::Panicked(text))
         })
     }
@@ -614,8 +616,8 @@ impl<S: Simulation> Timeline<S> {
 
 fn kept_wrongly(tick: Tick, found: &str) -> String {
     format!(
-        "the prediction of {tick} was kept but is not what happened: `step` differs by phase without `withhold`, or \
-         depends on more than state, rules and frame\n{found}"
+        "the prediction of {tick} differs from the confirmed tick: `step` differs by phase without `withhold`, or \
+         reads more than state, rules and frame\n{found}"
     )
 }
 

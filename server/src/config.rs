@@ -195,7 +195,7 @@ pub enum ConfigError {
     #[error("expected a tick of 1 ms to 1 s, got {0:?}")]
     Tick(Duration),
     /// The longest tick is out of range.
-    #[error("expected a longest tick of {tick:?} to 1 s, got {max:?}")]
+    #[error("expected the longest tick to be {tick:?} to 1 s, got {max:?}")]
     TickMax {
         /// The tick's length.
         tick: Duration,
@@ -206,7 +206,7 @@ pub enum ConfigError {
     #[error("expected a turn of 1 to {TURN_TICKS_MAX} ticks, got {0}")]
     Turn(u8),
     /// The shortest turn is longer than the longest.
-    #[error("expected the shortest turn to be at most the longest, got {min} to {max} ticks")]
+    #[error("expected a shortest turn of at most the longest turn, got {min} and {max} ticks")]
     TurnBounds {
         /// The shortest turn, in ticks.
         min: u8,
@@ -214,26 +214,26 @@ pub enum ConfigError {
         max: u8,
     },
     /// The patience of adaptive turns is out of its range.
-    #[error("expected to try a shorter turn after 1 s to 5 min without pauses, got {0:?}")]
+    #[error("expected 1 s to 5 min without pauses before a shorter turn is tried, got {0:?}")]
     TurnPatience(Duration),
     /// The command delay is out of range.
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
     CommandDelay(u8),
     /// [`SealWhen::WaitForAll`] without a command delay.
     #[error(
-        "waiting for all needs a command delay of 1 to {COMMAND_DELAY_MAX} turns: without one, clients run ahead of \
-         the server; give a command delay, or seal by deadline"
+        "waiting for all players needs a command delay of 1 to {COMMAND_DELAY_MAX} turns, because without a command \
+         delay clients run ahead of the server; set a command delay, or seal by deadline"
     )]
     WaitWithoutDelay,
     /// The time that the others wait is out of range.
-    #[error("expected to wait 1 s to 5 min for a silent or trailing player, got {0:?}")]
+    #[error("expected a wait of 1 s to 5 min before a slow player is removed, got {0:?}")]
     KickAfter(Duration),
     /// The input delay is out of range.
     #[error("expected an input delay of 0 to {DELAY_MAX} ticks, got {0}")]
     Delay(u8),
     /// The configuration has both an input delay and a command delay.
     #[error(
-        "expected an input delay or a command delay, got both: lockstep uses only the command delay"
+        "expected only one of input delay and command delay, got both: lockstep uses only the command delay"
     )]
     TwoDelays,
     /// The number of seats is out of range.
@@ -241,13 +241,13 @@ pub enum ConfigError {
     Players(usize),
     /// The spectators' number or delay is out of range.
     #[error(
-        "expected at most {SPECTATORS_LIVE_MAX} live spectators, or {SPECTATORS_DELAYED_MAX} that are \
-         {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks behind, got {} that are {} ticks behind",
+        "expected at most {SPECTATORS_LIVE_MAX} spectators without delay, or at most {SPECTATORS_DELAYED_MAX} with a \
+         delay of {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks; got {} with a delay of {}",
         .0.max, .0.delay_ticks
     )]
     Spectators(Spectators),
     /// The changed value is fixed when the match begins.
-    #[error("{0} is fixed for the match: start another one")]
+    #[error("{0} cannot change during a match: start a new match")]
     Fixed(&'static str),
 }
 

@@ -16,7 +16,7 @@ pub enum MatchStartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The rules or the state hold a NaN.
-    #[error("the game cannot be digested: {0}")]
+    #[error("cannot compute the digest of the rules and the state: {0}")]
     Nan(#[from] NanError),
     /// The journal's first record cannot be written.
     #[error("the journal cannot be started: {0}")]
@@ -44,7 +44,7 @@ pub enum ResumeError {
     Recording,
     /// The configuration has fewer seats than the match had.
     #[error(
-        "expected a seat for each former player, got {seats}, but {player} played: allow more players"
+        "the journal has a player {player}, but the configuration has only {seats} seats: allow more players"
     )]
     Seats {
         /// The configured seats.

@@ -34,7 +34,9 @@ pub enum Unfolded {
     #[error(transparent)]
     Journal(#[from] ReplayError),
     /// The journal's frames lead to another world each time: the step is not a function of state, rules and frame.
-    #[error("the frames up to {reached} lead to another world {when}")]
+    #[error(
+        "replaying the journal to {reached} gave different worlds {when}: the step is not pure"
+    )]
     Impure {
         /// The tick that both runs reached.
         reached: Tick,
@@ -79,10 +81,10 @@ impl Folded {
         let mut bytes = Vec::new();
         let encoded = codec::append(world, &mut bytes);
         for (reload_ticks, when) in [
-            (u32::MAX, "each time they are stepped"),
+            (u32::MAX, "each time"),
             (
                 RELOAD_TICKS,
-                "when it is decoded from its own bytes on the way",
+                "after the world was encoded and decoded on the way",
             ),
         ] {
             let again = fold(&mut replay, from.tick, tick, reload_ticks);

@@ -23,16 +23,22 @@ pub enum Trouble {
         "the step panicked; the tick was sealed again without the cause, and the match continues"
     )]
     Step,
-    /// The step panicked again, without any orders.
-    #[error("the step panicked without orders too; the match is over")]
+    /// The step panicked again, without the orders, answers and inputs of the tick.
+    #[error(
+        "the step panicked, even without the orders, answers and inputs of the tick; the match is over"
+    )]
     StepAgain,
     /// The step brought a NaN into the state. The tick was sealed again without the entries that caused it.
     #[error(
-        "the state had no digest; the tick was sealed again without the cause, and the match continues"
+        "the state held a NaN or could not be serialised; the tick was sealed again without the cause, and the \
+         match continues"
     )]
     Nan,
     /// The state holds a NaN or cannot be serialised, even if all entries are left out of the frame.
-    #[error("the state has no digest, whatever the frame leaves out; the match is over")]
+    #[error(
+        "the state holds a NaN or cannot be serialised, even without the orders, answers and inputs of the tick; the \
+         match is over"
+    )]
     Digest,
     /// The referee panicked. The order or answer was not admitted.
     #[error("the referee panicked; the order or answer is refused, and the match continues")]
@@ -45,12 +51,13 @@ pub enum Trouble {
     Outcome,
     /// The step asked more queries than can wait. The surplus is never answered.
     #[error(
-        "the step asks more than can wait to be answered: the surplus is dropped and gets no answer; ask fewer at once, or \
-         over several ticks"
+        "the step opened too many queries; the surplus gets no answer. Open fewer at once, or over several ticks"
     )]
     Asks,
     /// A warning: the world has exceeded half of the bytes that it may have.
-    #[error("the world has grown large: beyond its bound clients cannot join or be healed")]
+    #[error(
+        "the world is larger than half of its limit; beyond the limit clients cannot join or be healed"
+    )]
     WorldLarge,
     /// The world is too large. Clients cannot join or be healed, and the match cannot be resumed from its journal.
     #[error("the world is too large: it cannot be sent or written; the match continues")]
@@ -82,8 +89,8 @@ pub enum Trouble {
     ServerDiffers,
     /// A client's world differed, and the journal's frames lead to another world in each run.
     #[error(
-        "the step is not pure: the same frames lead to another world each time; neither a client nor a \
-         server's memory is at fault (see the law Pure: a clock, randomness, hash order, a field that is not serialised)"
+        "the step is not pure: the same frames gave different worlds. The game's code is at fault, not a client or \
+         memory; look for a clock, randomness, hash order or a field that is not serialised"
     )]
     Impure,
 }

@@ -417,7 +417,7 @@ fn a_desync_is_reported_though_its_evidence_is_lost() {
     rig.run(SECOND);
     assert_eq!(rig.returns(0), (1, 0));
     let reported = rig.clients[0].desync.as_deref().expect("it is reported");
-    assert!(reported.contains("no evidence came"), "{reported}");
+    assert!(reported.contains("did not arrive"), "{reported}");
     rig.converge();
 }
 

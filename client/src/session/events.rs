@@ -25,15 +25,16 @@ pub enum SessionEnd {
     UnreadableWorld,
     /// The server answers, but sends no welcome and no world.
     #[error(
-        "the server answers, but sent no part of its match for a minute: it may be busy with others; try again later"
+        "the server answers, but sent no part of the match for a minute: it may be busy; try again later"
     )]
     NoWorld,
     /// The server returned with another match, which has another command delay.
-    #[error("the server was restarted with another command delay: join its new match")]
+    #[error("the server restarted with another command delay: join its new match")]
     OtherMatch,
     /// The game's step panicked at a confirmed frame, and again after a heal.
     #[error(
-        "the game's step panicked at a confirmed frame, and again after a heal: update the game, or ask the server's operator which build it runs"
+        "the game's step panicked, and again from the server's world: update the game, \
+         or ask the server's operator which build it runs"
     )]
     StepPanicked,
     /// An input of the game exceeds its size limit.
@@ -53,13 +54,13 @@ pub enum SessionEnd {
 #[non_exhaustive]
 pub enum CommandError {
     /// The session is not in its match.
-    #[error("the session is not in a match yet")]
+    #[error("the session is not playing a match")]
     NotPlaying,
     /// The session does not have this seat.
     #[error("there is no such seat in this session")]
     NoSeat,
     /// Too many commands are still open.
-    #[error("too many commands wait for the server: try again")]
+    #[error("too many commands wait for the server's answer: try again later")]
     Busy,
     /// The command exceeds its size limit.
     #[error(

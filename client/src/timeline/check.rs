@@ -99,7 +99,7 @@ impl<S: Simulation> StepCheck<S> {
         let cause = if self.again.digest() == Ok(ours) {
             "`step` differs by phase without `withhold`"
         } else {
-            "`step` is not pure: it depends on more than state, rules and frame"
+            "`step` is not pure: it reads more than state, rules and frame"
         };
         Some(Fault::Differs(format!(
             "{cause}: {tick} stepped as a prediction != as confirmed{fields}"

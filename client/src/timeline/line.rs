@@ -75,7 +75,7 @@ impl<S: Simulation> Line<S> {
         match stepped {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                let why = format!("an assumed frame does not fit: {error}");
+                let why = format!("an assumed frame does not fit the world: {error}");
                 Err(StepFailed { tick, why })
             }
             Err(words) => {
