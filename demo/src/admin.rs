@@ -22,8 +22,8 @@ pub(crate) struct AdminArgs {
     /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
     #[arg(long, global = true, value_name = "ADDR")]
     to: Option<AdminAddress>,
-    /// The server's token: its key file's name and .admin. Without it, only `ready`, `matches` and `metrics` are
-    /// answered; a Unix socket needs none
+    /// The server's admin token file, by default the path of its key file with .admin appended. Not needed for ready,
+    /// matches and metrics, nor at a Unix socket
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print the server's answer unchanged, as JSON
@@ -35,7 +35,7 @@ pub(crate) struct AdminArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum AdminTask {
-    /// Check whether new players can join, and why not; exits with 1 if they cannot
+    /// Check whether new players can join; if not, print the reason and exit with 1
     Ready,
     /// List the running matches
     Matches,
@@ -55,7 +55,7 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID", default_value_t = 1)]
         id: u64,
     },
-    /// Ban a player: out of all matches, no ticket lets them in
+    /// Ban a player from all matches
     Ban {
         /// The name on the ticket
         identity: String,
@@ -73,7 +73,7 @@ enum AdminTask {
     },
     /// List the banned players
     Bans,
-    /// Revoke a player's tickets; if connected, they play on with a new one
+    /// Revoke a player's tickets; a connected player stays and gets a new one
     Revoke {
         /// The name on the ticket
         identity: String,
@@ -95,8 +95,8 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
-    /// End a match here and keep its journal: the next server that its players dial resumes it from the same journal
-    /// folder
+    /// Move a match: it ends here and keeps its journal. The next server on its players' tickets resumes it, if it uses
+    /// the same journal folder
     Release {
         /// The match
         id: u64,
@@ -142,8 +142,10 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
     if answer.status != 200 {
         // The server's text says what was wrong.
         let said = match (answer.status, &args.token_file) {
-            (401 | 403, None) => {
-                "this needs --token-file: the key file's name and .admin".to_owned()
+            (401, None) => {
+                "this needs --token-file, the server's admin token file: by default the path of its key file with \
+                 .admin appended"
+                    .to_owned()
             }
             _ => answer.body.trim_end().to_owned(),
         };
@@ -273,7 +275,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
         }
         AdminTask::Kick { identity, id } => {
             format!(
-                "kicked {:?} from match {id} until it ends (or `unban`)",
+                "removed {:?} from match {id}, until the match ends or you run `unban`",
                 line(identity)
             )
         }
@@ -311,7 +313,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
         AdminTask::Release { id } => {
             let tick = cell(&told["tick"]);
             format!(
-                "match {id} ended here at tick {tick}; its players dial the next address of their tickets"
+                "match {id} ended here at tick {tick}; its players now dial the next server on their tickets"
             )
         }
         AdminTask::End { id, .. } => format!("match {id} is over"),

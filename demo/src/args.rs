@@ -86,14 +86,13 @@ pub(crate) struct NameArgs {
 fn name(text: &str) -> Result<Name, String> {
     let name = Name::new(text);
     if name.is_empty() || !is_plain(text) {
-        return Err("expected a visible name: letters, digits, signs".to_owned());
+        return Err("expected a name of visible characters".to_owned());
     }
     // `Name` silently cuts what is too long. A player should rather choose a shorter name.
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.join(" ") != name.as_str() {
         return Err(format!(
-            "expected at most {NAME_CHARS_MAX} characters and {NAME_BYTES_MAX} bytes, and no more than two marks on a \
-             letter"
+            "expected at most {NAME_CHARS_MAX} characters, {NAME_BYTES_MAX} bytes and two combining marks on a letter"
         ));
     }
     Ok(name)
@@ -150,7 +149,7 @@ pub(crate) struct HostArgs {
     /// The address to listen at
     #[arg(long, value_name = "ADDR", value_parser = listened, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
-    /// The address that players dial [default: this machine's addresses on its networks]
+    /// The address that players dial [default: all network addresses of this machine]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
     /// The most players, 1 to 8
@@ -162,16 +161,16 @@ pub(crate) struct HostArgs {
     /// The folder for the invites, one file for each screen
     #[arg(long, value_name = "DIR", default_value = "invites")]
     pub(crate) invites: PathBuf,
-    /// The key of the tickets [default: a new one for this match, which is not stored]
+    /// The key of the tickets [default: a new key for this match, which is not saved]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// The folder for the match's journal, for `powderkeg replay`
+    /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
-    /// Seed of the match [default: the clock]
+    /// Seed of the match [default: taken from the clock]
     #[arg(long, value_name = "K")]
     pub(crate) seed: Option<u64>,
 }
@@ -207,8 +206,8 @@ pub(crate) struct JoinArgs {
     pub(crate) view: ViewArgs,
     #[command(flatten)]
     pub(crate) names: NameArgs,
-    /// A file that contains the line of an invite or ticket. The newest ticket to return with is kept next to it, as
-    /// FILE.rejoin, and used first. With - the line is read from standard input, and no ticket is kept
+    /// A file with an invite or ticket, or - for standard input. The newest ticket is saved as FILE.rejoin and used
+    /// first; with - none is saved
     #[arg(value_name = "FILE")]
     pub(crate) ticket: PathBuf,
     /// Let a bot play, without a view
@@ -229,7 +228,7 @@ pub(crate) struct ReplayArgs {
     /// differs or the file is damaged
     #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
     pub(crate) verify: bool,
-    /// Only print a summary, as if the output is not a terminal
+    /// Only print a summary; this is the default if the output is not a terminal
     #[arg(long, conflicts_with_all = ["verify", "terminal", "windowed", "fullscreen"])]
     pub(crate) summary: bool,
     /// The match was in an arena with this many enemies instead of the campaign
@@ -269,9 +268,9 @@ pub(crate) struct BotsArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SticksArg {
-    /// One of eight directions for a while, as with keys; the aim changes at every tick, as with a mouse
+    /// Hold one of eight directions for a while, like keys; the aim changes at every tick, like a mouse
     Keys,
-    /// Both sticks change at every tick: the hardest to guess
+    /// Both sticks change at every tick: the hardest to predict
     Analog,
     /// Both sticks change at every tenth tick
     Sticky,

@@ -36,11 +36,11 @@ struct Cli {
     task: Option<Task>,
     #[command(flatten)]
     play: PlayArgs,
-    /// What is logged to standard error, such as `info` or `twinstep_host=debug` [default: the environment's RUST_LOG,
-    /// otherwise `info` for serve and `warn` for all other tasks]
+    /// The filter of the log on standard error, such as `info` or `twinstep_host=debug` [default: the environment's
+    /// RUST_LOG, otherwise `info` for serve and `warn` for all other commands]
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
-    /// The format of log lines: text for people, or json, an object for each line [default: text]
+    /// The format of log lines: text, or json (one object a line) [default: text]
     #[arg(id = "log-format", long, global = true, value_parser = ["text", "json"], value_name = "FORMAT")]
     log_format: Option<String>,
 }
@@ -60,7 +60,7 @@ enum Task {
         /// The new file
         file: PathBuf,
     },
-    /// Make a ticket: it lets one player in until a newer ticket of that player is used or stored
+    /// Make a ticket for one player; it works until that player uses a newer one
     Ticket(TicketArgs),
     /// Join the match that an invite or a ticket is for
     Join(JoinArgs),
@@ -69,7 +69,7 @@ enum Task {
     /// Check, repair or export a journal
     #[command(subcommand)]
     Journal(JournalTask),
-    /// Write pictures of moments of matches played in virtual time; needs no display
+    /// Write screenshots of matches played in virtual time; needs no display
     Shots(ShotsArgs),
     /// Measure a server and bots over real UDP on this machine
     Bots(BotsArgs),
@@ -77,7 +77,7 @@ enum Task {
 
 #[derive(Debug, Subcommand)]
 enum JournalTask {
-    /// Check a journal: what is intact, what is lost
+    /// Check a journal, and print what is intact and what is lost
     Check {
         /// The journal
         file: PathBuf,
@@ -87,7 +87,7 @@ enum JournalTask {
         /// The journal
         file: PathBuf,
     },
-    /// Write the sealed frames as lines of JSON, for other programs
+    /// Write the sealed frames as JSON, one object a line, for other programs
     Export {
         /// The journal
         file: PathBuf,

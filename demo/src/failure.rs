@@ -57,7 +57,7 @@ pub enum Failure {
     Journal(#[from] JournalFileError),
     /// A folder cannot be used for journals.
     #[error(
-        "cannot use {path} as a folder for journals: {source}; choose one that can be read and written"
+        "cannot use {path} as a folder for journals: {source}; choose a folder that is readable and writable"
     )]
     JournalFolder {
         /// The folder's path.
@@ -67,7 +67,7 @@ pub enum Failure {
     },
     /// A folder cannot be used for invites.
     #[error(
-        "cannot use {path} as a folder for invites: {source}; choose one that can be written with --invites"
+        "cannot use {path} as a folder for invites: {source}; choose a writable folder with --invites"
     )]
     Invites {
         /// The folder's path.
@@ -87,9 +87,7 @@ pub enum Failure {
         source: std::io::Error,
     },
     /// A new file cannot be made.
-    #[error(
-        "cannot make {path}: {source}; expected a name that no file has yet, in a folder that can be written"
-    )]
+    #[error("cannot make {path}: {source}; choose a new name in a writable folder")]
     NewFile {
         /// The file's path.
         path: PathBuf,
@@ -207,7 +205,7 @@ const KEY_HINT: &str = "\n(`powderkeg key FILE` makes one)";
 fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {
         TicketKeyError::Exists { .. } => "",
-        TicketKeyError::Unwritable { .. } => "\n(choose a folder that is there and can be written)",
+        TicketKeyError::Unwritable { .. } => "\n(choose an existing folder that is writable)",
         _ => KEY_HINT,
     }
 }

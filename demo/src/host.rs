@@ -34,7 +34,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Flag {
             flag: "players",
             reason: format!(
-                "expected a multiple of --seats {}, got {} players",
+                "expected a multiple of {} (--seats), got {}",
                 args.seats, args.players
             ),
         });
@@ -114,13 +114,13 @@ impl Inviter {
         let known = (1..=self.screens).any(|n| player == format!("player-{n}"));
         match known.then(|| self.invite(player)) {
             Some(Ok(file)) => Some(format!(
-                "another invite for {player}: {}\nThe earlier invites are valid until it is used.",
+                "new invite for {player}: {}\nEarlier invites for this player work until the new one is used.",
                 file.display()
             )),
             Some(Err(failure)) => Some(failure.to_string()),
             None if player.is_empty() => None,
             None => Some(format!(
-                "expected a player that needs another invite, player-1 to player-{}",
+                "unknown player: type player-1 to player-{}",
                 self.screens
             )),
         }

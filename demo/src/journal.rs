@@ -122,12 +122,12 @@ fn words(checkup: &Checkup) -> String {
         ),
         Harm::Junk => writeln!(
             out,
-            "lost: at most the newest records; the last {behind} bytes are zeros or junk, as after a loss of power"
+            "lost: at most the newest records; the last {behind} bytes are zeros or junk, as after a power cut"
         ),
         Harm::Middle { remains, ticks } => writeln!(
             out,
-            "lost: about {ticks} ticks ({:.1} s): the file was altered in the middle, and the {} records after that \
-             cannot be checked ({behind} bytes)",
+            "lost: about {ticks} ticks ({:.1} s): the file is damaged in the middle, and the {} records after \
+             the damage cannot be checked ({behind} bytes)",
             seconds(checkup.tick, *ticks),
             remains.records
         ),
@@ -142,11 +142,15 @@ fn seconds(tick: Duration, ticks: u32) -> f64 {
 fn advice(harm: &Harm, path: &Path) -> String {
     let path = path.display();
     match harm {
-        Harm::Torn => "a server that resumes it cuts this off itself".to_owned(),
-        Harm::Junk => format!("`powderkeg journal repair {path}` cuts them off, and keeps a copy"),
+        Harm::Torn => {
+            "a server that resumes the journal cuts off the incomplete record itself".to_owned()
+        }
+        Harm::Junk => {
+            format!("`powderkeg journal repair {path}` cuts off these bytes, and keeps a copy")
+        }
         Harm::Middle { .. } => format!(
-            "restore an undamaged copy if you have one; otherwise `powderkeg journal repair {path}` gives up what is lost, \
-             and keeps a copy"
+            "restore an undamaged copy if you have one; otherwise `powderkeg journal repair {path}` cuts off the \
+             damaged part and all after it, and keeps a copy"
         ),
     }
 }

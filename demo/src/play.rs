@@ -96,7 +96,7 @@ fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
         return Err(Failure::Flag {
             flag: "name",
             reason: format!(
-                "expected at most one for each player here, --seats {seats}; got {names}"
+                "expected at most one name for each player at this screen (--seats {seats}), got {names}"
             ),
         });
     }
@@ -106,7 +106,9 @@ fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     }
     Err(Failure::Flag {
         flag: "bots",
-        reason: format!("expected at most {SEATS} players, got {asked} with those at this screen"),
+        reason: format!(
+            "expected at most {SEATS} players in total, got {asked} (bots and players at this screen)"
+        ),
     })
 }
 
@@ -282,7 +284,9 @@ fn paste() -> Result<Ticket, Failure> {
             // Perhaps only its first lines have been read.
             Err(TicketError::Damaged) if read > 0 && !is_empty => {
                 if is_typed {
-                    say::err("the rest of the invite is missing: paste it, or press Enter to end:");
+                    say::err(
+                        "the rest of the invite is missing: paste it, or press Enter to cancel:",
+                    );
                 }
             }
             Err(error) => return Err(error.into()),

@@ -14,34 +14,34 @@ const HEADING: &str = "Policies of the match";
 /// The policies, for `serve` and for `bots`. The game is made for 60 ticks a second; these flags do not change that.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
-    /// When a tick is sealed: deadline (never waits for a player), or wait-for-all[:SECONDS] (removes a player that is
-    /// silent for this long, default 20); waiting for all needs a command delay
+    /// When a tick is sealed. deadline: never wait for a player. wait-for-all[:SECONDS]: wait for every player, and
+    /// remove one that is silent for this long (default 20); needs --command-delay
     #[arg(long, value_name = "HOW", help_heading = HEADING, default_value = "deadline", value_parser = sealing)]
     sealing: SealWhen,
-    /// Turns between an order and its execution: lockstep without prediction. 0: clients predict
+    /// Turns between an order and its execution. 0: clients predict; 1 to 4: lockstep without prediction
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=4))]
     command_delay: u8,
-    /// Ticks per turn, sent together: N, or MIN..MAX to adapt
+    /// Ticks per turn, which are sent together: N, or MIN..MAX to adapt to the network
     #[arg(long, value_name = "N|MIN..MAX", help_heading = HEADING, default_value = "2", value_parser = turn)]
     turn: TurnLength,
-    /// Let ticks get longer for a slow machine, up to this many milliseconds
+    /// Make ticks longer if a machine is slow, up to this many milliseconds
     #[arg(long, value_name = "MS", help_heading = HEADING, value_parser = value_parser!(u64).range(17..=1_000))]
     slowest_tick: Option<u64>,
-    /// Slow clients: ignore, hold[:MS] (the match waits for a client that is MS behind, or a turn; up to 250 ms at once
-    /// and 2 s a minute), or kick[:SECONDS] (after 10)
+    /// What to do about slow clients. ignore; hold[:MS]: wait for a client that is MS behind (default: one turn), at
+    /// most 250 ms at once and 2 s a minute; kick[:SECONDS]: remove it (default after 10 s)
     #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
     laggards: Laggards,
-    /// Ticks between the sampling of controls and their use
+    /// Ticks between reading the controls and using them
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=32))]
     input_delay: u8,
-    /// Who decides blasts: server, or owner (the client of the player who lit the barrel, checked by the server)
+    /// The side that decides blasts. server; owner: the client of the player that lit the barrel, checked by the server
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "server", value_parser = answered_by)]
     answered_by: AnsweredBy,
-    /// Who decides a player's death: owner-only (the player's own screen), or owner-within:TICKS (the player's own
-    /// screen, and the server this many ticks later)
+    /// The side that decides a player's death. owner-only: the player's own client; owner-within:TICKS: the player's
+    /// own client, or the server after this many ticks
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "owner-within:40", value_parser = claims)]
     claims: Claims,
-    /// Do not send players the inputs of others ahead of the sealed tick
+    /// Do not send inputs to other players before the tick is sealed
     #[arg(long, help_heading = HEADING)]
     no_announcements: bool,
 }
@@ -108,7 +108,7 @@ fn turn(text: &str) -> Result<TurnLength, String> {
             match min <= max {
                 true => Ok(TurnLength::adaptive(min, max)),
                 false => Err(format!(
-                    "expected the shortest turn before the longest, got {min}..{max}"
+                    "expected a shortest turn of at most the longest, got {min}..{max}"
                 )),
             }
         }

@@ -84,7 +84,7 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         let build = &replay.index().about.build;
         if matches!(fault, ReplayError::Differs { .. }) && build != terms::BUILD {
             say::out(format_args!(
-                "It was recorded by build {:?}; this is {:?}.",
+                "The journal was recorded by build {:?}; this program is build {:?}.",
                 line(build),
                 terms::BUILD
             ))?;
@@ -191,7 +191,7 @@ fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
     let played = survey.tick * verified.ticks;
     let _ = writeln!(
         out,
-        "{} ticks played again: {} digests and {} worlds agree; {:.2} s, {:.0} x real time",
+        "{} ticks replayed: {} digests and {} worlds agree; {:.2} s, {:.0} x real time",
         verified.ticks,
         verified.digests,
         verified.worlds,

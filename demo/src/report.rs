@@ -249,14 +249,14 @@ impl RunReport {
             check(
                 client.cues_open == 0 && client.cues_started == settled,
                 format!(
-                    "{player}: {} cues started, {settled} settled, {} open",
+                    "{player}: {} cues started, {settled} confirmed or cancelled, {} open",
                     client.cues_started, client.cues_open
                 ),
             );
             if let Some(ended) = &client.ended {
                 check(
                     false,
-                    format!("{player}: ended before the run did: {ended}"),
+                    format!("{player}: the session ended before the run: {ended}"),
                 );
             }
         }
@@ -336,7 +336,7 @@ impl fmt::Display for RunReport {
         match self.faults().as_slice() {
             [] => write!(
                 f,
-                "\nAll worlds are equal, every order ran or was refused, every cue was settled once."
+                "\nAll worlds are equal, every order was executed or refused, every cue was confirmed or cancelled."
             ),
             faults => write!(f, "\nWrong: {}", faults.join("; ")),
         }

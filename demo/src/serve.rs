@@ -40,7 +40,7 @@ pub(crate) struct ServeArgs {
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
     #[arg(long, value_name = "N")]
     enemies: Option<u16>,
-    /// Seed of the match [default: the clock]
+    /// Seed of the match [default: taken from the clock]
     #[arg(long, value_name = "K")]
     seed: Option<u64>,
     #[command(flatten)]

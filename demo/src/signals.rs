@@ -46,7 +46,7 @@ pub(crate) fn listen() -> Result<(), Failure> {
 /// The error for signals that cannot be handled.
 pub(crate) fn no_signals(source: io::Error) -> Failure {
     Failure::System {
-        doing: "cannot listen for the signal to stop",
+        doing: "cannot install the handler for stop signals",
         source,
     }
 }

@@ -106,7 +106,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
     assert_eq!(again.status.code(), Some(2));
     let said = String::from_utf8(again.stderr).unwrap();
     assert!(
-        said.contains(&out) && said.contains("no file has yet"),
+        said.contains(&out) && said.contains("choose a new name"),
         "{said}"
     );
     assert_eq!(

@@ -52,7 +52,7 @@ pub enum Refusal {
     #[error("the round has begun; wait for the end of the round")]
     NotAsked,
     /// No unlit barrel with this number lies there.
-    #[error("barrel {0} is not there or is lit already; choose one that stands")]
+    #[error("barrel {0} is gone or already lit; choose another")]
     NoBarrel(u8),
     /// Too far away, even with the lag of a bad link allowed for.
     #[error("barrel {0} is out of reach; go nearer")]

@@ -173,7 +173,7 @@ pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
         Event::Reconnecting => "connection lost",
         Event::Recovered => "connection restored",
         Event::Reconnected { .. } => "reconnected",
-        Event::ControlsLost { .. } => "the server no longer gets your inputs",
+        Event::ControlsLost { .. } => "your inputs do not reach the server",
         Event::ControlsBack { .. } => "in control again",
         _ => return None,
     }))

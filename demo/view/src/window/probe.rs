@@ -36,7 +36,7 @@ pub enum NoWindow {
     },
     /// The window was refused while it was opened.
     #[error(
-        "the window was refused: {0}; if it is about GLX or EGL, install the package libgl1-mesa-dri"
+        "cannot open a window: {0}; if the error is about GLX or EGL, install the package libgl1-mesa-dri"
     )]
     Refused(String),
 }

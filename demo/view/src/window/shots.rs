@@ -40,7 +40,7 @@ pub enum ShotsError {
         why: String,
     },
     /// The moment was not reached in time.
-    #[error("the moment of {0} did not come; choose another --seed")]
+    #[error("the match reached no moment for the picture {0}; choose another --seed")]
     Moment(&'static str),
 }
 
