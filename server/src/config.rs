@@ -42,7 +42,7 @@ pub enum TurnLength {
         /// The longest turn, in ticks.
         max: u8,
         /// The time without pauses after which a shorter turn is tried, 1 s to 5 min. It doubles, up to 32 times, when
-        /// a trial brings pauses back within a minute, and halves when a trial does not: so the turn length settles on
+        /// a trial brings pauses back within 30 s, and halves when a trial does not: so the turn length settles on
         /// a connection with constant jitter. A short patience adapts sooner to a connection that improves, and causes
         /// more pauses on a connection that does not.
         patience: Duration,

@@ -65,9 +65,16 @@ enum QueryState<O> {
     Ready { outcome: Option<O>, bytes: usize },
 }
 
+struct Entry<O> {
+    id: QueryId,
+    /// The tick whose step opened it: its time runs from here, and not while it waited to be opened.
+    opened: Tick,
+    state: QueryState<O>,
+}
+
 pub(crate) struct OpenQueries<S: Simulation> {
     resolver: Box<dyn Resolver<S>>,
-    queries: Vec<(QueryId, QueryState<S::Outcome>)>,
+    queries: Vec<Entry<S::Outcome>>,
     next_job: u64,
     scratch: Vec<u8>,
 }
@@ -93,9 +100,13 @@ impl<S: Simulation> OpenQueries<S> {
     ) {
         for open in opened {
             diagnostics.stats.queries += 1;
-            match is_owners(open.key) {
-                true => self.set(QueryId::of(open), QueryState::WithOwner),
-                false => self.resolve_open(open, context, diagnostics, out),
+            let id = QueryId::of(open);
+            self.set(id, QueryState::WithOwner);
+            if let Ok(at) = self.find(id) {
+                self.queries[at].opened = id.asked.max(context.tick().back(1));
+            }
+            if !is_owners(open.key) {
+                self.resolve_open(open, context, diagnostics, out);
             }
         }
     }
@@ -112,10 +123,15 @@ impl<S: Simulation> OpenQueries<S> {
         let patience = owner_ticks(context.world.turn().cadence.tick());
         // By index: an entry changes its state in place, so no entry moves.
         for at in 0..self.queries.len() {
-            let (id, QueryState::WithOwner) = &self.queries[at] else {
+            let Entry {
+                id,
+                opened,
+                state: QueryState::WithOwner,
+            } = self.queries[at]
+            else {
                 continue;
             };
-            let is_over = context.tick() - id.asked >= patience || !owner_plays(id.key);
+            let is_over = context.tick() - opened >= patience || !owner_plays(id.key);
             if is_over && let Some(open) = id.find(context) {
                 self.resolve_open(open, context, diagnostics, out);
             }
@@ -174,15 +190,16 @@ impl<S: Simulation> OpenQueries<S> {
         outcome: Option<S::Outcome>,
         diagnostics: &mut Diagnostics,
     ) {
-        let waits = |(_, progress): &&(QueryId, QueryState<S::Outcome>)| matches!(progress, QueryState::AtJob(id) if *id == job);
-        if let Some((id, _)) = self.queries.iter().find(waits) {
-            self.answer(*id, outcome, diagnostics);
+        let waits =
+            |entry: &&Entry<S::Outcome>| matches!(entry.state, QueryState::AtJob(id) if id == job);
+        if let Some(entry) = self.queries.iter().find(waits) {
+            self.answer(entry.id, outcome, diagnostics);
         }
     }
 
     pub(crate) fn is_with_owner(&self, id: QueryId) -> bool {
         self.find(id)
-            .is_ok_and(|at| matches!(self.queries[at].1, QueryState::WithOwner))
+            .is_ok_and(|at| matches!(self.queries[at].state, QueryState::WithOwner))
     }
 
     /// Returns `true` if an outcome can be part of a frame: the outcome is within its bound, and every client can
@@ -222,11 +239,11 @@ impl<S: Simulation> OpenQueries<S> {
     /// Returns `true` if an answer waits for a frame, or a query has waited too long.
     pub(crate) fn waits(&self, context: &HookContext<'_, S>) -> bool {
         let patience = answer_ticks(context.world.turn().cadence.tick());
-        let late = |open: &OpenQuery<S::Query>| context.tick() - open.asked >= patience;
-        let is_ready = |(_, progress): &(QueryId, QueryState<S::Outcome>)| {
-            matches!(progress, QueryState::Ready { .. })
+        let waits = |entry: &Entry<S::Outcome>| {
+            matches!(entry.state, QueryState::Ready { .. })
+                || context.tick() - entry.opened >= patience
         };
-        self.queries.iter().any(is_ready) || context.world.open_queries().first().is_some_and(late)
+        self.queries.iter().any(waits)
     }
 
     /// Moves answers, and `None` for queries that waited too long, into the frame as far as they fit.
@@ -247,15 +264,17 @@ impl<S: Simulation> OpenQueries<S> {
                 continue;
             }
             let known = self.find(id).ok();
-            let bytes = match known.map(|at| &self.queries[at].1) {
+            let entry = known.map(|at| &self.queries[at]);
+            let opened = entry.map_or(id.asked, |entry| entry.opened);
+            let bytes = match entry.map(|entry| &entry.state) {
                 Some(QueryState::Ready { bytes, .. }) => *bytes,
-                _ if frame.tick - id.asked >= patience => ANSWER_HEAD_BYTES,
+                _ if frame.tick - opened >= patience => ANSWER_HEAD_BYTES,
                 _ => continue,
             };
             if !room.take(Kind::Outcomes, bytes) {
                 continue;
             }
-            let outcome = match known.map(|at| self.queries.remove(at).1) {
+            let outcome = match known.map(|at| self.queries.remove(at).state) {
                 Some(QueryState::Ready { outcome, .. }) => outcome,
                 _ => None,
             };
@@ -271,15 +290,18 @@ impl<S: Simulation> OpenQueries<S> {
             .sort_unstable_by_key(|answer| (answer.asked, answer.key));
     }
 
-    fn set(&mut self, id: QueryId, progress: QueryState<S::Outcome>) {
+    fn set(&mut self, id: QueryId, state: QueryState<S::Outcome>) {
         match self.find(id) {
-            Ok(at) => self.queries[at].1 = progress,
-            Err(at) => self.queries.insert(at, (id, progress)),
+            Ok(at) => self.queries[at].state = state,
+            Err(at) => {
+                let opened = id.asked;
+                self.queries.insert(at, Entry { id, opened, state });
+            }
         }
     }
 
     /// The index of a query, or the index where it would be inserted.
     fn find(&self, id: QueryId) -> Result<usize, usize> {
-        self.queries.binary_search_by_key(&id, |(id, _)| *id)
+        self.queries.binary_search_by_key(&id, |entry| entry.id)
     }
 }

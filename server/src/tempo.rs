@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  turn   raised   after 3 pauses within 5 s, by a quarter
-//!         lowered  by a tick after 5 quiet seconds, down to the round trip
+//!         lowered  by a tick after a policy's patience without pauses, down to the round trip
 //!  tick   longer   by a tenth each 2.5 s while a machine cannot keep up
 //!         shorter  by a twentieth after 5 s in which all machines could, down to its normal length
 //! ```
@@ -23,8 +23,8 @@ const WINDOW: Duration = Duration::from_secs(5);
 const PAUSES_MAX: u32 = 3;
 /// The time until the effect of a change shows.
 const SETTLE: Duration = Duration::from_secs(2);
-/// A trial of a lower value has failed if pauses or overload return within this time.
-const TRIED_FOR: Duration = Duration::from_secs(30);
+/// A trial of a shorter turn has failed if pauses return within this time; a trial of a shorter tick, within [`WINDOW`].
+const TURN_TRIED_FOR: Duration = Duration::from_secs(30);
 /// The wait before the first trial of a shorter tick. The wait for a shorter turn is configured.
 const TICK_PATIENCE: Duration = Duration::from_secs(5);
 /// The wait before a turn that was too short is tried again, as a multiple of the usual wait.
@@ -46,7 +46,7 @@ pub(crate) struct Seen {
 }
 
 /// The cadence that a client asks for at each turn's beginning.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tempo {
     /// The client's turn in ticks; 0 before its first turn.
     turn_ticks: u8,
@@ -69,26 +69,27 @@ struct Trial {
     /// The time of the last pause, overload or change.
     quiet_since: Duration,
     lowered_at: Option<Duration>,
+    /// A trial has failed if trouble comes back within this time.
+    tried_for: Duration,
     /// The wait before the next trial, as a multiple of the first one.
     growth: u32,
 }
 
-impl Default for Trial {
-    fn default() -> Self {
+impl Trial {
+    fn new(tried_for: Duration) -> Self {
         Trial {
             quiet_since: Duration::ZERO,
             lowered_at: None,
+            tried_for,
             growth: 1,
         }
     }
-}
 
-impl Trial {
     /// Records a pause or overload: the current trial has failed.
     fn fail(&mut self, now: Duration) {
         self.quiet_since = now;
         if let Some(at) = self.lowered_at.take()
-            && now.saturating_sub(at) < TRIED_FOR
+            && now.saturating_sub(at) < self.tried_for
         {
             self.growth = (self.growth * 2).min(PATIENCE_GROWTH_MAX);
         }
@@ -100,9 +101,9 @@ impl Trial {
         self.lowered_at = self.lowered_at.map(|_| now);
     }
 
-    /// Returns `true` once when a trial has caused no pause or overload for [`TRIED_FOR`].
+    /// Returns `true` once when a trial has caused no pause or overload for `tried_for`.
     fn holds(&mut self, now: Duration) -> bool {
-        let is_over = |at: &mut Duration| now.saturating_sub(*at) >= TRIED_FOR;
+        let is_over = |at: &mut Duration| now.saturating_sub(*at) >= self.tried_for;
         let holds = self.lowered_at.take_if(is_over).is_some();
         if holds {
             self.growth = (self.growth / 2).max(1);
@@ -120,6 +121,23 @@ impl Trial {
             self.lowered_at = Some(now);
         }
         quiet
+    }
+}
+
+impl Default for Tempo {
+    fn default() -> Self {
+        Tempo {
+            turn_ticks: 0,
+            floor: 0,
+            too_short: 0,
+            jitter: Duration::ZERO,
+            tick: Duration::ZERO,
+            pauses: 0,
+            window_began: Duration::ZERO,
+            turns: Trial::new(TURN_TRIED_FOR),
+            ticks: Trial::new(WINDOW),
+            slowed_at: Duration::ZERO,
+        }
     }
 }
 
@@ -152,11 +170,17 @@ impl Tempo {
         self.turn_ticks
     }
 
-    /// The part of a turn's length that is charged to this client: beyond what its round trip and a turn of `common`
-    /// ticks need.
-    pub(crate) fn excess(&self, config: &MatchConfig, common: u8) -> Duration {
-        let asked = self.tick * u32::from(self.turn_ticks);
-        asked.saturating_sub(config.tick * u32::from(self.floor.max(common)))
+    /// The part of a turn's length that is charged to this client: longer ticks, and ticks beyond those that its round trip
+    /// and a turn of `common` ticks need. `last` is the length of the last turn, in ticks: a longer one than this client
+    /// asks for is charged to another.
+    pub(crate) fn excess(&self, config: &MatchConfig, common: u8, last: u8) -> Duration {
+        let turn_ticks = u32::from(self.turn_ticks);
+        let longer_ticks = self.tick.saturating_sub(config.tick) * turn_ticks;
+        let more = match self.turn_ticks >= last {
+            true => self.turn_ticks.saturating_sub(self.floor.max(common)),
+            false => 0,
+        };
+        longer_ticks + config.tick * u32::from(more)
     }
 
     fn decide_turn(&mut self, now: Duration, config: &MatchConfig, last: Cadence, seen: Seen) {
@@ -277,7 +301,7 @@ mod tests {
         tempo: &mut Tempo,
         from: Duration,
         to: Duration,
-        rtt: Duration,
+        (rtt, jitter): (Duration, Duration),
         mut seen: impl FnMut(Duration, Cadence) -> (u32, bool),
     ) -> Vec<Cadence> {
         let config = config();
@@ -289,7 +313,7 @@ mod tests {
             let seen = Seen {
                 pauses,
                 rtt,
-                jitter: Duration::ZERO,
+                jitter,
                 slow,
                 roomy: !slow,
             };
@@ -315,23 +339,48 @@ mod tests {
         let mut tempo = Tempo::default();
         let first = tempo.decide(MS(0), &config, config.cadence(), seen);
         assert_eq!(first.turn_ticks, 4);
-        assert_eq!(tempo.excess(&config, 0), MS(0), "its round trip needs it");
+        assert_eq!(
+            tempo.excess(&config, 0, 4),
+            MS(0),
+            "its round trip needs it"
+        );
+    }
+
+    #[test]
+    fn a_client_pays_for_longer_ticks_and_for_turns_that_only_it_needs() {
+        let config = config();
+        let asks = |turn_ticks, tick| Tempo {
+            turn_ticks,
+            floor: 2,
+            tick,
+            ..Tempo::default()
+        };
+        let slow = asks(2, MS(200));
+        assert_eq!(slow.excess(&config, 8, 8), MS(300), "long turns of others");
+        let long = asks(9, MS(50));
+        assert_eq!(long.excess(&config, 3, 9), MS(300));
+        assert_eq!(long.excess(&config, 9, 9), MS(0), "most need it");
+        assert_eq!(long.excess(&config, 3, 10), MS(0), "another asks for more");
     }
 
     #[test]
     fn pauses_lengthen_turns_and_quiet_shortens_them() {
         // Rows 47 and 48: turns shorter than 6 ticks pause while the net is bad, for 30 s.
         let mut tempo = Tempo::default();
-        let bad = play(&mut tempo, MS(0), MS(30_000), MS(100), |_, c| {
+        let bad = play(&mut tempo, MS(0), MS(30_000), (MS(100), MS(50)), |_, c| {
             (u32::from(c.turn_ticks < 6), false)
         });
         let worst = bad.last().unwrap().turn_ticks;
         assert!((6..=8).contains(&worst), "{worst} ticks");
         let changes = bad.windows(2).filter(|w| w[0] != w[1]).count();
         assert!(changes < 12, "{changes} changes in 30 s: it oscillates");
-        let good = play(&mut tempo, MS(30_000), MS(130_000), MS(100), |_, _| {
-            (0, false)
-        });
+        let good = play(
+            &mut tempo,
+            MS(30_000),
+            MS(130_000),
+            (MS(100), MS(0)),
+            |_, _| (0, false),
+        );
         assert_eq!(
             good.last().unwrap().turn_ticks,
             2,
@@ -343,7 +392,7 @@ mod tests {
     fn trials_that_fail_become_rare() {
         // Row 48: no oscillation.
         let mut tempo = Tempo::default();
-        let all = play(&mut tempo, MS(0), MS(600_000), MS(100), |_, c| {
+        let all = play(&mut tempo, MS(0), MS(600_000), (MS(100), MS(50)), |_, c| {
             (u32::from(c.turn_ticks < 5), false)
         });
         let late = &all[all.len() / 2..];
@@ -355,16 +404,20 @@ mod tests {
     fn a_slow_machine_slows_the_game_evenly() {
         // Row 49: a machine that needs 70 ms for a tick of 50.
         let mut tempo = Tempo::default();
-        let all = play(&mut tempo, MS(0), MS(120_000), MS(100), |_, c| {
+        let all = play(&mut tempo, MS(0), MS(120_000), (MS(100), MS(50)), |_, c| {
             (0, c.tick() < MS(70))
         });
         let late = &all[all.len() / 2..];
         let slow = late.iter().filter(|c| c.tick() < MS(70)).count();
         assert!(slow * 10 < late.len(), "{slow} of {} turns", late.len());
         assert!(late.iter().all(|c| c.tick() < MS(90)));
-        let healed = play(&mut tempo, MS(120_000), MS(400_000), MS(100), |_, _| {
-            (0, false)
-        });
+        let healed = play(
+            &mut tempo,
+            MS(120_000),
+            MS(400_000),
+            (MS(100), MS(0)),
+            |_, _| (0, false),
+        );
         assert_eq!(healed.last().unwrap().tick(), MS(50));
     }
 }

@@ -1,10 +1,14 @@
 //! Adaptive policies: turn length, tick length, laggards, and resolvers. `tests/golden/policies.txt` has plots of each
 //! over a link that gets bad and heals.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use twinstep_client::SessionConfig;
 use twinstep_core::Key;
+use twinstep_core::testing::doc::Counter;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
+use twinstep_rig::direct::Direct;
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::MatchConfig;
@@ -233,6 +237,41 @@ fn a_match_holds_from_the_lag_that_its_policy_names() {
         assert!(held < MS(200), "{case}: {held:?}");
         rig.converge();
     }
+}
+
+/// Neither a server that stood still nor a turn that got longer makes clients trail.
+#[test]
+fn a_match_is_not_held_for_what_is_not_its_clients_doing() {
+    let mut config = strategy(7, LinkProfile::LAN);
+    config.clients = 3;
+    config.policies.sealing = SealWhen::Deadline;
+    config.policies.turn = TurnLength::Fixed(2);
+    config.policies.laggards = Laggards::hold();
+    let mut longer = config.policies.clone();
+    longer.turn = TurnLength::Fixed(8);
+    let mut rig = Rig::<History>::new(config);
+    rig.run(SECOND * 12);
+    rig.match_.reconfigure(longer).unwrap();
+    rig.run(SECOND * 8);
+    assert_eq!(rig.match_.stats().held, Duration::ZERO, "a longer turn");
+
+    let session = || SessionConfig::<Counter>::new(Arc::new(()));
+    let policies = MatchConfig {
+        laggards: Laggards::hold(),
+        ..MatchConfig::action()
+    };
+    let mut table = Direct::of(policies, Counter::default(), [session(), session()]);
+    table.gather().rest(SECOND * 10);
+    for _ in 0..8 {
+        table.frame(|_, _| 0);
+    }
+    table.serve();
+    table.rest(SECOND);
+    assert_eq!(
+        table.match_.stats().held,
+        Duration::ZERO,
+        "a server that stood still"
+    );
 }
 
 /// Row 85: on a link whose jitter stays, adaptive turns settle.

@@ -138,6 +138,7 @@ impl<S: Simulation> Stepper<S> {
     /// Moves the queries that the frame answers out of the world.
     fn take_answered(&mut self, world: &mut World<S>, frame: &FrameData<S>) {
         self.answered.clear();
+        world.opened = 0;
         for answer in &frame.outcomes {
             if let Some(at) = world.find(answer.asked, answer.key) {
                 self.answered.push(world.open.remove(at));

@@ -237,6 +237,7 @@ impl<S: Simulation> Match<S> {
             ..
         } = self.config.laggards
             && self.clock.now >= self.clock.hold_from
+            && !self.catches_up()
         {
             let trailing: PlayerSet = self
                 .people
@@ -254,6 +255,14 @@ impl<S: Simulation> Match<S> {
             }
         }
         None
+    }
+
+    /// Returns `true` while ticks are sealed after their time: no client has seen them yet, so none of them trails.
+    fn catches_up(&self) -> bool {
+        let tick = self.world.current.turn().cadence.tick();
+        self.clock
+            .due
+            .is_some_and(|due| self.clock.now >= due + tick)
     }
 
     /// Handles a wait of the match. A player that the match waits for too long is removed, and the others continue
@@ -409,17 +418,14 @@ impl<S: Simulation> Match<S> {
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);
-        let ticks = |time: Duration| {
-            time.min(RTT_MAX)
-                .as_nanos()
-                .div_ceil(cadence.tick().as_nanos()) as u32
-        };
+        let ticks = |time| ticks_of(time, cadence);
         let jitter = ticks(peer.link.jitter() * 2);
-        let way = ticks(peer.link.rtt().unwrap_or_default()) + jitter;
+        let rtt = ticks(peer.link.rtt().unwrap_or_default());
+        let way = rtt + jitter;
         let ahead = u32::from(self.mode.turns_ahead()) * turn;
         let frames = ticks(TRAIL).max(TRAIL_TICKS_MIN);
         let explained = ahead + turn + way + frames;
-        let usual = peer.rhythm.usual_lag().map(|lag| lag + jitter);
+        let usual = peer.rhythm.usual_lag(cadence).map(|lag| lag + rtt + jitter);
         let lag = self.world.current.tick() - peer.acks.view();
         lag.saturating_sub(usual.map_or(explained, |usual| usual.min(explained)))
     }
@@ -456,7 +462,7 @@ impl<S: Simulation> Match<S> {
         let Laggards::Hold { .. } = self.config.laggards else {
             return;
         };
-        let next = self.world.current.tick();
+        let (next, cadence) = (self.world.current.tick(), self.world.current.turn().cadence);
         for at in 0..self.people.len() {
             let trail = self.trail(&self.people[at]);
             let peer = &mut self.people[at];
@@ -465,8 +471,10 @@ impl<S: Simulation> Match<S> {
                 peer.limits.end_hold();
             }
             if peer.plays() {
-                let lag = next - peer.acks.view();
-                peer.rhythm.record_lag(now, lag);
+                // Beyond the round trip, which is known better than from the past.
+                let rtt = ticks_of(peer.link.rtt().unwrap_or_default(), cadence);
+                let lag = (next - peer.acks.view()).saturating_sub(rtt);
+                peer.rhythm.record_lag(now, cadence, lag);
             }
         }
     }
@@ -475,9 +483,14 @@ impl<S: Simulation> Match<S> {
     /// such players, the match is slower or responds later, and these players are charged for it.
     #[must_use]
     pub fn slowing(&self) -> PlayerSet {
-        let common = self.common_turn();
+        let (common, last) = (self.common_turn(), self.world.current.turn().cadence);
         let asks_for_more = |peer: &&Peer| {
-            peer.plays() && !peer.rhythm.tempo().excess(&self.config, common).is_zero()
+            peer.plays()
+                && !peer
+                    .rhythm
+                    .tempo()
+                    .excess(&self.config, common, last.turn_ticks)
+                    .is_zero()
         };
         let asking = self.people.iter().filter(asks_for_more);
         asking
@@ -518,7 +531,10 @@ impl<S: Simulation> Match<S> {
             if !self.mode.is_lockstep() && peer.players.iter().any(fills) {
                 peer.record_late(now);
             }
-            let excess = peer.rhythm.tempo().excess(&self.config, common);
+            let excess = peer
+                .rhythm
+                .tempo()
+                .excess(&self.config, common, last.turn_ticks);
             peer.limits.slowed.add(now, excess, budget.window);
             let is_spent = peer.limits.slowed.spent(now, budget.window) >= budget.spent_max;
             let line = (peer.link.rtt().unwrap_or_default(), peer.link.jitter());
@@ -550,4 +566,10 @@ impl<S: Simulation> Match<S> {
             SealWhen::Deadline => Duration::ZERO,
         })
     }
+}
+
+/// The number of ticks that a time on the way takes, rounded up.
+fn ticks_of(time: Duration, cadence: Cadence) -> u32 {
+    let time = time.min(RTT_MAX).as_nanos();
+    time.div_ceil(cadence.tick().as_nanos()) as u32
 }

@@ -40,8 +40,9 @@ pub(crate) struct Rhythm {
     late_at: Option<Duration>,
     /// The start of the current second, and the largest lag in it, in ticks.
     lag_of_second: (Duration, u32),
-    /// The largest lags of the last seconds, newest last.
+    /// The largest lags of the last seconds at this cadence, newest last.
     lags: ArrayVec<u32, LAGS>,
+    lags_cadence: Option<Cadence>,
     trails_since: Option<Duration>,
     tempo: Tempo,
 }
@@ -87,8 +88,13 @@ impl Rhythm {
         self.slacks.iter().copied().min()
     }
 
-    /// Records the number of ticks by which the client's authority is behind the match.
-    pub(crate) fn record_lag(&mut self, now: Duration, lag: u32) {
+    /// Records the number of ticks by which the client's authority is behind the match, beyond its round trip.
+    pub(crate) fn record_lag(&mut self, now: Duration, cadence: Cadence, lag: u32) {
+        if self.lags_cadence != Some(cadence) {
+            self.lags_cadence = Some(cadence);
+            self.lags.clear();
+            self.lag_of_second = (now, 0);
+        }
         let (began, largest) = self.lag_of_second;
         if now.saturating_sub(began) < Duration::from_secs(1) {
             self.lag_of_second.1 = largest.max(lag);
@@ -102,9 +108,12 @@ impl Rhythm {
         self.lag_of_second = (now, lag);
     }
 
-    /// The client's usual lag in ticks: the median of the largest lags of the last 8 s, so that a freeze of a second or
+    /// The client's usual lag at this cadence, in ticks beyond its round trip: the median of the largest lags of the last 8 s, so that a freeze of a second or
     /// two does not change it. Returns `None` until it is known.
-    pub(crate) fn usual_lag(&self) -> Option<u32> {
+    pub(crate) fn usual_lag(&self, cadence: Cadence) -> Option<u32> {
+        if self.lags_cadence != Some(cadence) {
+            return None;
+        }
         let mut lags = self.lags.clone();
         lags.sort_unstable();
         (lags.len() > LAGS / 2).then(|| lags[lags.len() / 2])

@@ -6,7 +6,7 @@
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{Answer, FrameData, Order, RosterChange};
 use twinstep_core::world::{Presence, World};
-use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
+use twinstep_core::{Key, Mwc, OpenQuery, PlayerId, Simulation, Tick};
 
 use crate::fault::Found;
 use crate::script::{Asked, Script, Seen};
@@ -188,8 +188,14 @@ impl<S: Simulation> Sealer<S> {
         frame: &mut FrameData<S>,
     ) -> Result<(), Found> {
         let tick = world.tick();
-        let fresh = |asked: Tick| asked + 1 == tick;
-        for open in world.open_queries().iter().filter(|open| fresh(open.asked)) {
+        // Not by when it was asked: a query of a burst may have waited to be opened.
+        let known: Vec<(Tick, Key)> = self
+            .due
+            .iter()
+            .map(|due| (due.answer.asked, due.answer.key))
+            .collect();
+        let is_fresh = |open: &&OpenQuery<S::Query>| !known.contains(&(open.asked, open.key));
+        for open in world.open_queries().iter().filter(is_fresh) {
             self.happened.asked += 1;
             let asked = Asked {
                 sim: world.sim(),

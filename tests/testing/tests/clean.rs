@@ -99,6 +99,28 @@ fn a_game_that_uses_every_feature_is_clean() {
     );
 }
 
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Raid {
+    bombs: u32,
+    hits: u32,
+}
+game!(Raid, (), u8, Never, u32, u32, Never, frame, fx, me => {
+    me.hits += frame.outcomes().count() as u32;
+    if frame.tick().0 % 60 == 30 {
+        for _ in 0..40 {
+            fx.ask(Key::new(1, me.bombs), me.bombs);
+            me.bombs += 1;
+        }
+    }
+});
+
+#[test]
+fn a_game_that_asks_in_bursts_gets_all_answers() {
+    let script = Script::inputs([0]).outcomes(|_, luck| Some(luck.below(6)));
+    let report = check(Raid::default(), (), script).unwrap();
+    assert_eq!((report.tried.asked, report.tried.dropped_asks), (400, 0));
+}
+
 #[test]
 fn a_test_may_contain_several_checks() {
     for seed in [3, 4] {
