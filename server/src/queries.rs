@@ -65,7 +65,7 @@ enum QueryState<O> {
     Ready { outcome: Option<O>, bytes: usize },
 }
 
-struct Entry<O> {
+struct QueryEntry<O> {
     id: QueryId,
     /// The tick whose step opened it: its time runs from here, and not while it waited to be opened.
     opened: Tick,
@@ -74,7 +74,7 @@ struct Entry<O> {
 
 pub(crate) struct OpenQueries<S: Simulation> {
     resolver: Box<dyn Resolver<S>>,
-    queries: Vec<Entry<S::Outcome>>,
+    queries: Vec<QueryEntry<S::Outcome>>,
     next_job: u64,
     scratch: Vec<u8>,
 }
@@ -123,7 +123,7 @@ impl<S: Simulation> OpenQueries<S> {
         let patience = owner_ticks(context.world.turn().cadence.tick());
         // By index: an entry changes its state in place, so no entry moves.
         for at in 0..self.queries.len() {
-            let Entry {
+            let QueryEntry {
                 id,
                 opened,
                 state: QueryState::WithOwner,
@@ -190,8 +190,7 @@ impl<S: Simulation> OpenQueries<S> {
         outcome: Option<S::Outcome>,
         diagnostics: &mut Diagnostics,
     ) {
-        let waits =
-            |entry: &&Entry<S::Outcome>| matches!(entry.state, QueryState::AtJob(id) if id == job);
+        let waits = |entry: &&QueryEntry<S::Outcome>| matches!(entry.state, QueryState::AtJob(id) if id == job);
         if let Some(entry) = self.queries.iter().find(waits) {
             self.answer(entry.id, outcome, diagnostics);
         }
@@ -239,7 +238,7 @@ impl<S: Simulation> OpenQueries<S> {
     /// Returns `true` if an answer waits for a frame, or a query has waited too long.
     pub(crate) fn waits(&self, context: &HookContext<'_, S>) -> bool {
         let patience = answer_ticks(context.world.turn().cadence.tick());
-        let waits = |entry: &Entry<S::Outcome>| {
+        let waits = |entry: &QueryEntry<S::Outcome>| {
             matches!(entry.state, QueryState::Ready { .. })
                 || context.tick() - entry.opened >= patience
         };
@@ -295,7 +294,7 @@ impl<S: Simulation> OpenQueries<S> {
             Ok(at) => self.queries[at].state = state,
             Err(at) => {
                 let opened = id.asked;
-                self.queries.insert(at, Entry { id, opened, state });
+                self.queries.insert(at, QueryEntry { id, opened, state });
             }
         }
     }
