@@ -199,7 +199,7 @@ pub fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
     name.into()
 }
 
-/// Copies a file to a new file that only its owner can read. Returns the number of bytes. An incomplete copy is removed.
+/// Copies a file to a new file that only its owner can read. Returns the number of bytes. Removes an incomplete copy.
 ///
 /// # Errors
 /// The new file exists, or one file cannot be read or the other not written.
