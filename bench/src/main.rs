@@ -105,7 +105,7 @@ struct Quick {
 
 #[derive(Args)]
 struct Report {
-    /// Shows in a minute that everything works. The numbers mean nothing.
+    /// Run for a minute, only to check that everything works; the numbers mean nothing
     #[arg(long)]
     short: bool,
     /// The folder of REPORT.md: `bench`, and `target/short-report` for a short one.

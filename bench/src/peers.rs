@@ -26,7 +26,7 @@ use crate::subject::{Done, FRAME, Player, Server};
 
 /// A player's packet at each tick.
 const UP_BYTES: usize = 24;
-/// The server's packet at every second tick.
+/// The size of the packet that the server sends at every second tick.
 const DOWN_BYTES: usize = 60;
 /// The bytes that netcode adds to a datagram of renet.
 const SEAL_BYTES: usize = 28;

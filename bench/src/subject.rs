@@ -11,7 +11,7 @@ use crate::process::Failed;
 /// One frame at 60 Hz, which is also a tick.
 pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
 
-/// A session of the measured game, as its server sees it.
+/// The client's side of a session of the measured game: packets and input in, packets out.
 pub(crate) trait Plays {
     fn handle(&mut self, now: Duration, packet: &[u8]) -> Result<(), Failed>;
 

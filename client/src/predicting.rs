@@ -200,7 +200,7 @@ impl Predicting {
         }
     }
 
-    /// Extends the prediction as far as the budget allows. Returns the tick that the pace asked for.
+    /// Extends the prediction as far as budget and lead allow. Returns the tick that the pace asked for.
     fn predict<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,

@@ -355,8 +355,9 @@ impl<S: Simulation> Timeline<S> {
         self.credit.forget();
     }
 
-    /// Takes the fault of the game's step: a NaN, a difference by phase without `withhold`, or an impure step, with the
-    /// tick and the fields. Returns each fault once.
+    /// Takes the last recorded fault of the game's step, as text with the tick and the fields: the step left a NaN,
+    /// panicked, gave different results in prediction and confirmation without `withhold`, or is not pure. Returns each
+    /// fault once.
     pub fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }

@@ -93,7 +93,7 @@ pub struct ClientReport {
     pub cues_open: u64,
     /// Bytes sent.
     pub bytes_up_per_s: f64,
-    /// Bytes that the server sent here.
+    /// Bytes per second that the server sent to this client.
     pub bytes_down_per_s: f64,
     /// Packets sent.
     pub packets_up_per_s: f64,

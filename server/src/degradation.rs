@@ -1,11 +1,11 @@
-//! What a match gives up while its server is overloaded ([`Degradation`]), from the least to the most noticeable for
-//! players.
+//! The services that a match gives up while its server is overloaded ([`Degradation`]), from the least to the most
+//! noticeable for players.
 //!
 //! ```text
 //!  1  spectators       spectators are closed, and new ones are refused
 //!  2  announcements    others' inputs are sent with their frames only, so clients guess them a little worse
 //!  3  newcomers        newcomers without a seat are refused; an identity with a seat may always return
-//!  4  turns            twice as long: half the packets, and all of it arrives a little later
+//!  4  turns            turns are twice as long: half the packets, and every frame arrives a little later
 //! ```
 //!
 //! Invariant: no step ends a game. The world changes only in its turn length, which frames carry.

@@ -150,7 +150,7 @@ impl Snapshots {
         self.cut_off.forget(now, world.history.first());
     }
 
-    /// An encoded world for a joining session that is no older than `oldest`, if one is ready.
+    /// The newest encoded world for a joining session, if it is recent and no older than `oldest`.
     fn fresh<S: Simulation>(
         &self,
         now: Duration,
@@ -259,8 +259,9 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// Returns `true` if the host encodes a world of this many bytes now. A world that is too large is encoded here, so
-    /// that it is reported immediately.
+    /// Returns `true` if a world of this many bytes goes to the host for encoding. The match itself encodes small worlds,
+    /// and all worlds while the host is late. It also tries worlds above the limit itself, so that the error is reported
+    /// immediately.
     pub(super) fn takes(&self, bytes: usize, now: Duration) -> bool {
         let is_late = |(_, since)| now.saturating_sub(since) >= PATIENCE;
         let is_large = |over| bytes > over && bytes <= WORLD_BYTES_MAX;
@@ -363,7 +364,7 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Returns `true` if the world must be measured now, which costs a pass over it, and sets the next time.
+    /// Returns `true` if the world must be measured now (one pass over the world), and then schedules the next measurement.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         if now < self.due {
             return false;

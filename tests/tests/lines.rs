@@ -148,7 +148,7 @@ fn a_path_that_passes_only_small_datagrams_is_as_playable_as_others() {
     }
 }
 
-/// Finding A3: a return through another, very lossy address ended for good.
+/// Finding A3: a session ended for good when the client returned through another, very lossy address.
 #[test]
 fn a_client_retries_for_a_minute_even_if_one_address_is_lossy() {
     let lossy: LinkProfile = "rtt=100,jitter=0,loss=85".parse().unwrap();

@@ -274,6 +274,25 @@ fn a_match_is_not_held_for_what_is_not_its_clients_doing() {
     );
 }
 
+/// A host advances a match only when it is due: a hold lasts as long then.
+#[test]
+fn a_hold_lasts_however_rarely_the_match_advances() {
+    let session = || SessionConfig::<Counter>::new(Arc::new(()));
+    let policies = MatchConfig {
+        laggards: Laggards::hold(),
+        ..MatchConfig::action()
+    };
+    let nothing = twinstep_rig::direct::unasked();
+    let sessions = vec![session(), session()];
+    let rules = Arc::new(());
+    let mut table = Direct::new(policies, Counter::default(), rules, nothing, sessions, 20);
+    table.gather().rest(SECOND * 10);
+    table.deaf_until[1] = table.now + MS(600);
+    table.rest(SECOND);
+    let held = table.match_.stats().held;
+    assert!(held > MS(150) && held <= MS(300), "{held:?}");
+}
+
 /// Row 85: on a link whose jitter stays, adaptive turns settle.
 #[test]
 fn adaptive_turns_settle_under_jitter_that_stays() {

@@ -8,7 +8,7 @@ use crate::picture::Muzzle;
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
-/// Lists the entities to draw of a simulation.
+/// Lists the entities of a simulation that are drawn.
 pub trait Show<S>: Send + Sync + 'static {
     /// The name of an entity for its whole life.
     type Key: Ord + Copy + Send + Sync + 'static;

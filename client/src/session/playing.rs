@@ -119,7 +119,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         !self.takes_commands()
     }
 
-    /// Confirms, samples and predicts. Returns `true` if there are new inputs or batches to send.
+    /// Confirms frames, samples input and, in predicting mode, predicts. Returns `true` if there are new inputs or batches to send.
     pub(crate) fn advance(
         &mut self,
         now: Duration,

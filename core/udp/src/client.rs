@@ -20,7 +20,7 @@ use crate::send_queue::SendQueue;
 use crate::tickets::Ticket;
 use crate::transport::{CloseReason, PACKET_MAX, SendError, TransportCounters, TransportState};
 
-/// The most datagrams, and the most packets, that may wait.
+/// The maximum number of datagrams to send, and of packets to read, that can wait.
 const QUEUE_MAX: usize = 1_024;
 
 /// The longest pause between two calls of [`advance`](ClientEndpoint::advance) that counts as the server's silence:

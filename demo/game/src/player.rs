@@ -63,7 +63,7 @@ impl Game {
         }
     }
 
-    /// Begins a player's next life. A player that is cut off gets it when it returns.
+    /// Begins a player's next life. For a player that is cut off, the life begins when the player returns.
     pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return;

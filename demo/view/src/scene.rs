@@ -212,7 +212,7 @@ impl ViewScene {
         }));
     }
 
-    /// Remembers vanished things for [`MEMORY`], except for swarms of shots and bullets.
+    /// Remembers vanished things for [`MEMORY`], except bullets and shots that are not lobbed.
     fn remember(&mut self, before: &[ViewThing]) {
         let now = self.now;
         self.gone.retain(|(_, at)| now.saturating_sub(*at) < MEMORY);

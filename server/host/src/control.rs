@@ -225,8 +225,8 @@ impl HostControl {
         answers
     }
 
-    /// Revokes the tickets of an identity for a match that was not made yet. Returns the time in milliseconds since the
-    /// unix epoch before which they were made.
+    /// Revokes the tickets of an identity for a match that does not exist yet. Returns the cutoff in milliseconds since
+    /// the Unix epoch: tickets made before it are refused.
     pub fn revoke_unmade(&self, id: MatchId, identity: &str) -> u64 {
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
         self.tickets.revoke(id, identity, made_before_unix_ms);

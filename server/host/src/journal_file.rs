@@ -27,7 +27,7 @@ use twinstep_server::config::MatchConfig;
 use twinstep_server::hooks::Resolver;
 use twinstep_server::{Match, ResumeError, Resumed};
 
-/// A resume waits this long for the previous writer's lock, and tries this often.
+/// A resume waits at most this long for the previous writer's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(5);
 const NAMES_MAX: u32 = 10_000;
@@ -515,8 +515,8 @@ pub(super) fn open_soon(path: &Path) -> io::Result<Opened> {
 mod tests {
     use super::*;
 
-    /// Finding K3-E: the journal of a match that hung was never unlocked. And a thread that continues late must not
-    /// write into a file that another match continues.
+    /// Finding K3-E: the journal of a hung match was never unlocked. Its thread, if it wakes later, must not write to a
+    /// file that another match has resumed.
     #[test]
     fn a_match_whose_journal_was_taken_away_cannot_write_to_it() {
         let folder = std::env::temp_dir().join(format!("twinstep-taken-{}", std::process::id()));

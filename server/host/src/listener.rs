@@ -28,7 +28,7 @@ use super::observer::Traffic;
 
 /// One transport of the host. No method waits. A packet that finds no room is lost, as on any network.
 pub(super) trait Listener: Send {
-    /// Returns `Ready` if datagrams may have arrived; otherwise wakes the task when one does.
+    /// Returns `Ready` if datagrams may have arrived. Otherwise registers the task, which is woken when a datagram arrives.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Sets whether an arriving datagram wakes the task, as it does at first. Under load the I/O task polls by itself, and a

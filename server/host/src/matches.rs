@@ -36,7 +36,8 @@ use twinstep_server::Match;
 
 /// Packets and orders that can wait for the I/O task.
 const TO_IO_MAX: usize = 16_384;
-/// A shutdown waits at most this long for matches to end, and then at most this long for close codes to arrive.
+/// A shutdown waits this long, plus `PATIENCE_PER_MATCH` for each match, for matches to end, and then at most this long
+/// for close codes to arrive.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Each match adds this to the wait: 1,000 matches have 10 s. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);

@@ -21,7 +21,7 @@ use twinstep_udp::{MatchId, Ticket, TicketKey, TicketSpec};
 
 use crate::{Flags, Folder, Fuse, IS_SERVER, Process, program};
 
-/// Set for a child of this process: it is a server of either kind, and prints its state.
+/// The value of [`IS_SERVER`] for a child process that runs a server, of one match or of many, and prints its state.
 pub(crate) const TELLS: &str = "tells";
 /// Set for this child too: once the server listens, it waits for the end of standard input before it runs.
 const WAITS: &str = "OPERATED_WAITS";

@@ -260,9 +260,10 @@ impl<S: Simulation> Match<S> {
     /// Returns `true` while ticks are sealed after their time: no client has seen them yet, so none of them trails.
     fn catches_up(&self) -> bool {
         let tick = self.world.current.turn().cadence.tick();
-        self.clock
-            .due
-            .is_some_and(|due| self.clock.now >= due + tick)
+        let is_late = |due| self.clock.now >= due + tick;
+        // During a hold nothing is sealed, however rarely `advance` is called.
+        let is_held = matches!(self.clock.waited_for, Some(WaitReason::Laggards(_)));
+        !is_held && self.clock.due.is_some_and(is_late)
     }
 
     /// Handles a wait of the match. A player that the match waits for too long is removed, and the others continue

@@ -18,7 +18,7 @@ pub(super) enum PeerStage {
 pub(crate) struct Greeting {
     /// The first time when the session asked for a world.
     since: Option<Duration>,
-    /// The last time when the session asked, for a world or for frames.
+    /// The time of the session's latest request for a world or for frames.
     pub(super) at: Duration,
     /// `Some` if the join was counted, but its world must be encoded first: `true` if that encoding was started for
     /// this session.

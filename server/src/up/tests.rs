@@ -37,7 +37,7 @@ const NOW: Duration = Duration::from_secs(1);
 const NEXT: Tick = Tick(70_000);
 const PLAYERS: [PlayerId; 2] = [PlayerId(2), PlayerId(5)];
 
-/// A session of two seats in play, and its client's state of the link.
+/// A session with two seats in play, and the link state of its client.
 struct Table {
     peer: Peer,
     seats: Vec<Seat<Talk>>,

@@ -351,7 +351,7 @@ fn write_list<T>(
     (count > 0, left)
 }
 
-/// A packet up that was read, with reused buffers; see the [module](self).
+/// A parsed packet from a client; see the [module](self). Its buffers are reused.
 pub struct PlayUp<S: Simulation> {
     /// The progress of the client.
     pub status: UpStatus,

@@ -42,7 +42,7 @@ pub(crate) struct Particle {
     pub(crate) life: Duration,
 }
 
-/// A particle at a moment.
+/// A particle as it looks at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) is_confirmed: bool,

@@ -235,7 +235,7 @@ impl Keys {
         };
     }
 
-    /// Returns what the keys hold.
+    /// Returns the controls that the held keys make.
     #[must_use]
     pub(super) fn pad(&self) -> Pad {
         Pad {

@@ -58,7 +58,7 @@ struct Moment {
     frames: u32,
     /// Returns `true` if the moment has been reached.
     when: fn(&WindowStage) -> bool,
-    /// The frames from the moment to the picture.
+    /// The number of frames between the moment and the picture.
     after: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The counts of one match and of the I/O task: numbers that its own thread writes and a scrape reads.
+//! The counters of one match or of the I/O task: written by the thread that owns them, read by a scrape.
 //!
 //! Invariant: counting writes to atomics only. It takes no lock, allocates nothing and never blocks.
 

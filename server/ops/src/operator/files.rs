@@ -1,9 +1,9 @@
 //! [`Files`]: finds a server's secrets and state files, and checks that they can be read.
 //!
 //! ```text
-//!  key-file        given, else the credential key-file
-//!  old-key-file    given, else the credential old-key-file, else KEY-FILE.old if it exists
-//!  state           given, else $STATE_DIRECTORY for a credential, else next to the key file
+//!  key-file        the flag, else the credential key-file
+//!  old-key-file    the flag, else the credential old-key-file, else KEY-FILE.old if it exists
+//!  state           the flag, else $STATE_DIRECTORY for a credential, else next to the key file
 //!                  KEY-FILE.lineages  rulings on tickets
 //!                  KEY-FILE.bans      bans
 //!                  KEY-FILE.admin     the admin port's token, unless admin-token-file names another

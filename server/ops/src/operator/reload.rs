@@ -127,7 +127,7 @@ fn generations(keys: &[TicketKey]) -> Vec<u64> {
     keys.iter().map(TicketKey::generation).collect()
 }
 
-/// Generations are public: they identify keys, and reveal nothing of them.
+/// Lists generations for the log. They are public: they identify keys, and reveal nothing about them.
 fn list(generations: &[u64]) -> String {
     let texts: Vec<String> = generations
         .iter()

@@ -53,7 +53,7 @@ pub enum Starts {
 pub enum Role {
     /// Plays by the rules.
     Honest,
-    /// Plays by the rules, and constantly holds the input that asks queries.
+    /// Plays by the rules, and constantly holds the input that makes the step ask queries.
     Hogs,
     /// Gives some commands that poison the step.
     Poisons,

@@ -22,7 +22,7 @@ const LEADS: [u32; 3] = [1, 8, 40];
 /// Floats whose relative difference is below this count as rounded.
 const ROUNDED: f64 = 1e-3;
 
-/// A step for the other thread, and its result.
+/// A step for the other thread: the world and its next frame.
 pub(super) type Job<S> = (World<S>, FrameData<S>);
 pub(super) type Done<S> = Result<World<S>, String>;
 
