@@ -23,7 +23,7 @@ const WINDOW: Duration = Duration::from_secs(5);
 const PAUSES_MAX: u32 = 3;
 /// The time until the effect of a change shows.
 const SETTLE: Duration = Duration::from_secs(2);
-/// A trial of a shorter turn has failed if pauses return within this time; a trial of a shorter tick, within [`WINDOW`].
+/// A trial of a shorter turn has failed if pauses return within this time. For a shorter tick it is [`WINDOW`].
 const TURN_TRIED_FOR: Duration = Duration::from_secs(30);
 /// The wait before the first trial of a shorter tick. The wait for a shorter turn is configured.
 const TICK_PATIENCE: Duration = Duration::from_secs(5);

@@ -122,7 +122,7 @@ fn full_and_closed_matches_refuse_newcomers_and_let_their_players_return() {
     assert_eq!(rig.join_with("one too many", 1), Err(CloseCode::Full));
     assert_eq!(refused(&mut rig, 0), None);
     assert!(CloseCode::Full.to_string().contains("full"));
-    assert!(CloseCode::Shut.to_string().contains("closed"));
+    assert!(CloseCode::Shut.to_string().contains("no new players"));
 }
 
 /// Row 30: at any tick, and no other client pauses.
