@@ -333,8 +333,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
         };
         match learned.get(player, tick) {
             Some(known) => known,
-            // Older than the memory: learned so long ago that the returned tick is already confirmed, which is all
-            // that callers compare it with.
+            // Older than the memory of this client. Callers only ask whether the returned tick is confirmed, and it is.
             None if tick + LEAD_MAX < self.perspective.confirmed() => tick + LEAD_MAX,
             // Confirmed before this client joined: as if it had been known at that tick.
             None if tick < self.perspective.confirmed() => tick,

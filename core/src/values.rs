@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_controls_are_held_for_a_while_and_neutral_then() {
+    fn a_plain_control_is_held_for_ten_ticks_and_then_neutral() {
         let long = INPUT_REPEAT_TICKS + 1;
         assert_eq!((7_u8.repeat(INPUT_REPEAT_TICKS), 7_u8.repeat(long)), (7, 0));
         assert_eq!((-7_i64).repeat(long), 0);

@@ -27,7 +27,7 @@ pub(crate) struct PolicyArgs {
     /// Make ticks longer if a machine is slow, up to this many milliseconds
     #[arg(long, value_name = "MS", help_heading = HEADING, value_parser = value_parser!(u64).range(17..=1_000))]
     slowest_tick: Option<u64>,
-    /// What to do about slow clients. ignore; hold[:MS]: wait for a client that is MS behind (default: one turn), at
+    /// The handling of slow clients. ignore; hold[:MS]: wait for a client that is MS behind (default: one turn), at
     /// most 250 ms at once and 2 s a minute; kick[:SECONDS]: remove it (default after 10 s)
     #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
     laggards: Laggards,

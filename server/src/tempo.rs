@@ -171,12 +171,12 @@ impl Tempo {
     }
 
     /// The part of a turn's length that is charged to this client: longer ticks, and ticks beyond those that its round
-    /// trip and a turn of `common` ticks need. `last` is the longest turn that a session asks for, in ticks: a longer
+    /// trip and a turn of `common` ticks need. `longest` is the longest turn that a session asks for, in ticks: a longer
     /// turn than this client asks for is charged to another session.
-    pub(crate) fn excess(&self, config: &MatchConfig, common: u8, last: u8) -> Duration {
+    pub(crate) fn excess(&self, config: &MatchConfig, common: u8, longest: u8) -> Duration {
         let turn_ticks = u32::from(self.turn_ticks);
         let longer_ticks = self.tick.saturating_sub(config.tick) * turn_ticks;
-        let more = match self.turn_ticks >= last {
+        let more = match self.turn_ticks >= longest {
             true => self.turn_ticks.saturating_sub(self.floor.max(common)),
             false => 0,
         };

@@ -233,6 +233,22 @@ impl Simulation for Raid {
     }
 }
 
+#[test]
+fn a_query_that_waited_to_be_opened_has_as_much_time_as_others() {
+    // Nobody does the jobs, so each query ends by its patience: 2 s from when it was opened.
+    let resolver = |_: &HookContext<'_, Raid>, _: Key, _: &u32| Decision::Later(Box::new(|| 0));
+    let config = SessionConfig::<Raid>::new(Arc::new(()));
+    let policies = MatchConfig::action();
+    let mut table = Direct::answered(policies, Raid::default(), resolver, [config]);
+    table.gather();
+    table.sessions[0].command(0, 100).unwrap();
+    let answered = |table: &Direct<Raid>| table.match_.world().sim().hits.len();
+    table.rest(SECOND * 3);
+    assert_eq!(answered(&table), 64, "as many as may be open");
+    table.rest(SECOND * 2);
+    assert_eq!(answered(&table), 100);
+}
+
 /// Row 87: forty bombs of one tick are all decided, in their order, over the next ticks; with a prediction and in lockstep.
 #[test]
 fn a_burst_of_forty_queries_is_answered_to_the_end_in_order() {

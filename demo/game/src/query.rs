@@ -35,7 +35,7 @@ pub enum Query {
         /// The tick of the query: things that have moved since are not thrown.
         asked: Tick,
     },
-    /// What is in this crate? A secret: only the server answers.
+    /// The content of a crate. Only the server knows it.
     Loot {
         /// The crate's number.
         n: u8,

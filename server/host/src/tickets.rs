@@ -29,6 +29,8 @@ use twinstep_udp::{
 use super::clock::unix_now;
 use super::logged;
 
+/// Rulings of the file that are applied under one lock of the ledger.
+const RULINGS_AT_ONCE: usize = 256;
 /// Rulings within this time are written together.
 const TOGETHER: Duration = Duration::from_millis(200);
 /// The pause after a failed write.
@@ -296,12 +298,15 @@ impl Office {
             learned.push((holder, ruling));
         });
         drop(file);
-        self.ledger.lineages(|lineages| {
-            for (holder, ruling) in learned {
-                lineages.apply(&holder, &ruling);
-            }
-            lineages.tidy(now_unix_s);
-        });
+        // A file that another process compacted is read as a whole. The I/O task must not wait for all of it at once.
+        for part in learned.chunks(RULINGS_AT_ONCE) {
+            self.ledger.lineages(|lineages| {
+                for (holder, ruling) in part {
+                    lineages.apply(holder, ruling);
+                }
+            });
+        }
+        self.ledger.lineages(|lineages| lineages.tidy(now_unix_s));
         if written.is_err() {
             let mut unwritten = self.unwritten();
             for (holder, ruling) in rulings {

@@ -21,9 +21,9 @@
 //!                                    ╰──── spent: asks only for what its round trip needs
 //! ```
 //!
-//! Invariant: an identity pays for the ticks that it makes longer, and for turns longer than most sessions ask for,
-//! even if other identities ask for the same. So an identity slows the others only until its own budget is spent, and
-//! no request is refused because of another identity.
+//! Invariant: an identity pays for the ticks that it makes longer, even if other identities ask for the same. A turn
+//! longer than most sessions ask for is paid by the sessions that ask for the longest one. So an identity slows the
+//! others only until its own budget is spent, and no request is refused because of another identity.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -484,13 +484,13 @@ impl<S: Simulation> Match<S> {
     /// such players, the match is slower or responds later, and these players are charged for it.
     #[must_use]
     pub fn slowing(&self) -> PlayerSet {
-        let (common, last) = (self.common_turn(), self.world.current.turn().cadence);
+        let (common, longest) = self.asked_turns();
         let asks_for_more = |peer: &&Peer| {
             peer.plays()
                 && !peer
                     .rhythm
                     .tempo()
-                    .excess(&self.config, common, last.turn_ticks)
+                    .excess(&self.config, common, longest)
                     .is_zero()
         };
         let asking = self.people.iter().filter(asks_for_more);
@@ -499,9 +499,9 @@ impl<S: Simulation> Match<S> {
             .collect()
     }
 
-    /// The median of the turns that players' sessions ask for, in ticks; the shorter one of two. If most connections
-    /// need long turns, no session is charged for them.
-    fn common_turn(&self) -> u8 {
+    /// The median of the turns that players' sessions ask for, and the longest of these turns, in ticks. Of an even
+    /// number the shorter median counts. If most connections need long turns, no session is charged for them.
+    fn asked_turns(&self) -> (u8, u8) {
         let players = self
             .people
             .iter()
@@ -511,16 +511,15 @@ impl<S: Simulation> Match<S> {
             .map(|peer| peer.rhythm.tempo().turn_ticks())
             .collect();
         turns.sort_unstable();
-        turns
-            .get(turns.len().saturating_sub(1) / 2)
-            .copied()
-            .unwrap_or(0)
+        let median = turns.get(turns.len().saturating_sub(1) / 2);
+        let turn = |ticks: Option<&u8>| ticks.copied().unwrap_or(0);
+        (turn(median), turn(turns.last()))
     }
 
     pub(super) fn next_cadence(&mut self) -> Cadence {
         let (now, next) = (self.clock.now, self.world.current.tick());
         let last = self.world.current.turn().cadence;
-        let (budget, common) = (self.patience(), self.common_turn());
+        let (budget, (common, longest)) = (self.patience(), self.asked_turns());
         let mut cadence = self.config.cadence();
         for peer in self.people.iter_mut() {
             if !peer.plays() || peer.is_spectator() {
@@ -532,10 +531,7 @@ impl<S: Simulation> Match<S> {
             if !self.mode.is_lockstep() && peer.players.iter().any(fills) {
                 peer.record_late(now);
             }
-            let excess = peer
-                .rhythm
-                .tempo()
-                .excess(&self.config, common, last.turn_ticks);
+            let excess = peer.rhythm.tempo().excess(&self.config, common, longest);
             peer.limits.slowed.add(now, excess, budget.window);
             let is_spent = peer.limits.slowed.spent(now, budget.window) >= budget.spent_max;
             let line = (peer.link.rtt().unwrap_or_default(), peer.link.jitter());

@@ -90,7 +90,7 @@ impl<S: Simulation> Runner<S> {
         if let (Some((peer, tick)), None) = (evidence, &failed) {
             self.fold(peer, tick);
         }
-        // The disk or an author's code may have taken so long that the match was condemned.
+        // The host condemns a match whose thread waits too long for the disk or for an author's code.
         if self.is_condemned() {
             return;
         }

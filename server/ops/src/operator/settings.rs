@@ -60,7 +60,7 @@ pub struct Settings {
     /// Begin a new match instead of resuming an interrupted one
     #[arg(long, requires = "journal")]
     pub new_match: bool,
-    /// What the journal survives. process: a crash of the server. power: a power cut too, but each turn waits for the disk
+    /// The fault that the journal survives. process: a crash of the server. power: a power cut too; each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
     /// If the journal cannot be written. end: the match ends. go-on: the match continues without a journal
