@@ -257,12 +257,13 @@ fn a_match_is_not_held_for_what_is_not_its_clients_doing() {
 
     let session = || SessionConfig::<Counter>::new(Arc::new(()));
     let policies = MatchConfig {
+        tick: MS(5),
         laggards: Laggards::hold(),
         ..MatchConfig::action()
     };
     let mut table = Direct::of(policies, Counter::default(), [session(), session()]);
     table.gather().rest(SECOND * 10);
-    for _ in 0..8 {
+    for _ in 0..6 {
         table.frame(|_, _| 0);
     }
     table.serve();
