@@ -279,6 +279,8 @@ fn a_match_is_not_held_for_what_is_not_its_clients_doing() {
 fn a_hold_lasts_however_rarely_the_match_advances() {
     let session = || SessionConfig::<Counter>::new(Arc::new(()));
     let policies = MatchConfig {
+        tick: MS(50),
+        turn: TurnLength::Fixed(1),
         laggards: Laggards::hold(),
         ..MatchConfig::action()
     };

@@ -372,6 +372,10 @@ impl<S: Simulation> Match<S> {
 
     /// Seals the tick or turn that is due, and computes when the next one is due.
     fn go_on(&mut self, now: Duration) {
+        // Clients first have to receive the ticks that this server seals late, so none of them is held for meanwhile.
+        if self.catches_up() {
+            self.clock.hold_from = now + HOLD_APART;
+        }
         if let Some(wait) = self.clock.waited_for.take() {
             if let WaitReason::Laggards(_) = wait {
                 self.clock.hold_from = now + HOLD_APART;
