@@ -80,8 +80,8 @@ pub enum TickLength {
 pub enum Laggards {
     /// The client keeps trailing.
     Ignore,
-    /// The match pauses until the client has come closer, within these limits. Beyond the limits the client keeps
-    /// trailing.
+    /// The match pauses until the client has come closer, within these limits. Beyond the limits, and within half a second
+    /// after the server itself was late, the client keeps trailing.
     Hold {
         /// The lag beyond the client's usual lag at which the match pauses: at least one turn. [`Duration::ZERO`] means
         /// exactly one turn of any length.

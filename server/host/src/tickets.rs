@@ -29,7 +29,6 @@ use twinstep_udp::{
 use super::clock::unix_now;
 use super::logged;
 
-/// Rulings of the file that are applied under one lock of the ledger.
 const RULINGS_AT_ONCE: usize = 256;
 /// Rulings within this time are written together.
 const TOGETHER: Duration = Duration::from_millis(200);
@@ -298,7 +297,8 @@ impl Office {
             learned.push((holder, ruling));
         });
         drop(file);
-        // A file that another process compacted is read as a whole. The I/O task must not wait for all of it at once.
+        // A file that another process compacted is read as a whole. The I/O task needs the same lock, so it is held for a
+        // part of the rulings at a time.
         for part in learned.chunks(RULINGS_AT_ONCE) {
             self.ledger.lineages(|lineages| {
                 for (holder, ruling) in part {

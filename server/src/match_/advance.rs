@@ -237,7 +237,6 @@ impl<S: Simulation> Match<S> {
             ..
         } = self.config.laggards
             && self.clock.now >= self.clock.hold_from
-            && !self.catches_up()
         {
             let trailing: PlayerSet = self
                 .people
