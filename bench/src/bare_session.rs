@@ -45,11 +45,10 @@ pub(crate) struct BareSession {
     welcome: Option<Welcome>,
     playing: Option<Box<Playing>>,
     sent_at: Option<Duration>,
-    /// Goodbyes that are left to send; `None` while it stays.
+    /// The number of goodbyes that are still to be sent. `None` while the session stays.
     goodbyes: Option<u8>,
 }
 
-/// The state of a session in a match.
 struct Playing {
     packet: PlayDown<Blob>,
     frames: Frames,

@@ -26,7 +26,6 @@ fn parties(size: usize, sticks: Sticks) -> [Box<dyn Party>; PARTIES] {
     ]
 }
 
-/// Measures clients next to ggrs, in turns.
 pub(crate) fn measure(effort: &Effort) -> Section {
     let both = |(size, _)| [Sticks::Still, Sticks::Moving].map(|sticks| parties(size, sticks));
     let all = SIZES.into_iter().flat_map(both).flatten();

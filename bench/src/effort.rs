@@ -12,7 +12,6 @@ pub(crate) struct Effort {
     pub(crate) state_seconds: u32,
     /// Numbers of players next to renet and an echo.
     pub(crate) players: Vec<usize>,
-    /// Rounds of measurements over sockets.
     pub(crate) socket_rounds: usize,
     /// Growing numbers of players on one core, until it is overloaded; empty: skips this, silent matches and system
     /// calls.

@@ -14,7 +14,6 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize, Serializer};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation, Tick, clone_fields};
 
-/// Players of every measured match.
 pub(crate) const PLAYERS: usize = 4;
 /// The state of a match that is played over sockets.
 pub(crate) const STATE_BYTES: usize = 64;
@@ -143,7 +142,6 @@ struct Log {
 }
 
 impl Seals {
-    /// Makes rules that log, for a server's match.
     pub(crate) fn logged() -> Seals {
         let log = Log {
             began: Instant::now(),
@@ -189,7 +187,6 @@ impl Serialize for Seals {
     }
 }
 
-/// Percentiles of the lateness of ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Lateness {
     pub(crate) p50_us: f64,

@@ -117,7 +117,6 @@ impl Plays for Session<Blob> {
     }
 }
 
-/// A match and its four clients.
 pub(crate) struct Table<P = Session<Blob>> {
     match_: Match<Blob>,
     clients: Vec<(P, Pads)>,
@@ -199,7 +198,6 @@ impl<P: Plays> Table<P> {
         })
     }
 
-    /// Runs the match's part of a round.
     pub(crate) fn match_tick(&mut self) {
         let now = self.now();
         while let Some(datagram) = self.up.poll(self.round) {
@@ -221,12 +219,10 @@ impl<P: Plays> Table<P> {
         }
     }
 
-    /// Runs client 0's part of a round.
     pub(crate) fn first_frame(&mut self) {
         self.play(0);
     }
 
-    /// Runs the rest of a round.
     pub(crate) fn other_frames(&mut self) {
         (1..PLAYERS).for_each(|client| self.play(client));
         self.round += 1;

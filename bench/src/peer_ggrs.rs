@@ -48,7 +48,6 @@ pub(crate) enum Checksums {
     EverySecondFrame,
 }
 
-/// All packets in flight.
 #[derive(Default)]
 struct Net {
     round: u32,

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 /// The reason why something could not be measured.
 pub(crate) type Failed = Box<dyn std::error::Error>;
 
-/// Time on processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cpu {
     pub(crate) user_us: u64,
@@ -35,7 +34,6 @@ impl std::ops::Sub for Cpu {
     }
 }
 
-/// Returns the processor time of all threads of this process.
 pub(crate) fn cpu() -> Result<Cpu, Failed> {
     let stat = read_to_string("/proc/self/stat")?;
     // The name in brackets may contain anything. After it, the state is the first field, and the times are the 12th

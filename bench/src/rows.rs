@@ -5,7 +5,6 @@ use std::fmt::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-/// Minimum, median and maximum of rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) min: f64,
@@ -38,7 +37,6 @@ pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     }
 }
 
-/// One measured quantity, round by round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -82,7 +80,6 @@ impl Row {
     }
 }
 
-/// Rows that belong together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Section {
     pub(crate) title: String,

@@ -25,7 +25,7 @@ use crate::subject::{Player, Plays};
 /// Sockets are read at every second frame, because a turn has two ticks.
 const READ_EVERY: u64 = 2;
 
-/// One for all players: making one at each frame costs as much as writing a packet.
+/// One buffer for all players. A new one at each frame would cost as much as writing a packet.
 type Buffer = Rc<RefCell<[u8; DATAGRAM_MAX + 1]>>;
 
 struct Seated {
@@ -97,7 +97,6 @@ impl Player for Seated {
     }
 }
 
-/// Dials players on our server.
 pub(crate) struct Seats<'k> {
     server: SocketAddr,
     key: &'k TicketKey,

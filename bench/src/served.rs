@@ -21,7 +21,6 @@ use crate::peers::PeerServer;
 use crate::process::{Cpu, Failed, cores, cpu, pin, resident_kb};
 use crate::subject::{Done, Server};
 
-/// The stack that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Our host, with tickets and encryption.
@@ -35,7 +34,8 @@ pub(crate) enum Kind {
 /// The resources and the work of a server process so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Its processor time when it was asked and when it had answered, because the sample itself costs some.
+    /// Its processor time when the sample was requested and when it was ready. The sample itself
+    /// costs some.
     asked: Cpu,
     answered: Cpu,
     pub(crate) resident_kb: u64,
@@ -148,7 +148,6 @@ impl Served {
         Ok(writeln!(self.input.as_mut().ok_or("it is being ended")?)?)
     }
 
-    /// Waits for the requested sample.
     pub(crate) fn answer(&mut self) -> Result<Sample, Failed> {
         let line = self.lines.next().ok_or("the server ended")??;
         Ok(serde_json::from_str(&line)?)

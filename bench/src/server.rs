@@ -61,7 +61,6 @@ const LOAD_ROW: &str = "load generator ÷ server, CPU per player";
 const RATE_ROW: &str = "datagrams per second of server CPU";
 const ALLOCATIONS_ROW: &str = "server allocations per datagram";
 
-/// Starts a server with all its players.
 fn seated(
     kind: Kind,
     players: usize,
@@ -87,7 +86,6 @@ fn seated(
     }
 }
 
-/// Plays a round on a server of some kind.
 fn round(kind: Kind, players: usize, effort: &Effort, keys: &KeyFolder) -> Result<Round, Failed> {
     let (mut served, mut crowd) = seated(kind, players, keys, Sticks::Moving)?;
     crowd.play(effort.warm_up)?;

@@ -33,7 +33,6 @@ pub(crate) trait Plays {
     }
 }
 
-/// A running server of any stack.
 pub(crate) trait Server {
     fn address(&self) -> SocketAddr;
 
@@ -41,7 +40,6 @@ pub(crate) trait Server {
     fn done(&mut self) -> Result<Done, Failed>;
 }
 
-/// Counts of a server since its start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Done {
     /// Ticks of all players. A server without matches counts the datagrams of its players.
@@ -55,7 +53,6 @@ pub(crate) struct Done {
     pub(crate) lateness: Option<Lateness>,
 }
 
-/// A player of any stack.
 pub(crate) trait Player {
     /// One frame: reads what arrived and sends its inputs. `now` counts from the first dial of all players.
     fn frame(&mut self, now: Duration) -> Result<(), Failed>;

@@ -125,7 +125,6 @@ fn length(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| expected.to_owned())
 }
 
-/// Sends the request and prints the answer; exits with 1 if the server refuses it.
 pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
     let to = args.to.clone().ok_or_else(|| Failure::Flag {
         flag: "to",
@@ -209,7 +208,6 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
     (path.to_owned(), body)
 }
 
-/// The answer as text.
 fn words(task: &AdminTask, told: &Value) -> String {
     match task {
         AdminTask::Matches => table(
@@ -349,7 +347,6 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// Formats a table with columns as wide as their cells.
 fn table(if_empty: &str, head: &[&str], rows: Vec<Vec<String>>) -> String {
     if rows.is_empty() {
         return if_empty.to_owned();

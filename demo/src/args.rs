@@ -48,7 +48,6 @@ const WINDOW_MIN: WindowSize = WindowSize {
     width: 640,
     height: 360,
 };
-/// The largest width and height of a window.
 const WINDOW_PIXELS_MAX: u16 = 8_192;
 
 impl std::str::FromStr for WindowSize {
@@ -98,7 +97,6 @@ fn name(text: &str) -> Result<Name, String> {
     Ok(name)
 }
 
-/// Parses a link; its error says what is wrong.
 pub(crate) fn link(text: &str) -> Result<LinkProfile, Failure> {
     text.parse().map_err(|error| Failure::Flag {
         flag: "link",

@@ -36,22 +36,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two advances of a client: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The options of a run of bots.
 #[derive(Clone, Debug)]
 pub struct BotsOptions {
     /// The number of bots, 1..=8.
     pub players: usize,
-    /// The length of the run.
     pub seconds: u32,
-    /// The link of each of them.
     pub link: LinkProfile,
-    /// The seed of game, bots and networks.
     pub seed: u64,
-    /// The policies of the match.
     pub policies: MatchConfig,
-    /// The movement of their sticks.
     pub sticks: Sticks,
-    /// The path of a new journal.
     pub journal: Option<PathBuf>,
 }
 
@@ -70,16 +63,13 @@ pub struct BotClient {
 /// The actions that a bot is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BotHands {
-    /// Orders and inputs.
     On,
-    /// No orders.
     NoOrders,
     /// Neither orders nor inputs.
     Off,
 }
 
 impl BotClient {
-    /// Puts a bot at a client's controls.
     #[must_use]
     pub fn new(
         client: Client<Game, GameShow>,
@@ -157,7 +147,6 @@ impl BotClient {
         }
     }
 
-    /// The reason why the session is over, if it is.
     #[must_use]
     pub fn ended(&self) -> Option<SessionEnd> {
         self.ended
@@ -184,7 +173,6 @@ impl BotClient {
         self.client.session().seats().len()
     }
 
-    /// Leaves the match.
     pub fn leave(&mut self) {
         self.client.leave();
     }

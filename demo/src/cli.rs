@@ -97,7 +97,6 @@ enum JournalTask {
     },
 }
 
-/// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = match parse(std::env::args_os(), std::env::vars_os()) {

@@ -14,142 +14,91 @@ use twinstep_protocol::replay::ReplayError;
 use twinstep_server::ResumeError;
 use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 
-/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// A flag's value is not valid.
     #[error("--{flag}: {reason}")]
-    Flag {
-        /// The flag's name.
-        flag: &'static str,
-        /// The expected value.
-        reason: String,
-    },
-    /// An environment variable's value is not valid.
+    Flag { flag: &'static str, reason: String },
     #[error("the environment's {name}: {reason}")]
-    Environment {
-        /// The variable's name.
-        name: &'static str,
-        /// The expected value.
-        reason: String,
-    },
-    /// A key file cannot be used.
+    Environment { name: &'static str, reason: String },
     #[error("{}{}", .0, key_hint(.0))]
     Key(#[from] TicketKeyError),
     /// The file next to a key file that records out-of-date tickets cannot be used.
     #[error("{0}")]
     Lineages(#[from] LineageFileError),
-    /// A ticket cannot be used.
     #[error("{0}")]
     Ticket(#[from] TicketError),
-    /// A server cannot start.
     #[error("{}{}", .0, host_hint(.0))]
     Host(#[from] HostError),
-    /// A server's settings are not valid.
     #[error("{}{}", .0, setting_hint(.0))]
     Setting(#[from] SettingError),
     /// The admin port of a server did not answer, or refused.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// A journal cannot be used.
     #[error("{}{}", .0, journal_hint(.0))]
     Journal(#[from] JournalFileError),
-    /// A folder cannot be used for journals.
     #[error(
         "cannot use {path} as a folder for journals: {source}; choose a folder that is readable and writable"
     )]
     JournalFolder {
-        /// The folder's path.
         path: PathBuf,
-        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A folder cannot be used for invites.
     #[error(
         "cannot use {path} as a folder for invites: {source}; choose a writable folder with --invites"
     )]
     Invites {
-        /// The folder's path.
         path: PathBuf,
-        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A journal cannot be read.
     #[error(
         "cannot read the journal {path}: {source}; expected a file that `serve --journal`, `host --journal` or F9 while \
          playing has written"
     )]
     Unreadable {
-        /// The journal's path.
         path: PathBuf,
-        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A new file cannot be made.
     #[error("cannot make {path}: {source}; choose a new name in a writable folder")]
     NewFile {
-        /// The file's path.
         path: PathBuf,
-        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A journal was not exported.
     #[error("{path}: {source}")]
-    Export {
-        /// The file's path.
-        path: PathBuf,
-        /// The cause.
-        source: ExportError,
-    },
-    /// A journal cannot be played here.
+    Export { path: PathBuf, source: ExportError },
     #[error("{path}: {source}{}", replay_hint(source, *enemies))]
     Replay {
-        /// The journal's path.
         path: PathBuf,
-        /// The cause.
         source: ReplayError,
         /// The number of enemies, if it was played as an arena; `None` for a campaign.
         enemies: Option<u16>,
     },
-    /// A client cannot start.
     #[error("{0}")]
     Client(#[from] ClientStartError),
-    /// The terminal cannot be used.
     #[error("{0}")]
     Terminal(#[from] TerminalError),
-    /// The pictures cannot be made.
     #[error("no pictures: {0}")]
     Shots(#[from] powderkeg_view::window::ShotsError),
-    /// The session ended, and the player did not ask for it.
     #[error("{0}")]
     Ended(#[from] SessionEnd),
     /// The server plays by other rules.
     #[error("{ended}\n({})", arena_hint(*enemies))]
     Rules {
-        /// The end of the session.
         ended: SessionEnd,
-        /// The number of enemies, if it was played as an arena; `None` for a campaign.
         enemies: Option<u16>,
     },
-    /// The server's match ended while it was measured.
     #[error("the match ended early: {0}; see the log on standard error")]
     Match(#[from] MatchEnded),
-    /// The match of a server stopped because of a fault.
     #[error(
         "the match was stopped by a fault: see the log and the incident file; if it has a journal, `serve --journal` \
          resumes it"
     )]
     Died,
-    /// Standard output cannot be written.
     #[error("{0}")]
     Unsaid(#[from] Unsaid),
-    /// A call to the operating system failed.
     #[error("{doing}: {source}")]
     System {
-        /// The action that failed.
         doing: &'static str,
-        /// The operating system's error.
         source: std::io::Error,
     },
 }

@@ -28,7 +28,6 @@ use crate::failure::Failure;
 use crate::serve::{self, TICKET_LIFE, beside};
 use crate::wiring;
 
-/// Hosts a match for friends until it is asked to end.
 pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     if !args.players.is_multiple_of(args.seats) {
         return Err(Failure::Flag {
@@ -93,7 +92,6 @@ struct Inviter {
 }
 
 impl Inviter {
-    /// Writes an invite for a player. Returns its path.
     fn invite(&self, player: &str) -> Result<PathBuf, Failure> {
         let file = free_file(&self.folder, player)?;
         let ticket = self.issuer.issue(player, self.seats, TICKET_LIFE)?;
@@ -211,8 +209,9 @@ fn own_addresses() -> Vec<IpAddr> {
     )
 }
 
-/// Returns this machine's source address on the way to `to`, an address reserved for documentation (RFC 5737, RFC
-/// 3849), if there is a route. Connecting a UDP socket sends nothing; the system only chooses a source address.
+/// Returns this machine's source address on the way to `to`, if there is a route. `to` is an
+/// address reserved for documentation (RFC 5737, RFC 3849). Connecting a UDP socket sends nothing;
+/// the system only chooses a source address.
 fn outward_from(any: IpAddr, to: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect((to, 9)).ok()?;
@@ -288,7 +287,6 @@ fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
     Ok(is_new)
 }
 
-/// The text that is printed for the host.
 fn words(
     args: &HostArgs,
     listens: SocketAddr,

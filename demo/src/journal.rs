@@ -26,7 +26,6 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(checkup.harm.is_some())))
 }
 
-/// Cuts a damaged journal after its last good record; the original is kept.
 pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
     let checkup = Checkup::of::<Game>(path)?;
     let mut said = words(&checkup);

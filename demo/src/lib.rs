@@ -14,6 +14,8 @@
 //! | `view` | where a match is shown |
 //! | `signals` | signals that ask the process to end |
 
+#![allow(missing_docs, reason = "no author of a game imports it")]
+
 mod admin;
 mod args;
 pub mod bots;

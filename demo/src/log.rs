@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter,
 use tracing_subscriber::registry::LookupSpan;
 use twinstep_protocol::text::plain;
 
-/// A log with one row of the terminal for any event.
+/// A log whose events take one row of the terminal each.
 pub(crate) fn plain_rows<W>(
     filter: EnvFilter,
     writer: W,

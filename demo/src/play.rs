@@ -332,8 +332,9 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
 /// program.
 type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
-/// Returns to a match: with the ticket that an earlier process kept, or with the older ticket if the kept one is
-/// refused. If both are refused, returns the reason for the kept one. Returns `None` if no ticket was kept.
+/// Returns to a match with the ticket that an earlier process kept, or with the older ticket if the
+/// kept one is refused. If both are refused, the error is that of the kept one. Returns `None` if
+/// no ticket was kept.
 fn rejoin(
     kept: &Path,
     older: &Ticket,
@@ -418,8 +419,8 @@ fn is_full(ended: SessionEnd) -> bool {
     )
 }
 
-/// Converts the end of a session into an exit code. If the server ended, that is a success for a client that played
-/// there, and a failure for a client that was never let in.
+/// Converts the end of a session into an exit code. The server's end is a success for a client that
+/// played there, and a failure for a client that was never admitted.
 fn finish(
     ended: Option<SessionEnd>,
     has_played: HasPlayed,

@@ -69,7 +69,6 @@ impl PolicyArgs {
     }
 }
 
-/// Splits a value into its word and the part after the colon.
 fn split(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
         None => (text, None),
@@ -82,7 +81,6 @@ fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, String> {
     parsed.map_err(|_| format!("expected a number of {what}, got {text:?}"))
 }
 
-/// Parses the time for which others wait for a player.
 fn patience(text: &str) -> Result<Duration, String> {
     match number(text, "seconds")? {
         seconds @ 1..=300 => Ok(Duration::from_secs(seconds)),

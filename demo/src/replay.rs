@@ -185,7 +185,6 @@ fn summary(index: &Index, survey: &Survey) -> String {
     out
 }
 
-/// Formats the result of verifying.
 fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
     let mut out = String::new();
     let played = survey.tick * verified.ticks;

@@ -12,7 +12,6 @@ use serde::Serialize;
 use twinstep_client::{SessionStats, TimelineStats};
 use twinstep_protocol::packet::ByteCounts;
 
-/// The report of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
     /// The requested length, in seconds.
@@ -21,11 +20,8 @@ pub struct RunReport {
     pub ticks: u32,
     /// Ticks per second.
     pub tick_hz: u32,
-    /// Turns sent.
     pub turns: u64,
-    /// Queries asked.
     pub queries: u64,
-    /// Outcomes decided.
     pub outcomes: u64,
     /// Commands that clients gave.
     pub commands_sent: u64,
@@ -37,34 +33,27 @@ pub struct RunReport {
     pub commands_executed: u64,
     /// Clients whose worlds differed from the server's.
     pub desyncs: u64,
-    /// The digest of the server's world, in hexadecimal.
     pub server_digest: String,
     /// The tick of that world.
     pub server_tick: u32,
     /// The team's points.
     pub score: u32,
-    /// One entry for each client.
     pub clients: Vec<ClientReport>,
 }
 
-/// The report of one client.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientReport {
-    /// Its name.
     pub player: String,
     /// The tick of its authority.
     pub authority_tick: u32,
     /// Whether its authority's digest equals the server's at that tick.
     pub digest_matches: bool,
-    /// Rebuilds of its prediction.
     pub rebuilds: u64,
-    /// Rebuilds by cause.
     pub rebuilds_by_cause: RebuildCauses,
     /// Ticks that were simulated again.
     pub resim_ticks: u64,
     /// Sealed ticks without an input of this player.
     pub fills: u64,
-    /// Stalled time.
     pub stall_ms: f64,
     /// Time in which the prediction was shorter than requested, because of the budget.
     pub shed_ms: f64,
@@ -85,17 +74,13 @@ pub struct ClientReport {
     pub pdiff_moved_p95: f32,
     /// Cues delivered.
     pub cues_started: u64,
-    /// Cues that were confirmed.
     pub cues_confirmed: u64,
-    /// Cues that were cancelled.
     pub cues_cancelled: u64,
     /// Cues that are neither.
     pub cues_open: u64,
-    /// Bytes sent.
     pub bytes_up_per_s: f64,
     /// Bytes per second that the server sent to this client.
     pub bytes_down_per_s: f64,
-    /// Packets sent.
     pub packets_up_per_s: f64,
     /// Packets that the server sent here.
     pub packets_down_per_s: f64,
@@ -129,18 +114,15 @@ pub fn line_of(stats: &SessionStats) -> String {
     )
 }
 
-/// Rebuilds by cause.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RebuildCauses {
     /// A player joined or left.
     pub roster: u64,
-    /// An outcome.
     pub outcome: u64,
     /// An own command or claim ran at another tick.
     pub own_command: u64,
     /// A command or claim of another player.
     pub command: u64,
-    /// An input of another player.
     pub input: u64,
     /// An effect was withheld.
     pub withheld: u64,
@@ -171,13 +153,11 @@ pub struct Kinds {
     pub headers: f64,
     /// Acks, margins, digests.
     pub acks: f64,
-    /// Inputs.
     pub inputs: f64,
     /// Announced inputs and commands.
     pub announcements: f64,
     /// Commands, claims, refusals.
     pub commands: f64,
-    /// Outcomes.
     pub outcomes: f64,
     /// Worlds.
     pub bulk: f64,
@@ -200,14 +180,12 @@ impl Kinds {
         }
     }
 
-    /// The sum.
     #[must_use]
     pub fn total(&self) -> f64 {
         let payload = self.acks + self.inputs + self.announcements + self.commands;
         self.headers + payload + self.outcomes + self.bulk
     }
 
-    /// Packets per second.
     #[must_use]
     pub fn packets(&self) -> f64 {
         self.packets
@@ -263,7 +241,6 @@ impl RunReport {
         faults
     }
 
-    /// Returns a JSON object.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a report of numbers and strings")
@@ -275,7 +252,6 @@ const HEAD: &str = "\
 player       rtt    lead  margin redone  fills  stall rebuilt  pdiff  moved   cues   cancelled      up    down
               ms   ticks   ticks  ticks  ticks     ms   times  radii  radii                        B/s     B/s";
 
-/// The table for people.
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

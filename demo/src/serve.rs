@@ -50,7 +50,6 @@ pub(crate) struct ServeArgs {
     pub(crate) reading: ReadSettings,
 }
 
-/// Runs a server until it is asked to end.
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let ServeArgs {
         settings,

@@ -43,7 +43,6 @@ pub(crate) fn listen() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The error for signals that cannot be handled.
 pub(crate) fn no_signals(source: io::Error) -> Failure {
     Failure::System {
         doing: "cannot install the handler for stop signals",

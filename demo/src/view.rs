@@ -20,7 +20,6 @@ use crate::signals;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewChoice {
-    /// A window, with this backend.
     Window(Backend),
     Terminal,
     /// No view: the output is not a terminal.

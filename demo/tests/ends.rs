@@ -166,7 +166,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
     assert!(taken_up);
 }
 
-/// Finding O3-15: it exited with 0, so scripts took it for success.
+/// Finding O3-15: the process exited with 0, so scripts took it for success.
 #[test]
 fn a_join_that_a_draining_server_refuses_exits_with_1() {
     let folder = Folder::with_a_key("join-draining");
@@ -188,7 +188,7 @@ fn a_join_that_a_draining_server_refuses_exits_with_1() {
     assert!(said.contains("the server is shutting down"), "{said}");
 }
 
-/// Finding P3-H2: it read a closed terminal 11,600 times a second, for ever.
+/// Finding P3-H2: the process read a closed terminal 11,600 times a second, for ever.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
@@ -231,7 +231,7 @@ fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
     within(is_gone);
 }
 
-/// Finding O3-9: it panicked.
+/// Finding O3-9: the server panicked.
 #[cfg(unix)]
 #[test]
 fn a_low_limit_of_open_files_is_reported() {

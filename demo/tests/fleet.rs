@@ -16,7 +16,6 @@ const SILENT: u8 = 1;
 const DYING: u8 = 2;
 /// Sends nonsense without an end.
 const BABBLING: u8 = 3;
-/// Refuses all requests.
 const REFUSING: u8 = 4;
 
 /// A sidecar like that of Agones, on its own port.
@@ -134,7 +133,6 @@ struct Served {
     at: String,
 }
 
-/// Starts a server in a fleet, with more arguments.
 fn serve(name: &str, port: u16, more: &[&str]) -> Served {
     let folder = Folder::with_a_key(name);
     let socket = format!("unix:{}", folder.file("admin.sock"));

@@ -28,7 +28,7 @@ use twinstep_udp::Ticket;
 
 const PLAYERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(2);
-/// A player that is not back by then is locked out.
+/// A player that has not returned after this time counts as locked out.
 const LOCKED_OUT: Duration = Duration::from_secs(15);
 /// The number of ticks beyond the kill after which a client's authority counts as playing again.
 const PLAYS: u32 = 6;
@@ -247,8 +247,9 @@ fn returns_after(kills: u32, in_order: bool) {
     assert!(median < Duration::from_secs(4), "{median:?}");
 }
 
-/// A client that keeps its newest ticket in a file, like the command `join`, over a line of 100 ms each way that loses
-/// one datagram in fifty; and whether it has received a newer ticket. It may die just before it has stored that.
+/// Makes a client that keeps its newest ticket in a file, like the command `join`. Its line takes
+/// 100 ms each way and loses one datagram in fifty. The flag reports that it has received a newer
+/// ticket. The client may die just before it stores that ticket.
 fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<AtomicBool>) {
     let kept = format!("{ticket}.rejoin");
     let newest = if PathBuf::from(&kept).exists() {

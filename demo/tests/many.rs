@@ -100,7 +100,7 @@ impl Served {
         within(|| self.ask("/metrics").contains(&series));
     }
 
-    /// Returns the exit code.
+    /// Waits for the end. Returns the exit code and the log.
     pub(crate) fn exit(mut self) -> (Option<i32>, Vec<String>) {
         within(|| self.process.has_ended());
         let code = self.process.0.wait().unwrap().code();

@@ -86,7 +86,6 @@ fn meanwhile<R: Send>(seats: &mut [Seat], work: impl FnOnce() -> R + Send) -> R 
     })
 }
 
-/// Returns the ids of the matches that run on a server.
 fn matches_of(server: &Served) -> Vec<u64> {
     let answer = server.ask("/matches");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -125,7 +124,6 @@ fn serve(folder: &Folder, n: usize, addresses: &[String]) -> Served {
     Served::start_with(folder, &addresses[n], &more)
 }
 
-/// Releases a match like an operator.
 fn release(folder: &Folder, server: &str, id: u64) {
     let (token, id) = (folder.file("key.admin"), id.to_string());
     succeed(&[

@@ -97,7 +97,6 @@ fn lint(page: &str) -> String {
     String::from_utf8([said.stdout, said.stderr].concat()).unwrap()
 }
 
-/// The body of an answer with status 200.
 fn get(at: SocketAddr, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(at).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {at}\r\n\r\n").ok()?;

@@ -6,7 +6,6 @@
 use std::fs;
 use std::path::Path;
 
-/// One row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The name that tests cite: `46`, `K2`.

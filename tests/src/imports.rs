@@ -10,12 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One file of a package.
 struct File {
     module: Vec<String>,
     /// The absolute paths that it imports.
     paths: Vec<Vec<String>>,
-    /// Names of its items.
     defines: BTreeSet<String>,
 }
 

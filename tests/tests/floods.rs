@@ -29,7 +29,6 @@ const COMMANDS_PER_SECOND: u32 = 20;
 const PER_TURN: f64 = 5.0 / 9.0;
 const CREDIT: f64 = 17.0;
 
-/// An attack on the first client.
 struct Flood {
     name: &'static str,
     link: LinkProfile,

@@ -178,7 +178,8 @@ fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
     world.is_sound()
 }
 
-/// Counts that a small sum would wrap are no counts of a match: a file or peer with them is refused.
+/// Counts near the largest integer would wrap in a sum. A file or peer that contains them is
+/// refused.
 #[test]
 fn a_world_whose_counts_would_wrap_is_not_sound() {
     assert!(is_believed(1, 2, 3));

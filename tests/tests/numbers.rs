@@ -1,5 +1,5 @@
-//! Player numbers when players join, leave and return: every player gets a number, no player gets another's character,
-//! and the rate of joins is bounded. All in virtual time.
+//! Player numbers when players join, leave and return. Every player gets a number, and never
+//! another player's character. The rate of joins is bounded. All in virtual time.
 
 use std::time::Duration;
 

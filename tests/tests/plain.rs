@@ -93,7 +93,6 @@ fn words(text: &str) -> Vec<(String, bool)> {
     words
 }
 
-/// The documentation blocks of a source, each as one line.
 fn blocks(source: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut is_open = false;

@@ -239,7 +239,7 @@ fn a_match_holds_from_the_lag_that_its_policy_names() {
     }
 }
 
-/// Neither a server that stood still nor a turn that got longer makes clients trail.
+/// Clients do not count as trailing because the server stood still or a turn got longer.
 #[test]
 fn a_match_is_not_held_for_what_is_not_its_clients_doing() {
     let mut config = strategy(7, LinkProfile::LAN);

@@ -80,8 +80,8 @@ fn a_restarted_client_takes_its_seat_over_at_once_from_a_session_that_seems_aliv
     rig.converge();
 }
 
-/// Finding F1: a transport that was completed too late, while its client had gone back to the old one, took its seat
-/// away.
+/// Finding F1: a transport was completed too late, when its client had already gone back to the old
+/// one, and took its seat away.
 #[test]
 fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
@@ -110,8 +110,8 @@ fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
     rig.converge();
 }
 
-/// Finding H5: a hand-over that did not wait for clients between their dial and their hello sent them back to a server
-/// that no longer had the match.
+/// Finding H5: after a hand-over, clients between their dial and their hello were sent back to a
+/// server that no longer had the match.
 #[test]
 fn a_moved_match_waits_for_returning_players() {
     let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
@@ -124,7 +124,8 @@ fn a_moved_match_waits_for_returning_players() {
     assert!(rig.match_.is_all_heard());
 }
 
-/// Finding O1: a copy of an outdated ticket could still end its identity's session, or have it barred.
+/// Finding O1: a copy of an outdated ticket could still end its identity's session, or have that
+/// identity barred.
 #[test]
 fn an_outdated_ticket_gives_no_claim_on_a_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
@@ -353,8 +354,8 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     rig.converge();
 }
 
-/// Finding of a review: the server still has the world of a recent join, which is older than the player's own. To begin
-/// with that one would look like a loss of ticks that never happened.
+/// Finding of a review: the server still has the world of a recent join, which is older than the
+/// player's own. A return to that world would look like a loss of ticks.
 #[test]
 fn a_returning_client_gets_no_world_older_than_its_own() {
     let mut config = RigConfig::new(43, LinkProfile::LAN);

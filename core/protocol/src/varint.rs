@@ -15,7 +15,6 @@ pub const BYTES_MAX: usize = 10;
 /// The reason why bytes are not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum VarintError {
     /// The bytes end before the number does.
     #[error("expected more bytes of a number, got the end")]

@@ -49,7 +49,6 @@ pub fn bodies_near(
         .filter(move |(_, at, form)| form.distance(*at, center) <= reach)
 }
 
-/// Returns the hits of a blast as a client guesses them.
 pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> BlastHits {
     let reach = bomb.radius(&rules.tuning);
     let hits = bodies_near(game, center, reach).filter_map(|(body, at, form)| {

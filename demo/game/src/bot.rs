@@ -26,11 +26,10 @@ pub enum Sticks {
     Still,
 }
 
-/// The interval, in ticks, at which a sticky bot changes its inputs.
 const STICKY_TICKS: u32 = 10;
-/// The least time between two decisions of a bot at the keys: people react after about 0.3 s (18 ticks).
+/// The least time between two decisions of a bot at the keys. People react after about 0.3 s (18
+/// ticks).
 const REACTION_TICKS: u32 = 18;
-/// The number of directions that keys have.
 const WAYS: i32 = 8;
 // A new direction is taken only when the wish is at least this far off, in 255ths of a circle. That is more than half
 // of the step to the next direction, so that a bot does not flip between two.
@@ -43,13 +42,12 @@ const GREED: f32 = 16.0;
 const RANGE: f32 = 8.0;
 /// A bot foresees bullets this many ticks ahead.
 const FORESIGHT_TICKS: f32 = 40.0;
-/// A bullet that passes closer than this is dodged, in units.
+/// A bot dodges a bullet that passes closer than this, in units.
 const MISS: f32 = 1.3;
 
 /// A bot waits this long before it is ready, so that others can join and look around.
 const PATIENCE_TICKS: u32 = 150;
 
-/// An automatic player.
 #[derive(Clone, Debug)]
 pub struct Bot {
     sticks: Sticks,
@@ -59,12 +57,11 @@ pub struct Bot {
     /// The tick since which the round waits for players to be ready.
     asked_since: Option<Tick>,
     next_thought: Tick,
-    /// The side to which it circles around its target: 1 or −1.
+    /// The side on which it circles its target: 1 or −1.
     hand: f32,
 }
 
 impl Bot {
-    /// Makes a bot with its own generator.
     #[must_use]
     pub fn new(sticks: Sticks, mut luck: Mwc) -> Bot {
         Bot {
@@ -222,7 +219,7 @@ impl Bot {
         Some(order)
     }
 
-    /// Returns a number within ± `most` that is not 0.
+    /// Returns a number within ± `most`, never 0.
     fn other_than_zero(&mut self, most: i32) -> i32 {
         let n = self.luck.range(-most..most);
         if n >= 0 { n + 1 } else { n }
@@ -258,7 +255,6 @@ fn target(game: &Game, rules: &Rules, player: &Player) -> Option<Target> {
     best.map(|(_, _, target)| target)
 }
 
-/// Returns the place of the nearest pick-up that the player can use.
 fn goal(game: &Game, player: &Player) -> Option<Vec2> {
     let wanted = |item: Item| match item {
         Item::Weapon(_) => player.weapon == Weapon::Blaster,
@@ -401,7 +397,6 @@ mod tests {
         assert_eq!(play(Sticks::Analog, 300), play(Sticks::Analog, 300));
     }
 
-    /// Plays ONE as a bot for `ticks` ticks.
     fn watch(game: &mut SoloGame, rules: &Rules, ticks: u32) {
         let mut bot = Bot::new(Sticks::Analog, Mwc::seed(5));
         for _ in 0..ticks {

@@ -14,37 +14,24 @@ use super::weapon::Weapon;
 /// A sound or flash that is played once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
-    /// A player appeared.
     Appeared(PlayerId),
     /// A player fired; one cue for a whole fan.
     Shot {
-        /// The player that fired.
         player: PlayerId,
-        /// Its weapon.
         weapon: Weapon,
     },
-    /// A player sprints.
     Dashed(PlayerId),
-    /// A player was hit and lives on.
     Hurt(PlayerId),
-    /// A player's shield took a hit and is gone.
     ShieldBroke(PlayerId),
-    /// A player died.
     PlayerDied(PlayerId),
-    /// A player has a pick-up.
     Took {
-        /// The player.
         player: PlayerId,
-        /// The item.
         item: Item,
     },
-    /// A player is ready for the round.
     Ready(PlayerId),
     /// A player's score rose. Played only when confirmed: a score that counts back looks like a bug.
     Scored {
-        /// The player.
         player: PlayerId,
-        /// The points added.
         points: u16,
     },
     /// A shot hit the enemy in this slot.
@@ -53,42 +40,32 @@ pub enum Cue {
     Crit(u16),
     /// The enemy in this slot fired: a bullet, a fan or a ring of them.
     Volley(u16),
-    /// The enemy in this slot died.
     EnemyDied(u16),
     /// A boss began its next stage, in which it fights differently.
     Enraged {
-        /// Its slot.
         slot: u16,
         /// Its new stage, from 1.
         stage: u8,
     },
-    /// A barrel's fuse burns.
     Lit(u8),
-    /// A barrel exploded.
     Blast(u8),
     /// A barrel's query got no answer: it only smokes.
     Fizzle(u8),
     /// A shell burst where it landed.
     Burst {
-        /// The player that fired it.
         owner: PlayerId,
         /// Its number among the player's shots.
         n: u32,
     },
-    /// A crate was hit and did not break.
     CrateHit(u8),
-    /// A crate broke.
     CrateBroke(u8),
     /// A blast threw a barrel or a crate into the air.
     Tossed(Prop),
-    /// All players are ready: the countdown begins.
     Countdown,
     /// A wave begins: its number, from 1.
     WaveBegan(u8),
     /// A wave is over: its number, from 1.
     WaveCleared(u8),
-    /// The round is won.
     Won,
-    /// The round is lost.
     Lost,
 }

@@ -11,7 +11,6 @@ use super::kind::EnemyKind;
 use super::rules::Rules;
 use super::state::{Enemy, Game, Timer};
 
-/// The number of a boss's stages.
 const STAGES: i32 = 3;
 
 impl Game {
@@ -149,7 +148,6 @@ impl Game {
     }
 }
 
-/// Returns a boss's health, which grows with the number of players.
 fn boss_health(players: usize, rules: &Rules) -> i16 {
     let more = rules.tuning.boss_percent as usize * (players.max(1) - 1);
     let health = EnemyKind::Boss.health() as usize * (100 + more) / 100;

@@ -116,7 +116,6 @@ impl Game {
         }
     }
 
-    /// Brings a player back whose time of death is over.
     pub(super) fn return_player(
         &mut self,
         id: PlayerId,
@@ -135,7 +134,6 @@ mod tests {
     use super::*;
     use crate::{Command, Pad, Weapon};
 
-    /// Returns a game in which ONE is vulnerable.
     fn vulnerable() -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).safe_until = Tick(0);

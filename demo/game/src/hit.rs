@@ -7,14 +7,11 @@ use twinstep_core::PlayerId;
 
 use super::rules::Tuning;
 
-/// Something that explodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bomb {
-    /// A barrel, by number.
     Barrel(u8),
     /// A shell, where it lands.
     Shell {
-        /// The player that fired it.
         owner: PlayerId,
         /// Its number among the player's shots.
         n: u32,
@@ -48,22 +45,17 @@ pub const HITS_MAX: usize = 48;
 /// shrinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Victim {
-    /// A player.
     Player(PlayerId),
     /// An enemy, by slot.
     Enemy(u16),
-    /// A barrel, by number.
     Barrel(u8),
-    /// A crate, by number.
     Crate(u8),
 }
 
-/// A body within a blast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlastHit {
     /// The distance from the middle of the blast to the nearest point of the body, in whole 8ths of a unit.
     pub distance_8ths: u8,
-    /// The body.
     pub body: Victim,
 }
 

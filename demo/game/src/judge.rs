@@ -27,13 +27,14 @@ use super::state::{Game, Player};
 use super::throw::speculate;
 use super::{blast, throw};
 
-/// The greatest distance of a claimed cause from the player, in units: the player's screen is some ticks off the
-/// server's, and a guess ahead of it.
+/// The greatest distance of a claimed cause from the player, in units. The player's screen is some
+/// ticks away from the server's, and shows a guess.
 pub(super) const CLAIM_REACH: f32 = 8.0;
-/// The same for an enemy whose bullet the server does not know, in units: the bullet may have flown on the player's
-/// screen until the server's frame said that it did not exist.
+/// The same for an enemy whose bullet the server does not know, in units. The bullet may have flown
+/// on the player's screen until the server's frame removed it.
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
-/// The step, in ticks, in which the history is searched; nothing moves by more than a unit or two within it.
+/// The step, in ticks, in which the history is searched. Nothing moves by more than two units
+/// within it.
 const LOOK_EVERY_TICKS: u32 = 4;
 /// A player that makes a claim in a tick is not asked for debts in that tick. So the referee looks at as many ticks as
 /// claims can cover, and one more.
@@ -41,7 +42,6 @@ const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
 /// The longest wait for a debt with which the oldest world that is checked is still kept.
 const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 
-/// Powderkeg's referee.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Judge;
 
@@ -69,9 +69,9 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Judges the answer of the client that lit a barrel. A blast's answer must agree with the cheap estimate to
-    /// within an 8th of a unit; a toss must be possible. Otherwise the physics decides. Secrets are answered by the
-    /// server alone.
+    /// Judges the answer of the client that lit a barrel. A blast's answer must agree with the
+    /// server's estimate to within an 8th of a unit; a toss must be possible. Otherwise the physics
+    /// decides. Only the server answers secrets.
     fn admit_answer(
         &mut self,
         look: &HookContext<'_, Game>,

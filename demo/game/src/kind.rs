@@ -11,25 +11,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of enemy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EnemyKind {
-    /// Aims at the nearest player.
     Gunner,
-    /// Fires rings.
     Urchin,
-    /// Fires a spiral.
     Spinner,
-    /// Lights barrels.
     Sapper,
-    /// Darts along a lane.
     Charger,
-    /// The boss of the last wave of a round.
     Boss,
 }
 
 impl EnemyKind {
-    /// All kinds.
     pub const ALL: [EnemyKind; 6] = [
         EnemyKind::Gunner,
         EnemyKind::Urchin,
@@ -71,7 +63,6 @@ impl EnemyKind {
         }
     }
 
-    /// The points for its death.
     #[must_use]
     pub const fn points(self) -> u16 {
         match self {

@@ -30,6 +30,7 @@
 //! | `bot` | an automatic player |
 //! | [`terms`] | rules, policies and sessions: the game on Twinstep |
 
+#![allow(missing_docs, reason = "no author of a game imports it")]
 #![cfg_attr(
     not(feature = "physics"),
     allow(

@@ -15,7 +15,6 @@ use twinstep_core::{Key, PlayerId};
 use super::rules::Rules;
 use super::state::Game;
 
-/// A discrete order of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Light the fuse of a barrel within reach.
@@ -41,14 +40,12 @@ pub enum Command {
     },
 }
 
-/// The reason why the referee refused an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Only living players can order this.
     #[error("{0} is not alive; wait until it returns")]
     NotAlive(PlayerId),
-    /// The round has begun.
+    /// The round has begun, so the order has no meaning.
     #[error("the round has begun; wait for the end of the round")]
     NotAsked,
     /// No unlit barrel with this number lies there.

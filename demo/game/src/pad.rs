@@ -23,10 +23,8 @@ pub struct Pad {
 }
 
 impl Pad {
-    /// The bit of the fire button.
     pub const FIRE: u8 = 1;
 
-    /// Returns `true` if fire is held.
     #[must_use]
     pub fn fires(&self) -> bool {
         self.buttons & Pad::FIRE != 0

@@ -13,7 +13,6 @@ use serde::Serialize;
 pub enum Path {
     /// A Lissajous figure: each axis swings with its own period.
     Orbit {
-        /// Its middle.
         center: Vec2,
         /// Its swing to each side, in units.
         reach: Vec2,
@@ -41,7 +40,6 @@ pub enum Path {
 }
 
 impl Path {
-    /// Returns the position after `age_ticks`.
     #[must_use]
     pub fn at(&self, age_ticks: u32) -> Vec2 {
         match self {

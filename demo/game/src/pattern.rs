@@ -20,7 +20,7 @@ const SIGHT: f32 = 30.0;
 /// The golden angle: no lane between the bullets of a spiral stays free.
 const GOLDEN: f32 = 2.399_963_2;
 
-/// The destination of an enemy's bullets.
+/// The origin and the target of an enemy's bullets.
 struct Muzzle<'a> {
     slot: u16,
     bullets: &'a mut Vec<Bullet>,
@@ -134,7 +134,6 @@ impl Enemy {
         }
     }
 
-    /// Fires `count` bullets in all directions.
     fn ring(&mut self, count: u8, turn: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
         for n in 0..count {
             let angle = turn + f32::from(n) * (TAU / f32::from(count));

@@ -30,7 +30,6 @@ impl Game {
         });
     }
 
-    /// Gives each pick-up to the first player that touches it.
     pub(super) fn pick_up(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let now = frame.tick();
         let Game {

@@ -25,7 +25,6 @@ use super::units::Heading;
 mod former;
 
 impl Game {
-    /// Adds and removes players as the frame says.
     pub(super) fn follow_roster(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, change) in frame.roster() {
             match change {
@@ -127,7 +126,6 @@ impl Game {
         fx.cue(player.life_key(id).child(now.0), Cue::Dashed(id));
     }
 
-    /// Moves players and fires, by their inputs.
     pub(super) fn move_players(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let (now, rules) = (frame.tick(), frame.rules());
         for (&id, player) in &mut self.players {

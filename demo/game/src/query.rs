@@ -14,32 +14,24 @@ use super::hit::{BlastHits, Bomb};
 use super::state::{Item, TOSSED_MAX, Throw};
 use super::units::Point;
 
-/// A question of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Query {
     /// Which bodies does this blast hit?
     Blast {
-        /// The bomb.
         bomb: Bomb,
-        /// The middle of the blast.
         at: Point,
         /// The tick of the query: bodies that appear later are not hurt.
         asked: Tick,
     },
     /// Where does this blast throw barrels and crates?
     Toss {
-        /// The bomb.
         bomb: Bomb,
-        /// The middle of the blast.
         at: Point,
         /// The tick of the query: things that have moved since are not thrown.
         asked: Tick,
     },
     /// The content of a crate. Only the server knows it.
-    Loot {
-        /// The crate's number.
-        n: u8,
-    },
+    Loot { n: u8 },
     /// Was this hit critical? Also a secret: only the server answers.
     Crit(Strike),
 }
@@ -47,15 +39,12 @@ pub enum Query {
 /// A hit that may be critical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strike {
-    /// The slot of the enemy that was hit.
     pub slot: u16,
-    /// The player that fired the shot.
     pub by: PlayerId,
     /// The tick of the query: an enemy that appears later is not hurt.
     pub asked: Tick,
 }
 
-/// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The bodies that are hit: nearest first, equal distances by body.
@@ -70,6 +59,5 @@ pub enum Outcome {
     },
     /// The item in the crate, if any.
     Loot(Option<Item>),
-    /// Whether the hit was critical.
     Crit(bool),
 }

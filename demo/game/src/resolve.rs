@@ -124,7 +124,6 @@ impl Arbiter {
         }
     }
 
-    /// Returns the hits of a blast, nearest first.
     fn blast(
         &mut self,
         game: &Game,

@@ -52,12 +52,10 @@ impl Game {
         players.filter_map(|(id, player)| (!player.is_away).then_some((*id, player)))
     }
 
-    /// The key of this round's current wave.
     fn wave_key(&self) -> Key {
         Key::new(cause::ROUND | u64::from(self.round), self.wave.into())
     }
 
-    /// Moves the round to its next phase if it is time.
     pub(super) fn advance_round(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let is_due = self
             .phase_ends(frame.rules())
@@ -130,7 +128,7 @@ impl Game {
         fx.cue(self.wave_key(), Cue::Countdown);
     }
 
-    /// Resets the field, except for the counters that keys are made of.
+    /// Resets the field. The counters in keys continue.
     fn clear_field(&mut self, frame: &Frame<'_, Game>) {
         self.cancel_arrivals();
         for enemy in &mut self.enemies {

@@ -54,23 +54,17 @@ pub struct Rules {
 /// [`Weapon`](crate::Weapon) and [`EnemyKind`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tuning {
-    /// A player's speed.
     pub walk_speed: f32,
-    /// A player's speed while dashing.
     pub dash_speed: f32,
-    /// The length of a dash.
     pub dash_ticks: u32,
     /// The time from one dash to the next.
     pub dash_rest_ticks: u32,
     /// A player's health at birth, and the most it can have.
     pub player_health: i16,
-    /// The damage of an enemy's bullet.
     pub bullet_damage: i16,
-    /// The damage of an enemy's touch.
     pub touch_damage: i16,
     /// The time after a hit in which a player cannot be hurt again.
     pub mercy_ticks: u32,
-    /// The time from a player's death to its return.
     pub player_return_ticks: u32,
     /// A returned player cannot be hurt until it acts, and for this long after that.
     pub shield_ticks: u32,
@@ -80,7 +74,6 @@ pub struct Tuning {
     pub enemy_waking_ticks: u32,
     /// All enemies of an endless arena arrive within this time, at equal distances.
     pub enemy_arrival_ticks: u32,
-    /// The duration of an enemy bullet's flight.
     pub bullet_ticks: u32,
     /// The most bullets of enemies in the air at once; while there are that many, enemies hold their fire.
     pub bullets_max: u32,
@@ -102,15 +95,11 @@ pub struct Tuning {
     pub shell_damage: i16,
     /// The speed that a blast gives to a barrel or crate in the middle; at the edge, a quarter of this speed.
     pub toss_speed: f32,
-    /// A crate's health.
     pub crate_health: i16,
     /// The time from a crate's end to the next crate in its place.
     pub crate_return_ticks: u32,
-    /// The time after which a pick-up disappears.
     pub pickup_ticks: u32,
-    /// The health that a pick-up gives.
     pub heal: i16,
-    /// The additional damage of a critical hit.
     pub crit_damage: i16,
     /// The share of hits with a lance that are critical, in percent.
     pub crit_percent: u32,

@@ -17,7 +17,6 @@ use super::rules::Tuning;
 use super::state::{Game, Item};
 use super::weapon::Weapon;
 
-/// Draws the content of a crate, if any.
 pub(super) fn loot(luck: &mut Mwc) -> Option<Item> {
     match luck.below(10) {
         0 => Some(Item::Weapon(Weapon::Scatter)),
@@ -30,7 +29,6 @@ pub(super) fn loot(luck: &mut Mwc) -> Option<Item> {
     }
 }
 
-/// Draws whether a hit is critical.
 pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
     luck.below(100) < tuning.crit_percent
 }

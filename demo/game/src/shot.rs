@@ -24,7 +24,6 @@ use super::weapon::Weapon;
 const SHELL_RADIUS: f32 = 0.3;
 
 impl Game {
-    /// Moves all shots, and applies their hits.
     pub(super) fn move_shots(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         // Taken out and put back, so that a hit can change the rest of the game. No allocation.
         let mut shots = core::mem::take(&mut self.shots);

@@ -25,57 +25,39 @@ use super::weapon::Weapon;
 /// by entry, and are nearly always in order already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShowKey {
-    /// A crate.
     Crate {
-        /// Its number.
         n: u8,
         /// The life of its place.
         life: u32,
     },
-    /// A barrel.
     Barrel {
-        /// Its number.
         n: u8,
         /// The life of its place.
         life: u32,
     },
-    /// A pick-up.
     Pickup {
-        /// Its key in the state.
         key: Key,
-        /// Its kind.
         item: Item,
     },
     /// An enemy, in one of its lives.
     Enemy {
-        /// Its slot.
         slot: u16,
-        /// Its life.
         life: u32,
-        /// Its kind.
         kind: EnemyKind,
     },
     /// A player, in one of its lives: a return to life is not a movement.
     Player {
-        /// The player.
         id: PlayerId,
-        /// Its life.
         life: u32,
     },
-    /// A player's shot.
     Shot {
-        /// The player that fired it.
         owner: PlayerId,
         /// Its number among the player's shots.
         n: u32,
-        /// The weapon.
         weapon: Weapon,
     },
-    /// An enemy's bullet.
     Bullet {
-        /// Its key in the state.
         key: Key,
-        /// The kind of enemy that fired it.
         kind: EnemyKind,
     },
 }

@@ -20,7 +20,6 @@ use crate::show::GameShow;
 use crate::state::Game;
 use crate::throw::speculate;
 
-/// The name of this build.
 pub const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
 
 /// The rules that the command line plays by: the campaign, or an endless arena with `enemies` enemies.
@@ -43,7 +42,6 @@ pub fn policies() -> MatchConfig {
 /// that a referee can look back.
 pub(crate) const CLAIM_TICKS: u32 = 40;
 
-/// The configuration of a client's session.
 #[must_use]
 pub fn session(rules: &Arc<Rules>) -> SessionConfig<Game, GameShow> {
     let mut config = SessionConfig::new(rules.clone())

@@ -43,7 +43,6 @@ pub(super) fn short() -> Rules {
     }
 }
 
-/// Steps until the round is in a phase.
 pub(super) fn run_until(game: &mut SoloGame, phase: RoundPhase) {
     for _ in 0..1_000 {
         if game.sim().phase == phase {

@@ -95,7 +95,6 @@ pub struct Point {
 }
 
 impl Point {
-    /// Returns the nearest point.
     #[must_use]
     pub fn of(at: Vec2) -> Point {
         let at = at * STEPS_PER_UNIT;
@@ -105,7 +104,6 @@ impl Point {
         }
     }
 
-    /// Returns the place in units.
     #[must_use]
     pub fn to_vec2(self) -> Vec2 {
         Vec2::new(f32::from(self.x_64ths), f32::from(self.y_64ths)) / STEPS_PER_UNIT

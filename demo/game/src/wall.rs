@@ -8,7 +8,6 @@ use serde::Serialize;
 /// A solid axis-aligned box.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Wall {
-    /// Its middle.
     pub center: Vec2,
     /// Half of its width and height.
     pub half: Vec2,

@@ -16,7 +16,6 @@ pub struct Wave {
 /// Enemies of one kind, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// Their kind.
     pub kind: EnemyKind,
     /// Their number for one player.
     pub count: u16,
@@ -56,7 +55,6 @@ impl Wave {
     }
 }
 
-/// The waves of the campaign.
 pub(super) fn campaign() -> Vec<Wave> {
     use EnemyKind::{Boss, Charger, Gunner, Sapper, Spinner, Urchin};
     let wave = |groups: &[(EnemyKind, u16, u32, u32)]| Wave {

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 /// The most enemies that one lance shot can hit.
 pub const PIERCED_MAX: usize = 6;
 
-/// A player's weapon.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -20,16 +19,12 @@ pub enum Weapon {
     /// Rapid; every player's first weapon.
     #[default]
     Blaster,
-    /// Fires a fan of pellets.
     Scatter,
-    /// Pierces enemies.
     Lance,
-    /// Lobs a shell.
     Thumper,
 }
 
 impl Weapon {
-    /// All weapons.
     pub const ALL: [Weapon; 4] = [
         Weapon::Blaster,
         Weapon::Scatter,
@@ -59,7 +54,6 @@ impl Weapon {
         }
     }
 
-    /// Returns the duration of a shot's flight.
     #[must_use]
     pub const fn flight_ticks(self) -> u32 {
         match self {
@@ -101,7 +95,6 @@ impl Weapon {
         }
     }
 
-    /// The most enemies that one shot can hit.
     #[must_use]
     pub const fn hits_max(self) -> usize {
         match self {

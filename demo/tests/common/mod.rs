@@ -43,7 +43,6 @@ pub(crate) fn run(args: &[&str]) -> Output {
     powderkeg(args).output().unwrap()
 }
 
-/// Runs the program, and expects success.
 pub(crate) fn succeed(args: &[&str]) -> String {
     let output = run(args);
     assert!(output.status.success(), "{args:?}: {output:?}");

@@ -66,7 +66,6 @@ enum Source {
 }
 
 impl Source {
-    /// The local session; `None` in a replay.
     fn session(&self) -> Option<&Session<Game, GameShow>> {
         match self {
             Source::Client(client) => Some(client.session()),
@@ -129,7 +128,8 @@ impl Feed {
         }
     }
 
-    /// Notes that `names` names were given for this screen; if it gets fewer seats, a note says so.
+    /// Remembers that `names` names were given for this screen. If the screen gets fewer seats, a
+    /// note reports that.
     #[must_use]
     pub fn with_names(self, names: usize) -> Feed {
         let unused = Surplus::of(names);
@@ -211,7 +211,6 @@ impl Feed {
         self.now
     }
 
-    /// The rules, with the level.
     #[must_use]
     pub fn rules(&self) -> &Arc<Rules> {
         &self.rules
@@ -256,8 +255,8 @@ impl Feed {
         Some(tick * begins.0.saturating_sub(self.tick().0))
     }
 
-    /// Hands the poses of the authority to `put`: the lagged truth behind a prediction. A replay has none, because its
-    /// picture is the truth.
+    /// Passes the poses of the authority to `put`: the lagged truth behind a prediction. A replay
+    /// has none, because its picture is the truth.
     pub fn ghosts(&self, put: impl FnMut(ShowKey, Pose)) {
         let authority = self.source.session().and_then(Session::authority);
         if let Some(authority) = authority {
@@ -270,7 +269,6 @@ impl Feed {
         self.news.cues.pop_front()
     }
 
-    /// Returns the next message for the player.
     pub fn poll_note(&mut self) -> Option<Note> {
         self.news.notes.pop_front()
     }
@@ -284,13 +282,11 @@ impl Feed {
         Notice::of(self.source.session()?, self.gauges.silent(self.now))
     }
 
-    /// The local players, by seat; empty in a replay.
     #[must_use]
     pub fn seats(&self) -> &[PlayerId] {
         self.source.session().map_or(&[], Session::seats)
     }
 
-    /// The players of the match, by number.
     #[must_use]
     pub fn company(&self) -> Vec<Companion> {
         match self.replay() {
@@ -367,7 +363,6 @@ impl Feed {
         self.replay().is_none() && self.showing.predicts()
     }
 
-    /// Shows the prediction, or the authority alone.
     pub fn set_predicts(&mut self, predicts: bool) {
         self.showing.set_predicts(predicts, &mut self.news);
     }
@@ -378,7 +373,6 @@ impl Feed {
         self.replay().is_none() && self.showing.smooths()
     }
 
-    /// Smooths corrections of the picture, or lets it jump.
     pub fn set_smooths(&mut self, smooths: bool) {
         self.showing.set_smooths(smooths);
     }
@@ -392,7 +386,6 @@ impl Feed {
         }
     }
 
-    /// The replay's controls; `None` in a live match.
     pub fn replay_mut(&mut self) -> Option<&mut Playback> {
         match &mut self.source {
             Source::Client(_) | Source::Rehearsal(_) => None,
@@ -426,7 +419,6 @@ impl Feed {
         self.add_note(words);
     }
 
-    /// Leaves the match.
     pub fn leave(&mut self) {
         match &mut self.source {
             Source::Client(client) => client.leave(),
@@ -453,21 +445,14 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
         .map(|(_, n)| n)
 }
 
-/// The reason why a replay was not saved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// No recording exists.
     #[error(
         "nothing to save: a recording begins when this screen joins a match, and a replay is already a file"
     )]
     Nothing,
     /// The file cannot be written.
     #[error("cannot write {path}: {source}; go to a folder that can be written, and try again")]
-    Unwritable {
-        /// Its path.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
+    Unwritable { path: PathBuf, source: io::Error },
 }

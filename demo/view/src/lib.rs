@@ -30,6 +30,8 @@
 //! window loop (`window::run`) owns window, clock and files around the first two; a script or a test calls
 //! `WindowStage` without it.
 
+#![allow(missing_docs, reason = "no author of a game imports it")]
+
 pub mod feed;
 pub mod rehearsal;
 pub mod say;

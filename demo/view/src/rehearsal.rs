@@ -24,20 +24,13 @@ const PARTS: u32 = 8;
 /// The most prediction steps in one frame.
 const BUDGET_TICKS: u32 = 128;
 
-/// The options of a rehearsal.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The rules.
     pub rules: Arc<Rules>,
-    /// The seed of the match, the bots and the network.
     pub seed: u64,
-    /// The number of bots.
     pub bots: usize,
-    /// The number of local players.
     pub seats: usize,
-    /// Their names, by seat.
     pub names: Vec<String>,
-    /// The link of all sessions.
     pub link: LinkProfile,
     /// The time between two pictures.
     pub frame: Duration,
@@ -135,19 +128,16 @@ impl Rehearsal {
         }
     }
 
-    /// The server's world.
     #[must_use]
     pub fn truth(&self) -> &Game {
         self.server.world().sim()
     }
 
-    /// The server's next tick.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.server.world().tick()
     }
 
-    /// The match's journal so far.
     #[must_use]
     pub fn journal(&self) -> &[u8] {
         &self.journal
@@ -176,7 +166,6 @@ impl Rehearsal {
         self.play(0, pad)
     }
 
-    /// The time since it began.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.now
@@ -188,7 +177,6 @@ impl Rehearsal {
         &self.members[0].session
     }
 
-    /// The local session.
     pub fn session_mut(&mut self) -> &mut Session<Game, GameShow> {
         &mut self.members[0].session
     }
@@ -200,12 +188,10 @@ impl Rehearsal {
         }
     }
 
-    /// Ends the local session with a goodbye.
     pub fn leave(&mut self) {
         self.members[0].session.leave();
     }
 
-    /// The rules of the match.
     #[must_use]
     pub fn rules(&self) -> &Arc<Rules> {
         &self.rules

@@ -34,7 +34,6 @@ pub(crate) use sprite::Sprite;
 pub(crate) use thing::{ThingLook, ViewThing};
 use thing::{facing, look};
 
-/// The time for which vanished things are remembered.
 const MEMORY: Duration = Duration::from_millis(1_500);
 
 pub(crate) struct ViewScene {
@@ -42,7 +41,8 @@ pub(crate) struct ViewScene {
     pub(crate) now: Duration,
     pub(crate) tick: Tick,
     pub(crate) things: Vec<ViewThing>,
-    /// Things that were there a moment ago, and when last: a cue may come after its subject has gone.
+    /// Things that were shown a moment ago, and the time they were last shown. A cue may come after
+    /// its subject has vanished.
     gone: Vec<(ViewThing, Duration)>,
     /// The places of players and enemies in the authority.
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
@@ -57,7 +57,6 @@ pub(crate) struct ViewScene {
     pub(crate) lives: u16,
     pub(crate) score: u32,
     pub(crate) boss: Option<Boss>,
-    /// The reason why the player cannot play right now.
     pub(crate) notice: Option<String>,
     /// The simulated link's name. `None` if the link is real.
     pub(crate) link: Option<String>,
@@ -287,7 +286,6 @@ impl ViewScene {
             .find(|thing| thing.key.is_subject_of(cue))
     }
 
-    /// The places of the local players that are visible.
     pub(crate) fn locals(&self) -> Vec<Vec2> {
         let locals = self.team.iter().filter(|member| member.is_local);
         locals

@@ -4,12 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Asks this process to end.
 pub fn ask() {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Returns `true` if this process was asked to end.
 #[must_use]
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)

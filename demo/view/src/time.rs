@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The wall clock since 1970, for tickets and file names.
+/// Reads the wall clock, as time since 1970, for tickets and file names.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,
@@ -14,7 +14,7 @@ pub fn unix_now() -> Duration {
         .unwrap_or_default()
 }
 
-/// The clock of frames.
+/// Reads the clock of frames.
 #[expect(
     clippy::disallowed_methods,
     reason = "the edge: here the clock is read"

@@ -31,7 +31,6 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// The result of one run.
 #[derive(Clone, Debug, Default)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Run {
     pub virtual_time: Duration,
     pub crashes: u64,
@@ -40,7 +39,6 @@ pub struct Run {
     pub desyncs: u64,
     /// Rebuilds of all clients that remained until the end.
     pub rebuilds: u64,
-    /// Cues of all clients that remained until the end.
     pub cues: u64,
     pub queries: u64,
     pub commands: u64,
@@ -59,7 +57,6 @@ impl Run {
         self.queries += stats.queries;
     }
 
-    /// Adds another run's numbers.
     pub fn add(&mut self, other: &Run) {
         self.virtual_time += other.virtual_time;
         self.crashes += other.crashes;
@@ -78,9 +75,7 @@ impl Run {
 /// Runs chaos in the history game. A static function, so that the generic world is compiled once in this crate, not in
 /// each test program.
 pub static HISTORY: fn(&Plan) -> Run = run::<History>;
-/// Runs chaos in Powderkeg.
 pub static POWDERKEG: fn(&Plan) -> Run = run::<powderkeg_game::Game>;
-/// Runs chaos in the game of edges.
 pub static EDGES: fn(&Plan) -> Run = run::<Edges>;
 
 /// Plays a plan's chaos, then heals the network and requires convergence.
@@ -127,7 +122,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         chaos
     }
 
-    /// Lets a client join if a seat is free.
+    /// Adds a client if a seat is free.
     fn come(&mut self, identity: &str, person: &Person) -> Option<usize> {
         let client = self.rig.join_with(identity, person.seats).ok()?;
         self.rig.cast(client, person.role);
@@ -351,7 +346,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             .expect("a delay within its range");
     }
 
-    /// Freezes a client for less time than a player may be dropped for.
+    /// Freezes a client for a shorter time than that after which a player may be dropped.
     fn hiccup(&mut self, index: usize) {
         let while_ = Duration::from_millis(u64::from(300 + self.luck.below(600)));
         self.rig.freeze(index, self.rig.now + while_);
@@ -394,7 +389,6 @@ impl<'a, S: Play> Chaos<'a, S> {
     }
 }
 
-/// Plays a plan in the given game.
 #[must_use]
 pub fn play(game: Game, plan: &Plan) -> Run {
     match game {

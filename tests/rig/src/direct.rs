@@ -27,7 +27,6 @@ pub fn serves() -> bool {
 }
 
 /// A match, and sessions that draw their frames in step.
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The server's match.
     pub match_: Match<S>,
@@ -42,7 +41,6 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     pub deaf_until: Vec<Duration>,
     /// Packets on their way up, by client.
     pub up: Vec<(usize, Vec<u8>)>,
-    /// The journal so far, if the match keeps one.
     pub journal: Vec<u8>,
     /// Worlds that the match wants encoded.
     pub to_encode: Vec<Encoding>,
@@ -56,7 +54,6 @@ pub struct Heavy {
 }
 
 impl Heavy {
-    /// A world of `bytes` bytes.
     #[must_use]
     pub fn of(bytes: usize) -> Self {
         Heavy {
@@ -64,7 +61,6 @@ impl Heavy {
         }
     }
 
-    /// One byte of the world.
     #[must_use]
     pub fn byte(&self, at: usize) -> u8 {
         self.bytes[at]

@@ -48,7 +48,6 @@ pub fn silence_intended_panics() {
 
 /// Sizes and rates of all values. They are the game's rules, so both sides agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Load {
     pub input_bytes: u8,
     pub command_bytes: u8,
@@ -75,7 +74,6 @@ pub struct Load {
 
 /// The behaviour of an author's hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Hooks {
     Sound,
     Panic,
@@ -114,9 +112,9 @@ pub struct Pad {
 
 impl Controls for Pad {}
 
-/// A player's command, or a claim of its simulation. A `mark` is unique among commands. `Panic` and `Nan` poison the step.
+/// A player's command, or a claim of its simulation. Each `mark` is unique among commands. `Panic`
+/// and `Nan` poison the step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Command {
     Keep { mark: u32, value: Shape },
     Ask { mark: u32, value: Shape },
@@ -125,7 +123,6 @@ pub enum Command {
     Claim(Shape),
 }
 
-/// A query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Query {
     number: u32,
@@ -134,7 +131,6 @@ pub struct Query {
 
 /// An outcome. `number` is random, and `value` is made from the query. `Panic` and `Nan` poison the step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Outcome {
     Fine {
         number: u32,
@@ -146,30 +142,24 @@ pub enum Outcome {
     Nan,
 }
 
-/// An effect to show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Cue {
     Kept(u32),
     Answered(u32),
     Claimed,
 }
 
-/// One player's record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// A hash of the player's inputs, commands, claims and answers.
     pub fold: u64,
-    /// Commands that ran.
     pub ran: u32,
-    /// Queries asked.
     pub asked: u32,
     last: Option<Option<Shape>>,
 }
 
 /// The size in bytes of the largest stepped value of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Widest {
     pub input: u16,
     pub command: u16,
@@ -177,9 +167,7 @@ pub struct Widest {
     pub claim: u16,
 }
 
-/// The state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Edges {
     pub players: Table<PlayerId, Tally>,
     /// A list that gives the world its size.
@@ -209,7 +197,6 @@ impl Ballast {
         Arc::make_mut(&mut self.0)[at] ^= 1;
     }
 
-    /// The size on the wire.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.len()
@@ -275,7 +262,6 @@ fn wider<T: Serialize>(widest: &mut u16, value: &T) {
 }
 
 impl Edges {
-    /// A world without players.
     #[must_use]
     pub fn new(load: &Load) -> Self {
         Edges {

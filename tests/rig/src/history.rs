@@ -20,9 +20,7 @@ fn expected(query: u32) -> u32 {
     query.wrapping_mul(2) & !NEVER
 }
 
-/// A player's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Pad {
     pub stick: u8,
     pub fire: bool,
@@ -32,7 +30,6 @@ impl Controls for Pad {}
 
 /// A player's command, or a claim of its simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Command {
     /// Writes a number into the history.
     Note(u32),
@@ -43,7 +40,6 @@ pub enum Command {
 
 /// An effect to show. `Died` is shown only when confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Cue {
     Shot,
     Hit,
@@ -54,7 +50,6 @@ pub enum Cue {
 
 /// One player's record. `held` is a hash of all inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Player {
     pub held: u64,
     pub shots: u32,
@@ -64,7 +59,6 @@ pub struct Player {
     luck: u32,
 }
 
-/// A shot in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shot {
     shooter: PlayerId,
@@ -80,7 +74,6 @@ pub struct History {
     pub log: Vec<(Tick, PlayerId, Command)>,
     /// Every answer, in order.
     pub answers: Vec<(Tick, Key, Option<u32>)>,
-    /// Queries asked so far.
     pub asked: u32,
     flights: Schedule<Shot>,
     root: Mwc,
@@ -125,7 +118,6 @@ impl Simulation for History {
 }
 
 impl History {
-    /// A history without an entry.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         History {
@@ -181,7 +173,6 @@ impl History {
     }
 }
 
-/// A simulated player.
 pub struct Driver {
     sticks: Sticks,
     luck: Mwc,

@@ -10,6 +10,8 @@
 //! Chaos first: while it lasts, [`Rig::run`] asserts safety conditions. Then the network heals, and [`Rig::converge`]
 //! requires that all clients are live again. A failure prints the seed; one command reruns it.
 
+#![allow(missing_docs, reason = "no author of a game imports it")]
+
 /// The name and types of a test's game, inside of its `impl Simulation`: rules, input, command, query, outcome and cue.
 /// If only the name is given, inputs are bytes, and the game has no other types.
 #[macro_export]

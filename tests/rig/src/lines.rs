@@ -148,8 +148,6 @@ impl Transport for Plug {
     }
 }
 
-/// One client and its machine.
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Player<S: Play> {
     pub client: Client<S, S::Show, Plug>,
     pub events: Vec<Event>,
@@ -163,10 +161,7 @@ pub struct Player<S: Play> {
     next_frame: Duration,
 }
 
-/// A world with transports.
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Lines<S: Play> {
-    /// The server's match.
     pub match_: Match<S>,
     pub players: Vec<Player<S>>,
     pub now: Duration,
@@ -424,7 +419,6 @@ impl<S: Play> Lines<S> {
         self.jobs = Jobs::default();
     }
 
-    /// Lets time pass.
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -440,7 +434,6 @@ impl<S: Play> Lines<S> {
         }
     }
 
-    /// A player's statistics.
     #[must_use]
     pub fn stats(&self, player: usize) -> SessionStats {
         self.players[player].client.session().stats()

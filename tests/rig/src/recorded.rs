@@ -10,8 +10,6 @@ use twinstep_protocol::replay::Recorder;
 
 use crate::rig::{Play, Sticks};
 
-/// A recorded match.
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Recorded<S: Play> {
     pub journal: Vec<u8>,
     pub world: World<S>,

@@ -58,12 +58,10 @@ pub struct Counts {
     pub client: u64,
     /// Allocations of the match in `handle`, `advance` and drain, without its resolver.
     pub server: u64,
-    /// Allocations of the game's resolver.
     pub resolver: u64,
 }
 
 /// A scene with its match and clients, the faults injected into it, and the checks.
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Rig<S: Play> {
     scene: Scene<S, RigClient<S>>,
     pub journal: Vec<u8>,
@@ -187,7 +185,6 @@ impl<S: Play> Rig<S> {
         COUNTER.set(counter);
     }
 
-    /// Allocations so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let resolver = self.resolver_count.load(Ordering::Relaxed);
@@ -381,7 +378,6 @@ impl<S: Play> Rig<S> {
         self.worked
     }
 
-    /// Changes a client's link.
     pub fn relink(&mut self, client: usize, link: LinkProfile) {
         let now = self.now;
         let theirs = &mut self.clients[client];
@@ -411,7 +407,6 @@ impl<S: Play> Rig<S> {
         client.decided = None;
     }
 
-    /// The statistics of a client.
     #[must_use]
     pub fn stats(&self, client: usize) -> SessionStats {
         self.clients[client].session.stats()
@@ -425,7 +420,6 @@ impl<S: Play> Rig<S> {
             .unwrap_or_default()
     }
 
-    /// Returns `true` if all clients are in the match.
     #[must_use]
     pub fn all_play(&self) -> bool {
         self.clients
@@ -433,7 +427,6 @@ impl<S: Play> Rig<S> {
             .all(|c| self.match_.stage(c.peer()) == Some(SessionStage::Playing))
     }
 
-    /// The random generator for plans.
     pub fn luck(&mut self) -> &mut Mwc {
         &mut self.luck
     }

@@ -14,7 +14,6 @@ use twinstep_server::{Decision, HookContext, Resolver};
 
 use crate::rig::{Play, Sticks};
 
-/// The state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Skirmish {
     /// One town for each player that ever joined.
@@ -26,9 +25,7 @@ pub struct Skirmish {
     timers: Schedule<SkirmishTimer>,
 }
 
-/// A player's town.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Town {
     /// Whether the player is in the match.
     pub is_open: bool,
@@ -55,14 +52,10 @@ impl Town {
     }
 }
 
-/// An event in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum SkirmishTimer {
-    /// A unit has arrived, or may strike again.
     Unit(UnitId),
-    /// A unit is trained.
     Trained(UnitId, UnitKind),
-    /// A bomb's fuse has burnt down.
     Fuse(Blast),
 }
 
@@ -74,15 +67,12 @@ impl Skirmish {
     }
 }
 
-/// The price of a bomb.
 const BOMB_COST: u32 = 40;
 /// The radius of a blast, in steps.
 const BLAST_RADIUS: u32 = 48;
 
-/// A player's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// Trains a unit, for its price.
     Train(UnitKind),
     /// Sends all own soldiers to a place. On the way they fight enemies that come into reach.
     Send(FieldPoint),
@@ -93,9 +83,7 @@ pub enum Command {
 /// The query that the simulation must not answer itself: which units does this bomb hit?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blast {
-    /// The player that dropped the bomb.
     pub by: PlayerId,
-    /// The place of the bomb.
     pub at: FieldPoint,
 }
 
@@ -105,25 +93,19 @@ pub const HITS_MAX: usize = 24;
 /// The answer: the units hit, and their distances from the middle, in steps.
 pub type BombHits = ArrayVec<(UnitId, u16), HITS_MAX>;
 
-/// An effect to show or play once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
-    /// A unit died.
     Fell(UnitId),
-    /// A bomb exploded.
     Blast(FieldPoint),
 }
 
-/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum UnitKind {
     Villager,
     Soldier,
 }
 
 impl UnitKind {
-    /// The price in gold.
     #[must_use]
     pub const fn price(self) -> u32 {
         match self {
@@ -162,9 +144,7 @@ impl UnitId {
     }
 }
 
-/// A living unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Unit {
     pub kind: UnitKind,
     pub health: i16,
@@ -189,7 +169,6 @@ pub struct FieldPoint {
 }
 
 impl FieldPoint {
-    /// The middle of a field.
     #[must_use]
     pub const fn field(x: i16, y: i16) -> FieldPoint {
         FieldPoint {
@@ -227,7 +206,6 @@ impl FieldPoint {
 
 /// A straight path at a steady speed. A path that ends where it began is a rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Trip {
     pub from: FieldPoint,
     pub to: FieldPoint,
@@ -266,7 +244,6 @@ pub struct Rules {
     pub fields: (i16, i16),
     /// The places of towns, by player number.
     pub towns: Vec<FieldPoint>,
-    /// The places of gold.
     pub mines: Vec<FieldPoint>,
     /// Villagers that a town begins with.
     pub villagers: u16,
@@ -296,7 +273,6 @@ fn at((x, y): (i16, i16)) -> FieldPoint {
 }
 
 impl Rules {
-    /// The place of a player's town.
     #[must_use]
     pub fn town(&self, player: PlayerId) -> FieldPoint {
         self.towns[player.index() % self.towns.len()]
@@ -321,9 +297,7 @@ impl Rules {
     }
 }
 
-/// Gold that a town begins with.
 const GOLD: u32 = 120;
-/// Ticks to train a unit.
 const TRAIN_TICKS: u32 = 30;
 /// Ticks from a bomb's command to its blast.
 const FUSE_TICKS: u32 = 20;
@@ -633,7 +607,6 @@ pub struct SkirmishBot {
 }
 
 impl SkirmishBot {
-    /// A bot with its own random stream.
     #[must_use]
     pub fn new(luck: Mwc) -> SkirmishBot {
         SkirmishBot {

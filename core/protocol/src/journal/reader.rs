@@ -21,7 +21,6 @@ pub struct Entry<'a> {
 /// The place and the reason if reading stops before the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum JournalError {
     /// The last record is incomplete, because of a crash during writing.
     #[error(
@@ -50,7 +49,6 @@ pub enum JournalError {
 /// The damage of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Damage {
     /// The head is not a number.
     #[error("its head: {0}")]

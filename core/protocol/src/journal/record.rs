@@ -44,7 +44,6 @@ const RESUMED: u8 = 9;
 /// The reason why a record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum WriteError {
     /// A part of the record is too long, so no reader would accept it.
     #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]

@@ -18,7 +18,6 @@ pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
 /// A peer's violation of the protocol. Its session must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum LaneError {
     /// A number in a frame or an ack is damaged.
     #[error("lane: {0}")]

@@ -23,7 +23,6 @@ const REPEATS_PER_ARRIVAL: u32 = 4;
 /// The reason why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum PushError {
     /// The message is larger than the other side accepts.
     #[error("expected a message of at most {max} bytes, got {bytes}")]

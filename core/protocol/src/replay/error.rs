@@ -12,7 +12,6 @@ use twinstep_core::world::FrameError;
 /// The reason why a journal cannot be played further. Everything played before stays valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ReplayError {
     /// The file is torn, corrupt, or not a journal.
     #[error(transparent)]

@@ -145,7 +145,6 @@ impl LinkProfile {
 /// The reason why a text is not a link profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum LinkProfileError {
     /// Neither a preset nor a setting.
     #[error(

@@ -68,8 +68,8 @@ impl Game {
         self.former.insert(id, former);
     }
 
-    /// Adds a player, in the state that the seat's former player left in this round. If no life is left, it waits for
-    /// the end of the wave.
+    /// Adds a player in the state in which the seat's former player left this round. If no life is
+    /// left, the player waits for the end of the wave.
     pub(super) fn join(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let now = frame.tick();
         let former = self.former.remove(&id);
@@ -120,7 +120,6 @@ mod tests {
     use super::super::super::{Command, Cue, Pad};
     use super::*;
 
-    /// Returns a game in which ONE is vulnerable and has `health`.
     fn hurt_to(health: i16) -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).safe_until = Tick(0);

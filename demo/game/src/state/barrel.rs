@@ -9,12 +9,9 @@ use super::cause;
 /// A barrel's radius, in units.
 pub const BARREL_RADIUS: f32 = 0.5;
 
-/// The stage of a barrel's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrelStage {
-    /// Unlit.
     Whole,
-    /// Its fuse burns.
     Lit,
     /// It has exploded; the query for its hits is open.
     Blasting,
@@ -22,16 +19,13 @@ pub enum BarrelStage {
     Gone,
 }
 
-/// A place for barrels, and the barrel in it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Barrel {
     /// The number of earlier barrels of this place.
     pub life: u32,
     /// The tick at which it was put there.
     pub born: Tick,
-    /// The stage of its life.
     pub stage: BarrelStage,
-    /// Its middle.
     pub at: Vec2,
     /// The tick since which it lies there. `None` if a blast has thrown it and it is in the air.
     pub rests: Option<Tick>,

@@ -11,14 +11,12 @@ use crate::weapon::Weapon;
 /// Half of a crate's width and height, in units.
 pub const CRATE_HALF: f32 = 0.75;
 
-/// A place for crates, and the crate in it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crate {
     /// The number of earlier crates of this place.
     pub life: u32,
     /// The tick at which it was put there.
     pub born: Tick,
-    /// Its middle.
     pub at: Vec2,
     /// The tick since which it lies there. `None` if a blast has thrown it and it is in the air.
     pub rests: Option<Tick>,
@@ -45,7 +43,6 @@ impl Crate {
         self.is_there() && self.rests.is_some()
     }
 
-    /// Returns its box.
     #[must_use]
     pub fn solid(&self) -> Wall {
         Wall {
@@ -73,12 +70,10 @@ pub const PICKUP_RADIUS: f32 = 0.7;
 /// The most simultaneous pick-ups; a new pick-up replaces the oldest.
 pub const PICKUPS_MAX: usize = 32;
 
-/// The content of a pick-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Item {
     /// A weapon with full ammunition.
     Weapon(Weapon),
-    /// Some health.
     Health,
     /// Takes one hit in its owner's place.
     Shield,
@@ -86,14 +81,11 @@ pub enum Item {
     Life,
 }
 
-/// Something to pick up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pickup {
     /// Its key: that of the crate or enemy that it comes from.
     pub key: Key,
-    /// Its content.
     pub item: Item,
-    /// Its middle.
     pub at: Vec2,
     /// The tick at which it disappears.
     pub ends: Tick,

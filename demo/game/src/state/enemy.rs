@@ -10,7 +10,6 @@ use crate::kind::EnemyKind;
 use crate::rules::Rules;
 use crate::weapon::Weapon;
 
-/// A slot for enemies, and the enemy in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Enemy {
     /// The kind of the enemy here, or of the last one.
@@ -19,7 +18,6 @@ pub struct Enemy {
     pub life: u32,
     /// The tick at which it arrived.
     pub born: Tick,
-    /// Its middle.
     pub at: Vec2,
     /// Its health; 0: dead, the slot is empty.
     pub health: i16,
@@ -35,9 +33,7 @@ pub struct Enemy {
     /// Its age on its path at birth.
     pub(crate) ahead_ticks: u32,
     pub(crate) next_volley: Tick,
-    /// The number of volleys that it has fired.
     pub(crate) volleys: u32,
-    /// The number of bullets that it has fired.
     pub(crate) bullets: u32,
     pub(crate) luck: Mwc,
 }
@@ -115,7 +111,6 @@ impl Enemy {
     }
 
     #[must_use]
-    /// Returns `true` if an enemy lives here.
     pub fn is_alive(&self) -> bool {
         self.health > 0
     }

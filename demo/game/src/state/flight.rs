@@ -13,17 +13,13 @@ use crate::hit::{Form, Victim};
 pub const TOSSED_MAX: usize = 10;
 /// The most legs of a path.
 pub const LEGS_MAX: usize = 10;
-/// The duration of one leg.
 pub const LEG_TICKS: u32 = 6;
 /// A path goes in whole 16ths of a unit: exact in `f32`, and one byte for a coordinate up to 79 units a second.
 const STEPS_PER_UNIT: f32 = 16.0;
 
-/// A thing that a blast can throw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Prop {
-    /// A barrel, by number.
     Barrel(u8),
-    /// A crate, by number.
     Crate(u8),
 }
 
@@ -38,7 +34,6 @@ impl Prop {
         }
     }
 
-    /// Its outline from above.
     #[must_use]
     pub const fn form(self) -> Form {
         match self {
@@ -80,14 +75,13 @@ pub type FlightLeg = [i8; 2];
 /// One thing that is thrown, and its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throw {
-    /// The thing.
     pub prop: Prop,
     /// Its path from where it lies; each leg takes [`LEG_TICKS`].
     pub legs: ArrayVec<FlightLeg, LEGS_MAX>,
 }
 
 impl Throw {
-    /// Makes the path through `corners`, as near as legs can come to them. After the last corner the thing lies still.
+    /// Makes the nearest path through `corners`. After the last corner the thing lies still.
     #[must_use]
     pub fn through(prop: Prop, from: Vec2, corners: impl IntoIterator<Item = Vec2>) -> Throw {
         let mut legs = ArrayVec::<FlightLeg, LEGS_MAX>::new();
@@ -117,7 +111,6 @@ impl Throw {
     }
 }
 
-/// A barrel or crate in the air.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flight {
     /// The thing, and its life.

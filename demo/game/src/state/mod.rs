@@ -38,19 +38,14 @@ pub use shot::{BULLET_RADIUS, Bullet, SHOT_RADIUS, Shot};
 pub struct Game {
     /// The number of the round, from 1; 0 before the first.
     pub round: u32,
-    /// The phase of the round.
     pub phase: RoundPhase,
-    /// The tick at which the phase began.
     pub phase_since: Tick,
     /// The tick since which at least half of the present players have been ready.
     pub(crate) half_ready_since: Option<Tick>,
     /// The number of the current or last wave, from 1; 0 before the first.
     pub wave: u8,
-    /// The lives that the team has left.
     pub lives: u16,
-    /// The team's points.
     pub score: u32,
-    /// The players.
     pub players: Table<PlayerId, Player>,
     /// Players that have left, by seat.
     pub(crate) former: Table<PlayerId, Former>,
@@ -73,7 +68,6 @@ pub struct Game {
     pub(crate) seed: u64,
 }
 
-/// The phase of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RoundPhase {
     /// An arena without rounds.
@@ -82,11 +76,9 @@ pub enum RoundPhase {
     Lobby,
     /// All are ready; they cannot be hurt yet.
     Countdown,
-    /// Enemies appear.
     Wave,
     /// A rest before the next wave.
     Lull,
-    /// The last wave is cleared.
     Won,
     /// All players are dead, and no life is left.
     Lost,
@@ -109,7 +101,6 @@ impl RoundPhase {
     }
 }
 
-/// An event that is due at a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Timer {
     /// A barrel's fuse has burnt down.

@@ -14,10 +14,8 @@ use crate::weapon::Weapon;
 /// A player's radius, in units.
 pub const PLAYER_RADIUS: f32 = 0.5;
 
-/// A player: its body and its record.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Player {
-    /// Its middle.
     pub at: Vec2,
     /// The direction it faces; never [`Heading::NONE`].
     pub facing: Heading,
@@ -27,21 +25,14 @@ pub struct Player {
     pub is_away: bool,
     /// Whether it is dead, the team has no life left, and the player waits for the end of the wave.
     pub is_out: bool,
-    /// Whether it has said that it is ready.
     pub is_ready: bool,
-    /// Whether it has a shield, which takes one hit.
     pub has_shield: bool,
-    /// Its weapon.
     pub weapon: Weapon,
     /// The shots that are left; meaningless for a weapon that is never empty.
     pub ammo: u16,
-    /// Points for enemies that it killed.
     pub score: u32,
-    /// Enemies that it killed.
     pub kills: u32,
-    /// The number of its lives so far.
     pub life: u32,
-    /// The number of its shots so far.
     pub shots: u32,
     /// It cannot be hurt before this tick; [`Tick::MAX`] until it acts.
     pub safe_until: Tick,

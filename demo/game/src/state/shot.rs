@@ -12,18 +12,13 @@ use crate::weapon::{PIERCED_MAX, Weapon};
 /// A shot's radius, in units.
 pub const SHOT_RADIUS: f32 = 0.2;
 
-/// A player's shot.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shot {
     /// Its key, made of the player and its count.
     pub key: Key,
-    /// The player that fired it.
     pub owner: PlayerId,
-    /// The weapon.
     pub weapon: Weapon,
-    /// The tick at which it was fired.
     pub born: Tick,
-    /// Its middle.
     pub at: Vec2,
     /// Its movement in a tick.
     pub step: Vec2,
@@ -90,18 +85,14 @@ impl Shot {
 /// A bullet's radius, in units.
 pub const BULLET_RADIUS: f32 = 0.2;
 
-/// An enemy's bullet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bullet {
     /// Its key, made of the enemy and its count.
     pub key: Key,
-    /// The kind of enemy that fired it.
     pub kind: EnemyKind,
-    /// Its middle.
     pub at: Vec2,
     /// Its movement in a tick.
     pub step: Vec2,
-    /// The tick at which it disappears.
     pub ends: Tick,
 }
 

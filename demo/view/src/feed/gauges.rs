@@ -12,7 +12,6 @@ const RATE_READINGS: usize = 9;
 /// The readings kept: 10 s.
 const KEPT: usize = 90;
 
-/// Rates per second, over the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Rebuilds of the prediction.
@@ -25,16 +24,12 @@ pub struct Rates {
     pub bytes_down: f64,
 }
 
-/// The counters at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// The time of the reading.
     pub at: Duration,
-    /// The counters.
     pub stats: SessionStats,
 }
 
-/// The last 10 s of a session's counters.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
     readings: VecDeque<Reading>,
@@ -87,7 +82,6 @@ impl Gauges {
         }
     }
 
-    /// The time since the last packet arrived.
     #[must_use]
     pub fn silent(&self, now: Duration) -> Duration {
         let newest = self.readings.back().map(|last| last.stats.down_packets);

@@ -13,7 +13,6 @@ use super::notice::Note;
 /// A player, as the lobby and the lists show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Companion {
-    /// The number of the player.
     pub id: PlayerId,
     /// Its chosen name (unverified), or its number.
     pub name: String,

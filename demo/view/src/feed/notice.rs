@@ -30,7 +30,6 @@ pub enum Notice {
     CatchingUp {
         /// Ticks stepped.
         done_ticks: u32,
-        /// Ticks in total.
         total_ticks: u32,
     },
     /// The match is shown, and the seat is being taken.
@@ -39,15 +38,14 @@ pub enum Notice {
     Returning,
     /// The server has been silent for this long.
     Silent(Duration),
-    /// The authority differed from the server's world, which is on its way.
+    /// The authority differed from the server's world, which is being transferred.
     Healing,
-    /// The replay cannot be played beyond this tick.
     Damaged(String),
 }
 
 impl Notice {
-    /// Returns the reason why the player cannot play in this session's match, if any. Its server has been silent for
-    /// `silent`.
+    /// Returns the reason why the player cannot play in this session's match, if any. `silent` is
+    /// the server's silence.
     pub(super) fn of(session: &Session<Game, GameShow>, silent: Duration) -> Option<Notice> {
         let Some(world) = session.prediction() else {
             return Some(match session.progress() {
@@ -149,12 +147,9 @@ impl Surplus {
     }
 }
 
-/// A message for the player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The tick that the picture showed then.
     pub tick: Tick,
-    /// The text.
     pub words: String,
 }
 

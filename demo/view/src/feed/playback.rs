@@ -29,19 +29,12 @@ const STEPS_MAX: u32 = 256;
 /// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Speed {
-    /// A quarter of the match's speed.
     Quarter,
-    /// Half the match's speed.
     Half,
-    /// The match's own speed.
     Real,
-    /// Twice as fast.
     Two,
-    /// Four times as fast.
     Four,
-    /// Eight times as fast.
     Eight,
-    /// Sixteen times as fast.
     Sixteen,
 }
 
@@ -85,14 +78,11 @@ impl std::fmt::Display for Speed {
     }
 }
 
-/// The clock of a replay.
 #[derive(Clone, Debug)]
 pub enum ReplayClock {
-    /// The wall clock, from this moment on.
     Wall(Instant),
     /// A count of frames of a fixed length, for pictures that must be reproducible.
     Frames {
-        /// The length of a frame.
         frame: Duration,
         /// The time of the last frame.
         now: Duration,
@@ -106,7 +96,6 @@ impl ReplayClock {
         ReplayClock::Wall(now())
     }
 
-    /// A clock of frames of this length.
     #[must_use]
     pub fn frames(frame: Duration) -> ReplayClock {
         ReplayClock::Frames {
@@ -188,13 +177,11 @@ impl Playback {
         })
     }
 
-    /// The rules of the match.
     #[must_use]
     pub fn rules(&self) -> &Arc<Rules> {
         &self.rules
     }
 
-    /// The state at [`tick`](Playback::tick).
     #[must_use]
     pub fn game(&self) -> &Game {
         self.replay.world().sim()
@@ -206,19 +193,16 @@ impl Playback {
         self.replay.world().tick()
     }
 
-    /// The first tick.
     #[must_use]
     pub fn first(&self) -> Tick {
         self.first
     }
 
-    /// The tick after the last one.
     #[must_use]
     pub fn end(&self) -> Tick {
         self.end
     }
 
-    /// The current length of a tick.
     #[must_use]
     pub fn tick_length(&self) -> Duration {
         self.replay.world().turn().cadence.tick()
@@ -237,7 +221,6 @@ impl Playback {
         self.is_paused || self.is_over()
     }
 
-    /// Returns `true` if it is at its end.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.tick() >= self.end || self.fault.is_some()
@@ -252,13 +235,11 @@ impl Playback {
         }
     }
 
-    /// Its speed.
     #[must_use]
     pub fn speed(&self) -> Speed {
         self.speed
     }
 
-    /// Sets its speed.
     pub fn set_speed(&mut self, speed: Speed) {
         self.speed = speed;
     }
@@ -365,7 +346,6 @@ impl Playback {
         }
     }
 
-    /// Steps one tick. Returns `true` if there was one.
     fn step(&mut self) -> bool {
         loop {
             match self.replay.step() {

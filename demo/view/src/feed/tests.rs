@@ -37,7 +37,6 @@ fn run(feed: &mut Feed, frames: u32, pad: Pad) {
     }
 }
 
-/// The drawn place of the local player.
 fn me(feed: &Feed) -> Vec2 {
     let me = feed.seats()[0];
     let is_me = |key: &ShowKey| matches!(key, ShowKey::Player { id, .. } if *id == me);
@@ -79,7 +78,6 @@ fn without_prediction_a_key_waits_for_its_turn() {
     assert_eq!(frames_until_it_moves(&mut feed), 1);
 }
 
-/// The numbers of starts, confirmations and cancellations of each cue.
 fn fates(feed: &mut Feed) -> BTreeMap<CueId, [u32; 3]> {
     let mut fates = BTreeMap::<CueId, [u32; 3]>::new();
     while let Some(event) = feed.poll_cue() {

@@ -24,7 +24,6 @@ const WOOD: Tint = Tint::new(0xa8_7a_48);
 /// The height at which words start above their place, in units: names are below.
 const FLOAT_HEIGHT: f32 = 1.8;
 
-/// A direction and a speed for streaks.
 struct Spray {
     at: Vec2,
     angle: f32,
@@ -72,7 +71,6 @@ impl Thrower<'_> {
         self.effects.quakes.push((Some(at), strength));
     }
 
-    /// Adds a particle that grows (or shrinks) in place.
     fn puff(&mut self, sprite: Sprite, at: Vec2, half: (f32, f32), ms: u64, tint: Tint) {
         let mut puff = self.particle(sprite, at, tint);
         puff.half = half;
@@ -97,7 +95,6 @@ impl Thrower<'_> {
         }
     }
 
-    /// Adds pieces that tumble away.
     fn shards(&mut self, count: u32, at: Vec2, speed: (f32, f32), half: f32, tint: Tint) {
         for _ in 0..count {
             let mut shard = self.particle(Sprite::Shard, at, tint);
@@ -125,7 +122,6 @@ impl Thrower<'_> {
         }
     }
 
-    /// Adds a blast with a reach of `radius`.
     fn blast(&mut self, at: Vec2, radius: f32) {
         self.smoke(9, at, radius * 0.8, SMOKE.alpha(0.55));
         self.puff(

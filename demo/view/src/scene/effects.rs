@@ -26,16 +26,15 @@ const LINES_MAX: usize = 64;
 const SCORES_MAX: usize = 64;
 const HEARD_MAX: usize = 64;
 
-/// The duration of a white flash.
 pub(crate) const FLASH: Duration = Duration::from_millis(110);
 /// The time for which points rise.
 pub(crate) const FLOAT: Duration = Duration::from_millis(900);
 /// The time for which a line of the log stays.
 pub(crate) const LINE: Duration = Duration::from_secs(5);
-/// The time for which a word stays across the arena.
+/// The time for which words across the arena stay.
 pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
 
-/// Something was hit: it is white for a moment.
+/// A white flash of a thing that was hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HitFlash {
     cue: CueId,
@@ -43,7 +42,6 @@ pub(crate) struct HitFlash {
     pub(crate) born: Duration,
 }
 
-/// A word that rises from a place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Float {
     cue: CueId,
@@ -53,7 +51,6 @@ pub(crate) struct Float {
     pub(crate) born: Duration,
 }
 
-/// The state of a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CueFate {
     /// Neither confirmed nor cancelled yet.
@@ -115,13 +112,11 @@ pub(crate) struct ViewEffects {
     pub(crate) particles: Particles,
     pub(crate) flashes: VecDeque<HitFlash>,
     pub(crate) floats: VecDeque<Float>,
-    /// Oldest first.
     pub(crate) lines: VecDeque<LogLine>,
     pub(crate) banner: Option<Banner>,
     pub(crate) counts: Counts,
     /// Sounds to start now.
     pub(crate) heard: Vec<HeardCue>,
-    /// Sounds to stop now.
     pub(crate) hushed: Vec<CueId>,
     /// Shocks: the place, and the strength.
     pub(crate) quakes: Vec<(Option<Vec2>, f32)>,
@@ -135,7 +130,6 @@ fn push_bounded<T>(list: &mut VecDeque<T>, item: T, max: usize) {
     list.push_back(item);
 }
 
-/// The cue behind an effect, and the time of the effect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cause {
     pub(super) cue: CueId,

@@ -14,7 +14,6 @@ pub(crate) struct Tint {
     pub(crate) rgb: [u8; 3],
     /// 0 ..= 1.
     pub(crate) alpha: f32,
-    /// Whether it adds light to the colours below.
     pub(crate) is_light: bool,
 }
 
@@ -92,13 +91,11 @@ pub(crate) enum ColorMode {
 impl ColorMode {
     pub(crate) const ALL: [ColorMode; 3] = [ColorMode::Safe, ColorMode::Contrast, ColorMode::Gray];
 
-    /// The next mode of [`ALL`](ColorMode::ALL), or the previous one.
     pub(crate) fn next(self, up: bool) -> ColorMode {
         let step = if up { 1 } else { ColorMode::ALL.len() - 1 };
         ColorMode::ALL[(self as usize + step) % ColorMode::ALL.len()]
     }
 
-    /// Its name in the settings.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             ColorMode::Safe => "colour-blind safe",
@@ -145,7 +142,6 @@ impl ColorMode {
         }
     }
 
-    /// An accent colour, in this mode.
     pub(crate) fn accent(self, rgb: u32) -> Tint {
         self.of(Tint::new(rgb))
     }

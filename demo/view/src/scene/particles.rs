@@ -14,14 +14,11 @@ use super::sprite::Sprite;
 
 /// The most simultaneous particles; the oldest makes room (law *Bounded*).
 const PARTICLES_MAX: usize = 1_536;
-/// The time in which a cancelled particle fades.
 const FADE: Duration = Duration::from_millis(100);
 
-/// Something small that moves and burns out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Particle {
     pub(crate) cue: CueId,
-    /// Whether the server has confirmed the cue.
     pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,
@@ -42,7 +39,6 @@ pub(crate) struct Particle {
     pub(crate) life: Duration,
 }
 
-/// A particle as it looks at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) is_confirmed: bool,
@@ -54,7 +50,6 @@ pub(crate) struct Seen {
 }
 
 impl Particle {
-    /// A still particle that lives for a second.
     pub(crate) fn new(
         cue: CueId,
         born: Duration,
@@ -104,7 +99,6 @@ impl Particle {
     }
 }
 
-/// All particles, oldest first.
 #[derive(Default)]
 pub(crate) struct Particles(VecDeque<Particle>);
 

@@ -2,7 +2,6 @@
 
 use powderkeg_game::Weapon;
 
-/// The shape of a tone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waveform {
     Sine,
@@ -32,7 +31,6 @@ macro_rules! sounds {
         impl Sound {
             pub(crate) const ALL: &[Sound] = &[$(Sound::$name),*];
 
-            /// Its length in milliseconds, and its layers.
             pub(crate) fn layers(self) -> (u32, Vec<Layer>) {
                 match self {
                     $(Sound::$name => ($ms, [$(layer!($kind $at $long $from $to $loud)),*].concat()),)*

@@ -3,7 +3,6 @@
 /// The sprites, each with its width and height in pixels at scale 1.
 macro_rules! sprites {
     ($($(#[$about:meta])* $name:ident: $width:literal x $height:literal,)*) => {
-        /// A picture that can be drawn.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Sprite {
             $($(#[$about])* $name,)*
@@ -34,7 +33,6 @@ sprites! {
     Wall: 32 x 32,
     PlayerHull: 72 x 72,
     PlayerTrim: 72 x 72,
-    /// A whole enemy: hull and trim in one.
     Gunner: 64 x 64,
     Urchin: 64 x 64,
     Spinner: 64 x 64,
@@ -80,7 +78,6 @@ sprites! {
     Wave: 96 x 96,
     /// A dashed circle: ghosts of the authority.
     Dashes: 72 x 72,
-    /// A long streak, facing +x.
     Streak: 64 x 12,
     Smoke: 48 x 48,
     Shard: 12 x 12,

@@ -9,9 +9,7 @@ use twinstep_core::Tick;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ViewThing {
     pub(crate) key: ShowKey,
-    /// Its middle, in units.
     pub(crate) at: Vec2,
-    /// Its angle in radians, counter-clockwise from +x.
     pub(crate) angle: f32,
     pub(crate) look: ThingLook,
 }
@@ -32,7 +30,6 @@ pub(crate) enum ThingLook {
         /// It drops something when it dies.
         carries: bool,
     },
-    /// A barrel or crate.
     Prop {
         is_lit: bool,
         /// It was thrown: the part of its flight so far, 0 ..= 1.
@@ -79,7 +76,6 @@ pub(super) fn facing(
     }
 }
 
-/// Collects the look of a thing from the state.
 pub(super) fn look(key: ShowKey, game: &Game, tick: Tick, rules: &Rules) -> ThingLook {
     let found = match key {
         ShowKey::Player { id, .. } => game.players.get(&id).map(|player| ThingLook::Player {

@@ -35,7 +35,6 @@ use crate::scene::{Sprite, ThingLook, ViewScene, ViewThing};
 const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
 /// The length of the line that shows where a player aims, in units.
 const AIM: f32 = 2.5;
-/// The width of the boss's bar, in cells.
 const BOSS_CELLS: usize = 24;
 /// Half of the period with which lit barrels blink.
 const BLINK: Duration = Duration::from_millis(120);

@@ -4,7 +4,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::feed::Playback;
 
-/// Applies a key to a replay. Returns `true` if the key means quit.
 pub(super) fn apply(key: &KeyEvent, replay: &mut Playback) -> bool {
     if key.kind == KeyEventKind::Release {
         return false;

@@ -27,7 +27,6 @@ const SIZE_MIN: (u16, u16) = (80, 24);
 
 /// The least rows of the log, with its borders.
 const LOG_ROWS_MIN: u16 = 5;
-/// Columns of a line of the log.
 const LOG_LINE_COLUMNS: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,12 +12,10 @@ use twinstep_protocol::names::NAME_CHARS_MAX;
 use crate::scene::palette::{ColorMode, Tint};
 use crate::scene::{ReelState, ViewMember, ViewScene, clock, weapon_name};
 
-/// The width of the HUD in columns, with its borders.
 pub(super) const COLUMNS: u16 = 32;
 /// The rows of the numbers, with the sparkline and the borders.
 pub(super) const NET_ROWS: u16 = NUMBER_ROWS + 1 + SPARK_ROWS + 2;
 
-/// The rows of the team, if something follows below it.
 pub(super) const TEAM_ROWS: u16 = 10;
 /// The rows of the causes of rebuilds, and of the legend, if there is room.
 pub(super) const EXTRA_ROWS: u16 = 5;
@@ -28,7 +26,6 @@ const HEALTH_CELLS: usize = 5;
 const NAME_COLUMNS: usize = 10;
 /// The samples of the netgraph that share a bar of the sparkline, which shows the highest.
 const BAR_SAMPLES: usize = 3;
-/// The width of the table at the end of a round, in columns.
 const OUTCOME_COLUMNS: u16 = 40;
 
 /// Converts a tint to the nearest colour of the 6 × 6 × 6 that most terminals have; on black, so a faint tint is dark.
@@ -38,7 +35,6 @@ pub(super) fn paint(tint: Tint) -> Color {
     Color::Indexed(16 + 36 * r + 6 * g + b)
 }
 
-/// A player's colour.
 pub(super) fn color_of(id: PlayerId) -> Color {
     paint(ColorMode::Safe.player(id.index()))
 }
@@ -167,7 +163,6 @@ fn kb(bytes: f64) -> String {
     format!("{:.1} kB", bytes / 1_000.0)
 }
 
-/// Draws the causes of rebuilds, counted since the start.
 pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     let timeline = scene.stats.unwrap_or_default().timeline;
     let inputs: u64 = timeline.by_input.iter().sum();
@@ -191,7 +186,6 @@ pub(super) fn causes(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     lines(frame, area, " rebuilds, by cause ".to_owned(), rows);
 }
 
-/// Draws the meaning of the marks in the arena.
 pub(super) fn legend(frame: &mut Frame<'_>, area: Rect) {
     let rows = [
         "▲ gunner ☼ urchin ◊ spinner",
@@ -318,7 +312,6 @@ pub(super) fn banner_text(scene: &ViewScene) -> Option<String> {
     Some(words)
 }
 
-/// Draws the result of a round as a table over the arena.
 pub(super) fn outcome(frame: &mut Frame<'_>, arena: Rect, scene: &ViewScene) {
     let (title, color) = match scene.phase {
         RoundPhase::Won => (" WON ".to_owned(), Color::LightGreen),

@@ -14,7 +14,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use glam::Vec2;
 use powderkeg_game::{Heading, Pad};
 
-/// If the terminal reports no releases, a second press of space within this time is its repeat of a held key.
+/// On terminals that report no releases, a second press of space within this time counts as a
+/// repeat of the held key.
 const REPEAT: Duration = Duration::from_millis(600);
 /// The shortest time between two orders, so that a held key does not send a flood of them.
 const ORDER_REST: Duration = Duration::from_millis(150);
@@ -24,30 +25,22 @@ const AIM_TURN: i32 = 16;
 /// An action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TerminalAct {
-    /// Light the nearest barrel.
     Light,
-    /// Dash.
     Dash,
     /// Say that the player is ready for the round, or take it back.
     Ready,
-    /// Save a replay.
     Save,
     /// Switch the link: the index of a preset.
     Link(usize),
-    /// Show or hide the authority's ghosts.
     Ghosts,
-    /// Show the prediction, or the authority alone.
     Predicts,
-    /// Smooth corrections, or not.
     Smooths,
-    /// Quit.
     Quit,
 }
 
 /// A player's part of the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyboardPart {
-    /// All keys, for a single player.
     Both,
     /// Letters, space, and the shared keys, if two players share the keyboard.
     Left,
@@ -158,10 +151,8 @@ impl Held {
     }
 }
 
-/// The state of a player's keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
-    /// Whether the terminal reports releases.
     releases: bool,
     walk: Held,
     aim: Held,
@@ -175,7 +166,6 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// No keys held, on a terminal with or without reports of releases.
     #[must_use]
     pub(super) fn new(releases: bool) -> Keys {
         Keys {
@@ -226,7 +216,6 @@ impl Keys {
         None
     }
 
-    /// Releases all keys, when the terminal loses the focus.
     pub(super) fn release_all(&mut self) {
         *self = Keys {
             aimed: self.aimed,
@@ -235,7 +224,6 @@ impl Keys {
         };
     }
 
-    /// Returns the controls that the held keys make.
     #[must_use]
     pub(super) fn pad(&self) -> Pad {
         Pad {

@@ -68,8 +68,8 @@ pub fn run(mut feed: Feed) -> Result<Summary, TerminalError> {
     Ok(Summary::of(&feed, ended?))
 }
 
-/// The typed keys, read on a thread of their own: the library's reader never returns from a terminal that was closed,
-/// and the view must notice other things then (a signal, a failed drawing).
+/// The typed keys, read on a separate thread. The library's reader never returns from a closed
+/// terminal, and the view must still notice other events, such as a signal or a failed drawing.
 struct Inputs {
     typed: Receiver<io::Result<Input>>,
     is_over: Arc<AtomicBool>,
@@ -113,15 +113,12 @@ impl Drop for Inputs {
     }
 }
 
-/// The state of a picture and of the loop.
 struct TerminalView {
     /// One for each seat; the second stays unused with a single player.
     keys: [Keys; SEATS],
     scene: ViewScene,
     effects: ViewEffects,
-    /// Whether the authority's ghosts are drawn.
     ghosts: bool,
-    /// Whether the terminal reports key releases.
     releases: bool,
     color: bool,
     quits: bool,
@@ -178,7 +175,6 @@ impl TerminalView {
         }
     }
 
-    /// Advances the match, and takes its cues and notes.
     fn advance(&mut self, feed: &mut Feed) -> Result<(), SessionEnd> {
         feed.advance(&self.keys.map(|keys| keys.pad()))?;
         let now = feed.now();
@@ -200,7 +196,6 @@ impl TerminalView {
         Ok(())
     }
 
-    /// Gathers the next picture.
     fn look(&mut self, feed: &Feed) {
         self.scene.gather(feed, self.ghosts);
     }

@@ -26,10 +26,8 @@ use crate::say;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TerminalError {
-    /// Standard output is not a terminal.
     #[error("the view needs a terminal as standard output; run without one to play headless")]
     NoTerminal,
-    /// The terminal failed.
     #[error("the terminal failed: {0}")]
     Io(#[from] io::Error),
 }
@@ -37,14 +35,13 @@ pub enum TerminalError {
 /// The most panic messages of other threads that are kept; more are dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
 
-/// Whether the terminal must be restored; and whether it was asked to report releases.
+/// Whether the terminal must be restored. The next flag: whether it was asked to report releases.
 static IS_BORROWED: AtomicBool = AtomicBool::new(false);
 static IS_KITTY: AtomicBool = AtomicBool::new(false);
 
 /// A terminal in raw mode on its alternate screen, until dropped.
 pub(super) struct Screen {
     pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// Whether key releases are reported.
     pub(super) releases: bool,
     hook_before: PanicHook,
     kept: Arc<Mutex<Vec<String>>>,
@@ -53,7 +50,6 @@ pub(super) struct Screen {
 type PanicHook = Arc<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
 
 impl Screen {
-    /// Takes over the terminal.
     pub(super) fn enter() -> Result<Screen, TerminalError> {
         // Keys are read from the terminal itself even if standard input is something else.
         if !io::stdout().is_terminal() {
@@ -122,7 +118,8 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the terminal if the view has taken it over; from any thread. Errors are ignored: they could not be shown.
+/// Restores the terminal if the view has taken it over. Any thread may call this. Errors are
+/// ignored, because they cannot be shown.
 pub fn give_back() {
     if !IS_BORROWED.swap(false, Ordering::Relaxed) {
         return;

@@ -19,7 +19,6 @@ use crate::rehearsal::{Rehearsal, Setup};
 use crate::scene::effects::CueFate;
 use crate::scene::{Boss, ViewThing};
 
-/// The view after `frames` frames of a match over a link without delay, with two players walking.
 fn played(frames: u32) -> TerminalView {
     let rules = Arc::new(Rules::arena(24));
     let setup = Setup {

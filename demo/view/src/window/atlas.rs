@@ -19,13 +19,9 @@ const PEN_ROOM: f32 = 1.6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
-    /// Labels and tables.
     Small,
-    /// Most text.
     Body,
-    /// Headings.
     Head,
-    /// The name of the game, and messages across the arena.
     Title,
 }
 
@@ -68,13 +64,11 @@ pub(crate) struct AtlasEntry {
     pub(crate) ink: [Vec2; 2],
 }
 
-/// Everything that can be drawn, as one texture.
 pub(crate) struct Atlas {
     /// Pixels per pixel of the design.
     pub(crate) scale: f32,
     /// The colours it was drawn in.
     pub(crate) mode: ColorMode,
-    /// Its side, in pixels.
     pub(crate) side: usize,
     /// RGBA, premultiplied.
     pub(crate) bytes: Vec<u8>,
@@ -82,7 +76,6 @@ pub(crate) struct Atlas {
 }
 
 impl Atlas {
-    /// Draws everything for a scale.
     pub(crate) fn new(scale: f32, mode: ColorMode) -> Atlas {
         let mut canvases = Vec::new();
         for sprite in Sprite::ALL {

@@ -28,7 +28,8 @@ pub(crate) struct Batch {
     pub(crate) atlas: Atlas,
     /// Four for each quad: upper left, upper right, lower right, lower left.
     pub(crate) corners: Vec<Corner>,
-    /// The number of corners at the start that are plain: opaque, of one colour, and drawn without the atlas.
+    /// The number of corners at the start that are plain: opaque, in one colour, drawn without the
+    /// atlas.
     pub(crate) plain: usize,
 }
 
@@ -49,7 +50,7 @@ impl Batch {
         self.plain = 0;
     }
 
-    /// Marks all quads so far as plain: a floor then costs hardly more than a cleared screen.
+    /// Marks all quads so far as plain, so that a floor costs little more than a cleared screen.
     pub(crate) fn end_plain(&mut self) {
         debug_assert!(self.corners.iter().all(|corner| corner.color[3] == 255));
         self.plain = self.corners.len();
@@ -102,7 +103,6 @@ impl Batch {
         self.entry(middle - x - y, x * 2.0, y * 2.0, entry, tint);
     }
 
-    /// Adds a round sprite, not turned.
     pub(crate) fn disc(&mut self, sprite: Sprite, middle: Vec2, radius: f32, tint: Tint) {
         self.sprite(sprite, middle, Vec2::splat(radius), 0.0, tint);
     }
@@ -190,7 +190,7 @@ impl Batch {
         }
     }
 
-    /// Adds text whose first capital's lower left corner is at `at`. Returns its width.
+    /// Adds text. `at` is the lower left corner of its first capital. Returns the width.
     pub(crate) fn text(&mut self, at: Vec2, size: Type, tint: Tint, text: &str) -> f32 {
         // On whole pixels, because letters blur otherwise.
         let at = vec2(libm::roundf(at.x), libm::roundf(at.y));

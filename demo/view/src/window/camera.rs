@@ -8,7 +8,6 @@ use twinstep_core::Mwc;
 
 /// The height of the screen in units when one player is followed.
 const TALL: f32 = 23.0;
-/// Units kept free around two players that are followed.
 const ROOM: Vec2 = vec2(9.0, 6.0);
 /// Units beyond the arena that may be visible.
 const MARGIN: f32 = 2.5;
@@ -29,7 +28,6 @@ pub(crate) struct Camera {
     zoom: f32,
     screen: Vec2,
     ahead: Vec2,
-    /// The strength of the shake, 0 ..= 1.
     trauma: f32,
     offset: Vec2,
     settled: bool,
@@ -40,7 +38,6 @@ pub(crate) struct Focus<'a> {
     pub(crate) whom: &'a [Vec2],
     /// The vector from a single player to its aim, in units.
     pub(crate) aim: Vec2,
-    /// The arena's half width and height.
     pub(crate) half: Vec2,
     /// The screen, in pixels.
     pub(crate) screen: Vec2,
@@ -108,12 +105,10 @@ impl Camera {
         self.trauma = (self.trauma + strength).min(1.0);
     }
 
-    /// Pixels per unit.
     pub(crate) fn zoom(&self) -> f32 {
         self.zoom
     }
 
-    /// The middle of the picture, in units.
     pub(crate) fn at(&self) -> Vec2 {
         self.at
     }

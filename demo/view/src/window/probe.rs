@@ -13,23 +13,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoWindow {
-    /// The environment names no display.
     #[error("there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set")]
     NoDisplay,
     /// The named display does not answer.
     #[error("the display {display} does not answer ({why}); check DISPLAY, or start it")]
-    Silent {
-        /// Its name in the environment.
-        display: String,
-        /// The operating system's error.
-        why: String,
-    },
+    Silent { display: String, why: String },
     /// A library that is loaded at run time is not installed.
     #[error(
         "{library} is missing: install the package {package} (on Debian: apt-get install {package})"
     )]
     Missing {
-        /// Its file name.
         library: &'static str,
         /// The Debian package that contains it.
         package: &'static str,

@@ -6,7 +6,6 @@ use glam::{Vec2, vec2};
 /// A box; the y axis points down.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rect {
-    /// Its upper left corner.
     pub(crate) at: Vec2,
     pub(crate) size: Vec2,
 }

@@ -39,24 +39,18 @@ const CLOSING_MIN: Duration = Duration::from_millis(800);
 /// The longest step of animations, in seconds; after a longer pause they do not jump.
 const DT_MAX: f32 = 0.1;
 
-/// The options of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowOptions {
-    /// The backend that opens it.
     pub backend: LinuxBackend,
-    /// Its size in pixels.
     pub size: (u16, u16),
-    /// Whether it covers the whole screen.
     pub fullscreen: bool,
-    /// Whether it plays no sound.
     pub mute: bool,
 }
 
 /// The window could not be opened; the match may continue in another view.
 pub struct WindowRefused {
-    /// The reason.
     pub why: NoWindow,
-    /// The feed that should have been shown. `None` if the window was open, and was closed from outside.
+    /// The feed that was not shown. `None` if the window was open, and was closed from outside.
     pub feed: Option<Box<Feed>>,
 }
 
@@ -139,7 +133,7 @@ where
 }
 
 thread_local! {
-    /// Whether panics of this thread are silent.
+    /// Whether panics of this thread are silenced.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -282,7 +276,6 @@ fn draw(gpu: &mut Gpu, stage: &mut WindowStage) {
     gpu.draw(&stage.batch, stage.background());
 }
 
-/// Fulfils the wishes that need a window or a file.
 fn fulfil(wish: Wish, stage: &mut WindowStage) {
     let (what, done) = match wish {
         Wish::Screenshot => {
@@ -299,7 +292,6 @@ fn fulfil(wish: Wish, stage: &mut WindowStage) {
     }
 }
 
-/// The path of a new file in the current folder.
 fn file(stem: &str, ending: &str) -> PathBuf {
     PathBuf::from(format!("{stem}-{}.{ending}", unix_now().as_millis()))
 }

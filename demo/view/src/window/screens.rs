@@ -4,7 +4,6 @@ use super::input::{Board, Button, Stick, WindowAct};
 use super::rect::Rect;
 use super::settings::{SettingRow, Settings};
 
-/// A screen over everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlay {
     Help,
@@ -18,7 +17,6 @@ pub(crate) struct Screens {
     pub(crate) overlay: Option<Overlay>,
     pub(crate) ghosts: bool,
     pub(crate) netgraph: bool,
-    /// The chosen row of the settings.
     pub(crate) row: usize,
     /// The gamepad was used after keyboard and mouse, so help texts name its buttons.
     pub(crate) by_gamepad: bool,
@@ -45,7 +43,6 @@ impl Screens {
         self.title || self.closing.is_some() || self.is_settling()
     }
 
-    /// Returns `true` if the settings are open.
     pub(crate) fn is_settling(&self) -> bool {
         self.overlay == Some(Overlay::Settings)
     }

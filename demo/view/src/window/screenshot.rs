@@ -83,7 +83,6 @@ impl Screenshot {
             && own.iter().zip(&bytes).all(|(a, b)| a.abs_diff(*b) <= off)
     }
 
-    /// Writes it as a PNG, with the best compression.
     pub(crate) fn save(&self, path: &Path) -> Result<(), EncodingError> {
         let file = BufWriter::new(File::create(path)?);
         let mut encoder = Encoder::new(file, self.width as u32, self.height as u32);

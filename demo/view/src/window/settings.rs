@@ -33,7 +33,6 @@ pub(crate) struct Settings {
     /// The strength of screen shake, in tenths of the strongest.
     shake: u8,
     pub(crate) colors: ColorMode,
-    /// Whether names are drawn over the players.
     pub(crate) names: bool,
 }
 
@@ -82,12 +81,10 @@ impl SettingRow {
 }
 
 impl Settings {
-    /// The volume, 0 ..= 1.
     pub(crate) fn volume(&self) -> f32 {
         f32::from(self.volume) / f32::from(STEPS)
     }
 
-    /// The strength of shaking, 0 ..= 1.
     pub(crate) fn shake(&self) -> f32 {
         f32::from(self.shake) / f32::from(STEPS)
     }
@@ -209,7 +206,7 @@ fn read(path: &Path) -> io::Result<Settings> {
     }
 }
 
-/// Writes the file as a whole: a process that is killed meanwhile leaves the old file.
+/// Writes the file as a whole. A process that is killed during the write leaves the old file.
 fn write(path: &Path, settings: &Settings) -> io::Result<()> {
     let text = serde_json::to_string_pretty(settings)?;
     if let Some(folder) = path.parent() {

@@ -22,23 +22,15 @@ use crate::rehearsal::{Rehearsal, Setup};
 use crate::scene::bursts::FIRE;
 use crate::scene::{Sprite, ThingLook};
 
-/// The size of a picture, in pixels.
 const SIZE: Vec2 = vec2(1_280.0, 720.0);
 /// The most frames to wait for a moment.
 const FRAMES_MAX: u32 = 9_000;
 
-/// The pictures cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShotsError {
-    /// A file or folder cannot be written.
     #[error("cannot write {path}: {why}")]
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// The operating system's error.
-        why: String,
-    },
+    File { path: PathBuf, why: String },
     /// The moment was not reached in time.
     #[error("the match reached no moment for the picture {0}; choose another --seed")]
     Moment(&'static str),
@@ -50,7 +42,6 @@ struct Moment {
     link: &'static str,
     /// The number of waves made very short, so that the interesting one comes early.
     skips: usize,
-    /// Added to the seed of all pictures.
     seed: u64,
     open: fn(&mut WindowStage),
     pilot: Pilot,
@@ -161,7 +152,7 @@ const MOMENTS: [Moment; 10] = [
     },
 ];
 
-/// The moment for which the team has no lives.
+/// The name of the moment for which the team has no lives.
 const GAME_OVER: &str = "game-over";
 
 fn is_enemy(key: &ShowKey) -> bool {
@@ -199,7 +190,6 @@ fn is_blown(stage: &WindowStage) -> bool {
     })
 }
 
-/// Returns `true` if a barrel or crate flies in the picture.
 fn is_tossed(stage: &WindowStage) -> bool {
     stage.scene.things.iter().any(|thing| {
         let flies = matches!(thing.look, ThingLook::Prop { aloft: Some(part), .. } if part > 0.1);
@@ -250,7 +240,6 @@ fn rules(moment: &Moment) -> Rules {
     rules
 }
 
-/// Plays until the moment has been reached. Returns the stage.
 fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ShotsError> {
     let seed = seed + moment.seed;
     let setup = Setup {

@@ -37,7 +37,6 @@ const EARSHOT: f32 = 34.0;
 pub(crate) struct StageInput<'a> {
     pub(crate) board: &'a Board,
     pub(crate) sticks: &'a [Stick],
-    /// The window, in pixels.
     pub(crate) size: Vec2,
     /// The time since the last frame, in seconds.
     pub(crate) dt: f32,
@@ -53,7 +52,6 @@ pub(crate) struct WindowStage {
     pub(crate) screens: Screens,
     pub(crate) settings: Settings,
     pub(crate) batch: Batch,
-    /// The atlas has been replaced.
     pub(crate) has_new_atlas: bool,
     hands: Hands,
     speaker: Speaker,

@@ -27,7 +27,7 @@ pub(crate) fn width(size: Type, scale: f32, text: &str) -> f32 {
     (advances - SPACING * size.cap() * scale / CAP).max(0.0)
 }
 
-/// The text, or as much of it as fits, with two dots where it was cut.
+/// Returns the text, or the part of it that fits, with two dots where it was cut.
 pub(crate) fn fitted(size: Type, scale: f32, text: &str, width_max: f32) -> String {
     if width(size, scale, text) <= width_max {
         return text.to_owned();

@@ -25,14 +25,12 @@ const KICK_AFTER: Duration = Duration::from_secs(60);
 
 /// The game that is played, which determines the edges that its worlds can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Game {
     History,
     Powderkeg,
     Edges,
 }
 
-/// The frequency of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfortune {
     /// Hardly any faults.
@@ -43,7 +41,6 @@ pub enum Misfortune {
     Storm,
 }
 
-/// The moments at which processes are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crashes {
     /// Crashes are one fault among others.
@@ -54,9 +51,7 @@ pub enum Crashes {
     Again,
 }
 
-/// One client of a plan.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Person {
     pub seats: usize,
     pub role: Role,
@@ -65,9 +60,7 @@ pub struct Person {
     pub drift_ppm: i32,
 }
 
-/// The properties of a world.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Plan {
     pub seed: u64,
     /// The virtual length of the chaos.
@@ -108,7 +101,6 @@ fn one_in(luck: &mut Mwc, many: u32) -> bool {
 }
 
 impl Plan {
-    /// Draws the plan of a seed.
     #[must_use]
     pub fn draw(game: Game, seed: u64, seconds: u64) -> Plan {
         let mut luck = Mwc::seed(seed ^ 0xc4a0_5000);
@@ -170,7 +162,6 @@ impl Plan {
         plan
     }
 
-    /// The rig's configuration for this plan.
     #[must_use]
     pub fn rig(&self) -> RigConfig {
         RigConfig {
@@ -428,7 +419,6 @@ fn people(luck: &mut Mwc, is_full: bool) -> Vec<Person> {
     people
 }
 
-/// Draws one client.
 pub fn person(luck: &mut Mwc) -> Person {
     let seats = match luck.below(4) {
         0 => 1 + luck.below(SEATS_MAX as u32) as usize,
@@ -446,7 +436,6 @@ pub fn person(luck: &mut Mwc) -> Person {
     }
 }
 
-/// Draws a link.
 pub fn link(luck: &mut Mwc) -> LinkProfile {
     match luck.below(6) {
         0 => LinkProfile::PERFECT,

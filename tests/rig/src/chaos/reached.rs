@@ -20,7 +20,6 @@ macro_rules! edges {
         }
 
         impl Edge {
-            /// All edges.
             pub const ALL: &[Edge] = &[$(Edge::$edge),*];
         }
     };
@@ -210,7 +209,6 @@ impl Minutes {
 }
 
 impl Reached {
-    /// Records an edge.
     pub fn record(&mut self, edge: Edge) {
         self.worlds.insert(edge, 1);
     }
@@ -222,14 +220,12 @@ impl Reached {
         }
     }
 
-    /// Adds the edges of another world.
     pub fn add(&mut self, other: &Reached) {
         for (edge, worlds) in &other.worlds {
             *self.worlds.entry(*edge).or_default() += worlds;
         }
     }
 
-    /// The number of worlds that reached an edge.
     #[must_use]
     pub fn worlds(&self, edge: Edge) -> u64 {
         self.worlds.get(&edge).copied().unwrap_or_default()
@@ -313,7 +309,6 @@ impl Reached {
 }
 
 /// The display of a table with one line for each edge that a game can reach.
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Shares<'a> {
     pub reached: &'a Reached,
     pub game: Game,

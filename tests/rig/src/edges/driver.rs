@@ -24,7 +24,6 @@ const POISONS: u32 = 8;
 /// One in this many inputs of a poisoner is poison.
 const POISONED_PADS: u32 = 90;
 
-/// A simulated player.
 pub struct Driver {
     sticks: Sticks,
     luck: Mwc,

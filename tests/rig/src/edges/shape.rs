@@ -10,7 +10,6 @@ use twinstep_core::Key;
 
 /// A value. The kinds differ as much as possible in their size in memory and on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Shape {
     Nothing,
     /// Text of one-byte and of four-byte letters.
@@ -37,7 +36,6 @@ pub enum Shape {
 
 /// One of many tags, some with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "arbitrary names")]
 pub enum Tag {
     T0,
     T1,
@@ -80,7 +78,6 @@ const PLAIN: [Tag; 16] = [
 ];
 
 impl Shape {
-    /// The number of kinds.
     pub const KINDS: u32 = 9;
 
     /// Makes the value of a number, with at most `bytes` bytes on the wire, and not many fewer.

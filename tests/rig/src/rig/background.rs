@@ -44,7 +44,6 @@ impl Elsewhere {
         }
     }
 
-    /// Hands completed encodings back.
     pub(super) fn hand_back<S: Simulation>(&mut self, now: Duration, match_: &mut Match<S>) {
         for (_, world) in self.under_way.extract_if(.., |(at, _)| *at <= now) {
             match_.hand_world(world.run());

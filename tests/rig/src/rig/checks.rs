@@ -14,7 +14,6 @@ use super::client::RigClient;
 use super::play::Play;
 
 impl<S: Play> Rig<S> {
-    /// Checks a client's safety conditions after one of its frames.
     pub(super) fn check(&mut self, i: usize, stats: &SessionStats) {
         let client = &self.clients[i];
         let name = &client.identity;

@@ -72,14 +72,11 @@ impl Awaited {
 /// A command without a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
-    /// The time at which the command was given.
     pub at: Duration,
     pub(super) excuse: Duration,
     pub(super) open: usize,
 }
 
-/// One client of the rig.
-#[expect(missing_docs, reason = "the names say it")]
 pub struct RigClient<S: Play> {
     pub session: Session<S, S::Show>,
     /// The client's link and frame clock, and when it is frozen.
@@ -154,13 +151,11 @@ impl<S: Play> Seated for RigClient<S> {
 }
 
 impl<S: Play> RigClient<S> {
-    /// The session's number at the server.
     #[must_use]
     pub fn peer(&self) -> SessionId {
         self.place.peer
     }
 
-    /// Sets the frame rate from now on.
     pub fn draws(&mut self, fps: u32) {
         self.place.frame = Duration::from_secs(1) / fps;
     }

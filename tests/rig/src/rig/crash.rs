@@ -14,9 +14,7 @@ use super::Rig;
 use super::hooks::{Judge, watched};
 use super::play::Play;
 
-/// The result of a crash.
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Crash {
     /// The next tick of the killed match.
     pub killed_at: Tick,

@@ -40,7 +40,6 @@ const ARRIVALS_KEPT: Duration = Duration::from_secs(4);
 /// The message of a failed check shows at most this many incidents.
 const INCIDENTS: usize = 8;
 
-/// Records the arrival of a client's packet at the server.
 pub(super) fn record_packet(received_at: &mut VecDeque<Duration>, now: Duration) {
     while received_at
         .front()
@@ -250,7 +249,6 @@ impl<S: Play> Rig<S> {
         );
     }
 
-    /// Checks the guarantees of one player.
     pub(super) fn check_fairness(&mut self, i: usize, stats: &SessionStats) {
         let now = self.now;
         let settled = stats.commands_executed + stats.commands_refused;

@@ -16,7 +16,6 @@ thread_local! {
     pub(super) static COUNTER: Cell<fn() -> u64> = const { Cell::new(|| 0) };
 }
 
-/// Applies the game's own admission rules.
 pub(super) struct Judge;
 
 impl<S: Play> Referee<S> for Judge {

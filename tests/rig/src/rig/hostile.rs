@@ -154,7 +154,6 @@ fn stamp_ahead<S: Play>(
 }
 
 impl<S: Play> Rig<S> {
-    /// Sets a client's behaviour from now on.
     pub fn cast(&mut self, client: usize, role: Role) {
         self.spoiled |= role == Role::Spoils;
         let client = &mut self.clients[client];

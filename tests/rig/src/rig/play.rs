@@ -40,18 +40,14 @@ impl Sticks {
 /// The clients that know the match's initial world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
-    /// No client.
     Unknown,
-    /// All clients.
     Known,
     /// Half of the clients. A quarter has a wrong world.
     Mixed,
 }
 
-/// A client's behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Plays by the rules.
     Honest,
     /// Plays by the rules, and constantly holds the input that makes the step ask queries.
     Hogs,
@@ -69,9 +65,7 @@ pub enum Role {
     Lies,
     /// Stamps every sixteenth command `first` ticks ahead, and the other commands `others` ticks.
     Stamps {
-        /// Ticks that are added to every sixteenth command's stamp.
         first: u32,
-        /// Ticks that are added to the other commands' stamps.
         others: u32,
     },
 }
@@ -86,24 +80,18 @@ impl Role {
 
 /// A game that the rig can play.
 pub trait Play: Simulation {
-    /// The game's picture.
     type Show: Show<Self>;
-    /// A simulated player.
     type Driver;
 
     /// The rules for a world with `crowd` entities of its own (0: the default number).
     fn rules(crowd: u16) -> Self::Rules;
-    /// The rules for a world with this configuration.
     fn rules_for(config: &RigConfig) -> Self::Rules {
         Self::rules(config.crowd)
     }
-    /// The initial state.
     fn start(rules: &Self::Rules, seed: u64) -> Self;
-    /// Creates the game's picture.
     fn show(rules: &Arc<Self::Rules>) -> Self::Show;
     /// The game's resolver. It may be nondeterministic.
     fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;
-    /// The outcome that clients speculate.
     fn speculate(_sim: &Self, _rules: &Self::Rules, _query: &Self::Query) -> Option<Self::Outcome> {
         None
     }
@@ -125,7 +113,6 @@ pub trait Play: Simulation {
     ) -> bool {
         true
     }
-    /// Whether the referee admits a command.
     fn admit(&self, _rules: &Self::Rules, _by: PlayerId, _command: &Self::Command) -> bool {
         true
     }
@@ -133,7 +120,6 @@ pub trait Play: Simulation {
     fn owed(&self, _rules: &Self::Rules, _player: PlayerId, _now: Tick) -> Option<Self::Command> {
         None
     }
-    /// Creates a simulated player.
     fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
     /// Sets a number that distinguishes this player's commands from those of all other players of a world.
     fn number(_driver: &mut Self::Driver, _number: u32) {}
@@ -185,9 +171,7 @@ pub trait Play: Simulation {
 
 /// The configuration of a world.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct RigConfig {
-    /// The seed of all randomness.
     pub seed: u64,
     /// Clients that join at the beginning.
     pub clients: usize,
@@ -201,7 +185,6 @@ pub struct RigConfig {
     /// Whether the server's clock goes back now and then.
     pub clock_goes_back: bool,
     pub policies: MatchConfig,
-    /// Whether clients forge answers, if owners answer.
     pub forge: bool,
     /// The time that a step takes on each client's machine.
     pub step_cost: Duration,

@@ -158,7 +158,6 @@ impl<S: Play> Rig<S> {
         self.drain();
     }
 
-    /// The identity and number of seats on a client's ticket.
     fn ticket_of(&self, client: usize) -> (String, usize) {
         let client = &self.clients[client];
         (client.identity.clone(), client.seats)

@@ -41,7 +41,6 @@ impl<S: Play> Rig<S> {
         let Ok(()) = self.pass(time, watch);
     }
 
-    /// Runs for `time`.
     pub fn run(&mut self, time: Duration) {
         self.watch(time, |_| ());
     }

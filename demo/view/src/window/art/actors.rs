@@ -13,7 +13,6 @@ fn steel(at: Vec2) -> Ink {
     gray(0.86 - 0.34 * at.length())
 }
 
-/// Dark steel.
 fn iron(at: Vec2) -> Ink {
     let value = 0.30 - 0.14 * at.length();
     [value * 0.92, value * 0.98, value * 1.12, 1.0]
@@ -171,7 +170,6 @@ const WEDGE: [Vec2; 6] = [
     vec2(-0.30, -0.74),
 ];
 
-/// Three bent arms.
 fn arms(at: Vec2, radius: f32) -> f32 {
     let mut nearest = f32::MAX;
     for n in 0..3 {

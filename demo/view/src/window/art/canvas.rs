@@ -41,7 +41,6 @@ impl Canvas {
         }
     }
 
-    /// Fills the inside of a shape (where its distance is negative).
     pub(crate) fn fill(&mut self, shape: impl Fn(Vec2) -> f32, ink: impl Fn(Vec2) -> Ink) {
         let step = self.step;
         self.each(|at| {
@@ -54,7 +53,6 @@ impl Canvas {
         });
     }
 
-    /// Fills the inside of a shape with white.
     pub(crate) fn white(&mut self, shape: impl Fn(Vec2) -> f32) {
         self.fill(shape, |_| gray(1.0));
     }
@@ -68,7 +66,6 @@ impl Canvas {
         });
     }
 
-    /// Paints every pixel with `paint` of its middle.
     pub(crate) fn each(&mut self, paint: impl Fn(Vec2) -> Ink) {
         let middle = Vec2::new(self.width as f32, self.height as f32) * 0.5;
         for row in 0..self.height {
@@ -131,7 +128,6 @@ pub(crate) mod shape {
         (at.length() - radius).abs() - width * 0.5
     }
 
-    /// A line with round ends.
     pub(crate) fn stroke(at: Vec2, from: Vec2, to: Vec2, radius: f32) -> f32 {
         let (way, offset) = (to - from, at - from);
         let part = if way == Vec2::ZERO {
@@ -142,13 +138,11 @@ pub(crate) mod shape {
         offset.distance(way * part) - radius
     }
 
-    /// A box with rounded corners.
     pub(crate) fn slab(at: Vec2, middle: Vec2, half: Vec2, round: f32) -> f32 {
         let out = (at - middle).abs() - half + round;
         out.max(Vec2::ZERO).length() + out.x.max(out.y).min(0.0) - round
     }
 
-    /// A polygon in either orientation.
     pub(crate) fn polygon(at: Vec2, corners: &[Vec2]) -> f32 {
         let mut nearest = f32::MAX;
         let mut inside = false;

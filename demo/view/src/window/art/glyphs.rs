@@ -8,7 +8,6 @@
 
 use glam::{Vec2, vec2};
 
-/// The height of capitals, in steps of the grid.
 pub(crate) const CAP: f32 = 8.0;
 /// The baseline, in steps from the lowest point.
 pub(crate) const BASE: f32 = 2.0;

@@ -97,7 +97,6 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
     }
 }
 
-/// Draws lines with a round pen.
 fn lines(canvas: &mut Canvas, radius: f32, ways: &[&[(f32, f32)]]) {
     for way in ways {
         for pair in way.windows(2) {

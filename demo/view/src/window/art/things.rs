@@ -84,7 +84,6 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
 
 const SIGN: [Vec2; 3] = [vec2(-0.44, -0.36), vec2(0.44, -0.36), vec2(0.0, 0.42)];
 
-/// Draws planks, a frame, a brace.
 fn crate_(canvas: &mut Canvas) {
     const DARK: [f32; 4] = [0.16, 0.10, 0.055, 1.0];
     canvas.fill(|at| slab(at, Vec2::ZERO, Vec2::splat(0.88), 0.08), |_| DARK);

@@ -3,7 +3,6 @@
 
 use glam::Vec2;
 
-/// A button of a gamepad, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Button {
     South,
@@ -47,7 +46,6 @@ impl Stick {
         !self.pressed.is_empty()
     }
 
-    /// Takes the buttons that are held now.
     #[cfg(any(test, feature = "gamepads"))]
     pub(crate) fn hold(&mut self, held: Vec<Button>) {
         let is_new = |button: &Button| !self.held.contains(button);

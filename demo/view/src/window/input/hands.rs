@@ -5,7 +5,7 @@ use powderkeg_game::{Heading, Pad};
 
 use super::{Board, Button, Stick, WindowAct};
 
-/// A stick that is moved less is at rest.
+/// A stick that is moved less than this is at rest.
 const REST: f32 = 0.25;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,6 @@ pub(crate) enum SeatOrder {
     Ready,
 }
 
-/// The view's part in reading a mouse: the place of the first seat's player on the screen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MouseView {
     /// The player's place, in pixels. `None` if the player is not shown.
@@ -35,7 +34,6 @@ pub(crate) struct Hands {
 }
 
 impl Hands {
-    /// Reads the inputs of all seats.
     pub(crate) fn read(&mut self, board: &Board, sticks: &[Stick], view: MouseView) {
         self.orders.clear();
         self.pads.clear();
@@ -106,7 +104,6 @@ impl Hands {
         }
     }
 
-    /// Returns `true` if the first seat aims with the mouse.
     pub(crate) fn aims_by_mouse(&self) -> bool {
         self.mouse_aims
     }
@@ -161,7 +158,6 @@ const SECOND_WAYS: [WindowAct; 4] = [
 ];
 const CROSS: [Button; 4] = [Button::Up, Button::Left, Button::Down, Button::Right];
 
-/// Adds a gamepad's inputs; they take precedence over the keys.
 fn merge(pad: &mut Pad, stick: &Stick) {
     let cross = ways(CROSS, |button| stick.holds(button));
     if stick.left.length() > REST {

@@ -77,9 +77,7 @@ acts! {
 pub(crate) struct Board {
     held: Vec<WindowAct>,
     pressed: Vec<WindowAct>,
-    /// Whether any key was pressed.
     pub(crate) is_touched: bool,
-    /// The place of the mouse, in pixels.
     pub(crate) mouse: Vec2,
     pub(crate) button: bool,
     pub(crate) clicked: bool,

@@ -89,7 +89,8 @@ fn pointers(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
 }
 
-/// Returns the nearest place at the side of a box that covers `at`, still inside; otherwise `at` itself.
+/// Returns the nearest place inside `inside` that is next to the box covering `at`; `at` itself if
+/// no box covers it.
 fn beside(at: Vec2, covered: &[Rect], inside: Rect) -> Vec2 {
     let Some(over) = covered.iter().find(|one| one.contains(at)) else {
         return at;

@@ -235,7 +235,6 @@ fn boss_bar(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect, health
     }
 }
 
-/// Draws the own weapon, health and dash.
 fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &ViewMember) {
     let scale = ui.scale;
     let tint = picture.settings.colors.player(member.id.index());
@@ -286,7 +285,6 @@ fn weapon(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, member: &Vie
     ui.bar(pip, member.dash, if ready { tint } else { FAINT });
 }
 
-/// Draws the link, and the switches that are off.
 fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
     let scene = picture.scene;
     let Some(stats) = scene.stats else { return };
@@ -322,7 +320,6 @@ fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
     }
 }
 
-/// Draws the remote players, at the left edge.
 fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let scale = ui.scale;
     let mut column = rest;
@@ -359,7 +356,6 @@ fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     }
 }
 
-/// Draws the quality of a link as four bars.
 pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &ViewMember) {
     let (bars, tint) = match member.link {
         _ if !member.is_here => (0, DIM),
@@ -383,7 +379,6 @@ pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &ViewMember) {
     }
 }
 
-/// Draws the event feed at the right edge, newest last.
 fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let mut column = rest;
     let mut column = column.cut_right(LINES_WIDTH * ui.scale);
@@ -406,7 +401,6 @@ fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     }
 }
 
-/// Draws a message across the arena.
 fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let Some(banner) = &picture.effects.banner else {
         return;
@@ -436,7 +430,6 @@ fn banner(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     ui.body(below, Middle, INK.alpha(veil), &banner.below);
 }
 
-/// Draws the reason why the player cannot play, in the middle of the screen.
 pub(super) fn paint_notice(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let notice = picture.scene.notice.as_deref();
     let Some(words) = notice.or(picture.scene.own_fate()) else {

@@ -15,11 +15,9 @@ use crate::window::batch::Batch;
 use crate::window::rect::Rect;
 use crate::window::text;
 
-/// The label of a player on the screen.
 struct Label {
     hull: Rect,
     words: String,
-    /// The size of text and bar.
     size: Vec2,
     tint: Tint,
     /// The health to draw. `None` if it is full, so that no bar is drawn.

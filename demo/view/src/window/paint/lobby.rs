@@ -10,10 +10,8 @@ use crate::scene::palette::{DIM, FAINT, GOOD, INK, PANEL, WARN, WHITE};
 use crate::scene::{Sprite, ViewMember};
 use crate::window::rect::Rect;
 
-/// The height of a row of the list, in pixels at scale 1.
 const ROW: f32 = 38.0;
 
-/// The box of the list, for `players` players.
 pub(super) fn list_box(ui: &Ui<'_>, players: usize) -> Rect {
     let height = (98.0 + ROW * players.max(1) as f32) * ui.scale;
     let mut inside = ui.inside();
@@ -115,7 +113,6 @@ fn one(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, row: Rect, member: &ViewMem
     );
 }
 
-/// Draws what the local players should do now, at the bottom.
 fn call(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
     let seats: Vec<&ViewMember> = picture

@@ -13,7 +13,6 @@ pub(crate) struct WindowPicture<'a> {
     pub(crate) camera: &'a Camera,
     pub(crate) screens: &'a Screens,
     pub(crate) settings: &'a Settings,
-    /// The window, in pixels.
     pub(crate) screen: Rect,
     /// The aim of the first seat, in pixels. `None` if the seat does not aim with a mouse.
     pub(crate) crosshair: Option<glam::Vec2>,

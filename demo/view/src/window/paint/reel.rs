@@ -15,7 +15,6 @@ fn strip(screen: Rect) -> Rect {
     screen.shrunk(14.0 * scale).cut_bottom(46.0 * scale)
 }
 
-/// The part of the strip that seeks.
 pub(crate) fn bar_box(screen: Rect) -> Rect {
     let scale = Atlas::scale_for(screen.size);
     let mut inside = strip(screen).shrunk(10.0 * scale);

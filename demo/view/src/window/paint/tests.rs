@@ -31,7 +31,6 @@ const SIZES: [(f32, f32); 7] = [
     (2_560.0, 1_440.0),
 ];
 
-/// A scene with all elements at the same time, and with the longest texts.
 fn full(phase: RoundPhase) -> ViewScene {
     let mut scene = ViewScene::new(Arc::new(Rules::campaign()));
     scene.phase = phase;
@@ -143,7 +142,6 @@ fn busy(scene: &ViewScene) -> ViewEffects {
 
 type Paint = fn(&mut Ui<'_>, &WindowPicture<'_>);
 
-/// A batch for a window of this size. Its atlas takes long to draw, so each size needs only one.
 fn batch(size: (f32, f32)) -> Batch {
     let screen = Rect::new(0.0, 0.0, size.0, size.1);
     Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe))

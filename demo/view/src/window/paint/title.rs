@@ -121,7 +121,6 @@ fn logo(ui: &mut Ui<'_>, rect: Rect, seconds: f32) {
     }
 }
 
-/// Draws players and enemies in a row.
 fn parade(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rect: Rect, seconds: f32) {
     let scale = ui.scale;
     let mode = picture.settings.colors;

@@ -39,12 +39,10 @@ impl<'a> Ui<'a> {
         }
     }
 
-    /// The window without its margin.
     pub(crate) fn inside(&self) -> Rect {
         self.screen.shrunk(14.0 * self.scale)
     }
 
-    /// Draws a box to write on.
     pub(crate) fn panel(&mut self, rect: Rect) {
         let border = 8.0 * self.scale;
         self.batch
@@ -53,12 +51,10 @@ impl<'a> Ui<'a> {
             .nine(Sprite::Frame, rect, border, EDGE.alpha(0.9));
     }
 
-    /// Draws a box behind one line.
     pub(crate) fn plate(&mut self, rect: Rect, tint: Tint) {
         self.batch.nine(Sprite::Panel, rect, 5.0 * self.scale, tint);
     }
 
-    /// Draws a bar, filled from the left.
     pub(crate) fn bar(&mut self, rect: Rect, part: f32, tint: Tint) {
         self.batch.fill(rect, PANEL.alpha(0.85));
         let mut filled = rect.shrunk(1.5 * self.scale);
@@ -69,7 +65,6 @@ impl<'a> Ui<'a> {
         }
     }
 
-    /// Draws a square picture.
     pub(crate) fn icon(&mut self, sprite: Sprite, rect: Rect, tint: Tint) {
         let half = rect.size.min_element() * 0.5;
         self.batch
@@ -81,7 +76,6 @@ impl<'a> Ui<'a> {
         self.text(rect, align, Type::Small, tint, words);
     }
 
-    /// Draws normal text.
     pub(crate) fn body(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
         self.text(rect, align, Type::Body, tint, words);
     }

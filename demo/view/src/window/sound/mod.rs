@@ -82,7 +82,6 @@ impl Speaker {
         self.send(SoundOrder::Hush(cue));
     }
 
-    /// Sets the volume of everything, 0 ..= 1.
     pub(crate) fn set_volume(&mut self, volume: f32) {
         self.send(SoundOrder::Volume(volume));
     }

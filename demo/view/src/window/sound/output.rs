@@ -12,7 +12,6 @@ use super::synth::RATE;
 /// The bytes that the server may hold: 46 ms, because a shot must sound at once.
 const LATENCY_BYTES: u32 = 8_192;
 
-/// Plays while it lives.
 pub(super) struct SoundOutput {
     _stream: PlaybackStream,
 }

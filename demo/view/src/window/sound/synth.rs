@@ -11,7 +11,6 @@ use twinstep_core::Mwc;
 
 use crate::scene::{Layer, Sound, Waveform};
 
-/// Samples per second.
 pub(crate) const RATE: u32 = 44_100;
 
 const fn samples(ms: u32) -> usize {
