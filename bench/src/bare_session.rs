@@ -124,7 +124,6 @@ impl BareSession {
         })
     }
 
-    /// Ignores names, tickets and notices.
     fn take_message(&mut self, message: &Message) -> Result<(), Failed> {
         match message.kind {
             message::WELCOME => {
@@ -278,7 +277,6 @@ impl Playing {
         Ok(())
     }
 
-    /// Reports to the pace how early inputs arrive, by the packet that was read.
     fn take_report(&mut self, now: Duration, rtt: Duration) {
         let status = &self.packet.status;
         self.next_seal = status.next_seal;

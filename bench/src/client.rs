@@ -77,7 +77,6 @@ pub(crate) fn measure(effort: &Effort) -> Section {
     section
 }
 
-/// Adds the times of frames and ticks of the four parties from `first` on.
 fn frames(label: &str, first: usize, results: &Results, rows: &mut Vec<Row>) {
     let [two, one, ggrs, checksums] = [0, 1, 2, 3].map(|party| results.ns(first + party, WHOLE));
     let game = results.ns(first, MATCH);
@@ -96,7 +95,6 @@ fn frames(label: &str, first: usize, results: &Results, rows: &mut Vec<Row>) {
     ]);
 }
 
-/// Adds the counts of one client: ticks simulated again, and its traffic in a second.
 fn counts(label: &str, ours: Counts, theirs: Counts, rows: &mut Vec<Row>) {
     let second = |counts: Counts, n: u64| n as f64 * 60.0 / (counts.frames as f64 * PLAYERS as f64);
     let kb = |counts: Counts, outer_bytes: f64| {

@@ -43,7 +43,6 @@ pub(crate) enum Sticks {
     Moving,
 }
 
-/// The sequence of one player's inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Pads {
     sticks: Sticks,
@@ -128,7 +127,6 @@ impl Simulation for Blob {
     }
 }
 
-/// The times at which the ticks of one match were stepped. The default, for clients, logs nothing.
 #[derive(Default)]
 pub(crate) struct Seals {
     log: Option<Mutex<Log>>,

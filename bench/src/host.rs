@@ -15,7 +15,6 @@ use crate::ours::asks_nothing;
 use crate::process::Failed;
 use crate::subject::{Done, Server};
 
-/// The number of datagrams received or sent.
 #[derive(Debug, Default)]
 struct Datagrams(AtomicU64);
 
@@ -110,7 +109,6 @@ impl Server for Hosted {
     }
 }
 
-/// A temporary folder with the key of a measured server.
 pub(crate) struct KeyFolder {
     path: PathBuf,
     pub(crate) key: TicketKey,

@@ -45,7 +45,6 @@ struct Datagram {
     bytes: Vec<u8>,
 }
 
-/// The packets in flight in one direction. Buffers are reused, so that only the sessions' allocations count.
 #[derive(Default)]
 struct Leg {
     under_way: VecDeque<Datagram>,

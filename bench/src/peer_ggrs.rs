@@ -85,7 +85,6 @@ impl NonBlockingSocket<usize> for Socket {
     }
 }
 
-/// The state of a player, which serves the requests of its session.
 struct Driven {
     state: Blob,
     checksums: Checksums,

@@ -52,7 +52,6 @@ fn unix_now() -> Result<Duration, Failed> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?)
 }
 
-/// A serving thread and its counters.
 pub(crate) struct PeerServer {
     address: SocketAddr,
     received: Arc<AtomicU64>,

@@ -68,7 +68,6 @@ impl Played {
 }
 
 impl Players {
-    /// Dials `players` players, whose moments are spread over a frame.
     pub(crate) fn new(
         players: usize,
         on_loss: OnLoss,
@@ -89,7 +88,6 @@ impl Players {
         })
     }
 
-    /// Plays for this long, or until no player is left.
     pub(crate) fn play(&mut self, time: Duration) -> Result<Played, Failed> {
         let before = cpu()?;
         let mut played = Played::default();
@@ -102,7 +100,6 @@ impl Players {
         Ok(played)
     }
 
-    /// Plays the frames that are due by `now`.
     fn turn(&mut self, now: Duration, played: &mut Played) -> Result<(), Failed> {
         self.leave_out(now, played);
         while let Some(mut seat) = self.seats.pop_front_if(|seat| seat.due <= now) {

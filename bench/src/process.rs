@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-/// The reason why something could not be measured.
 pub(crate) type Failed = Box<dyn std::error::Error>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +70,6 @@ pub(crate) fn datagrams_sent() -> u64 {
     value.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// A core that this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Core(usize);
 

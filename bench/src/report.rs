@@ -12,7 +12,6 @@ use crate::process::Failed;
 use crate::rows::{Format, Section, table};
 use crate::{client, server, state, targets, thread, world};
 
-/// The sections of the report. All subjects of one section take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
     /// A client's frame next to ggrs, in memory: time, allocations, bytes.
@@ -48,7 +47,6 @@ fn said_by(program: &str, flag: &str) -> String {
     line.unwrap_or_else(|_| format!("{program} unknown"))
 }
 
-/// The machine, its system and its compiler, as one line.
 pub(crate) fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let (info, load) = (read("/proc/cpuinfo"), read("/proc/loadavg"));
@@ -79,7 +77,6 @@ Twinstep's comparison cannot be turned off.
 - Journals, joins, heals, spectators, other operating systems.
 ";
 
-/// Measures all subjects and writes the report to `folder`.
 pub(crate) fn write(effort: &Effort, folder: &Path, date: Option<&str>) -> Result<(), Failed> {
     fs::create_dir_all(folder)?;
     let machine = machine();

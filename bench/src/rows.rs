@@ -57,7 +57,6 @@ impl Row {
         }
     }
 
-    /// A quantity without rounds.
     pub(crate) fn one(name: impl Into<String>, unit: &str, value: f64) -> Row {
         Row::new(name, unit, vec![value])
     }
@@ -139,7 +138,6 @@ pub(crate) enum Format {
     Markdown,
 }
 
-/// Writes a table: words to the left, numbers to the right.
 pub(crate) fn table(
     format: Format,
     columns: &[&str],
@@ -207,7 +205,6 @@ pub(crate) fn digits(value: f64) -> String {
     text
 }
 
-/// Writes the medians of the rows that two runs share, and their ratio.
 pub(crate) fn compare(before: &[Section], after: &[Section], out: &mut String) -> fmt::Result {
     let rows = |sections: &[Section]| -> Vec<Row> {
         let rows = sections.iter().flat_map(|section| section.rows.clone());

@@ -31,7 +31,6 @@ pub(crate) enum Kind {
     Echo,
 }
 
-/// The resources and the work of a server process so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// Its processor time when the sample was requested and when it was ready. The sample itself
@@ -95,7 +94,6 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// A server process, seen from its players.
 pub(crate) struct Served {
     child: Child,
     input: Option<ChildStdin>,

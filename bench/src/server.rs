@@ -224,7 +224,6 @@ impl Servers<'_> {
         }
     }
 
-    /// Measures matches whose players have seats and send nothing.
     fn idle(&mut self) -> Result<(), Failed> {
         let players = self.effort.idle_matches * PLAYERS;
         let (mut served, mut crowd) = seated(Twinstep, players, &self.keys, Sticks::Still)?;
@@ -243,7 +242,6 @@ impl Servers<'_> {
         Ok(())
     }
 
-    /// Counts the system calls for each datagram with strace.
     fn system_calls(&mut self) -> Result<(), Failed> {
         let players = self.effort.players[self.effort.players.len() / 2];
         let (mut served, mut crowd) = seated(Twinstep, players, &self.keys, Sticks::Moving)?;
@@ -275,7 +273,6 @@ impl Servers<'_> {
     }
 }
 
-/// The calls in strace's table, the most frequent first.
 fn calls(table: &str) -> Vec<(String, f64)> {
     let row = |line: &str| -> Option<(String, f64)> {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -64,12 +64,10 @@ impl Meter {
     }
 }
 
-/// Four players in memory, in virtual time, on links with a fixed delay.
 pub(crate) trait Party {
     /// Runs one frame of each player. Laps the first player's frame.
     fn frame(&mut self, meters: &mut Meters);
 
-    /// Counts since all players have settled.
     fn counts(&self) -> Counts;
 }
 
@@ -125,7 +123,6 @@ pub(crate) fn run(parties: &mut [Box<dyn Party>], rounds: usize, chunks: usize) 
     results
 }
 
-/// The results of all parties, each by its place in the list.
 #[derive(Default)]
 pub(crate) struct Results {
     rounds: Vec<Vec<[f64; 2]>>,
@@ -151,7 +148,6 @@ pub(crate) fn spent(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// The cost of an empty lap.
 fn timer_ns() -> f64 {
     let empty = |_| {
         let mut empty = Meter::default();

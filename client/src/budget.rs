@@ -146,7 +146,6 @@ pub(crate) struct AllowedLead {
 }
 
 impl AllowedLead {
-    /// Starts with the largest useful lead.
     pub(crate) fn new() -> AllowedLead {
         AllowedLead {
             ticks: LEAD_MAX,
@@ -199,7 +198,7 @@ mod tests {
         budget
     }
 
-    /// Finding K7: the budget was 128 steps, whatever their cost.
+    /// Finding K7: the budget was 128 steps, whatever a step cost.
     #[test]
     fn the_budget_follows_from_the_cost_of_steps() {
         assert_eq!(measured(0, 10).ticks(), TICKS_MAX, "as many fit");

@@ -41,14 +41,12 @@ const LOAD_OVER: Duration = Duration::from_secs(2);
 /// The reason why a client could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ClientStartError {
-    /// The ticket is for another game or version, or is out of date.
     #[error(transparent)]
     Ticket(#[from] TicketError),
-    /// The socket cannot be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The rules hold a NaN.
     #[error("cannot compute the digest of the rules: {0}")]
     Nan(#[from] NanError),
 }
@@ -57,11 +55,10 @@ fn is_moved(ended: SessionEnd) -> bool {
     matches!(ended, SessionEnd::Server(CloseCode::Moved))
 }
 
-/// The reason for the end of a session whose server is silent.
 const SILENT: SessionEnd = SessionEnd::Transport(CloseReason::TimedOut);
 
-/// Opens a transport with a ticket, at a time of the client's clock. A failed attempt with the same ticket is passed
-/// in, because its socket can be reused.
+/// Opens a transport with a ticket, at a time of the client's clock. A failed attempt with the same
+/// ticket is passed in, so that its socket can be reused.
 type Dial<T> =
     Box<dyn FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError> + Send + Sync>;
 
@@ -99,7 +96,6 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     /// The server's last refusal of a dial. If the client cannot return, this reason is reported instead of the earlier
     /// silence.
     refused: Option<SessionEnd>,
-    /// The ticket that the transport was dialled with.
     came_by: Option<u64>,
     keep: Option<Keep>,
     /// Time spent in the session since `busy_since`.

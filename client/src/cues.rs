@@ -68,12 +68,10 @@ pub enum CueKind<C> {
 
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct CueTotals {
-    /// Cues that were delivered.
     pub started: u64,
-    /// Cues that were confirmed by the authority.
     pub confirmed: u64,
-    /// Cues that were cancelled.
     pub cancelled: u64,
     /// Cues that were confirmed at another tick than the one they were started with.
     pub moved: u64,
@@ -85,8 +83,8 @@ pub struct CueTotals {
 
 struct Open<C> {
     key: Key,
-    /// The tick with which the cue was started. Its drift is limited from this tick, and after this tick the cue is
-    /// overdue.
+    /// The tick with which the cue was started. Its drift is limited from this tick on, and after
+    /// the drift limit the cue is overdue.
     started: Tick,
     id: CueId,
     cue: C,

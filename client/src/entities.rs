@@ -60,7 +60,6 @@ pub trait Spawner<K, P> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct EntityMap<K, E> {
-    /// The engine's entities, sorted by key.
     there: Vec<(K, E)>,
     /// The entities of the previous frame, while `show` runs.
     before: Vec<(K, E)>,
@@ -134,7 +133,6 @@ mod tests {
 
     use super::*;
 
-    /// An engine that asserts the order of its calls.
     #[derive(Default)]
     struct Strict {
         made: u32,

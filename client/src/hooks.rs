@@ -8,7 +8,7 @@ use twinstep_core::frame::Answer;
 use twinstep_core::world::World;
 use twinstep_core::{Controls, Key, PlayerId, PlayerSet, Simulation, Tick, codec};
 
-/// Guesses what a remote player holds at a tick for which no input has arrived.
+/// Guesses the input of a remote player at a tick for which no input has arrived.
 ///
 /// Guesses are requested one frame at a time, with the simulation at exactly that tick. A guess must depend only on its
 /// arguments: with [`Reconcile::Background`](crate::Reconcile) two threads request guesses, and both must get the same

@@ -66,7 +66,6 @@ impl<S: Simulation> Inbox<S> {
         gaps
     }
 
-    /// Keeps a new frame, if there is room for it.
     pub(crate) fn push(&mut self, frame: &FrameData<S>) {
         if frame.tick == self.next && self.frames.len() < FRAMES_MAX {
             let kept = self.copy(frame);
@@ -93,7 +92,6 @@ impl<S: Simulation> Inbox<S> {
         kept
     }
 
-    /// Moves frames that now follow without a gap from `beyond` to `frames`.
     fn join(&mut self) {
         while let Some(frame) = self.beyond.pop_front() {
             if frame.tick < self.next {
@@ -131,7 +129,6 @@ impl<S: Simulation> Inbox<S> {
         self.frames.iter()
     }
 
-    /// Takes the oldest frame out; return it with [`recycle`](Inbox::recycle).
     pub(crate) fn pop(&mut self) -> Option<FrameData<S>> {
         self.frames.pop_front()
     }

@@ -51,7 +51,7 @@ pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
 pub(crate) const PROVEN: Duration = Duration::from_secs(10);
 /// One in this many packets carries the flag that the path is lossy or not proven.
 pub(crate) const LOSSY_EVERY: u32 = 8;
-/// The number of ticks by which the server may be behind its expected position.
+/// The server may be this many ticks behind its expected position.
 const LATE_TICKS: u32 = 3;
 
 /// Selects the own inputs that a packet repeats, because the server may lack them.
@@ -114,7 +114,8 @@ impl InputRepeats {
         often.min(self.too_late_before(now, link, tick))
     }
 
-    /// The tick before which all ticks will be sealed when a packet sent now arrives, unless the server has paused.
+    /// Returns the tick before which all ticks will be sealed when a packet sent now arrives.
+    /// Assumes that the server has not paused.
     fn too_late_before(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         let (Some((next, heard)), Some(rtt)) = (self.sealing, link.rtt()) else {
             return Tick(0);
@@ -151,7 +152,6 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
     const RTT: u64 = 20;
-    /// The margin with which inputs arrive, in ticks.
     const MARGIN: u32 = 2;
 
     /// A client that sends every 10 ms on a path with a round trip of 200 ms; the server acknowledges each packet
@@ -161,7 +161,6 @@ mod tests {
         server: LinkState,
         repeats: InputRepeats,
         next: u32,
-        /// Packets under way in both directions.
         under_way: Vec<[u8; LINK_BYTES]>,
     }
 

@@ -31,7 +31,7 @@ pub struct Pending<C> {
 pub enum RefusalNews {
     /// The command was open, and is now refused.
     Now,
-    /// The command counted as executed in a skipped frame, but is refused.
+    /// The command is refused. Until now it counted as executed in a frame that the client skipped.
     AfterAll,
     /// The refusal was known already.
     Known,
@@ -57,7 +57,6 @@ pub struct LocalActions<S: Simulation> {
     /// Commands whose frame was skipped by a jump: they count as executed unless they are refused later.
     skipped: Vec<(PlayerId, u32)>,
     claims: VecDeque<Pending<S::Command>>,
-    /// Seats and sequence numbers of commands overtaken by a later one.
     overtaken: Vec<(usize, u32)>,
 }
 

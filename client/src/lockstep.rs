@@ -32,7 +32,6 @@ pub(crate) struct ClosedBatch<I> {
 }
 
 pub(crate) struct Lockstep<S: Simulation> {
-    /// The command delay m, in turns.
     pub(crate) delay: u32,
     pub(crate) playout: Playout,
     /// The newest closed batches, oldest first; the server may lack some of them.
@@ -41,8 +40,9 @@ pub(crate) struct Lockstep<S: Simulation> {
     open: u32,
     /// The first turn whose batch the server lacks, by its newest report.
     pub(crate) needed: u32,
-    /// The first turn whose batch was never sent. A batch that is already too late is still sent once: the server
-    /// learns from it that the player is present, and reports how late it was.
+    /// The first turn whose batch was never sent. A batch that is already too late is still sent
+    /// once: it shows the server that the player is present, and the server reports how late it
+    /// was.
     sent: u32,
     /// The server's next turn to seal, by its newest report.
     pub(crate) next_turn: u32,
@@ -72,7 +72,6 @@ impl<S: Simulation> Lockstep<S> {
         lockstep
     }
 
-    /// Plays the due ticks. Returns `true` if a batch was closed.
     pub(crate) fn advance<V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,

@@ -40,7 +40,6 @@ impl MatchStatus {
         }
     }
 
-    /// Records names, and returns all known ones.
     pub(crate) fn rename(&mut self, names: Names) -> &Names {
         self.presence.rename(names);
         self.presence.names()

@@ -25,7 +25,6 @@ pub(crate) struct Outgoing {
     goodbyes: u8,
     /// The first tick whose input the server lacks, by its newest report.
     pub(crate) needed: Tick,
-    /// Selects the inputs that are repeated.
     pub(crate) repeats: InputRepeats,
     /// Whether the last packet announced that this client rests.
     pub(crate) rests: bool,
@@ -36,7 +35,6 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// A new session sends a packet immediately.
     pub(crate) fn new() -> Outgoing {
         Outgoing {
             sent_at: None,
@@ -85,13 +83,11 @@ impl Outgoing {
         self.goodbyes > 0
     }
 
-    /// Records a regular packet, which carries everything urgent.
     pub(crate) fn record_sent(&mut self, now: Duration) {
         self.is_urgent = false;
         self.sent_at = Some(now);
     }
 
-    /// Charges a regular packet to the rate.
     pub(crate) fn pay(&mut self, now: Duration) {
         self.paid_until = self.paid_until.max(now) + INPUT_EVERY;
     }
@@ -126,7 +122,6 @@ pub(crate) struct Older {
 }
 
 impl Older {
-    /// Begins a send whose newest datagram had no room for `run`, and continues where the last send ended.
     pub(super) fn begin(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = PACKETS_PER_SEND_MAX - 1;
         let ended = self.run.map(|(_, end)| end);
@@ -137,19 +132,16 @@ impl Older {
         });
     }
 
-    /// Records a written datagram that had no room for `run`.
     pub(super) fn leave(&mut self, run: Option<(Tick, Tick)>) {
         self.packets = self.packets.saturating_sub(1);
         self.run = run;
     }
 
-    /// The time of the next datagram, and its inputs.
     pub(crate) fn next_due(&self) -> Option<(Duration, (Tick, Tick))> {
         let run = self.run.filter(|_| self.packets > 0)?;
         Some((self.earned_since + OLDER_EVERY, run))
     }
 
-    /// Takes the inputs of the next datagram, if it may be sent now.
     pub(super) fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
         // A pause earns at most a burst.
         let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);

@@ -66,7 +66,8 @@ pub struct Pace {
     steering: Steering,
     /// The input tick I: all ticks before it are sampled or skipped.
     input: Tick,
-    /// Whether the next sampled tick is the position's tick, skipping those in between.
+    /// Whether the next sampled tick is that of the clock's position, so that the ticks in between
+    /// are skipped.
     skip: bool,
     samples: Samples,
     way: Way,
@@ -316,7 +317,6 @@ impl Pace {
         }
     }
 
-    /// Holds or jumps if the error is too large for the rate.
     fn leap(&mut self) {
         if self.clock.is_held() {
             return;
@@ -348,7 +348,6 @@ impl Pace {
         }
     }
 
-    /// Returns the rate for the remaining error.
     fn steer(&mut self, now: Duration) -> f64 {
         let turn = self.clock.tick() * self.turn_ticks;
         self.way.forget_older(now, turn * 4);

@@ -175,7 +175,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
-    /// Applies the packet in `received`, which has been read completely.
     fn apply(&mut self, now: Duration, newest: bool) {
         let Some(playing) = self.stage.playing_mut() else {
             return;

@@ -78,9 +78,7 @@ impl<K, P: Pose> Shown<K, P> {
 pub struct Picture<K, P> {
     smoothing: Smoothing,
     smooths: bool,
-    /// The drawn entities, sorted by key.
     entities: Vec<Shown<K, P>>,
-    /// The previous entities, while the next ones are built.
     before: Vec<Shown<K, P>>,
     /// New entities that come from a muzzle: their index, and the index of the muzzle.
     fired: Vec<(usize, u32)>,

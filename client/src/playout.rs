@@ -48,7 +48,6 @@ const ARRIVALS: usize = 512;
 /// The slack that a spectator keeps, because it sends no batches.
 const SPECTATOR_SLACK_MS: f64 = 60.0;
 
-/// A pause that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
     pub(crate) late: Duration,
@@ -192,7 +191,6 @@ impl Playout {
         self.due = self.due.map(|due| due + length);
     }
 
-    /// Steers to the point where the slacks of both directions are equal.
     fn steer(&mut self) {
         let down = self.slacks.iter().copied().fold(f64::MAX, f64::min);
         let up = match (self.spectates, self.slack_up) {
@@ -332,8 +330,8 @@ mod tests {
         assert!(now <= MS(1_000), "{now:?}");
     }
 
-    /// The number of waiting turns decided, whatever their length: with turns of a second, a newcomer's batches were
-    /// late for four of them.
+    /// Only the number of waiting turns counted, whatever their length. With turns of a second, a
+    /// newcomer's batches were late for four turns.
     #[test]
     fn a_client_that_begins_a_few_long_turns_behind_leaps() {
         let second = MS(1_000);

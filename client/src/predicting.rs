@@ -27,7 +27,6 @@ const SOON: Duration = Duration::from_millis(1);
 const LATE: Duration = Duration::from_millis(34);
 
 pub(crate) struct Predicting {
-    /// Steers the input tick, once the session has caught up.
     pub(crate) pace: Option<Pace>,
     arrived_at: Option<Duration>,
     delay: InputDelay,
@@ -46,7 +45,6 @@ impl Predicting {
         }
     }
 
-    /// Confirms, samples and predicts. Returns `true` if new inputs were sampled.
     pub(crate) fn advance<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -72,8 +70,6 @@ impl Predicting {
         Ok(sampled)
     }
 
-    /// The time of the next work if no packet arrives until then. Returns `None` while the session waits for the
-    /// server.
     pub(crate) fn next_due<S: Simulation, V: Show<S>>(
         &self,
         replica: &Replica<S, V>,
@@ -307,8 +303,9 @@ fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
 const DELAY_STEP_TICKS: u32 = 4;
 /// The shortest time between two changes of the input delay.
 const DELAY_STEP: Duration = Duration::from_millis(500);
-/// The shortest interval, in ticks, at which the input delay shrinks: the clock stops for a tick each time, and must
-/// first make that up at 5 %. Otherwise, with long ticks, inputs would be too late for as long as the delay shrinks.
+/// The shortest interval, in ticks, at which the input delay shrinks. The clock stops for a tick
+/// each time, and must first make that up at 5 %. Otherwise, with long ticks, inputs would be too
+/// late while the delay shrinks.
 const DELAY_STEP_EVERY: u32 = 30;
 
 /// The input delay in use, which approaches the match's setting.
@@ -322,7 +319,6 @@ struct InputDelay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DelayStep {
     None,
-    /// Move ahead by this many ticks, which repeat the current inputs.
     GoAhead(u32),
     Stand,
 }

@@ -23,7 +23,6 @@ use twinstep_udp::Ticket;
 
 use crate::session::download::AWAKE_MAX;
 
-/// The number of tickets kept: the newest ones.
 pub(crate) const TICKETS_KEPT: usize = 3;
 pub(crate) const ATTEMPTS_MAX: usize = 3;
 /// A server that is silent for this long counts as lost. (A server sends ten packets a second, or two a second to a
@@ -64,7 +63,7 @@ pub(crate) struct Rejoin {
     tickets: VecDeque<Ticket>,
     held: Option<u64>,
     down: Option<Down>,
-    /// The newest time, and the part of it in which the client slept.
+    /// The newest time. The next field: the time up to then in which the client slept.
     now: Duration,
     slept: Duration,
 }
@@ -129,7 +128,6 @@ impl Rejoin {
         self.down.is_some()
     }
 
-    /// Begins a return, unless one has begun.
     pub(crate) fn lose(&mut self, now: Duration) {
         self.down.get_or_insert(Down {
             since: now.saturating_sub(self.slept),
@@ -160,7 +158,6 @@ impl Rejoin {
         self.tickets.retain(|kept| kept.id() != ticket);
     }
 
-    /// Ends a return: the session is in its match and receives packets.
     pub(crate) fn find(&mut self) {
         self.down = None;
     }
@@ -230,7 +227,6 @@ mod tests {
         ticket_to(&[SERVER])
     }
 
-    /// Returns the id of the ticket dialled now, and its first address.
     fn dialled(rejoin: &mut Rejoin, now: Duration) -> Option<(u64, ServerAddress)> {
         match rejoin.advise(now, 0) {
             Advice::Dial(ticket) => Some((ticket.id(), ticket.servers().next().unwrap())),
@@ -238,8 +234,8 @@ mod tests {
         }
     }
 
-    /// Findings O1, O2: a client that stores no tickets used newer ones, which made the ticket that its player has
-    /// invalid.
+    /// Findings O1, O2: a client that stores no tickets used newer ones, and so invalidated its
+    /// player's ticket.
     #[test]
     fn the_first_ticket_is_tried_first_and_the_newest_take_turns() {
         let mut rejoin = Rejoin::default();

@@ -33,7 +33,6 @@ pub(crate) struct Replica<S: Simulation, V: Show<S>> {
     pub(crate) timeline: Timeline<S>,
     pub(crate) inbox: Inbox<S>,
     pub(crate) view: View<S, V>,
-    /// Answers to queries of own players, in matches where owners answer.
     pub(crate) answers: Option<Answers<S>>,
     pub(crate) rules: Arc<S::Rules>,
     pub(crate) meter: Meter,
@@ -58,7 +57,6 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         self.view.mute_until = tick;
     }
 
-    /// Whether the tick of this session's join is known.
     pub(crate) fn has_joined(&self) -> bool {
         self.counted < Tick::MAX
     }
@@ -71,7 +69,6 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         lead_max(self.cadence().tick())
     }
 
-    /// Takes a fault of the game's step or hooks that has not been reported yet.
     pub(crate) fn take_fault(&mut self) -> Option<String> {
         let answers = || self.answers.as_mut().and_then(Answers::take_fault);
         let of_hooks = || self.view.take_fault().or_else(answers);
@@ -210,8 +207,8 @@ impl<S: Simulation> Divergence<S> {
         self.is_halted
     }
 
-    /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier evidence is kept: the
-    /// server's world of that earlier tick has been requested already.
+    /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier
+    /// evidence stays, because the server's world of that tick has already been requested.
     pub(crate) fn begin(&mut self, tick: Tick, ours: &World<S>) {
         if self.since.is_none() {
             self.since = Some(tick);
@@ -232,7 +229,6 @@ impl<S: Simulation> Divergence<S> {
         before.is_none_or(|before| tick - before > again && before <= tick)
     }
 
-    /// Stops the authority until its heal.
     pub(crate) fn halt(&mut self) {
         self.is_halted = true;
     }

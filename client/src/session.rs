@@ -67,7 +67,6 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) link: LinkState,
     pub(crate) lane_in: LaneReceiver,
     pub(crate) lane_out: LaneSender,
-    /// The buffer of the packet being read.
     pub(crate) received: PlayDown<S>,
     pub(crate) outgoing: Outgoing,
     pub(crate) match_status: MatchStatus,
@@ -78,9 +77,7 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) load: f32,
     pub(crate) asked_evidence: Option<(Tick, Duration)>,
     pub(crate) events: Events,
-    /// The newest ticket to return with.
     pub(crate) ticket: Option<Vec<u8>>,
-    /// The newest time that was passed to this session.
     now: Duration,
 }
 
@@ -366,7 +363,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Returns `true` if the server may lack a batch or a command, in lockstep.
     fn owes(&self) -> bool {
         let Some(playing) = self.stage.playing() else {
             return false;

@@ -111,12 +111,11 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 /// Rebuilds of the prediction, by the difference that caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct TimelineStats {
-    /// All rebuilds.
     pub rebuilds: u64,
     /// The rebuilds that waited for the next turn, because other players had caused too many.
     pub put_off: u64,
-    /// All steps of the authority and of the prediction.
     pub steps: u64,
     /// The steps of background rebuilds, which are not taken in the game's thread.
     pub away_steps: u64,
@@ -126,13 +125,9 @@ pub struct TimelineStats {
     pub resim_ticks: u64,
     /// Rebuilds because a player joined or left.
     pub by_roster: u64,
-    /// Rebuilds because of an outcome.
     pub by_outcome: u64,
-    /// Rebuilds because an own command or claim ran at another tick.
     pub by_own_command: u64,
-    /// Rebuilds because of another player's command or claim.
     pub by_command: u64,
-    /// Rebuilds because an effect was withheld.
     pub by_withheld: u64,
     /// Rebuilds because of an input, by player.
     pub by_input: [u64; PLAYERS_MAX],
@@ -214,7 +209,6 @@ impl Counts {
         }
     }
 
-    /// The median, or the lower one of two; 0 without values.
     pub(crate) fn median(&self) -> i32 {
         match self.all {
             0 => 0,
@@ -289,6 +283,7 @@ impl Default for Meter {
 /// A session's counters and measurements since it joined.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct SessionStats {
     /// A, the authority's next tick.
     pub authority_tick: u32,
@@ -302,13 +297,9 @@ pub struct SessionStats {
     pub fills: u64,
     /// Heals: how often this client continued from the server's world after its own differed.
     pub heals: u64,
-    /// Own commands given.
     pub commands_sent: u64,
-    /// Own commands that ran in the authority.
     pub commands_executed: u64,
-    /// Own commands that the server refused.
     pub commands_refused: u64,
-    /// Own claims that the server refused.
     pub claims_refused: u64,
     /// Time in which the pace asked for a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
     /// + `input_window`, in ms.
@@ -359,26 +350,18 @@ pub struct SessionStats {
     pub pdiff_moved_p95: f32,
     /// Corrections of the picture: entities moved by rebuilds.
     pub corrections: u64,
-    /// Cues delivered.
     pub cues_started: u64,
-    /// Cues settled as true.
     pub cues_confirmed: u64,
-    /// Cues settled as wrong.
     pub cues_cancelled: u64,
     /// Cues not settled yet.
     pub cues_open: u64,
     /// The earliest start tick of an open cue. A cue whose start tick the authority has passed by more than the time of
     /// a rebuild would never be settled.
     pub cues_open_since: Option<u32>,
-    /// Bytes sent, including all headers.
     pub up: ByteCounts,
-    /// Packets received.
     pub down_packets: u64,
-    /// Bytes received, including all headers.
     pub down_bytes: u64,
-    /// Packets that could not be read.
     pub malformed: u64,
-    /// Returns over another transport.
     pub returns: u64,
     /// Silences long enough to dial the server again, after which it answered on the same path.
     pub silences: u64,

@@ -94,14 +94,12 @@ pub(crate) struct Tape<S: Simulation> {
     /// The maximum number of bytes written at a time: a world, and the turn before it.
     note_bytes_max: usize,
     command_delay: u8,
-    /// The players' names, which a journal shows to viewers.
     names: Names,
     older: Option<Reel<S>>,
     newer: Option<Reel<S>>,
 }
 
 impl<S: Simulation> Tape<S> {
-    /// Creates an empty tape, dated `unix_s` in seconds since 1970.
     pub(crate) fn new(hello: Hello, unix_s: u64, reel_bytes_max: usize) -> Self {
         Tape {
             hello,
@@ -115,7 +113,6 @@ impl<S: Simulation> Tape<S> {
         }
     }
 
-    /// Restarts the tape with `world`, and drops its contents.
     pub(crate) fn begin(&mut self, command_delay: u8, world: &World<S>) {
         self.command_delay = command_delay;
         self.note_bytes_max = 0;
@@ -173,7 +170,6 @@ impl<S: Simulation> Tape<S> {
         }
     }
 
-    /// The longest available journal, up to the last complete turn.
     pub(crate) fn journal(&self) -> Option<&[u8]> {
         let reel = self.older.as_ref()?;
         Some(&reel.bytes[..reel.whole])
@@ -272,7 +268,6 @@ mod tests {
         }
     }
 
-    /// A game with a world of any size.
     #[derive(Clone, Serialize, Deserialize)]
     struct Heavy(Vec<u8>);
 
@@ -291,7 +286,6 @@ mod tests {
         }
     }
 
-    /// A game that counts the visits of its state.
     #[derive(Clone, Default, Deserialize)]
     struct Walked(u64);
 

@@ -349,7 +349,6 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Makes the prediction stale, without waiting for the next turn.
     fn rebuild_now(&mut self) {
         (self.stale, self.drafting) = (true, false);
         self.credit.forget();
@@ -519,8 +518,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// How far the assumed inputs of a line are known now. A guess that a later announcement confirmed counts as known.
-    /// Costs a comparison per player and tick of lead.
+    /// Returns how far the assumed inputs of a line are known now. A guess that a later
+    /// announcement confirmed counts as known. Costs a comparison per player and tick of lead.
     fn known(&self, line: &Line<S>) -> Known {
         let mut known = Known::ALL;
         let own = self.grounds.local_actions.players();
@@ -584,7 +583,6 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Drops the background rebuild, which is not needed any more.
     fn abandon(&mut self) {
         if let Some(away) = &mut self.away {
             away.abandon();

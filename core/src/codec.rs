@@ -27,13 +27,10 @@ const FORMAT: bincode::config::Configuration = bincode::config::standard();
 /// The reason why bytes are not the expected value, or why a value cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum CodecError {
-    /// The buffer or the limit is too small for the value.
     #[error("the value does not fit into {limit} bytes")]
-    TooLarge {
-        /// The size of the buffer, or the limit.
-        limit: usize,
-    },
+    TooLarge { limit: usize },
     /// The value cannot be encoded (a map without a known length, an author's error).
     #[error("the value cannot be encoded")]
     Unencodable,
@@ -43,7 +40,6 @@ pub enum CodecError {
     /// The bytes are not a value of the expected type.
     #[error("the bytes are not a value of the expected type")]
     Malformed,
-    /// Bytes are left over after the value.
     #[error("{left} bytes are left over after the value")]
     Trailing {
         /// The number of bytes left over.

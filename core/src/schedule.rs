@@ -43,7 +43,6 @@ pub struct Schedule<E> {
     index: KeyIndex,
 }
 
-/// A place in `sleepers`, or [`NONE`].
 type SleeperIndex = u32;
 
 const NONE: SleeperIndex = SleeperIndex::MAX;
@@ -52,7 +51,6 @@ const NONE: SleeperIndex = SleeperIndex::MAX;
 /// collide need at most about 30 probes.
 const CROWD: usize = 1_000;
 
-/// The sleepers of one tick.
 #[derive(Clone, Copy)]
 struct Run {
     first: SleeperIndex,

@@ -52,7 +52,6 @@ struct Page<K, V> {
     values: Vec<V>,
 }
 
-/// A page and an index in it.
 type Position = (usize, usize);
 
 impl<K, V> Page<K, V> {
@@ -247,7 +246,6 @@ impl<K, V> Table<K, V> {
         [&mut before[a], &mut after[0]]
     }
 
-    /// Inserts an empty page at `at`.
     fn open(&mut self, at: usize) {
         if self.used == self.pages.len() {
             self.pages.push(Page::new());
@@ -256,7 +254,6 @@ impl<K, V> Table<K, V> {
         self.used += 1;
     }
 
-    /// Moves the empty page at `at` after the used ones.
     fn close(&mut self, at: usize) {
         self.pages[at..self.used].rotate_left(1);
         self.used -= 1;
@@ -284,7 +281,6 @@ impl<K, V> Table<K, V> {
         (page, index)
     }
 
-    /// Appends an entry whose key is greater than all others.
     fn push(&mut self, key: K, value: V) {
         if self.used == 0 || self.pages[self.used - 1].len() == PAGE {
             self.open(self.used);

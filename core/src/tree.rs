@@ -268,10 +268,8 @@ impl Write for Short {
     }
 }
 
-/// The serializer that builds a tree.
 struct Grow;
 
-/// A compound value being built. `wrap` makes a node of its children.
 struct Growing<T> {
     children: Vec<T>,
     wrap: fn(Vec<T>) -> Node,

@@ -160,7 +160,6 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the path of a request, and its body if it changes something.
 fn request(task: &AdminTask) -> (String, Option<Value>) {
     let (path, body) = match task {
         AdminTask::Ready => ("/readyz", None),
@@ -337,7 +336,6 @@ fn list(ids: &[Value]) -> String {
     ids.iter().map(cell).collect::<Vec<_>>().join(", ")
 }
 
-/// A duration, in the largest unit that gives at least two.
 fn span(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),

@@ -152,7 +152,6 @@ impl BotClient {
         self.ended
     }
 
-    /// The team's points in this client's authority.
     #[must_use]
     pub fn score(&self) -> u32 {
         let world = self.client.session().authority();
@@ -192,14 +191,12 @@ impl BotClient {
     }
 }
 
-/// A client of the run, and its results.
 struct Row {
     bot: BotClient,
     player: String,
     last: Option<Last>,
 }
 
-/// A client's results when it was settled, or when the wait ended.
 struct Last {
     stats: SessionStats,
     /// Open cues that were started before the end of the run, and after.

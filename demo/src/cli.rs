@@ -122,7 +122,6 @@ fn filter(text: &str) -> Result<String, String> {
         .map_err(|error| format!("expected a filter such as info or twinstep_host=debug: {error}"))
 }
 
-/// Returns the task that a command line names.
 fn task_of(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().skip(1).filter_map(|word| word.to_str());
     while let Some(word) = words.next() {

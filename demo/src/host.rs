@@ -141,7 +141,6 @@ impl Inviter {
     }
 }
 
-/// Sets the addresses that players dial.
 fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
     let dialled = dialled(args.listen, args.public, own_addresses);
     dialled.into_iter().fold(server, Server::public)
@@ -183,7 +182,6 @@ fn dialled(
     all
 }
 
-/// Returns this machine's addresses on its networks, the best first.
 fn own_addresses() -> Vec<IpAddr> {
     // Even if the list cannot be read, the outward addresses remain.
     let listed = if_addrs::get_if_addrs().unwrap_or_default();

@@ -15,7 +15,6 @@ use twinstep_protocol::text::line;
 
 use crate::failure::Failure;
 
-/// Prints what is intact in a journal; exits with 1 if it is damaged.
 pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
     let checkup = Checkup::of::<Game>(path)?;
     let mut said = words(&checkup);

@@ -222,7 +222,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// The fields of a row after its message, as a reader of `key=value` finds them.
     fn fields(row: &str) -> Vec<(String, String)> {
         let mut found = Vec::new();
         let mut rest = row.trim_end();

@@ -89,7 +89,6 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     ended.map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
 }
 
-/// Checks that there are enough seats, here and in total.
 fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     let (names, seats) = (args.names.names.len(), args.seats);
     if names > usize::from(seats) {
@@ -112,7 +111,6 @@ fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     })
 }
 
-/// Starts the server of this process: for this process alone, or for others too.
 fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Failure> {
     let here = usize::from(args.bots + args.seats);
     let Some((listen, key_file)) = args.listen.zip(args.key_file.as_ref()) else {
@@ -129,7 +127,6 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
     Ok(server)
 }
 
-/// The session of a local player: named, and recorded, so that it can be saved.
 fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow> {
     terms::session(rules)
         .names(names.names.iter().map(Name::as_str))
@@ -194,7 +191,6 @@ fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!report.faults().is_empty())))
 }
 
-/// Joins the server of a ticket, or returns to it.
 pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let names = args.names.names.len();
     if names > SEATS_MAX {
@@ -399,7 +395,6 @@ fn enter(
     Ok(Err(None))
 }
 
-/// Returns `true` if another ticket may succeed where this one failed.
 fn another_ticket_may_help(ended: SessionEnd) -> bool {
     matches!(
         ended,

@@ -47,7 +47,6 @@ pub(crate) struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Returns the configuration of these flags. The server checks whether it is valid.
     pub(crate) fn config(&self) -> MatchConfig {
         let slowest = self.slowest_tick.map(Duration::from_millis);
         MatchConfig {

@@ -20,7 +20,6 @@ use crate::args::ReplayArgs;
 use crate::failure::Failure;
 use crate::view::{self, Shown, ViewChoice};
 
-/// Shows a journal if there is a view; otherwise prints a summary, or verifies it.
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     // Redirected output wants text, even if there is a display.
     let is_piped = !std::io::stdout().is_terminal() && !args.view.asks_for_window();
@@ -33,7 +32,6 @@ pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Opens a journal, compressed or not.
 pub(crate) fn open(path: &Path) -> Result<StoredJournal, Failure> {
     StoredJournal::open(path).map_err(|source| Failure::Unreadable {
         path: path.to_owned(),
@@ -203,8 +201,6 @@ fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
     out
 }
 
-/// Formats a Unix time as a date and a time of day (the civil calendar of H. Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", 2013).
 fn utc(unix_s: u64) -> String {
     // Years begin in March here, so that a leap day is the last day of its year.
     let days = unix_s / 86_400 + 719_468;

@@ -70,7 +70,7 @@ pub struct ClientReport {
     /// The distance, in player radii, within which 95 % of all moving entities were shown of their correct place, over
     /// all ticks.
     pub pdiff_p95: f32,
-    /// The same for entities that a rebuild had just moved, before smoothing.
+    /// That distance for entities that a rebuild had just moved, before smoothing.
     pub pdiff_moved_p95: f32,
     /// Cues delivered.
     pub cues_started: u64,
@@ -129,7 +129,6 @@ pub struct RebuildCauses {
 }
 
 impl RebuildCauses {
-    /// The rebuilds between two moments.
     #[must_use]
     pub fn between(before: &TimelineStats, now: &TimelineStats) -> RebuildCauses {
         let inputs = |stats: &TimelineStats| stats.by_input.iter().sum::<u64>();
@@ -144,19 +143,14 @@ impl RebuildCauses {
     }
 }
 
-/// Bytes per second by purpose.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Kinds {
     #[serde(skip)]
     packets: f64,
-    /// All headers.
     pub headers: f64,
-    /// Acks, margins, digests.
     pub acks: f64,
     pub inputs: f64,
-    /// Announced inputs and commands.
     pub announcements: f64,
-    /// Commands, claims, refusals.
     pub commands: f64,
     pub outcomes: f64,
     /// Worlds.
@@ -164,7 +158,6 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Converts counts over `seconds` into rates.
     #[must_use]
     pub fn per_second(counts: ByteCounts, seconds: f64) -> Kinds {
         let rate = |count: u64| (count as f64 / seconds).round();
@@ -193,7 +186,6 @@ impl Kinds {
 }
 
 impl RunReport {
-    /// Returns everything that is wrong; empty if all is well.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
@@ -247,7 +239,6 @@ impl RunReport {
     }
 }
 
-/// The columns of the table, and their units.
 const HEAD: &str = "\
 player       rtt    lead  margin redone  fills  stall rebuilt  pdiff  moved   cues   cancelled      up    down
               ms   ticks   ticks  ticks  ticks     ms   times  radii  radii                        B/s     B/s";

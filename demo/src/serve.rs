@@ -92,7 +92,6 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     end_of(server.run_until_stopped())
 }
 
-/// Converts a server's end into an exit code.
 pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
     match stopped.map_err(signals::no_signals)? {
         Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
@@ -111,7 +110,6 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a ticket, or writes it to a file that only its owner can read.
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = TicketKey::load(&args.key_file)?;
     let seats = if args.spectate { 0 } else { args.seats };
@@ -145,7 +143,6 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The path of the record of out-of-date tickets: the key file's name and `.lineages`.
 pub(crate) fn beside(key_file: &Path) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
     path.push(".lineages");

@@ -54,7 +54,6 @@ fn without_window() -> ViewChoice {
     }
 }
 
-/// Returns `true` if keys can be read: from standard input or, if that is a pipe, from the terminal itself.
 fn has_keyboard() -> bool {
     std::io::stdin().is_terminal() || cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
@@ -64,7 +63,6 @@ fn has_keyboard() -> bool {
 pub(crate) struct HasPlayed(pub(crate) bool);
 
 impl HasPlayed {
-    /// Decides by a session's counters at its end.
     pub(crate) fn of(stats: Option<&SessionStats>) -> HasPlayed {
         HasPlayed(stats.is_some_and(|stats| stats.authority_tick > 0))
     }
@@ -73,7 +71,6 @@ impl HasPlayed {
 pub(crate) enum Shown {
     /// The view has closed: the session's end (`None` if the player quit), and whether a client had joined.
     Over(Option<SessionEnd>, HasPlayed),
-    /// There is no view after all; the feed was not used.
     Nowhere(Box<Feed>),
 }
 

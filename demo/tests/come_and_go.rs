@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, is_owners_alone, succeed, within};
 
-/// Returns the first address on this machine in the output.
 fn address_in(mut lines: impl Iterator<Item = String> + Send + 'static) -> String {
     let address = lines.find_map(|line| address(&line));
     listen_on(lines);

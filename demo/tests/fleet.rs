@@ -29,7 +29,6 @@ struct Sidecar {
     port: u16,
 }
 
-/// The answer of Agones for a server in this state that players dial at this port.
 fn game_server(state: &str, port: &str) -> String {
     format!(
         "{{\"object_meta\":{{\"name\":\"x\",\"generation\":\"1\",\"annotations\":{{\"match\":\"7\"}}}},\
@@ -128,7 +127,6 @@ struct Served {
     process: Process,
     folder: Folder,
     admin: String,
-    /// The address that the server reports for players.
     dialled: String,
     at: String,
 }
@@ -179,7 +177,6 @@ fn serve(name: &str, port: u16, more: &[&str]) -> Served {
 }
 
 impl Served {
-    /// Sends a request by the server's Unix socket, without a token.
     fn admin(&self, args: &[&str]) -> String {
         let output = run(&[&["admin", "--to", &self.admin], args].concat());
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -192,7 +189,6 @@ impl Served {
         told[0]["tick"].as_u64().unwrap()
     }
 
-    /// Checks that play continues: the ticks of some seconds in as many seconds.
     fn plays_on(&self) {
         let before = self.tick();
         within(|| self.tick() > before + 90);

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, is_owners_alone, powderkeg, refused, run};
 
-/// Starts a process with this standard input.
 fn told(args: &[&str], words: &str) -> Process {
     let mut child = powderkeg(args).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();

@@ -65,8 +65,6 @@ impl Match {
         self.server = serve(&self.folder, &self.address);
     }
 
-    /// Restarts the server like a service manager, while the players play on. Returns how long the old process took to
-    /// end.
     fn restart(&mut self, bots: &mut [BotClient]) -> Duration {
         self.server.signal("TERM");
         let took = play(bots, BotHands::On, |_| {
@@ -110,7 +108,6 @@ fn serve(folder: &Folder, address: &str) -> Process {
     Process(child)
 }
 
-/// Advances all clients until `done`. Returns the time it took.
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]
 fn play(
     bots: &mut [BotClient],
@@ -153,7 +150,6 @@ fn all_players_return_to_a_server_that_is_restarted_in_mid_match() {
     returns_after(number("TWINSTEP_RESTARTS", 3), true);
 }
 
-/// Ends a server during a match, killed or in order, and restarts it, `kills` times; each time all players return.
 fn returns_after(kills: u32, in_order: bool) {
     let seconds = number("TWINSTEP_SECONDS", 15);
     let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
@@ -320,7 +316,7 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
     println!("{kills} kills of clients: 0 locked out");
 }
 
-/// The moment at which only the server knows the newest ticket.
+/// The clients are killed at the moment when only the server knows the newest ticket.
 #[test]
 fn clients_that_are_killed_as_they_are_handed_a_ticket_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 4) / 2;

@@ -16,7 +16,6 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns all settings with their sources, if the program accepts its arguments.
 fn printed(mut command: Command, of: &str) -> String {
     let output = command.arg("--print-config").output().unwrap();
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
@@ -24,7 +23,6 @@ fn printed(mut command: Command, of: &str) -> String {
     said
 }
 
-/// Runs the program with environment variables, each of which must be a setting.
 fn with_variables(variables: &[(String, String)], args: &[&str], of: &str) {
     assert!(variables.len() > 1, "{of}: {variables:?}");
     let mut command = powderkeg(args);

@@ -94,7 +94,6 @@ impl Served {
         file
     }
 
-    /// Waits until this many players play.
     pub(crate) fn has(&self, players: usize) {
         let series = format!("\ntwinstep_players {players}\n");
         within(|| self.ask("/metrics").contains(&series));

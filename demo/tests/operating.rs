@@ -6,7 +6,6 @@ use std::path::Path;
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run, within};
 
-/// A server with an admin port, and the addresses of both.
 struct Served {
     process: Process,
     address: String,

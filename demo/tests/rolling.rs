@@ -77,7 +77,6 @@ fn play_for(seats: &mut [Seat], hands: BotHands, time: Duration) {
     play("a while", seats, hands, |_| Instant::now() >= until);
 }
 
-/// Runs `work` on another thread, while all seats play.
 fn meanwhile<R: Send>(seats: &mut [Seat], work: impl FnOnce() -> R + Send) -> R {
     thread::scope(|scope| {
         let working = scope.spawn(work);
@@ -111,7 +110,6 @@ fn seat(server: &Served, addresses: &str, folder: &Folder, id: u64, n: usize) ->
     }
 }
 
-/// Returns all addresses, beginning with that of server `first`.
 fn from(first: usize, addresses: &[String]) -> String {
     let mut addresses = addresses.to_vec();
     addresses.rotate_left(first);
@@ -137,8 +135,6 @@ fn release(folder: &Folder, server: &str, id: u64) {
     ]);
 }
 
-/// Plays until all seats have progressed beyond their current tick. Returns the longest pause of each player of these
-/// matches since the last reset.
 fn pauses(seats: &mut [Seat], ids: &[u64]) -> Vec<Duration> {
     let at: Vec<u32> = seats.iter().map(Seat::tick).collect();
     play("coming along", seats, BotHands::On, |seats| {

@@ -32,7 +32,6 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a Prometheus that scrapes this admin port once a second.
     fn start(folder: &Folder, admin: &str) -> Prometheus {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = free.local_addr().unwrap();
@@ -61,7 +60,6 @@ impl Prometheus {
         prometheus
     }
 
-    /// The body of an answer with status 200.
     fn get(&self, path: &str) -> Option<String> {
         get(self.at, path)
     }
@@ -81,7 +79,6 @@ impl Prometheus {
     }
 }
 
-/// Returns promtool's complaints about the metrics of a server.
 fn lint(page: &str) -> String {
     let mut tool = Command::new("promtool")
         .args(["check", "metrics"])
@@ -106,7 +103,6 @@ fn get(at: SocketAddr, path: &str) -> Option<String> {
     head.contains(" 200 ").then(|| body.to_owned())
 }
 
-/// The expressions of the dashboard, each with its panel's title.
 fn panels() -> Vec<(String, String)> {
     let text = fs::read_to_string(ops("dashboard.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();

@@ -16,7 +16,6 @@ pub(super) struct Clock {
     pub(super) due: Option<Duration>,
     /// The lengths of the turns that are sealed but not due, oldest first (in lockstep only).
     pub(super) ahead: VecDeque<Duration>,
-    /// The time when the match began to wait.
     pub(super) waiting_since: Option<Duration>,
     /// The players that the match was last found waiting for.
     pub(super) waited_for: Option<WaitReason>,

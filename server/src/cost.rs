@@ -18,7 +18,6 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::WAITED_PER_MINUTE;
 
-/// The number of parts that the window is divided into.
 const PARTS: usize = 12;
 
 #[derive(Clone, Debug, Default)]

@@ -32,7 +32,6 @@ struct Join {
 }
 
 impl CutOff {
-    /// Keeps the data of a join that was cut off now.
     pub(super) fn keep(&mut self, now: Duration, from: Tick, world: Option<Snapshot>) {
         let id = |world: &Option<Snapshot>| world.as_ref().map(|world| world.id);
         let same = |join: &Join| (join.from, id(&join.world)) == (from, id(&world));

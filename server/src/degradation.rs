@@ -42,7 +42,6 @@ impl Degradation {
         self.shut.or(late)
     }
 
-    /// The announcements to make if the configuration asks for `wish`.
     pub(super) fn announce(self, wish: Announce) -> Announce {
         match self.steps {
             0 | 1 => wish,

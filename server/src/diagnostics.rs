@@ -90,7 +90,6 @@ pub(super) struct Diagnostics {
     pub(super) stats: MatchStats,
     pub(super) tally: Tally,
     pub(super) timing: Timing,
-    /// Panics that were caught in hooks and are not reported yet.
     pub(super) panics: Panics,
     pub(super) reports: Notices<Report>,
     pub(super) incidents: Notices<Incident>,
@@ -114,7 +113,6 @@ impl Diagnostics {
         self.incidents.push(incident);
     }
 
-    /// Turns the panics caught in hooks into counts and incidents.
     pub(super) fn report_panics(&mut self) {
         self.stats.panics += std::mem::take(&mut self.panics.count);
         for incident in std::mem::take(&mut self.panics.incidents) {

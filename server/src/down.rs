@@ -65,7 +65,6 @@ pub(crate) struct DownSender<'a, S: Simulation> {
     pub(crate) scratch: &'a mut Scratch<S>,
 }
 
-/// Buffers that are reused for every packet.
 pub(crate) struct Scratch<S: Simulation> {
     pub(crate) before: FrameData<S>,
     pub(crate) frame: FrameData<S>,
@@ -267,7 +266,6 @@ fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Ti
     behind.chain(before).filter(|(first, end)| first < end)
 }
 
-/// Sends the chunks of the session's lane that are due.
 pub(crate) fn send_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
     let rtt = peer.link.rtt().unwrap_or(RTT_GUESS);
     // Until no chunk is due: an idle lane sends nothing.

@@ -30,7 +30,6 @@ pub struct History<S: Simulation> {
     kept: u32,
     /// The most frames that are kept for a session that loads a world.
     kept_for_loads: u32,
-    /// The first frame that a loading session needs.
     needed: Option<Tick>,
     first: Tick,
     ticks: VecDeque<Sealed>,
@@ -78,7 +77,6 @@ impl<T: Clone> Flat<T> {
         self.items.drain(..count as usize);
     }
 
-    /// Copies of the `count` items from `at` on. Moves `at` past them.
     fn next(&self, at: &mut usize, count: u32) -> impl Iterator<Item = T> {
         let from = *at;
         *at += count as usize;

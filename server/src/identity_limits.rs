@@ -99,7 +99,6 @@ impl IdentityLimits {
         (now < until).then_some(code)
     }
 
-    /// Ends a kick. Returns `true` if the identity was kicked.
     fn pardon(&mut self) -> bool {
         let was_kicked = matches!(self.barred, Some((_, CloseCode::Kicked)));
         if was_kicked {
@@ -163,7 +162,6 @@ impl IdentityLimits {
         self.held.now
     }
 
-    /// Records that the match waited `time` for this identity.
     pub(crate) fn record_held(&mut self, now: Duration, time: Duration) {
         let held = &mut self.held;
         if now.saturating_sub(held.since) >= MINUTE {
@@ -270,7 +268,6 @@ impl AwayIdentities {
         self.keep(now, Away::new(identity, limits));
     }
 
-    /// Ends the kick of an identity that is away. Returns `true` if there was one.
     pub(crate) fn pardon(&mut self, identity: &str) -> bool {
         let own = self
             .away
@@ -325,11 +322,9 @@ impl AwayIdentities {
 /// The time that the match has waited for a session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// The time waited in the current pause.
     now: Duration,
     /// The time waited within the minute that began at `since`.
     minute: Duration,
-    /// The start of that minute.
     since: Duration,
 }
 

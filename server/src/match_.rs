@@ -69,7 +69,6 @@ pub struct Match<S: Simulation> {
     people: People,
     /// Inputs and orders of each player for ticks that are not sealed yet.
     seats: Vec<Seat<S>>,
-    /// The packet that is being read.
     play_up: PlayUp<S>,
     sealer: Sealer<S>,
     queries: OpenQueries<S>,
@@ -107,7 +106,6 @@ impl<S: Simulation> Match<S> {
         Ok(match_)
     }
 
-    /// Makes a match that continues from `world`, without sessions.
     fn begin(
         config: MatchConfig,
         hello: Hello,
@@ -474,7 +472,6 @@ pub struct Resumed<S: Simulation> {
 pub(super) struct Origin {
     /// The game's handshake, which clients and journals of the match must fit.
     pub(super) hello: Hello,
-    /// The first world, if it is known.
     pub(super) start: Option<Start>,
     /// The command delay of the configuration after a crash, even if the journal has another one.
     pub(super) asked_delay: Option<u8>,
@@ -485,7 +482,6 @@ pub(super) struct Origin {
 pub(super) struct Start {
     pub(super) tick: Tick,
     pub(super) cadence: Cadence,
-    /// The low half of the simulation's digest.
     pub(super) digest: u32,
 }
 

@@ -15,12 +15,12 @@ use crate::encoding::Encoding;
 use twinstep_protocol::identity::{Identity, SessionId};
 
 /// One action that the match asks of its host.
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Output<'a, O> {
     /// Append these bytes to the journal, before anything after this output is sent.
     Journal(&'a [u8]),
     /// Send this packet to a session.
     Packet {
-        /// The session that gets it.
         peer: SessionId,
         /// The packet, at most `PACKET_BYTES_MAX` bytes.
         bytes: &'a [u8],
@@ -29,7 +29,6 @@ pub enum Output<'a, O> {
     Job {
         /// The id for `Match::complete`.
         id: JobId,
-        /// The job to run.
         work: Box<dyn FnOnce() -> O + Send>,
     },
     /// Encode this world on another thread, and give the result to `Match::hand_world`. Only for hosts that called
@@ -37,44 +36,20 @@ pub enum Output<'a, O> {
     Encode(Encoding),
     /// The session plays and needs a ticket to return with: pass one to `Match::hand_ticket`. Hosts without tickets
     /// ignore this.
-    Ticket {
-        /// The session that needs it.
-        peer: SessionId,
-    },
+    Ticket { peer: SessionId },
     /// Some tickets of an identity are not accepted any more. The journal records this; a host may also record it
     /// elsewhere, or ignore it.
-    Outdated {
-        /// The holder of the tickets.
-        identity: Identity,
-        /// The tickets that are outdated.
-        ruling: Ruling,
-    },
+    Outdated { identity: Identity, ruling: Ruling },
     /// The match accepted the session: its hello is compatible, and it has its seats. A host allows fewer sessions that
     /// are not accepted yet, and each of them for less time.
-    Settled {
-        /// The accepted session.
-        peer: SessionId,
-    },
+    Settled { peer: SessionId },
     /// An identity has no seat any more. Before this, the host reserves a connection for the identity's return.
-    Unseated {
-        /// The identity whose seats were freed.
-        identity: String,
-    },
+    Unseated { identity: String },
     /// A client's world differed at this tick: fold the journal to this tick on another thread with `Folded::of`, and
     /// pass the result to `Match::hand_evidence`. Hosts without a journal ignore this.
-    Evidence {
-        /// The client's session.
-        peer: SessionId,
-        /// The tick at which the world differed.
-        tick: Tick,
-    },
+    Evidence { peer: SessionId, tick: Tick },
     /// The session is over: its transport may be closed. The session's last packets were queued before this.
-    Closed {
-        /// The session that is over.
-        peer: SessionId,
-        /// The reason why it ended.
-        code: CloseCode,
-    },
+    Closed { peer: SessionId, code: CloseCode },
 }
 
 /// The id of a resolver's job.

@@ -299,7 +299,6 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// The index of a query, or the index where it would be inserted.
     fn find(&self, id: QueryId) -> Result<usize, usize> {
         self.queries.binary_search_by_key(&id, |entry| entry.id)
     }

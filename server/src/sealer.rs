@@ -39,7 +39,6 @@ const RETURN_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Sealer<S: Simulation> {
     roster: [Option<RosterChange>; PLAYERS_MAX],
     referee: Box<dyn Referee<S>>,
-    /// The frame that was sealed last.
     pub(crate) frame: FrameData<S>,
     /// Refused orders whose owners were not informed yet.
     pub(crate) refused: Vec<NotAdmitted>,
@@ -76,7 +75,6 @@ impl<S: Simulation> Sealer<S> {
         self.referee = Box::new(referee);
     }
 
-    /// Queues a change of the roster for the next tick.
     pub(crate) fn change(&mut self, player: PlayerId, change: RosterChange) {
         let pending = &mut self.roster[player.index()];
         *pending = match (*pending, change) {
@@ -262,7 +260,6 @@ impl<S: Simulation> Sealing<'_, S> {
         })
     }
 
-    /// A player's presence after the frame's roster changes.
     fn presence(&self, player: PlayerId) -> Presence {
         let mut changes = self.frame.roster.iter();
         match changes

@@ -199,7 +199,6 @@ impl<S: Simulation> Seat<S> {
         self.expect_claims_from(0);
     }
 
-    /// Forgets the inputs of the previous session, as its player returns.
     pub(crate) fn forget_inputs(&mut self) {
         self.inputs.fill((Tick::MAX, S::Input::default()));
         self.newest = None;
@@ -330,7 +329,6 @@ impl<S: Simulation> Seat<S> {
         self.newest.max(rest.map(|(tick, _)| tick))
     }
 
-    /// The number of inputs from `next` on without a gap.
     pub(crate) fn unbroken(&self, next: Tick) -> u32 {
         (0..INPUT_WINDOW)
             .find(|i| self.input(next + *i).is_none())

@@ -73,7 +73,6 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// The number of queries that its steps dropped.
     pub(super) fn dropped_asks(&self) -> u64 {
         self.stepper.dropped_asks()
     }

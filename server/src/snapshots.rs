@@ -224,7 +224,6 @@ impl Snapshots {
         self.record_size(bytes, world, diagnostics);
     }
 
-    /// Records the world's size. Reports an incident if it is large.
     fn record_size<S: Simulation>(
         &mut self,
         bytes: usize,
@@ -283,7 +282,6 @@ impl Aside {
         Encoding::new(world.clone(), bytes)
     }
 
-    /// Records that the host returned the world of this tick. Returns `true` if the match still waited for it.
     pub(super) fn end(&mut self, tick: Tick) -> bool {
         let waits = self.under_way.is_some_and(|(at, _)| at == tick);
         if waits {
@@ -353,7 +351,6 @@ impl Watched {
 /// The world's size is measured at this interval of match time.
 const WEIGH_EVERY: Duration = Duration::from_secs(10);
 
-/// The size of the world, as far as it was reported.
 #[derive(Default)]
 pub(super) struct Weight {
     due: Duration,

@@ -33,7 +33,6 @@ impl Timing {
         self.0.as_ref().map(|watch| watch.now())
     }
 
-    /// Ends the measurement that started at `began`, and reports it.
     pub(crate) fn end(&self, what: Timed, began: Option<Duration>) {
         if let (Some(watch), Some(began)) = (&self.0, began) {
             watch.note(what, watch.now().saturating_sub(began));

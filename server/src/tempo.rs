@@ -54,7 +54,6 @@ pub(crate) struct Tempo {
     floor: u8,
     /// The longest turn that brought too many pauses, in ticks; 0 once the connection has improved.
     too_short: u8,
-    /// The connection's jitter at that time.
     jitter: Duration,
     tick: Duration,
     pauses: u32,

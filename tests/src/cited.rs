@@ -8,7 +8,6 @@ use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The name that tests cite: `46`, `K2`.
     pub name: String,
     /// The file of each test, from the root, and its function.
     pub tests: Vec<(String, String)>,

@@ -39,7 +39,6 @@ pub fn circles(sources: &[(String, String)]) -> Vec<Vec<String>> {
     circles
 }
 
-/// The shortest path over imports from a file back to itself.
 fn circle(imports: &[BTreeSet<usize>], start: usize) -> Option<Vec<usize>> {
     let mut before = BTreeMap::new();
     let mut next = std::collections::VecDeque::from([start]);
@@ -113,7 +112,6 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The name of the item that begins on a line.
 fn defined(line: &str) -> Option<String> {
     const KINDS: [&str; 8] = [
         "struct",
@@ -169,7 +167,6 @@ fn unfold(tree: &str, before: &str, found: &mut Vec<String>) {
     parts.for_each(|part| unfold(part, &before, found));
 }
 
-/// A path's segments from the root of its package. A path into another package leads to no file of this one.
 fn absolute(path: &str, module: &[String]) -> Vec<String> {
     let mut absolute = module.to_vec();
     for segment in path.split("::").filter(|segment| !segment.is_empty()) {

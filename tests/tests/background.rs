@@ -24,7 +24,6 @@ const MS: Duration = Duration::from_millis(1);
 /// A client's numbers after a frame: rebuilds, the ticks of both worlds, and the prediction's digest.
 type Shown = (usize, u64, u32, u32, u64);
 
-/// Plays a world with many faults. Returns it with every prediction of all clients.
 fn eventful<S: Play>(seed: u64, rebuilds_late: Option<u32>) -> (Rig<S>, Vec<Shown>) {
     let mut config = RigConfig::new(seed, LinkProfile::BAD);
     config.clients = 3;
@@ -67,7 +66,6 @@ fn eventful<S: Play>(seed: u64, rebuilds_late: Option<u32>) -> (Rig<S>, Vec<Show
     (rig, shown)
 }
 
-/// Checks that a rebuild that takes no time leads all clients through the same worlds, frame by frame.
 fn is_the_same<S: Play>(seed: u64) {
     let (inline, expected) = eventful::<S>(seed, None);
     let (away, shown) = eventful::<S>(seed, Some(0));

@@ -35,7 +35,6 @@ enum Outcome {
     Huge,
 }
 
-/// A game that can be broken by each kind of input.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fragile {
     notes: [u32; 16],

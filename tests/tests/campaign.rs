@@ -19,7 +19,6 @@ fn campaign(seed: u64, link: LinkProfile) -> Rig<Game> {
     Rig::new(config)
 }
 
-/// Counts the server's decisions in a match. Also returns the largest number of queries in one tick.
 fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
     let rules = Game::rules(CAMPAIGN);
     let hello = Hello::of::<Game>(&rules, "").unwrap();

@@ -26,7 +26,6 @@ fn run<S: Play>(config: RigConfig, seconds: u64) -> Rig<S> {
     rig
 }
 
-/// Counts turns with an input that was predicted wrong: each has a rebuild, or is covered by another turn's rebuild.
 fn surprises(announce: Announce) -> u64 {
     let mut config = RigConfig::new(5, far());
     config.policies.announce = announce;
@@ -132,7 +131,6 @@ fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
 }
 
 thread_local! {
-    /// The numbers of digests, encodings and clones of a [`Bulky`] by this thread.
     static COSTS: Cell<[u32; 3]> = const { Cell::new([0; 3]) };
 }
 
@@ -177,7 +175,6 @@ impl Simulation for Bulky {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// Digests, encodings and clones of a world of `bytes` in 16 s of a match with one client that predicts right.
 fn costs(bytes: usize) -> [u32; 3] {
     let client = SessionConfig::new(Arc::new(())).verify(false);
     let policies = MatchConfig {

@@ -84,7 +84,6 @@ fn a_delayed_spectator_keeps_up_with_sixteen_players() {
     }
 }
 
-/// The bytes of four players in 20 s, and the time that the match's own work took on this machine.
 fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     let wan: LinkProfile = "rtt=100".parse().unwrap();
     let mut config = RigConfig::new(11, wan);

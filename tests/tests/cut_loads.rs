@@ -10,8 +10,6 @@ use twinstep_rig::lines::Lines;
 use twinstep_rig::rig::RigConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The silence that ends a connection, and the time until the next one is made once the link works: a dial every two
-/// seconds.
 const DIAL: Duration = Duration::from_secs(4);
 
 /// A player in a match with a world of this many bytes, and a second player that joins over this link.

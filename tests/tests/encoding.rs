@@ -44,7 +44,6 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     table
 }
 
-/// Plays `frames` frames. Encodings are handed back `later` frames after their request. Returns their number.
 fn play(table: &mut Direct<Heavy>, frames: u32, later: u32) -> usize {
     let mut under_way: Vec<(u32, Encoding)> = Vec::new();
     let mut count = 0;
@@ -68,7 +67,6 @@ fn plays(table: &Direct<Heavy>, client: usize) -> bool {
     session.prediction().is_some() && session.progress().is_none()
 }
 
-/// The ticks of the journal's worlds. The journal must lead to the match's state.
 fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
     let index = Index::scan(&table.journal).expect("a journal");
     let (rules, hello) = table.match_.origin();
@@ -236,7 +234,6 @@ impl Simulation for Moody {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// A match whose first client has requested its world, which must be encoded.
 fn moody() -> (Direct<Moody>, Encoding) {
     let sessions = vec![SessionConfig::new(Arc::new(()))];
     let (policies, sim) = (MatchConfig::action(), Moody(vec![1; BYTES]));

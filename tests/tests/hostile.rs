@@ -25,7 +25,6 @@ const PACKETS: u32 = if cfg!(debug_assertions) {
     1_000_000
 };
 
-/// Random bytes, or a real packet with some of its bytes changed, cut or added.
 fn spoil(luck: &mut Mwc, real: &[Vec<u8>], out: &mut Vec<u8>) {
     out.clear();
     if luck.below(3) == 0 || real.is_empty() {

@@ -27,12 +27,10 @@ enum Made {
     OfChunks,
 }
 
-/// Three clients 100 ms away, in a world of 1 MB.
 fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<Edges> {
     large_over(seed, policies, made, None)
 }
 
-/// The same, over links that pass no larger datagrams up and down than these.
 fn large_over(
     seed: u64,
     policies: MatchConfig,

@@ -21,7 +21,6 @@ use twinstep_server::peer::SessionStage;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// A match of three players that waits for all, with `numbers` player numbers.
 fn patient(seed: u64, numbers: usize) -> RigConfig {
     let mut config = RigConfig::strategy(seed, LinkProfile::LAN);
     config.clients = 3;
@@ -87,7 +86,7 @@ fn a_number_whose_last_player_has_not_left_is_assigned_last() {
     rig.converge();
 }
 
-/// Every client receives each presence change. By frames alone a client could return as often as its link allows.
+/// Each return costs every client a presence change, so returns are limited by time and not only by the link.
 #[test]
 fn an_identity_enters_at_most_once_in_five_seconds() {
     let mut config = RigConfig::new(2, LinkProfile::LAN);

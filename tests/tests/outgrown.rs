@@ -78,8 +78,7 @@ fn a_world_that_outgrows_its_bound_is_reported_and_the_match_continues() {
     assert_eq!(table.sessions[1].closed(), Some(refused));
 }
 
-// A match whose world is in no record of the journal could not be resumed after a crash, and was lost.
-/// Finding W7.
+/// Finding W7: a match whose world is in no record of the journal could not be resumed after a crash, and was lost.
 #[test]
 fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
     let set = |_| SessionConfig::new(Arc::new(())).verify(false);

@@ -164,7 +164,6 @@ fn a_burst_of_loss_on_a_clean_link_is_made_up_for() {
     }
 }
 
-/// A match with two clients, in which players count up by their inputs.
 fn table() -> Direct<Heavy> {
     let config = || {
         let mut config = SessionConfig::new(Arc::new(()));

@@ -19,7 +19,6 @@ use crate::structure::{PACKAGES, sources};
 
 const GOLDEN: &str = "tests/golden/plain.txt";
 
-/// The counts of a package, in the order of the golden file's columns.
 const COLUMNS: [&str; 6] = ["blocks", "what", "who", "so many", "nobody", "tests"];
 type Counts = [usize; COLUMNS.len()];
 

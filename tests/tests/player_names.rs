@@ -17,7 +17,6 @@ fn rig(clients: usize) -> Rig<History> {
     rig
 }
 
-/// One client's data of all players: names and round trips.
 fn known(rig: &Rig<History>, client: usize) -> Vec<(String, Option<u16>)> {
     let company = rig.clients[client].session.presence();
     company

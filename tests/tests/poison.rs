@@ -44,7 +44,7 @@ impl<const CHECKED: bool> Controls for Hold<CHECKED> {
     }
 }
 
-/// The game: the build without the check of a tile, and (`CHECKED`) the attacker's own.
+/// The game. Honest builds do not check the tile; the attacker's build does (`CHECKED`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Mine<const CHECKED: bool> {
     tiles: Vec<u8>,
@@ -81,7 +81,6 @@ impl<const CHECKED: bool> Simulation for Mine<CHECKED> {
     }
 }
 
-/// A session of either build.
 trait Player {
     fn handle(&mut self, now: Duration, bytes: &[u8]);
     fn advance(&mut self, now: Duration, hold: (u8, u8));
@@ -154,7 +153,6 @@ impl<const SERVER: bool> Table<SERVER> {
         Self::watched(policies, players, 0, seed)
     }
 
-    /// The same, with this many spectators at the end of the list.
     fn watched(
         policies: MatchConfig,
         players: Vec<Box<dyn Player>>,
@@ -191,7 +189,6 @@ impl<const SERVER: bool> Table<SERVER> {
         }
     }
 
-    /// Plays one frame of all; player 0 holds `hold`.
     fn frame(&mut self, hold: (u8, u8)) {
         self.now += FRAME;
         let now = self.now;

@@ -18,7 +18,6 @@ use twinstep_server::config::Announce;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Records every player's inputs, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Trace {
     held: [u64; 3],
@@ -134,7 +133,7 @@ fn a_correction_equals_a_run_from_the_start() {
 }
 
 /// A picture may draw only known inputs of another player, not predicted ones. A prediction that matches an
-/// announcement counts as known at once, another one only after the next rebuild.
+/// announcement counts as known at once; any other prediction counts after the next rebuild.
 #[derive(Default)]
 struct Knowing(Option<Known>);
 

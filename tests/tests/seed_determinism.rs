@@ -115,8 +115,6 @@ fn the_frame_rate_changes_no_digest() {
     }
 }
 
-/// The digests and the final state of a run of three players with scripted inputs. The order in which their packets of
-/// a frame arrive is drawn from `seed`.
 fn shuffled(seed: u64) -> (Vec<u64>, History) {
     let config = || SessionConfig::<History>::new(Arc::new(7));
     let sessions = vec![config(), config(), config()];

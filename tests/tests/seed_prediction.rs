@@ -17,7 +17,6 @@ use twinstep_server::{Decision, HookContext, MatchConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Clients of the counter game in `Direct`, 60 frames a second, all in the match.
 fn counters(clients: usize) -> Direct<Counter> {
     let sessions = (0..clients).map(|_| SessionConfig::<Counter>::new(Arc::new(())));
     let policies = MatchConfig::action();

@@ -165,7 +165,6 @@ fn fire_west() -> Pad {
     }
 }
 
-/// A sapper, which hurts only by touch, in slot 3; the other three enemies are far away.
 fn sapper(shield_ticks: u32) -> Arc<Rules> {
     Arc::new(level(Vec2::new(39.0, 23.0), 4, shield_ticks))
 }

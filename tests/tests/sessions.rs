@@ -44,7 +44,6 @@ fn an_identity_gets_a_world_once_in_five_seconds() {
     assert!((4 * SECOND..6 * SECOND).contains(&took), "{took:?}");
 }
 
-/// A refused client knows the reason one round trip after its hello.
 fn refused<S: Play>(rig: &mut Rig<S>, client: usize) -> Option<SessionEnd> {
     rig.run(60 * MS);
     rig.clients[client].session.closed()
@@ -79,7 +78,6 @@ fn clients_with_another_build_rules_game_or_wire_are_refused_in_one_round_trip()
     }
 }
 
-/// Sends a modified hello of a stranger. Returns the match's immediate answer.
 fn greet(
     rig: &mut Rig<Game>,
     session: &mut Session<Game>,

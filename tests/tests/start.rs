@@ -20,7 +20,6 @@ use twinstep_server::{Match, MatchConfig, Output, SessionId};
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// A game whose world is a level that was made from its rules.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct Level {
     terrain: String,

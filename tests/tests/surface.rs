@@ -70,7 +70,6 @@ fn items(source: &str, items: &mut BTreeSet<String>) {
     }
 }
 
-/// A signature in one line, up to its body or its end.
 fn statement<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -> String {
     let mut whole = first.to_owned();
     let ends = |text: &str| {

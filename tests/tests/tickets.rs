@@ -85,14 +85,12 @@ impl Host {
         }
     }
 
-    /// A ticket of an issuer whose clock is wrong by this many seconds, on a machine that knows only the key.
     fn made(&self, off_s: i64) -> Ticket {
         let servers = [server().into()];
         let spec = Host::spec(&servers, 1, LIFE, at(self.now, off_s));
         Ticket::issue(&self.key, &spec).unwrap()
     }
 
-    /// Kills the process. Another one resumes the match from the journal.
     fn restart(&mut self) {
         let resumed = Match::resume(
             MatchConfig::action(),
@@ -206,7 +204,6 @@ impl Host {
         handed.ok_or_else(|| "it was not let in within ten seconds".to_owned())
     }
 
-    /// The server's answer to a dial by this ticket, if any.
     fn dial_once(&mut self, ticket: &Ticket) -> Option<CloseReason> {
         self.ports += 1;
         let from = SocketAddr::from(([198, 51, 100, 2], self.ports));

@@ -216,7 +216,8 @@ struct Comparison {
     same: u32,
     other: u32,
     rebuilt: u32,
-    /// Those of them that the other twin had caught up with one frame later; and those that it had not.
+    /// Differing frames that the other twin had caught up with one frame later; the next field: the
+    /// others.
     a_frame_late: u32,
     later: u32,
 }
@@ -275,7 +276,6 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Comp
     seen
 }
 
-/// The cues of a twin: those that it started, and those that were confirmed.
 #[derive(Debug, Default)]
 struct CuesOfTwin {
     open: BTreeMap<u64, (Key, u32)>,
@@ -332,7 +332,6 @@ fn with_announcements_the_background_twin_differs_only_by_packets_received_meanw
     assert!((seen.other + seen.later) * 10 <= all, "{seen:?}");
 }
 
-/// A game whose steps in the rebuilding thread block while the gate is shut.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Gated(i64);
 

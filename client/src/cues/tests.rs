@@ -244,7 +244,6 @@ fn a_game_that_never_polls_costs_bounded_memory_and_still_gets_each_settlement()
 struct Wrong {
     lose: u32,
     invent: u32,
-    /// Shifts a cue by up to this many ticks.
     shift_ticks: u32,
     heal: u32,
 }

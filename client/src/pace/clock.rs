@@ -19,7 +19,6 @@ pub(super) struct PaceClock {
     nanos: u64,
     /// The sum of all deviations from own time, in ticks.
     offset: f64,
-    /// The remaining time for which the clock is paused.
     hold: Duration,
 }
 
@@ -76,7 +75,6 @@ impl PaceClock {
         nanos(time) as f64 / self.tick_nanos() as f64
     }
 
-    /// The time up to which the clock ran.
     pub(super) fn now(&self) -> Duration {
         self.last
     }
@@ -108,7 +106,6 @@ impl PaceClock {
         self.last + self.hold + Duration::from_nanos((left as f64 / rate) as u64 + 1_000)
     }
 
-    /// Pauses the clock for `time`, in addition to earlier holds.
     pub(super) fn hold(&mut self, time: Duration) {
         self.hold += time;
     }
@@ -191,9 +188,7 @@ pub(super) const LEAP_AFTER: usize = 4;
 ///
 /// Invariant: several reports must agree before the clock leaps, so a short interruption of the server causes no leap.
 pub(super) enum Leap {
-    /// The clock pauses for this many ticks.
     Hold(f64),
-    /// The clock jumps ahead by this many ticks.
     Ahead(u32),
 }
 

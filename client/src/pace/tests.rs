@@ -206,7 +206,6 @@ impl World {
         self.fills.iter().filter(|at| **at >= since).count()
     }
 
-    /// The mean margin at the server over the last quarter of a second.
     fn margin(&self) -> f64 {
         let since = self.now.saturating_sub(ms(250));
         let recent = self
@@ -576,8 +575,8 @@ proptest! {
     }
 }
 
-/// A client with background rebuilds was advanced twice at one moment, and its clock was steered twice: sometimes it
-/// sampled an input a frame apart from its twin.
+/// A client with background rebuilds was advanced twice at one moment, so its clock was steered
+/// twice, and it sometimes sampled an input a frame apart from its twin.
 #[test]
 fn repeated_advances_at_one_moment_have_no_effect() {
     for seed in 0..8 {

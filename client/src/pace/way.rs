@@ -43,7 +43,6 @@ pub(super) struct MarginReport {
 pub(super) struct Way {
     /// Oldest first.
     reports: Vec<MarginReport>,
-    /// The mean of the bases near their median.
     middle: Option<f64>,
     piece: Vec<f64>,
     piece_began: Duration,
@@ -84,7 +83,6 @@ impl Way {
         self.measure(now, base);
     }
 
-    /// The newest `n` reports, if there are that many.
     pub(super) fn newest(&self, n: usize) -> Option<&[MarginReport]> {
         let older = self.reports.len().checked_sub(n)?;
         Some(&self.reports[older..])
@@ -126,7 +124,6 @@ impl Way {
         self.target = wanted.max(self.target - TARGET_FALL_TICKS);
     }
 
-    /// The mean of the recent bases near their median, if there are enough reports.
     pub(super) fn middle(&self) -> Option<f64> {
         self.middle
     }
@@ -181,7 +178,6 @@ impl Samples {
         }
     }
 
-    /// Records the offset with which a tick was sampled.
     pub(super) fn record(&mut self, now: Duration, tick: Tick, offset: f64) {
         if now.saturating_sub(self.sampled_at) > FREEZE {
             self.unbroken_from = tick;
@@ -233,7 +229,6 @@ impl Distance {
         self.known
     }
 
-    /// The measured distance in ticks. Returns `None` before the first measurement.
     pub(super) fn measured(&self) -> Option<f64> {
         self.mean
     }
@@ -257,7 +252,6 @@ impl Distance {
         self.waited_until.is_some()
     }
 
-    /// Adds a distance, in ticks, to the mean.
     pub(super) fn record(&mut self, ticks: f64) {
         let mean = self.mean.map_or(ticks, |mean| mean + (ticks - mean) / 16.0);
         self.mean = Some(mean);

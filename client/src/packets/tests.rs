@@ -46,7 +46,6 @@ impl Simulation for LocalActions {
 const OWN: PlayerSet = PlayerSet(0b01);
 const MS: Duration = Duration::from_millis(1);
 
-/// A session in its match, its server's side of the link, and the time.
 struct Table {
     session: Session<LocalActions, Hidden>,
     server: LinkState,
@@ -54,7 +53,6 @@ struct Table {
 }
 
 impl Table {
-    /// A session that has not received a packet yet.
     fn greeting() -> Table {
         Table {
             session: Session::new(SessionConfig::new(Arc::new(()))).unwrap(),
@@ -128,7 +126,6 @@ impl Table {
         }
     }
 
-    /// A packet with two frames from `first` on, or with all optional parts too.
     fn packet(&mut self, first: Tick, all: bool) -> Vec<u8> {
         let mut status = DownStatus {
             next_seal: first + 2,
@@ -205,7 +202,6 @@ impl Table {
         bytes
     }
 
-    /// All state that a packet may change, as text.
     fn state(&self) -> String {
         let session = &self.session;
         let playing = session.stage.playing().unwrap();

@@ -57,7 +57,7 @@ const EVERY_MAX: Duration = Duration::from_millis(50);
 const JITTER_PARTS: u32 = 3;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Writes the next packet, if `due` or if an extra datagram may leave.
+    /// Writes the next packet if it is `due`, or if an extra datagram may leave.
     pub(crate) fn write(&mut self, now: Duration, due: bool, out: &mut [u8]) -> Option<usize> {
         let mut packet = Writer::new(out);
         let written = match &self.stage {
@@ -92,7 +92,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The first part of every `Play`.
     fn status(&self, playing: &Playing<S, V>) -> UpStatus {
         UpStatus {
             wanted: playing.replica.inbox.next(),

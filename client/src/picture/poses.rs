@@ -60,7 +60,6 @@ pub(super) struct Put<K, P> {
     pub(super) key: K,
     pub(super) pose: P,
     pub(super) local: bool,
-    /// The index of its muzzle.
     pub(super) muzzle: Option<u32>,
 }
 
@@ -210,7 +209,6 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }))
     }
 
-    /// The pose of `key`, after the poses were [ordered](Self::order).
     pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {
         if let Ok(at) = self.order.binary_search_by_key(&key, |stray| stray.0) {
             return Some(&self.strays[self.order[at].1 as usize]);

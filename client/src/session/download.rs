@@ -32,7 +32,7 @@ pub(crate) struct WorldDownload {
 #[derive(Default)]
 struct HeldUp {
     since: Option<Duration>,
-    /// Whether the welcome had arrived at that time, and the number of the world's bytes.
+    /// Whether the welcome had arrived at that time, and the number of the world's bytes that had.
     had: (bool, usize),
     /// The time at which the first bytes of the world were seen, and their number.
     first: Option<(Duration, usize)>,
@@ -81,7 +81,6 @@ impl WorldDownload {
         }
     }
 
-    /// Forgets the download: the world is complete, or will not arrive.
     pub(crate) fn end(&mut self) {
         (self.coming, self.part) = (None, None);
     }

@@ -24,7 +24,6 @@ use crate::picture::Show;
 const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(60);
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Handles the server's welcome. A world follows, or the session starts from its own start state.
     pub(crate) fn welcome(&mut self, now: Duration, welcome: Option<Welcome>) {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
@@ -50,7 +49,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Begins to play from the downloaded world.
     pub(crate) fn begin_with(&mut self, now: Duration, bytes: &[u8]) {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
@@ -88,12 +86,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Returns `true` if the session waits for its welcome or world, and neither has progressed for `patience`.
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         self.download.is_held_up(now, patience)
     }
 
-    /// Whether the session waits for its world, and bytes of it arrive over the current path.
     #[cfg(feature = "udp")]
     pub(crate) fn is_progressing(&self) -> bool {
         self.download.is_progressing()

@@ -48,7 +48,6 @@ impl Outages {
         self.met_at = now;
     }
 
-    /// Ends an outage over a new transport.
     pub(crate) fn found(&mut self, now: Duration) {
         self.end(now);
         self.returns += 1;
@@ -65,12 +64,10 @@ impl Outages {
         self.since.is_some()
     }
 
-    /// Records that the server closed the transport, but lets this player return.
     pub(crate) fn record_cut(&mut self, code: CloseCode) {
         self.cut = Some(code);
     }
 
-    /// Fills in the number and length of outages, including the current one.
     pub(crate) fn fill_stats(&self, now: Duration, stats: &mut SessionStats) {
         let since = self.since.map(|since| now.saturating_sub(since));
         stats.returns = self.returns;

@@ -144,7 +144,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Continues from the server's world after the authority was found to differ.
     pub(crate) fn heal(&mut self, world: World<S>) {
         let at = world.tick();
         self.replica.divergence.heal();
@@ -254,7 +253,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Resumes from the authority, as agreed with the server.
     pub(crate) fn resume(&mut self, welcome: &Welcome) {
         self.replica
             .timeline

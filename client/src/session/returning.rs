@@ -170,7 +170,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         });
     }
 
-    /// Continues from the server's world.
     pub(crate) fn continue_from(&mut self, now: Duration, world: World<S>) {
         self.download.end();
         let Stage::Returning(returning) = &mut self.stage else {

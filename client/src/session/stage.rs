@@ -32,7 +32,6 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
     pub(crate) hooks: Hooks<S, V>,
     /// The server's welcome; the world that it names is being downloaded.
     pub(crate) welcome: Option<Welcome>,
-    /// The start state that the match may have begun with.
     pub(crate) start: Option<S>,
     pub(crate) tape: Option<Tape<S>>,
 }
@@ -96,7 +95,6 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         });
     }
 
-    /// Closes the session, and keeps its statistics and recording.
     pub(crate) fn close(&mut self, why: SessionEnd, stats: SessionStats) {
         let over = |tape| Stage::Closed(Box::new(Over { why, stats, tape }));
         self.change(|stage| match stage {

@@ -61,8 +61,8 @@ impl<S: Simulation> StepCheck<S> {
         self.frame.clone_from(frame);
     }
 
-    /// Finds the fault of the remembered step, which led to `after`. Returns `None` if there is no fault. `lead` is the
-    /// lead of the prediction.
+    /// Returns the fault of the remembered step, which led to `after`, or `None` if there is no
+    /// fault. `lead` is the prediction's lead.
     pub(super) fn fault(
         &mut self,
         after: &World<S>,

@@ -22,7 +22,6 @@ pub(super) struct Game<S: Simulation> {
     pub(super) verify: bool,
 }
 
-/// The known actions of the players.
 pub(super) struct Grounds<S: Simulation> {
     pub(super) local_actions: LocalActions<S>,
     pub(super) announced: Announced<S>,
@@ -31,8 +30,8 @@ pub(super) struct Grounds<S: Simulation> {
     /// The number of ticks for which each player's input has been a fill.
     filled: [u32; PLAYERS_MAX],
     doubt: Option<Doubt>,
-    /// Whether the line is known to be wrong and continues for a turn. Such a line must not apply new announcements,
-    /// because its players would then repeat actions of earlier ticks.
+    /// Whether the line is known to be wrong and continues for a turn. Such a line must not apply
+    /// new announcements: its players would repeat actions of earlier ticks.
     pub(super) continues_wrong: bool,
 }
 
@@ -45,7 +44,6 @@ pub(super) struct Grounds<S: Simulation> {
 /// ```
 #[derive(Clone, Copy)]
 struct Doubt {
-    /// The first tick with omissions.
     from: Tick,
     /// The newest tick that failed. Announcements are trusted again some ticks after it.
     failed: Tick,
@@ -223,7 +221,6 @@ fn slot(player: PlayerId, tick: Tick) -> usize {
 }
 
 impl<S: Simulation> Announced<S> {
-    /// Records an input. Returns `true` if it is new.
     pub(super) fn record_input(&mut self, player: PlayerId, tick: Tick, input: &S::Input) -> bool {
         let slot = &mut self.inputs[slot(player, tick)];
         let is_new = slot.0 != tick;

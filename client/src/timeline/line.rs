@@ -15,7 +15,6 @@ use crate::hooks::caught;
 /// The number of cues per tick that fit into a slot without allocating.
 const CUES_PER_TICK: usize = 64;
 
-/// An assumed frame, and the result of stepping it.
 pub(super) struct Assumed<S: Simulation> {
     pub(super) data: FrameData<S>,
     pub(super) withheld: bool,

@@ -27,7 +27,6 @@ pub struct Rebuild<S: Simulation> {
     grounds: Grounds<S>,
     pub(super) game: Arc<Game<S>>,
     stepper: Stepper<S>,
-    /// The tick to rebuild up to.
     pub(super) until: Tick,
     pub(super) failed: Option<StepFailed>,
 }
@@ -101,7 +100,6 @@ pub(super) enum Place<S: Simulation> {
     Home(Box<Rebuild<S>>),
     /// The rebuild is prepared, and waits for [`Timeline::poll_rebuild`](super::Timeline::poll_rebuild).
     Outbox(Box<Rebuild<S>>),
-    /// The caller has the rebuild.
     Out,
     Back(Box<Rebuild<S>>),
 }
@@ -116,10 +114,8 @@ pub(super) enum Worth {
     Void,
 }
 
-/// A tick that was confirmed during a background rebuild.
 pub(super) struct Passed<S: Simulation> {
     pub(super) frame: FrameData<S>,
-    /// The authority's digest before the tick, in verifying timelines.
     pub(super) before: Option<u64>,
 }
 
@@ -139,7 +135,6 @@ impl<S: Simulation> Passed<S> {
 pub(super) struct Away<S: Simulation> {
     pub(super) place: Place<S>,
     pub(super) worth: Worth,
-    /// The tick at which the current rebuild ends.
     pub(super) until: Tick,
     /// Ticks confirmed since the rebuild began; the first `used` entries are valid.
     pub(super) passed: Vec<Passed<S>>,
@@ -226,7 +221,6 @@ const SHORT_TURN: Duration = Duration::from_millis(40);
 pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
-    /// The difference whose rebuild waits for the next turn.
     waiting: Option<Misprediction>,
     /// The tick that the prediction reached while a rebuild waited.
     pub(super) continued_to: Tick,

@@ -81,9 +81,7 @@ fn timeline(how: Reconcile) -> Timeline<Mix> {
 struct Script {
     luck: Mwc,
     next: u32,
-    /// The other player's input at each tick.
     theirs: Vec<u8>,
-    /// The own player's input at each tick.
     mine: Vec<u8>,
     next_seq: u32,
     quiet: bool,
@@ -141,7 +139,6 @@ impl Script {
     }
 }
 
-/// Plays one round of a match with several timelines; the first one's orders apply to all.
 fn round(script: &mut Script, all: &mut [(Timeline<Mix>, Seen)]) -> (Vec<FrameData<Mix>>, Tick) {
     let confirmed = match script.quiet {
         true => 1,

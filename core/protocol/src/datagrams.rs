@@ -41,7 +41,6 @@ const GOT_BYTES: usize = 3;
 const PART_HEAD_BYTES: usize = 6;
 const PARTS_MAX: usize = 4;
 
-/// The interval at which the peer reports that large datagrams arrive.
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 /// The time without reports after which large datagrams are in doubt.
 const DOUBT_AFTER: Duration = Duration::from_secs(5);
@@ -53,7 +52,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Larger sizes are tried only if a packet had to be split within this time.
 const IN_USE: Duration = Duration::from_secs(5);
 
-/// The splitting of packets for one path, see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     /// The bytes that the layers below add to each datagram.
@@ -63,8 +61,8 @@ pub struct Datagrams {
     /// The index of the largest size that is known to pass.
     passes: usize,
     cut_at: Option<Duration>,
-    /// The largest datagram above the first size that was sent since the last report, and the time when the first of
-    /// these datagrams was sent. `None` if a report has covered all of them.
+    /// The largest datagram above the first size that was sent since the last report, and the time
+    /// at which the first such datagram was sent. `None` if a report has covered all of them.
     unproved: Option<(usize, Duration)>,
     doubts: u8,
     probe_at: Duration,
@@ -79,7 +77,6 @@ pub struct Datagrams {
     next_joined: usize,
 }
 
-/// A packet whose parts are arriving.
 #[derive(Clone, Copy, Debug)]
 struct Joined {
     number: u16,
@@ -215,7 +212,6 @@ impl Datagrams {
         }
     }
 
-    /// Handles the peer's report that it received a datagram of this size.
     fn handle_report(&mut self, size: usize) {
         let reached = self.sizes.iter().rposition(|passes| *passes <= size);
         if let Some(reached) = reached.filter(|reached| *reached > self.passes) {

@@ -82,12 +82,11 @@ impl Stamp {
 pub struct NextTicket {
     /// The lineage of the ticket; `None` for a new lineage.
     pub lineage: Option<u64>,
-    /// The generation of the ticket.
     pub generation: u32,
-    /// The earliest date of the ticket, in milliseconds since the Unix epoch.
+    /// The ticket is dated at this time or later, in milliseconds since the Unix epoch.
     pub made_unix_ms_min: u64,
-    /// The earliest expiry of the ticket, in seconds since the Unix epoch: that of the ticket that opened the
-    /// session.
+    /// The ticket expires at this time or later, in seconds since the Unix epoch. The time comes from the ticket that
+    /// opened the session.
     pub expires_unix_s_min: u64,
 }
 
@@ -96,7 +95,6 @@ pub struct NextTicket {
 pub enum Ruling {
     /// The tickets of a lineage with a lower generation.
     Below {
-        /// The lineage.
         lineage: u64,
         /// The lowest valid generation; [`u32::MAX`] if there is none.
         generation: u32,
@@ -105,10 +103,7 @@ pub enum Ruling {
         until_unix_s: u64,
     },
     /// The tickets that were made before a time, by their makers' clocks.
-    MadeBefore {
-        /// The time in milliseconds since the Unix epoch.
-        unix_ms: u64,
-    },
+    MadeBefore { unix_ms: u64 },
 }
 
 /// The tickets of one holder that the server has seen.
@@ -124,7 +119,6 @@ struct Seen {
     safe: u32,
     /// The time when the newest ticket expires, or a later one.
     until_unix_s: u64,
-    /// The highest generation that this process has handed out.
     handed: u32,
 }
 
@@ -205,7 +199,7 @@ impl Lineages {
         rulings
     }
 
-    /// The ticket that follows `newest`, which a session holds, for a session that was opened by `came_by`.
+    /// The next ticket of a session that was opened by `came_by` and holds `newest`.
     #[must_use]
     pub fn next(&self, came_by: Option<&Stamp>, newest: Option<&Stamp>) -> NextTicket {
         // After a revocation a session gets a new lineage.
@@ -251,7 +245,6 @@ impl Lineages {
         }
     }
 
-    /// All rulings that are known.
     pub fn rulings(&self) -> impl Iterator<Item = Ruling> + '_ {
         let below = self.seen.iter().map(|(lineage, seen)| Ruling::Below {
             lineage: *lineage,
@@ -390,7 +383,6 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.holders.get(holder)
     }
 
-    /// Returns `true` if a ticket is out of date.
     #[must_use]
     pub fn refuses(&self, holder: &K, stamp: &Stamp) -> bool {
         self.get(holder)
@@ -411,7 +403,6 @@ impl<K: Ord + Clone> LineageTable<K> {
         changed
     }
 
-    /// Applies a ruling. Returns `true` if it changed anything.
     pub fn apply(&mut self, holder: &K, ruling: &Ruling) -> bool {
         self.change(holder, |lineages| lineages.apply(ruling))
     }
@@ -421,7 +412,6 @@ impl<K: Ord + Clone> LineageTable<K> {
         rulings(self.holders.iter())
     }
 
-    /// The rulings of a range of holders.
     pub fn range(
         &self,
         holders: impl core::ops::RangeBounds<K>,
@@ -441,7 +431,6 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries
     }
 
-    /// Returns `true` if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries == 0
@@ -464,7 +453,6 @@ impl<K: Ord + Clone> LineageTable<K> {
         lost
     }
 
-    /// Forgets expired entries.
     pub fn forget(&mut self, now_unix_s: u64) {
         self.holders.retain(|_, lineages| {
             lineages.forget(now_unix_s);

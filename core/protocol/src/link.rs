@@ -44,7 +44,6 @@ pub struct LinkState {
 /// The content of a packet's link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkHeader {
-    /// The packet's sequence.
     pub seq: u32,
     /// Whether no newer packet has been received before it.
     pub newest: bool,
@@ -218,8 +217,8 @@ impl LinkState {
         }
     }
 
-    /// Records which of the last 64 packets were received. Those that leave this window without being received count
-    /// as lost.
+    /// Records which of the last 64 packets were received. A packet that leaves this window without
+    /// being received counts as lost.
     fn record_received(&mut self, now: Duration, seq: u32, newest: bool) {
         self.received += 1;
         if self.newest_received.is_none() {

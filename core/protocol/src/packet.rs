@@ -56,9 +56,7 @@ kinds! {
         Hello = 0,
         /// Inputs, commands, acks.
         Play = 1,
-        /// A chunk of a lane message.
         Lane = 2,
-        /// The client leaves.
         Leave = 3,
     }
 }
@@ -68,11 +66,8 @@ parts! {
     UpPart {
         /// Inputs; with a command delay, closed batches.
         Inputs,
-        /// Commands.
         Commands,
-        /// Claims.
         Claims,
-        /// An ack of the lane.
         LaneAck,
         /// A byte of [`RareUp`] flags, and the parts that it announces.
         Rare,
@@ -102,11 +97,8 @@ parts! {
 kinds! {
     /// Kinds of packets down.
     DownKind of DownPart {
-        /// Frames, announcements, acks.
         Play = 0,
-        /// A chunk of a lane message.
         Lane = 1,
-        /// The session is over.
         Closed = 2,
     }
 }
@@ -114,13 +106,10 @@ kinds! {
 parts! {
     /// Optional parts of a packet down.
     DownPart {
-        /// Frames and a digest.
         Frames,
-        /// Announcements.
         Announced,
         /// The next command sequence expected of each seat.
         CommandAcks,
-        /// Refused commands or claims.
         Refusals,
         /// A byte of [`RareDown`] flags, and the parts that it announces.
         Rare,
@@ -134,7 +123,6 @@ parts! {
         Waiting,
         /// The connected players and their [link quality](presence).
         Presence,
-        /// An ack of the lane.
         LaneAck,
     }
 }
@@ -142,9 +130,7 @@ parts! {
 /// The parts after a packet's head, not read yet.
 #[derive(Clone, Copy)]
 pub struct PacketBody<'a, P> {
-    /// The parts that follow.
     pub parts: Parts<P>,
-    /// The bytes of the parts.
     pub packet: Reader<'a>,
 }
 
@@ -154,15 +140,10 @@ pub struct UpPacket<'a> {
     pub kind: UpKind,
     /// The packet's sequence and acks, which take effect in [`LinkState::note`].
     pub header: LinkHeader,
-    /// The unread rest.
     pub body: PacketBody<'a, UpPart>,
 }
 
 impl<'a> UpPacket<'a> {
-    /// Reads the head of a packet.
-    ///
-    /// # Errors
-    /// If the bytes are not a packet of this link.
     pub fn open(bytes: &'a [u8], link: &LinkState) -> Result<Self, WireError> {
         let mut packet = Reader::new(bytes);
         let (kind, parts) = UpKind::read(packet.u8()?)?;
@@ -179,7 +160,6 @@ impl<'a> UpPacket<'a> {
 pub enum DownPacket<'a> {
     /// A `Play`, for [`PlayDown`](play_down::PlayDown) to read.
     Play(LinkHeader, PacketBody<'a, DownPart>),
-    /// A chunk of a lane message.
     Lane(LinkHeader, &'a [u8]),
     /// The session is over: [`closed`] reads the code. It has no link header, because a host sends it for sessions
     /// that no match knows.
@@ -187,10 +167,6 @@ pub enum DownPacket<'a> {
 }
 
 impl<'a> DownPacket<'a> {
-    /// Reads the head of a packet.
-    ///
-    /// # Errors
-    /// If the bytes are not a packet of this link.
     pub fn open(bytes: &'a [u8], link: &LinkState) -> Result<Self, WireError> {
         let mut packet = Reader::new(bytes);
         let (kind, parts) = DownKind::read(packet.u8()?)?;
@@ -210,7 +186,6 @@ impl<'a> DownPacket<'a> {
 
 /// Kinds of lane messages.
 pub mod message {
-    /// [`Welcome`](super::hello::Welcome).
     pub const WELCOME: u8 = 1;
     /// A world to start from. The tick is part of the world.
     pub const WORLD: u8 = 2;

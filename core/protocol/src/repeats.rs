@@ -20,7 +20,6 @@ use twinstep_core::Tick;
 /// The number of packets that are remembered.
 const SENT: usize = 32;
 
-/// The record of recently sent packets, see the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
     /// The time when each packet was sent, and the tick that it reached. A ring; the newest is before `next`.

@@ -132,7 +132,6 @@ impl<R> Lent<'_, R> {
     }
 }
 
-/// The replayed world, and its comparison with the recorded one.
 struct Played<S: Simulation> {
     world: World<S>,
     agreed: Tick,

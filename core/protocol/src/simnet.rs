@@ -36,7 +36,6 @@ pub use profile::{ALWAYS_PPM, Bandwidth, IP_BYTES, LegProfile, LinkProfile, Link
 /// The number of datagrams that one leg can have in flight. Further ones are dropped.
 pub const IN_FLIGHT_MAX: usize = 16_384;
 
-/// The capacity of a new buffer: a full datagram.
 const BUFFER_BYTES: usize = 1_200;
 
 /// The fates of one leg's datagrams.
@@ -112,7 +111,6 @@ pub struct Leg {
     /// The number of flights so far, which orders datagrams that are due at the same time.
     flights: u64,
     buffers: Vec<Vec<u8>>,
-    /// Indices of `buffers` that are not in flight.
     spare: Vec<usize>,
     counters: LegCounters,
 }

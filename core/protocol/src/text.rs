@@ -131,7 +131,6 @@ impl<'a> Line<'a> {
 pub struct Plain<'a>(&'a str);
 
 impl Line<'_> {
-    /// `is_quoted` is `true` if the text will be inside quotes.
     fn write(&self, f: &mut fmt::Formatter<'_>, is_quoted: bool) -> fmt::Result {
         // Characters that are clipped off do not affect the direction.
         let turns = self.text.chars().take(self.chars_max).any(is_right_to_left);
@@ -213,7 +212,6 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// Counts the marks on the last letter.
 #[derive(Default)]
 pub(crate) struct Marks {
     /// The number of marks that are still allowed; 0 before the first letter.
@@ -246,7 +244,6 @@ impl Marks {
     }
 }
 
-/// A character's escape sequence, as in source code.
 fn escape(char: char) -> impl Iterator<Item = char> {
     let short = match char {
         '\n' => Some('n'),

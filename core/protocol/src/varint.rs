@@ -16,13 +16,10 @@ pub const BYTES_MAX: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VarintError {
-    /// The bytes end before the number does.
     #[error("expected more bytes of a number, got the end")]
     Truncated,
-    /// The encoding has more bytes than the number needs.
     #[error("expected a number in its shortest form, got one with needless bytes")]
     Overlong,
-    /// The number does not fit the requested type.
     #[error("expected a number of at most {max}, got a larger one")]
     TooLarge { max: u64 },
 }

@@ -14,16 +14,12 @@ use twinstep_core::{Controls, Tick};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// No room left in the packet being written.
     #[error("the packet is full")]
     Full,
-    /// The packet ends too early.
     #[error("the packet ends too early")]
     Truncated,
-    /// A field of the packet is out of its range.
     #[error("malformed packet: {0}")]
     Malformed(&'static str),
-    /// A value of the game cannot be read or written.
     #[error("a value in the packet: {0}")]
     Value(#[from] CodecError),
 }
@@ -45,7 +41,6 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes from the beginning of `out`.
     #[inline]
     pub fn new(out: &'a mut [u8]) -> Self {
         Writer { out, at: 0 }
@@ -58,7 +53,6 @@ impl<'a> Writer<'a> {
         self.at
     }
 
-    /// Returns `true` if no byte was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.at == 0
@@ -125,10 +119,6 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes one byte.
-    ///
-    /// # Errors
-    /// [`WireError::Full`].
     #[inline]
     pub fn u8(&mut self, value: u8) -> Result<(), WireError> {
         self.bytes(&[value])
@@ -195,7 +185,6 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the first of `bytes`.
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
@@ -237,10 +226,6 @@ impl<'a> Reader<'a> {
         Ok(*bytes)
     }
 
-    /// Reads one byte.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`].
     #[inline]
     pub fn u8(&mut self) -> Result<u8, WireError> {
         self.array::<1>().map(|b| b[0])
@@ -286,10 +271,6 @@ impl<'a> Reader<'a> {
         self.u16().map(|low| Tick(near16(low, near.0)))
     }
 
-    /// Reads a serde value with the codec.
-    ///
-    /// # Errors
-    /// If the bytes are not a value of this type.
     pub fn value<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
         let (value, used) = codec::decode_prefix(self.rest)?;
         self.rest = &self.rest[used..];

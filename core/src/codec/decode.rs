@@ -58,10 +58,8 @@ impl<'de> BorrowReader<'de> for Rest<'de> {
     }
 }
 
-/// Decodes one value from the beginning of a slice.
 pub(super) struct Decoding<'de> {
     from: DecoderImpl<Rest<'de>, Configuration, ()>,
-    /// The number of zero-byte elements so far.
     empty: usize,
     nesting: usize,
 }

@@ -159,7 +159,6 @@ fn endless_nesting_is_an_error_and_no_stack_overflow() {
     );
 }
 
-/// One level of a value of any shape.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, Deserialize)]
 enum Any<T> {
     Nothing,

@@ -137,7 +137,7 @@ impl ServerAddress {
         Some(SocketAddr::new(ip, port).into())
     }
 
-    /// The hash that a sealed pass holds, to be compared with those of the server's own addresses.
+    /// The hash in a sealed pass, to be compared with the hashes of the server's own addresses.
     pub(crate) fn hash(&self) -> u64 {
         let mut bytes = Vec::with_capacity(4 + HOST_MAX_BYTES);
         self.write(&mut bytes);
@@ -209,13 +209,12 @@ impl fmt::Display for ServerAddress {
 /// The longest time to wait for a resolver.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Looks up the host names of a ticket on a thread of its own, at each dial: the system's resolver may take any time,
-/// but a game's frame may not.
+/// Looks up the host names of a ticket at each dial, on a separate thread. The system's resolver
+/// may take any time; a game's frame may not.
 pub(crate) struct LookUp {
-    /// The addresses that are not names.
     sockets: Vec<ServerAddress>,
     began: Duration,
-    /// The receiver of the result. It is in a mutex so that a client as a whole is `Sync`.
+    /// The receiver of the result. A mutex makes the client `Sync`.
     found: Mutex<Receiver<Vec<ServerAddress>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Dials that are not sessions yet: those that were challenged, and those that have become sessions.
+//! Dials before they are sessions: the challenged ones, and a record of those that became sessions.
 //!
 //! Invariant: a dial becomes a session once, and the dials of one identity leave room for those of all others. Whether
 //! a ticket is still valid is decided elsewhere: see [`TicketLedger`](crate::TicketLedger).
@@ -36,10 +36,8 @@ const ADDRESSES_MAX: usize = 4;
 /// A dial that counts towards [`DIALS_MAX`].
 struct RecentDial {
     session: u64,
-    /// The addresses at which it was challenged.
     from: Vec<SocketAddr>,
     at: Duration,
-    /// The lineage of its ticket.
     lineage: u64,
     generation: u32,
 }
@@ -47,15 +45,14 @@ struct RecentDial {
 #[derive(Default)]
 pub(crate) struct Admissions {
     challenged: BTreeMap<SocketAddr, Challenge>,
-    /// Dials that became sessions, with the time: kept while any datagram of their handshake could still be used.
+    /// Dials that became sessions, with the time. Kept while any datagram of their handshake could
+    /// still be used.
     begun: BTreeMap<u64, Duration>,
-    /// The recent dials of each holder.
     dials: BTreeMap<Holder, Vec<RecentDial>>,
     forgot_at: Duration,
 }
 
 impl Admissions {
-    /// The challenge that this address has not answered yet, if there is one.
     pub(crate) fn challenge(&self, from: SocketAddr) -> Option<&Challenge> {
         self.challenged.get(&from)
     }
@@ -75,9 +72,9 @@ impl Admissions {
         self.begun.contains_key(&keys.session)
     }
 
-    /// Returns `true` if this ticket's holder may be challenged for this dial at this address now. If the holder has no
-    /// room for another dial, a newer ticket replaces an older one, and each lineage has its share: so copies of one
-    /// ticket cannot block holders of other tickets.
+    /// Returns `true` if this ticket's holder may be challenged for this dial at this address now.
+    /// If the holder has no room for another dial, a newer ticket replaces an older one, and each
+    /// lineage has its share. So copies of one ticket cannot block holders of other tickets.
     pub(crate) fn may_dial(
         &mut self,
         now: Duration,
@@ -121,7 +118,6 @@ impl Admissions {
         }
     }
 
-    /// Records a challenge that was sent to this address.
     pub(crate) fn note(&mut self, from: SocketAddr, challenge: Challenge) {
         self.challenged.insert(from, challenge);
     }
@@ -147,7 +143,6 @@ impl Admissions {
         self.challenged.clear();
     }
 
-    /// Drops expired entries.
     pub(crate) fn forget(&mut self, now: Duration) {
         if now.saturating_sub(self.forgot_at) < FORGET_EVERY {
             return;

@@ -28,7 +28,6 @@ const SEALED_AT: usize = 9;
 const DRAWN_AT: usize = SEALED_AT + SEALED_BYTES;
 const PROOF_AT: usize = DRAWN_AT + NONCE_BYTES;
 
-/// The reason why the transport refuses a genuine ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusalReason {
     Full,
@@ -87,7 +86,6 @@ impl SessionKeys {
         (keys, proof)
     }
 
-    /// The random bytes drawn for this session alone.
     pub(crate) fn drawn(&self) -> &[u8; NONCE_BYTES] {
         &self.drawn
     }
@@ -131,7 +129,6 @@ impl<'a> DialPacket<'a> {
         (packet[0] == DIAL).then_some(DialPacket(packet))
     }
 
-    /// The id of the dial's game, wire version and key.
     pub(crate) fn protocol_id(self) -> u64 {
         u64::from_le_bytes(self.0[1..SEALED_AT].try_into().expect("eight bytes"))
     }

@@ -171,32 +171,22 @@ fn parse(text: &str) -> Result<TicketKey, String> {
 /// The reason why a key file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum TicketKeyError {
-    /// The file does not exist.
     #[error(
         "expected a key file at {path}, but there is none; make one with TicketKey::generate and TicketKey::save"
     )]
-    Missing {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The file exists but cannot be read.
+    Missing { path: PathBuf },
     #[error(
         "cannot read the key file {path}: {source}; give it to the user that runs this program"
     )]
-    Unreadable {
-        /// The path.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// Users other than its owner may open the file.
     #[error(
         "the key file {path} has mode {mode:04o}, expected 0600: another user may have read the key. Make a new key; \
          if this machine has no other users, run: chmod 600 {path}"
     )]
     Permissions {
-        /// The path.
         path: PathBuf,
         /// The file's mode bits.
         mode: u32,
@@ -207,39 +197,26 @@ pub enum TicketKeyError {
          program"
     )]
     Owner {
-        /// The path.
         path: PathBuf,
         /// The owner's user id.
         owner: u32,
     },
-    /// The file is not a key file.
     #[error(
         "{path} is not a key file: {found}. Restore a complete copy, or move the file away and make a new key (tickets \
          of the old key stop working)"
     )]
     NotAKey {
-        /// The path.
         path: PathBuf,
         /// The first difference from a key file, as a clause.
         found: String,
     },
-    /// The file exists already.
     #[error(
         "{path} exists, and a key is never overwritten; choose another name, or move the file away (its tickets work \
          only with that key)"
     )]
-    Exists {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The file cannot be written.
+    Exists { path: PathBuf },
     #[error("cannot write the key file {path}: {source}")]
-    Unwritable {
-        /// The path.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
+    Unwritable { path: PathBuf, source: io::Error },
 }
 
 #[cfg(test)]

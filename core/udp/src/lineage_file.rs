@@ -36,7 +36,8 @@ const FIRST_WORD: &str = "twinstep-lineages-1";
 const LINE_MAX_BYTES: u64 = 80 + IDENTITY_MAX_BYTES as u64;
 /// A file with fewer lines is not rewritten.
 const COMPACT_FROM: u64 = 1_024;
-/// The lock is tried in steps, at most for this long: another process holds it for milliseconds.
+/// The lock is tried in steps of this length, at most [`LOCK_STEPS_MAX`] times. Another process holds
+/// it for milliseconds.
 const LOCK_STEP: Duration = Duration::from_millis(20);
 const LOCK_STEPS_MAX: u32 = 250;
 
@@ -156,7 +157,6 @@ impl LineageFile {
         Ok(())
     }
 
-    /// Rewrites the file with its useful rulings.
     fn compact(&mut self, now_unix_s: u64) -> Result<(), LineageFileError> {
         let failed = |error| LineageFileError::io(&self.path, error);
         let mut table = LineageTable::new(LINEAGES_MAX);
@@ -355,33 +355,23 @@ fn read_line(line: &str) -> Option<(Holder, Ruling)> {
 /// The reason why rulings could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum LineageFileError {
-    /// The operating system refused.
     #[error(
         "cannot use {path}, the file of revoked and replaced tickets: {source}{}",
         advice(source)
     )]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// Another process holds the lock for too long.
+    Io { path: PathBuf, source: io::Error },
     #[error(
         "cannot lock {path}: another process has held it for 5 s; end that process, or wait for its disk (`fuser` names it)"
     )]
-    Locked {
-        /// The path of the lock file.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// A line is not one that this program writes.
     #[error(
         "line {line} of {path}, the file of revoked and replaced tickets, is damaged or from another version. Restore \
          the file; without a copy, make a new key and move the file away. Otherwise old tickets work again"
     )]
     Damaged {
-        /// The path.
         path: PathBuf,
         /// The line's number, from 1.
         line: u64,

@@ -40,10 +40,11 @@ const HEADER_BYTES: usize = 5;
 
 pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
-    /// laminar needs an `Instant`: this one plus the session's time.
+    /// laminar needs an `Instant`: this instant plus the session's time.
     base: Instant,
-    /// The latest time that laminar has seen. Clients that share it have different clocks, but its time must not go
-    /// back: laminar computes the age of its last packet, and std may panic if that is in the future.
+    /// The latest time that laminar has seen. Clients that share a laminar have different clocks,
+    /// but its time must not go back: laminar computes the age of its last packet, and std may
+    /// panic if that packet is in the future.
     latest: Instant,
 }
 
@@ -71,7 +72,6 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// The reason why a datagram did not become a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotAPacket {
     /// The datagram is neither a whole unreliable packet nor a heartbeat.
@@ -80,7 +80,7 @@ pub(crate) enum NotAPacket {
     Oversize,
 }
 
-/// A path of unknown properties. Datagrams of laminar begin with another byte than the probes sent between them.
+/// The datagram sizes of a path that was not probed yet. A probe's first byte differs from a laminar datagram's.
 pub(crate) fn path_unknown() -> Datagrams {
     Datagrams::new(AROUND_BYTES, HEADER_BYTES + PACKET_MAX)
 }
@@ -103,7 +103,6 @@ impl LaminarLink {
         }
     }
 
-    /// laminar's time for `now`.
     fn at(&mut self, now: Duration) -> Instant {
         let at = self.base.checked_add(now).unwrap_or(self.latest);
         self.latest = self.latest.max(at);
@@ -169,7 +168,8 @@ fn base() -> Instant {
     Instant::now()
 }
 
-/// The fence. Bytes 2, 3 and 4 are kind (packet, fragment, heartbeat), delivery and ordering.
+/// Returns `true` for datagrams that may reach laminar. Bytes 2, 3 and 4 are kind (packet,
+/// fragment, heartbeat), delivery and ordering.
 fn passes(datagram: &[u8]) -> bool {
     match datagram.get(2..HEADER_BYTES) {
         Some([0, 0, 0]) => true,
@@ -221,7 +221,6 @@ pub struct SharedLink(Arc<Mutex<SharedParts>>);
 /// Each call begins with writing its own bytes and reads only those, so no endpoint can read another one's data.
 pub(crate) struct SharedParts {
     pub(crate) link: LaminarLink,
-    /// The buffer in which a datagram is decrypted.
     pub(crate) scratch: [u8; DATAGRAM_MAX],
 }
 

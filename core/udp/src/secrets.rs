@@ -8,7 +8,6 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The suffix of a temporary file.
 const FRESH: &str = ".new";
 /// A temporary file that is older than this was left behind.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
@@ -232,7 +231,6 @@ pub fn random_u64() -> u64 {
     u64::from_le_bytes(random())
 }
 
-/// Lower-case hex digits, two a byte.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(bytes.len() * 2);
@@ -257,7 +255,6 @@ pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A folder for one test, removed at its end.
     pub(crate) struct Folder(pub(crate) PathBuf);
 
     impl Folder {

@@ -70,7 +70,6 @@ impl SendQueue {
         Some((path, &self.handed_out))
     }
 
-    /// All waiting datagrams, oldest first.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (AddressPair, &[u8])> + Clone {
         self.waiting
             .iter()
@@ -102,7 +101,6 @@ mod tests {
         SocketAddr::from(([192, 0, 2, 1], port))
     }
 
-    /// The ports and bytes of all waiting datagrams.
     fn waiting(queue: &SendQueue) -> Vec<(u16, &[u8])> {
         queue
             .iter()

@@ -60,8 +60,8 @@ const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 const GONE_LIFE: Duration = Duration::from_secs(2);
 /// The maximum number of keys that accept tickets, or that began sessions that still play.
 const KEYS_IN_USE_MAX: usize = 8;
-/// A session that was admitted this long ago and is not settled loses its place if another session needs it: a client
-/// says hello as soon as it knows that it is connected.
+/// A session that was admitted this long ago and has sent no hello loses its place if another
+/// session needs it. A client says hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
 /// The most addresses of recently ended sessions.
 const GONE_MAX: usize = SESSIONS_MAX;
@@ -88,8 +88,8 @@ pub struct ServerConfig<'a> {
 /// The reason why a server endpoint cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ServerConfigError {
-    /// The number of keys is out of range.
     #[error("expected 1 to {KEYS_MAX} keys, got {0}")]
     Keys(usize),
     /// Sessions play by too many different keys.
@@ -97,37 +97,31 @@ pub enum ServerConfigError {
         "cannot change keys: players are still connected by {0} keys. Try again when some of them have left"
     )]
     KeysInUse(usize),
-    /// The number of sessions is out of range.
     #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
     Sessions(usize),
-    /// There is no public address.
     #[error("expected at least one public address, for tickets to name and players to dial")]
     NoAddress,
 }
 
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum ServerEvent {
     /// The client holds a ticket that the ledger does not refuse. [Admit](ServerEndpoint::admit) the session, or
     /// [disconnect](ServerEndpoint::disconnect) it.
     Connected {
-        /// The new session.
         session: SessionId,
-        /// The ticket's claims.
         ticket: TicketClaims,
     },
     /// A packet of an admitted session.
     Packet {
-        /// The session.
         session: SessionId,
         /// The packet, at most [`PACKET_MAX`] bytes, as the peer sent it: authentic, but not validated.
         bytes: Payload,
     },
     /// A session ended by its client or by silence (not by [`disconnect`](ServerEndpoint::disconnect)).
     Disconnected {
-        /// The session.
         session: SessionId,
-        /// The reason.
         reason: LeaveReason,
     },
 }
@@ -155,7 +149,7 @@ pub struct ServerEndpoint {
     outbox: SendQueue,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
-    /// Addresses of recently ended sessions, with the time of the end.
+    /// Addresses of recently ended sessions, with the time of their end.
     gone: BTreeMap<SocketAddr, Duration>,
     is_shut: bool,
     counters: TransportCounters,
@@ -455,15 +449,14 @@ impl ServerEndpoint {
         self.by_address.len() + self.admissions.len()
     }
 
-    /// Returns `true` if a session's client may have ended, or may not know the session although its address dials: no
-    /// datagram arrived from it since it connected, or for [`MUTE`].
+    /// Returns `true` if no datagram arrived from a session since it connected, or for [`MUTE`]. Its client may have
+    /// ended, or may not know the session while its address dials.
     fn may_be_dead(&self, session: SessionId) -> bool {
         let is_dead =
             |one: &ServerSession| !one.is_confirmed || self.now.saturating_sub(one.heard) >= MUTE;
         self.sessions.get(&session).is_some_and(is_dead)
     }
 
-    /// Ends a session to make room for another one.
     fn displace(&mut self, session: SessionId) {
         self.disconnect(session);
         let reason = LeaveReason::Displaced;

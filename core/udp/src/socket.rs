@@ -54,7 +54,6 @@ pub struct UdpClient {
     lines: Vec<UdpLine>,
     /// The number of the ticket's addresses that were dialled.
     dialled: usize,
-    /// The simulated network of each dial: its profile and seed.
     network: Option<(LinkProfile, u64)>,
     now: Duration,
     /// The look-up of the ticket's names. The dial begins when it is done.
@@ -156,7 +155,6 @@ impl UdpClient {
         self
     }
 
-    /// The simulated network to the `n`th address.
     fn network_of(&self, n: usize) -> Option<SimLink> {
         let (profile, seed) = self.network?;
         Some(SimLink::new(profile, seed.wrapping_add(n as u64)))
@@ -290,7 +288,6 @@ impl UdpClient {
     }
 }
 
-/// A dial of one address, or the session with it.
 struct UdpLine {
     endpoint: ClientEndpoint,
     socket: ClientSocket,
@@ -299,7 +296,6 @@ struct UdpLine {
     dialled: Option<Duration>,
     /// Whether the system has refused to send to the address. The system may be wrong, or the network may change.
     is_refused: bool,
-    /// Whether the dial has moved to another port.
     has_moved: bool,
 }
 
@@ -534,7 +530,6 @@ mod tests {
         pub(super) static LACKS_IPV6: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// A server in the test's own thread.
     struct Server {
         socket: UdpSocket,
         endpoint: ServerEndpoint,
@@ -628,7 +623,8 @@ mod tests {
         }
     }
 
-    /// The client's dials were taken for late datagrams of the old session, and it gave up after five seconds.
+    /// The old session's server took the client's dials for late datagrams, and the client gave up
+    /// after five seconds.
     #[test]
     fn a_client_on_a_dead_processs_port_connects_from_another_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);

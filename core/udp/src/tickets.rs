@@ -431,70 +431,42 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
 /// The reason why a ticket could not be made, read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum TicketError {
     /// The text cannot be an identity.
     #[error(
         "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes of visible characters, got {:?}",
         text::line(got)
     )]
-    Identity {
-        /// The text.
-        got: String,
-    },
+    Identity { got: String },
     /// A value of the spec is out of its range.
     #[error("expected 1 to {most} {what} for a ticket, got {got}")]
     Range {
-        /// The name of the value.
         what: &'static str,
         /// The highest valid value.
         most: u64,
-        /// The spec's value.
         got: u64,
     },
     /// The number of local players is too high.
     #[error(
         "expected 1 to {SEATS_MAX} seats for a player's ticket, or 0 for a spectator's, got {got}"
     )]
-    Seats {
-        /// The spec's value.
-        got: u8,
-    },
-    /// The file does not exist.
+    Seats { got: u8 },
     #[error("expected a ticket at {path}, but there is none; ask the server's operator for one")]
-    Missing {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The file exists but cannot be read.
+    Missing { path: PathBuf },
     #[error("cannot read the ticket {path}: {source}")]
-    Unreadable {
-        /// The path.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// The file cannot be written.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("cannot write the ticket {path}: {source}")]
-    Unwritable {
-        /// The path.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// The text is not a ticket.
+    Unwritable { path: PathBuf, source: io::Error },
     #[error(
         "expected a ticket (one line that starts with {PREFIX}{VERSION}:), but this is something else"
     )]
     NotATicket,
-    /// The ticket is of another version.
     #[error(
         "expected a ticket of version {VERSION}, but this one is of version {version}; update this program, or ask \
          for a new ticket"
     )]
-    Version {
-        /// The ticket's version.
-        version: u16,
-    },
+    Version { version: u16 },
     /// The ticket is of the right version, but truncated or changed.
     #[error("the ticket is cut off or damaged; copy the whole line again, or ask for a new one")]
     Damaged,
@@ -504,13 +476,9 @@ pub enum TicketError {
          version {our_wire_version}; use the program that the server runs"
     )]
     OtherProgram {
-        /// The ticket's game.
         game: String,
-        /// The ticket's wire version.
         wire_version: u32,
-        /// This program's game.
         our_game: String,
-        /// This program's wire version.
         our_wire_version: u32,
     },
 }

@@ -203,16 +203,13 @@ pub enum LeaveReason {
 /// The reason why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SendError {
-    /// The packet is larger than [`PACKET_MAX`].
     #[error(
         "expected a packet of at most {max} bytes, got {bytes}; split it, so that each part can be read alone",
         max = PACKET_MAX
     )]
-    Oversize {
-        /// The packet's size.
-        bytes: usize,
-    },
+    Oversize { bytes: usize },
     /// The session does not exist, is over, or is not admitted yet.
     #[error(
         "the session cannot send yet: wait until it is connected (on a server: until it is admitted)"

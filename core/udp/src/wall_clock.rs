@@ -15,16 +15,15 @@ use std::time::Duration;
 
 /// A jump counts only after this time: the lifetime of a ticket to return with.
 const GRACE: Duration = Duration::from_secs(1_200);
-/// A smaller difference is not a jump: a call that took its time, or a clock that is being adjusted.
+/// A smaller difference is not a jump: the call took time, or the clock is being adjusted.
 const JUMP_MIN: Duration = Duration::from_secs(2);
 
-/// The wall clock, see the [module](self).
 #[derive(Debug)]
 pub(crate) struct WallClock {
     now_unix: Duration,
-    /// The session time that belongs to the wall clock's value.
     now: Duration,
-    /// The distance by which the clock was recently set forward, and the time until which that is ignored.
+    /// The distance by which the clock was recently set forward, and the time until which the
+    /// server ignores that.
     ahead: Duration,
     forgiven_until: Duration,
 }
@@ -39,7 +38,6 @@ impl WallClock {
         }
     }
 
-    /// Advances session time, with the wall clock's new value.
     pub(crate) fn advance(&mut self, now: Duration, now_unix: Duration) {
         let expected = self.now_unix + now.saturating_sub(self.now);
         (self.now, self.now_unix) = (now, now_unix);
@@ -54,12 +52,10 @@ impl WallClock {
         }
     }
 
-    /// Seconds since the unix epoch.
     pub(crate) fn unix_s(&self) -> u64 {
         self.now_unix.as_secs()
     }
 
-    /// Returns `true` if a ticket with this expiry has expired.
     pub(crate) fn is_past(&self, expires_unix_s: u64) -> bool {
         self.now_unix.saturating_sub(self.ahead).as_secs() >= expires_unix_s
     }

@@ -11,7 +11,6 @@ use twinstep_udp::{
 const NOW_UNIX: Duration = Duration::from_secs(1_700_000_000);
 const STEP: Duration = Duration::from_millis(10);
 
-/// A server on a socket, which sends each packet back.
 struct EchoServer {
     key: TicketKey,
     socket: UdpSocket,
@@ -102,7 +101,6 @@ fn is_connected(client: &mut UdpClient) -> bool {
     client.state() == TransportState::Connected
 }
 
-/// Sends numbered packets until `wanted` different ones came back.
 fn echo(server: &mut EchoServer, client: &mut UdpClient, now: &mut Duration, wanted: usize) {
     let mut next = 0_u32;
     let mut echoed = std::collections::BTreeSet::new();

@@ -80,7 +80,6 @@ impl Game {
         self.ask_blast(Bomb::Barrel(n), at, frame, fx);
     }
 
-    /// Asks which bodies a bomb hits. (Law *One door*: a step does not compute physics.)
     pub(super) fn ask_blast(
         &self,
         bomb: Bomb,
@@ -238,7 +237,6 @@ mod tests {
 
     const N: u8 = 6;
 
-    /// ONE has lit barrel N; the fuse has just burnt down, and the query is open.
     fn burst() -> SoloGame {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = rules().barrels[usize::from(N)];

@@ -15,7 +15,6 @@ use super::hit::{BlastHit, BlastHits, Bomb, Form, Victim};
 use super::rules::Rules;
 use super::state::{Game, PLAYER_RADIUS};
 
-/// Returns `true` if two answers name the same bodies, at the same distances to within an 8th of a unit.
 #[must_use]
 pub(super) fn agree(hits: &[BlastHit], others: &[BlastHit]) -> bool {
     let known = |hit: &BlastHit| {

@@ -75,8 +75,6 @@ impl Bot {
         }
     }
 
-    /// Returns what the bot holds at `now`, and its order: that it is ready, or about once a second a barrel to light,
-    /// or a dash. Call it once for each tick.
     pub fn think(
         &mut self,
         game: &Game,
@@ -132,7 +130,6 @@ impl Bot {
         pad
     }
 
-    /// Returns the direction of the keys: the held one, unless it is time to decide and the wish lies elsewhere.
     fn press(
         &mut self,
         game: &Game,
@@ -233,7 +230,6 @@ struct Target {
     is_seen: bool,
 }
 
-/// Returns the nearest enemy; an enemy in sight comes before a hidden one.
 fn target(game: &Game, rules: &Rules, player: &Player) -> Option<Target> {
     let mut best: Option<(bool, f32, Target)> = None;
     for enemy in game.enemies.iter().filter(|enemy| enemy.is_alive()) {
@@ -333,7 +329,6 @@ mod tests {
     use super::*;
     use crate::{BULLET_RADIUS, Bullet, EnemyKind, RoundPhase};
 
-    /// Returns the pads and the number of orders of a bot in `ticks` ticks.
     fn play(sticks: Sticks, ticks: u32) -> (Vec<Pad>, usize) {
         let mut game = with_player(arena(24));
         let mut bot = Bot::new(sticks, Mwc::seed(5));

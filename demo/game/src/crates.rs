@@ -46,7 +46,6 @@ impl Game {
         fx.ask(key, Query::Loot { n });
     }
 
-    /// Drops the content of a broken crate, unless the crate has been replaced since.
     pub(super) fn apply_loot(
         &mut self,
         n: u8,

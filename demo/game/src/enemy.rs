@@ -14,7 +14,6 @@ use super::state::{Enemy, Game, Timer};
 const STAGES: i32 = 3;
 
 impl Game {
-    /// Makes the empty slots; in an endless arena also the timers that fill them one after the other.
     pub(super) fn make_slots(&mut self, rules: &Rules) {
         for slot in 0..rules.slots() {
             let kind = EnemyKind::of_arena(slot);

@@ -171,7 +171,6 @@ mod tests {
         assert!(!player(&game).has_shield);
     }
 
-    /// Row 63: a hit is not a death, however little health is left; when it was one, the owner claims `Died`.
     #[test]
     fn a_hit_never_kills_and_buys_no_mercy_with_the_last_of_its_health() {
         let mut game = vulnerable();

@@ -10,7 +10,6 @@ use super::rules::Tuning;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bomb {
     Barrel(u8),
-    /// A shell, where it lands.
     Shell {
         owner: PlayerId,
         /// Its number among the player's shots.
@@ -19,7 +18,6 @@ pub enum Bomb {
 }
 
 impl Bomb {
-    /// The reach of its blast, in units.
     #[must_use]
     pub fn radius(self, tuning: &Tuning) -> f32 {
         match self {
@@ -28,7 +26,6 @@ impl Bomb {
         }
     }
 
-    /// The damage in the middle of its blast.
     #[must_use]
     pub fn damage(self, tuning: &Tuning) -> i16 {
         match self {
@@ -100,12 +97,10 @@ impl BlastHit {
 /// The hits of a blast: nearest first, equal distances by body.
 pub type BlastHits = ArrayVec<BlastHit, HITS_MAX>;
 
-/// The outline of a body from above.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// A disc of this radius.
     Disc(f32),
-    /// A square along the axes; the number is half a side.
     Square(f32),
 }
 

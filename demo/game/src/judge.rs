@@ -30,8 +30,8 @@ use super::{blast, throw};
 /// The greatest distance of a claimed cause from the player, in units. The player's screen is some
 /// ticks away from the server's, and shows a guess.
 pub(super) const CLAIM_REACH: f32 = 8.0;
-/// The same for an enemy whose bullet the server does not know, in units. The bullet may have flown
-/// on the player's screen until the server's frame removed it.
+/// The greatest distance of an enemy whose bullet the server does not know, in units. The bullet
+/// may have flown on the player's screen until the server's frame removed it.
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
 /// The step, in ticks, in which the history is searched. Nothing moves by more than two units
 /// within it.
@@ -39,7 +39,7 @@ const LOOK_EVERY_TICKS: u32 = 4;
 /// A player that makes a claim in a tick is not asked for debts in that tick. So the referee looks at as many ticks as
 /// claims can cover, and one more.
 const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
-/// The longest wait for a debt with which the oldest world that is checked is still kept.
+/// The longest wait for a debt, in ticks. The match keeps no older worlds.
 const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -31,13 +31,11 @@ impl EnemyKind {
         EnemyKind::Boss,
     ];
 
-    /// The kind of every enemy in a slot of an endless arena.
     #[must_use]
     pub fn of_arena(slot: u16) -> EnemyKind {
         EnemyKind::ALL[usize::from(slot % 4)]
     }
 
-    /// Its radius, in units.
     #[must_use]
     pub const fn radius(self) -> f32 {
         match self {
@@ -50,7 +48,6 @@ impl EnemyKind {
         }
     }
 
-    /// Its health at birth in a game with one player.
     #[must_use]
     pub const fn health(self) -> i16 {
         match self {

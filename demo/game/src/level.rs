@@ -163,8 +163,6 @@ fn rushes() -> Vec<Path> {
     lanes.map(path).to_vec()
 }
 
-/// Returns the `n`th of 12 curves: three columns and two rows of centers, with periods that have no small common
-/// multiple.
 fn orbit(n: u32) -> Path {
     let center = Vec2::new(
         (n % 3) as f32 * 22.0 - 22.0,

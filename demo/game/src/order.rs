@@ -81,7 +81,6 @@ impl Refusal {
     }
 }
 
-/// The greatest distance between a player's places in its own picture and the server's, in units.
 const LAG_REACH: f32 = 6.0;
 
 /// Returns whether the server admits an order (or claim) of `player`, judged by its world when the order arrives.

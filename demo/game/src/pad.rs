@@ -30,7 +30,6 @@ impl Pad {
         self.buttons & Pad::FIRE != 0
     }
 
-    /// Returns `true` if both sticks are at rest and no button is held.
     #[must_use]
     pub fn is_neutral(&self) -> bool {
         *self == Pad::default()

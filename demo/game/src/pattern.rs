@@ -84,7 +84,6 @@ impl Enemy {
         self.luck.range(50..80) as u32
     }
 
-    /// Fires a boss's volley, by its stage. Returns the ticks until the next.
     fn barrage(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
         // Below 10,000 the angles stay small enough to be exact in an `f32`.
         let n = self.volleys % 10_000;
@@ -159,7 +158,6 @@ impl Enemy {
     }
 }
 
-/// Returns the place of the nearest living player in sight; of equally near ones the lowest number.
 fn nearest(from: Vec2, players: &Table<PlayerId, Player>) -> Option<Vec2> {
     let mut best = (SIGHT * SIGHT, None);
     for player in players.values().filter(|player| player.is_alive()) {

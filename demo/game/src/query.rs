@@ -36,12 +36,10 @@ pub enum Query {
     Crit(Strike),
 }
 
-/// A hit that may be critical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strike {
     pub slot: u16,
     pub by: PlayerId,
-    /// The tick of the query: an enemy that appears later is not hurt.
     pub asked: Tick,
 }
 
@@ -49,15 +47,13 @@ pub struct Strike {
 pub enum Outcome {
     /// The bodies that are hit: nearest first, equal distances by body.
     Blast {
-        /// Each body once.
         hits: BlastHits,
     },
-    /// The things that fly: those that the blast throws, nearest first, then those that are only pushed.
+    /// The flying things: first the thrown ones, nearest first, then those that are only pushed.
     Toss {
         /// Each thing once.
         throws: ArrayVec<Throw, TOSSED_MAX>,
     },
-    /// The item in the crate, if any.
     Loot(Option<Item>),
     Crit(bool),
 }

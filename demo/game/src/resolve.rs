@@ -69,10 +69,6 @@ pub struct Arbiter {
 }
 
 impl Arbiter {
-    /// Makes an arbiter with the walls of `rules`.
-    ///
-    /// # Errors
-    /// The level has a wall without size.
     pub fn new(rules: &Rules, luck: Luck) -> Result<Arbiter, ArbiterError> {
         let mut mirror = Mirror::new();
         let mut flights = Flights::new(Material {
@@ -258,7 +254,6 @@ mod tests {
         }
     }
 
-    /// The campaign's level, with crates and barrels moved to random places, clear of walls.
     fn scene(seed: u64) -> SoloGame {
         let rules = rules();
         let mut game = with_player(solo(rules.clone()));
@@ -282,7 +277,6 @@ mod tests {
         Arbiter::new(rules, Luck::Seeded(1)).unwrap()
     }
 
-    /// Returns centers of blasts: at barrels, next to crates, and at random places.
     fn centers(game: &Game, rules: &Rules, luck: &mut Mwc) -> Vec<Point> {
         let mut near = |at: Vec2, reach: f32| {
             let off = (Vec2::new(luck.unit_f32(), luck.unit_f32()) * 2.0 - 1.0) * reach;

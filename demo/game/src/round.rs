@@ -193,7 +193,6 @@ impl Game {
             && all.all(|(_, who)| who.is_out || who.is_idle(now, tuning))
     }
 
-    /// Starts a new life for the players that `who` selects; a player that is cut off gets it when it returns.
     fn respawn(
         &mut self,
         frame: &Frame<'_, Game>,

@@ -24,11 +24,8 @@ pub(super) const SLOTS_MAX: u16 = 256;
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rules {
-    /// The arena reaches from −half to +half, in units.
     pub half: Vec2,
-    /// Solid boxes that players and bullets cannot pass.
     pub walls: Vec<Wall>,
-    /// The places where players appear; at least one.
     pub spawns: Vec<Vec2>,
     /// The places of barrels at the start, on whole 64ths of a unit; at most 128.
     pub barrels: Vec<Vec2>,
@@ -46,7 +43,6 @@ pub struct Rules {
     pub waves: Vec<Wave>,
     /// The number of simultaneous enemies in an endless arena. A step's cost grows linearly with it.
     pub enemies: u16,
-    /// Speeds, damages, times and other numbers.
     pub tuning: Tuning,
 }
 
@@ -75,19 +71,16 @@ pub struct Tuning {
     /// All enemies of an endless arena arrive within this time, at equal distances.
     pub enemy_arrival_ticks: u32,
     pub bullet_ticks: u32,
-    /// The most bullets of enemies in the air at once; while there are that many, enemies hold their fire.
     pub bullets_max: u32,
     /// The greatest distance, in units, at which a player can light a barrel.
     pub light_reach: f32,
     /// The time from lighting to blast.
     pub fuse_ticks: u32,
-    /// The same for a barrel that a blast has lit.
+    /// The time from lighting to blast, for a barrel that a blast has lit.
     pub chain_fuse_ticks: u32,
     /// The time from a blast to the next barrel in its place.
     pub barrel_return_ticks: u32,
-    /// The reach of a barrel's blast, in units.
     pub blast_radius: f32,
-    /// The damage in the middle of a barrel's blast; half of it at its edge.
     pub blast_damage: i16,
     /// The reach of a shell's blast, in units.
     pub shell_radius: f32,
@@ -115,7 +108,6 @@ pub struct Tuning {
     pub countdown_ticks: u32,
     /// The time from the end of a wave to the next wave.
     pub lull_ticks: u32,
-    /// The shortest time for which a result is shown before the next round can begin.
     pub curtain_ticks: u32,
     /// The additional enemies for each player after the first, in percent.
     pub crowd_percent: u32,
@@ -179,7 +171,6 @@ impl Rules {
         most.map_or(self.enemies, |most| most.min(SLOTS_MAX))
     }
 
-    /// Returns `true` if the game is played in rounds.
     #[must_use]
     pub fn is_campaign(&self) -> bool {
         !self.waves.is_empty()
@@ -226,7 +217,6 @@ impl Rules {
             .all(|wall| wall.meets(from, to - from).is_none())
     }
 
-    /// The paths that a kind of enemies may take.
     pub(super) fn paths(&self, kind: EnemyKind) -> &[Path] {
         match kind {
             EnemyKind::Gunner | EnemyKind::Urchin | EnemyKind::Spinner => &self.orbits,

@@ -110,7 +110,6 @@ impl ShowKey {
     }
 }
 
-/// The place of something that is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pose {
     /// Its middle, in units.
@@ -190,7 +189,6 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
 }
 
 impl ShowKey {
-    /// Returns the kind of an enemy; `None` for everything else.
     #[must_use]
     pub fn kind(&self) -> Option<EnemyKind> {
         match self {

@@ -11,7 +11,6 @@ use super::rules::Rules;
 use super::state::{Game, RoundPhase, Timer};
 
 impl Game {
-    /// Makes the start of a match. Equal rules and seeds make equal matches, on every machine.
     #[must_use]
     pub fn new(rules: &Rules, seed: u64) -> Game {
         let mut game = Game {

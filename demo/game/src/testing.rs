@@ -80,7 +80,6 @@ pub(super) fn quiet() -> SoloGame {
     solo(rules())
 }
 
-/// The arena with `enemies` enemies, which have not appeared yet.
 pub(super) fn arena(enemies: u16) -> SoloGame {
     solo(Rules::arena(enemies))
 }
@@ -120,7 +119,6 @@ pub(super) fn put_kind(game: &mut SoloGame, slot: u16, kind: EnemyKind, at: Vec2
     key
 }
 
-/// Puts a bullet that stays in place.
 pub(super) fn put_bullet(game: &mut SoloGame, key: Key, at: Vec2) {
     game.sim_mut().bullets.push(Bullet {
         key,
@@ -131,7 +129,6 @@ pub(super) fn put_bullet(game: &mut SoloGame, key: Key, at: Vec2) {
     });
 }
 
-/// Puts a blaster's shot that stays in place.
 pub(super) fn put_shot(game: &mut SoloGame, owner: PlayerId, at: Vec2) {
     let now = game.world().tick();
     let weapon = Weapon::Blaster;

@@ -10,7 +10,6 @@ use super::{
     Weapon, speculate,
 };
 
-/// A match of bots, with a server's resolver.
 struct Match {
     game: SoloGame,
     rules: Rules,

@@ -21,7 +21,6 @@ use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 pub(super) const BOUNCE: f32 = 0.35;
 /// The part of a push along a wall that is passed on.
 pub(super) const FRICTION: f32 = 0.3;
-/// The decay of speed, per second.
 pub(super) const DRAG: f32 = 3.5;
 /// The most that luck changes a speed.
 pub(super) const LUCK: f32 = 0.15;
@@ -243,7 +242,6 @@ mod tests {
     const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
     const BOMB: Bomb = Bomb::Barrel(3);
 
-    /// A barrel two units from where the bomb explodes.
     fn field(offset: Vec2) -> SoloGame {
         let mut game = with_player(quiet());
         game.sim_mut().barrels[6].at = MIDDLE + offset;

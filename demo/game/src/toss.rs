@@ -51,7 +51,6 @@ impl Game {
         }
     }
 
-    /// Returns the props that a blast can throw, and their places: barrels, then crates.
     pub fn lying(&self) -> impl Iterator<Item = (Prop, Vec2)> {
         let barrels = self.barrels.iter().zip(0..);
         let crates = self.crates.iter().zip(0..);
@@ -148,7 +147,6 @@ impl Game {
     }
 }
 
-/// The place of a thing in the state.
 struct Place<'a> {
     life: u32,
     at: &'a mut Vec2,

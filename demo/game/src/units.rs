@@ -90,7 +90,6 @@ impl Heading {
 pub struct Point {
     /// To the right.
     pub x_64ths: i16,
-    /// Up.
     pub y_64ths: i16,
 }
 

@@ -5,7 +5,6 @@
 use glam::Vec2;
 use serde::Serialize;
 
-/// A solid axis-aligned box.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Wall {
     pub center: Vec2,

@@ -28,7 +28,6 @@ pub(crate) fn powderkeg(args: &[&str]) -> Command {
     command
 }
 
-/// Variables that configure the test run, and are not settings of the servers that it starts.
 pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TWINSTEP_") {
@@ -49,7 +48,6 @@ pub(crate) fn succeed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs the program, and expects that it exits with 2 and prints all of these words.
 pub(crate) fn refused(args: &[&str], words: &[&str]) {
     let output = run(args);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -59,7 +57,6 @@ pub(crate) fn refused(args: &[&str], words: &[&str]) {
     }
 }
 
-/// A process that does not outlive its test.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
@@ -67,7 +64,6 @@ impl Process {
         Process(powderkeg(args).spawn().unwrap())
     }
 
-    /// Sends a signal, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.0.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
@@ -84,7 +80,6 @@ impl Process {
         log.lines().map_while(Result::ok)
     }
 
-    /// Waits until the process has ended. Returns whether it succeeded, and its output.
     pub(crate) fn end(mut self) -> (bool, String) {
         within(|| self.has_ended());
         let mut said = String::new();
@@ -104,7 +99,6 @@ pub(crate) fn is_owners_alone(path: &str) -> bool {
     return !about.permissions().readonly();
 }
 
-/// Waits until `done` returns `true`.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) fn within(mut done: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -142,7 +136,6 @@ impl Folder {
         Folder(path)
     }
 
-    /// A folder with a key in it.
     pub(crate) fn with_a_key(name: &str) -> Folder {
         let folder = Folder::new(name);
         succeed(&["key", &folder.file("key")]);

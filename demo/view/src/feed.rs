@@ -95,8 +95,6 @@ impl Feed {
         }
     }
 
-    /// Shows a match that is played in this process and in virtual time. `link` names the link. If `None`, it cannot be
-    /// switched.
     #[must_use]
     pub fn rehearsal(rehearsal: Rehearsal, link: Option<String>) -> Feed {
         let rules = Arc::clone(rehearsal.rules());
@@ -107,7 +105,6 @@ impl Feed {
         }
     }
 
-    /// Shows a recorded match, by the given clock.
     #[must_use]
     pub fn playback(playback: Playback, clock: ReplayClock) -> Feed {
         let rules = Arc::clone(playback.rules());
@@ -171,7 +168,6 @@ impl Feed {
         played
     }
 
-    /// Takes cues, picture and events from the session, if there is one.
     fn take_outputs(&mut self) {
         let Some(session) = self.source.session_mut() else {
             return;
@@ -205,7 +201,6 @@ impl Feed {
         self.score
     }
 
-    /// The view's own time, for animations.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.now
@@ -264,7 +259,6 @@ impl Feed {
         }
     }
 
-    /// Returns the next cue that started, was confirmed, or was cancelled.
     pub fn poll_cue(&mut self) -> Option<CueEvent<Cue>> {
         self.news.cues.pop_front()
     }
@@ -336,7 +330,6 @@ impl Feed {
         }
     }
 
-    /// The name of the simulated link. `None` if the link is real, or this is a replay.
     #[must_use]
     pub fn link(&self) -> Option<&str> {
         self.link.as_deref()
@@ -433,7 +426,6 @@ impl Feed {
     }
 }
 
-/// The nearest barrel that a player can light.
 fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
     let at = game.players.get(&player)?.at;
     let barrels = game.barrels.iter().zip(0..);

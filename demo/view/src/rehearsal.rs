@@ -21,7 +21,6 @@ use twinstep_server::{Match, Output, SessionId};
 
 /// The parts of a frame; packets move in each.
 const PARTS: u32 = 8;
-/// The most prediction steps in one frame.
 const BUDGET_TICKS: u32 = 128;
 
 #[derive(Clone, Debug)]
@@ -37,7 +36,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// One local player with three bots, 60 pictures a second, over a perfect link.
     #[must_use]
     pub fn new(rules: Arc<Rules>, seed: u64) -> Setup {
         Setup {
@@ -72,10 +70,6 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// Makes a match that all members are about to join.
-    ///
-    /// # Panics
-    /// The rules are not valid for a match.
     #[must_use]
     pub fn new(setup: &Setup) -> Rehearsal {
         let game = Game::new(&setup.rules, setup.seed);

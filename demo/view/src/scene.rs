@@ -44,7 +44,6 @@ pub(crate) struct ViewScene {
     /// Things that were shown a moment ago, and the time they were last shown. A cue may come after
     /// its subject has vanished.
     gone: Vec<(ViewThing, Duration)>,
-    /// The places of players and enemies in the authority.
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
     pub(crate) team: Vec<ViewMember>,
     pub(crate) phase: RoundPhase,
@@ -64,7 +63,6 @@ pub(crate) struct ViewScene {
     pub(crate) smooths: bool,
     pub(crate) stats: Option<SessionStats>,
     pub(crate) rates: Rates,
-    /// Ten seconds of samples, oldest first.
     pub(crate) plots: Vec<NetSample>,
     pub(crate) replay: Option<ReelState>,
 }
@@ -133,7 +131,6 @@ impl ViewScene {
         }
     }
 
-    /// Takes over what the feed shows; with `with_ghosts` also the authority's places.
     pub(crate) fn gather(&mut self, feed: &Feed, with_ghosts: bool) {
         self.now = feed.now();
         self.tick = feed.tick();
@@ -253,7 +250,6 @@ impl ViewScene {
         member.map_or_else(|| id.to_string(), |member| member.name.clone())
     }
 
-    /// The reason why a local player can only watch, if there is one.
     pub(crate) fn own_fate(&self) -> Option<&'static str> {
         let is_on = matches!(
             self.phase,

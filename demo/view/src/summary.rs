@@ -12,7 +12,6 @@ pub struct Summary {
     /// The session's counters at the end; `None` for a replay.
     pub stats: Option<SessionStats>,
     pub score: u32,
-    /// The end of the session. `None` if the player quit.
     pub ended: Option<SessionEnd>,
 }
 

@@ -106,7 +106,6 @@ impl<S: Simulation> Blueprint<S> {
         self.make().map(drop)
     }
 
-    /// Sets the start time to now.
     pub(super) fn dated(mut self) -> Self {
         self.config.unix_time = unix_now().as_secs();
         self

@@ -47,20 +47,16 @@ pub struct HostControl {
 
 /// The state of a host.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct HostStatus {
-    /// Running matches.
     pub matches: u64,
     /// The limit of matches made on demand; 0: none are made.
     pub matches_max: usize,
-    /// Players who are present.
     pub players: u64,
-    /// Spectators who are present.
     pub spectators: u64,
-    /// Seats that newcomers can take.
     pub seats_free: u64,
     /// Sessions, admitted or not.
     pub sessions: u64,
-    /// The limit of sessions.
     pub sessions_max: usize,
     /// The current step of load shedding; 0: no load is shed.
     pub relief_steps: u8,

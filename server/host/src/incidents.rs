@@ -29,9 +29,7 @@ pub(super) struct IncidentFiles {
     pub(super) id: MatchId,
     pub(super) folder: Option<PathBuf>,
     pub(super) journal: Option<PathBuf>,
-    /// The game and the build.
     pub(super) about: String,
-    /// Recent incidents, for the match's handle.
     pub(super) recent: Arc<Mutex<VecDeque<Incident>>>,
     pub(super) observer: Arc<dyn Observer>,
 }

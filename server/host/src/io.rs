@@ -97,11 +97,8 @@ impl LossLines {
 pub(super) enum ToIo {
     /// Route sessions to this match. The rulings outdate some of its tickets; the holders have seats in it.
     Open(MatchId, InboxSender, Vec<Holder>),
-    /// A session is in its match, or joining it.
     Settled(SessionId),
-    /// An identity no longer has a seat in its match.
     Unseated(Holder),
-    /// A match ended with this close code.
     Over(MatchId, CloseCode),
     /// A match continues without its journal, so it is not kept.
     Unkept(MatchId),
@@ -115,7 +112,6 @@ pub(super) enum ToIo {
     RefuseAll(MatchId, CloseCode),
     /// Asks whether a match has no session that plays. If so, new sessions are no longer routed there: they wait.
     Rest(MatchId, oneshot::Sender<bool>),
-    /// Routes sessions to a resting match again.
     Wake(MatchId),
     /// Nothing is left of a match: waiting sessions may have it made again.
     Free(MatchId),
@@ -132,7 +128,6 @@ pub(super) enum ToIo {
     Drain(CloseCode),
 }
 
-/// The parts of the host that the task shares.
 pub(super) struct Around {
     pub(super) beat: Arc<Beat>,
     pub(super) observer: Arc<dyn Observer>,
@@ -163,7 +158,7 @@ struct Io {
     loss_lines: LossLines,
 }
 
-/// The task. It runs until it was told to drain and the last session is gone.
+/// Starts the task. It runs until it is asked to drain and the last session has ended.
 pub(super) fn start(
     listeners: Listeners,
     clock: HostClock,

@@ -23,7 +23,6 @@ pub(super) const HUNG_MAX: usize = 24;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work<O> = Box<dyn FnOnce() -> O + Send>;
-/// A job's id, and its outcome or the message of its panic.
 pub(super) type Done<O> = (JobId, Result<O, String>);
 
 pub(super) struct Jobs<O> {
@@ -69,7 +68,6 @@ impl<O: Send + 'static> Jobs<O> {
         self.done.try_recv().ok()
     }
 
-    /// Frees the place of a job that ended.
     pub(super) fn retire(&mut self, now: Duration, id: JobId) {
         let before = self.running.len();
         self.running.retain(|(job, _)| *job != id);
@@ -80,7 +78,7 @@ impl<O: Send + 'static> Jobs<O> {
         self.run_waiting(now);
     }
 
-    /// Gives up a job that ran for too long. Its thread is lost while it hangs.
+    /// Gives up a job that ran for too long. Its thread is lost for as long as the job hangs.
     pub(super) fn give_up_late(&mut self, now: Duration) -> Option<JobId> {
         if self.hung == HUNG_MAX {
             return None;

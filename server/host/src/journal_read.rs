@@ -83,7 +83,6 @@ impl StoredJournal {
         matches!(self.bytes, Stored::Compressed { .. })
     }
 
-    /// The length of the file when it was opened, in bytes.
     pub(super) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }

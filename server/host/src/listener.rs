@@ -71,7 +71,6 @@ pub(super) trait Listener: Send {
 
 pub(super) struct Listeners {
     listeners: Vec<Box<dyn Listener>>,
-    /// The listener of each session, if there are several.
     behind: BTreeMap<SessionId, usize>,
 }
 
@@ -94,7 +93,6 @@ impl Listeners {
         }
     }
 
-    /// The next event, from the first listener that has one.
     fn next_event(&mut self) -> Option<(usize, ServerEvent)> {
         let mut listeners = self.listeners.iter_mut().enumerate();
         listeners.find_map(|(at, listener)| listener.event().map(|event| (at, event)))
@@ -228,7 +226,6 @@ mod tests {
 
     use super::*;
 
-    /// The calls that a listener in memory received.
     #[derive(Default)]
     struct Calls {
         sent: Vec<(u64, Vec<u8>)>,
@@ -241,7 +238,6 @@ mod tests {
         is_shut: bool,
     }
 
-    /// A listener in memory: its events are given, its calls are recorded.
     struct Memory {
         comes: VecDeque<ServerEvent>,
         calls: Arc<Mutex<Calls>>,
@@ -338,7 +334,6 @@ mod tests {
         ])
     }
 
-    /// A listener with these sessions, and its record.
     fn listener(sessions: &[(u64, &str)]) -> (Box<dyn Listener>, Arc<Mutex<Calls>>) {
         let calls = Arc::<Mutex<Calls>>::default();
         let comes = sessions

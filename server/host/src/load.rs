@@ -11,24 +11,24 @@ use super::workers::LOST;
 
 /// The interval at which the workers are checked and the load is judged, while datagrams arrive.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
-/// The pause after the last tending if nothing has arrived for [`IDLE_AFTER`]. A datagram wakes the task immediately,
-/// and so does a match that was run; orders to the task wait this long.
+/// The pause after the last tending if no datagram has arrived for [`IDLE_AFTER`]. A datagram or a
+/// match that was run wakes the task immediately; orders to the task wait this long.
 const IDLE_BEAT: Duration = Duration::from_millis(80);
 /// The latest check after the next match was due: by then it was run, or it hangs and the other matches need another
 /// worker.
 const OVERDUE: Duration = LOST.saturating_add(Duration::from_millis(2));
-/// The most lateness that a match that hangs causes to other matches, once, counted from the beginning of its round: it is
-/// declared lost after [`LOST`], and the next check finds that.
+/// A match that hangs delays other matches by at most this, once, counted from the beginning of its
+/// round. It is declared lost after [`LOST`], and the next check finds that.
 const LATE_BY_HANG_MAX: Duration = Duration::from_millis(50);
 /// The most that tokio's timers add to a wait.
 const ROUNDING: Duration = Duration::from_millis(2);
 const _: () = assert!(
     OVERDUE.as_millis() + BEAT.as_millis() + ROUNDING.as_millis() < LATE_BY_HANG_MAX.as_millis()
 );
-/// Listeners are tended, and sessions checked, at the first beat this long after the last time. A transport needs it
-/// ten times a second.
+/// Listeners are tended, and sessions checked, at the first beat this long after the last time.
+/// Transports need it ten times a second.
 const TEND_EVERY: Duration = Duration::from_millis(35);
-/// The same if nothing has arrived for [`IDLE_AFTER`].
+/// [`TEND_EVERY`] if no datagram has arrived for [`IDLE_AFTER`].
 const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two of them.

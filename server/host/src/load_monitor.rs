@@ -92,7 +92,6 @@ fn mega(bytes: &u64) -> String {
     format!("{:.1} MB", *bytes as f64 / 1e6)
 }
 
-/// The last measurements. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoadMonitor(Arc<Shown>);
 
@@ -141,7 +140,6 @@ impl LoadMonitor {
         self.0.is_measured.load(Ordering::Relaxed)
     }
 
-    /// The reason why newcomers are refused. `None` if they are admitted.
     pub(super) fn full(&self) -> Option<Full> {
         let Degradation { steps, .. } = self.degradation();
         let shown = &*self.0;

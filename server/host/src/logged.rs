@@ -35,7 +35,6 @@ pub struct LogKind {
     room: Mutex<LogRoom>,
 }
 
-/// The room of a kind for further lines, and the number that it suppressed.
 #[derive(Debug)]
 struct LogRoom {
     /// The time at which all room is free again.
@@ -188,7 +187,6 @@ pub use log_error as error;
 pub use log_info as info;
 pub use log_warn as warn;
 
-/// Counts the log lines of a thread by their words.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountedLines(std::sync::Arc<Mutex<std::collections::BTreeMap<String, u32>>>);

@@ -5,7 +5,6 @@ use tokio::sync::mpsc::{self, Receiver, Sender, error::SendError};
 
 use super::waker::Waker;
 
-/// The sending half of a bounded channel to a match. Clones share the channel.
 pub(super) struct Mailbox<T> {
     send: Sender<T>,
     waker: Waker,

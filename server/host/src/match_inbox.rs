@@ -17,7 +17,6 @@ const INBOX_MAX: usize = 4_096;
 const RESERVED: usize = 2_048;
 
 pub(super) enum FromIo {
-    /// A session connected with a valid ticket for this match.
     Connected(SessionId, TicketClaims),
     Packet(Duration, SessionId, Payload),
     Gone(SessionId),
@@ -25,7 +24,6 @@ pub(super) enum FromIo {
     PutOut(String, CloseCode, tokio::sync::mpsc::Sender<MatchId>),
 }
 
-/// The sending half, held by the task that owns the socket.
 pub(super) struct InboxSender {
     send: Sender<FromIo>,
     waker: Waker,
@@ -33,7 +31,6 @@ pub(super) struct InboxSender {
     pub(super) if_kept: Option<CloseCode>,
 }
 
-/// The receiving half, held by the match's runner.
 pub(super) struct MatchInbox {
     receive: Receiver<FromIo>,
     listening: Listening,
@@ -53,7 +50,6 @@ pub(super) fn restarting(back_after: Duration) -> CloseCode {
     CloseCode::Restarting { after_s }
 }
 
-/// A new inbox; its sender wakes the match by `waker`.
 pub(super) fn match_inbox(waker: Waker, listening: Listening) -> (InboxSender, MatchInbox) {
     let (send, receive) = unbounded();
     let sender = InboxSender {

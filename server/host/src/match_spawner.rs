@@ -70,7 +70,6 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// See the [module](self).
 pub(super) struct MatchSpawner {
     pub(super) incidents: Option<PathBuf>,
     pub(super) back_after: Duration,
@@ -91,7 +90,6 @@ pub(super) struct MatchSpawner {
 }
 
 impl MatchSpawner {
-    /// See [`Host::add_match`].
     pub(super) async fn add_match<S: Simulation>(
         &self,
         id: MatchId,
@@ -203,7 +201,6 @@ impl MatchSpawner {
         }
     }
 
-    /// Has the I/O task route sessions to a match.
     async fn open_routes(
         &self,
         id: MatchId,
@@ -266,7 +263,6 @@ mod tests {
     use twinstep_server::config::MatchConfig;
     use twinstep_server::hooks::{Decision, HookContext};
 
-    /// A spawner, and the receiver of its orders to the I/O task.
     fn spawner() -> (MatchSpawner, mpsc::Receiver<ToIo>) {
         let (to_io, to_io_receiver) = mpsc::channel(64);
         let clock = HostClock::start();
@@ -291,7 +287,8 @@ mod tests {
         (spawner, to_io_receiver)
     }
 
-    /// Players were routed to it and waited there, and its id was taken for ever.
+    /// Regression: players were routed to the match and waited there, and its id was taken for
+    /// ever.
     #[tokio::test]
     async fn a_match_that_gets_no_thread_is_over_and_can_be_started_again() {
         let (spawner, mut to_io_receiver) = spawner();

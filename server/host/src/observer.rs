@@ -25,6 +25,7 @@ use super::clock::HostClock;
 use super::demand::counts::{MatchEnd, NotMade};
 
 /// Observes a host. Each method has an empty default.
+#[expect(missing_docs, reason = "the names say it")]
 pub trait Observer: Debug + Send + Sync {
     /// Returns the observer of a match that starts.
     fn match_starts(&self, id: MatchId) -> Arc<dyn MatchObserver> {
@@ -32,20 +33,16 @@ pub trait Observer: Debug + Send + Sync {
         Arc::new(())
     }
 
-    /// A match was made on demand.
     fn match_made(&self) {}
 
-    /// No match was made for a ticket.
     fn match_not_made(&self, why: NotMade) {
         let _ = why;
     }
 
-    /// A match that was made on demand has ended.
     fn match_ended(&self, end: MatchEnd) {
         let _ = end;
     }
 
-    /// An incident was recorded.
     fn incident(&self, incident: &Incident) {
         let _ = incident;
     }
@@ -62,6 +59,7 @@ pub trait Observer: Debug + Send + Sync {
 }
 
 /// Observes one match. Each method has an empty default.
+#[expect(missing_docs, reason = "the names say it")]
 pub trait MatchObserver: Debug + Send + Sync {
     /// The totals of the match, after each round.
     fn numbers(&self, numbers: &MatchNumbers) {
@@ -73,7 +71,6 @@ pub trait MatchObserver: Debug + Send + Sync {
         let _ = lateness;
     }
 
-    /// The game's step took this long.
     fn step_took(&self, took: Duration) {
         let _ = took;
     }
@@ -83,15 +80,12 @@ pub trait MatchObserver: Debug + Send + Sync {
         let _ = took;
     }
 
-    /// A record was written to the journal.
     fn journal_written(&self, bytes: usize) {
         let _ = bytes;
     }
 
-    /// The journal can no longer be written.
     fn journal_failed(&self) {}
 
-    /// A job panicked.
     fn panicked(&self) {}
 
     /// The match is over. A thread that hangs in the match may still call.
@@ -116,6 +110,7 @@ impl AdmissionPolicy for () {
 
 /// The totals of a match, and its current population.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct MatchNumbers {
     /// The totals of rules and clients.
     pub stats: MatchStats,
@@ -123,11 +118,8 @@ pub struct MatchNumbers {
     pub joins: [u64; JoinResult::COUNT],
     /// Removals of players, by [`KickReason`].
     pub kicks: [u64; KickReason::COUNT],
-    /// Players who are present.
     pub players: u64,
-    /// Spectators who are present.
     pub spectators: u64,
-    /// Seats that newcomers can take.
     pub seats_free: u64,
 }
 
@@ -147,16 +139,12 @@ impl MatchNumbers {
 
 /// The totals of the I/O task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Traffic {
-    /// Datagrams received.
     pub datagrams_in: u64,
-    /// Bytes received.
     pub bytes_in: u64,
-    /// Datagrams sent.
     pub datagrams_out: u64,
-    /// Bytes sent.
     pub bytes_out: u64,
-    /// Packets sent.
     pub packets_out: u64,
     /// Sessions that [`AdmissionPolicy`] refused.
     pub banned: u64,
@@ -164,7 +152,6 @@ pub struct Traffic {
     pub match_full: u64,
     /// Datagrams that the socket did not take.
     pub unsent: u64,
-    /// Errors of the socket.
     pub errors: u64,
 }
 

@@ -17,7 +17,6 @@ const SPARE_MAX: usize = 4;
 /// doubled as it grew; a larger one held worlds.
 const SPARE_BYTES_MAX: usize = 96 << 10;
 
-/// Packets and their recipients, in order.
 pub(super) struct Packets {
     room: Room,
     /// The way back of the buffers.

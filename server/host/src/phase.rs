@@ -24,7 +24,6 @@ pub(super) const REST: Duration = Duration::from_millis(101);
 /// The match is run for these packets only, and catches up in small steps.
 pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::from_millis(5));
 
-/// See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phase(u64);
 
@@ -40,8 +39,8 @@ impl Phase {
         now.checked_sub(nanos(since)).unwrap_or(nanos(offset))
     }
 
-    /// Returns the time at which a resting match that is due at `due` runs: a moment of this phase that several ticks
-    /// have in common.
+    /// Returns the time at which a resting match runs that is due at `due`: a moment of this phase
+    /// common to several ticks.
     pub(super) fn rest(self, due: Duration, tick: Duration, is_deep: bool) -> Duration {
         let ticks = match is_deep {
             true => deep_ticks(tick).into(),

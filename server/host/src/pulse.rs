@@ -48,7 +48,6 @@ impl Default for MatchNumber {
     }
 }
 
-/// The published state of a match.
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     number: MatchNumber,
@@ -67,14 +66,11 @@ pub(super) struct Pulse {
 
 /// A snapshot of a match's published state.
 #[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct MatchGlance {
-    /// The next tick.
     pub tick: Tick,
-    /// Players who are present.
     pub players: u32,
-    /// Spectators who are present.
     pub spectators: u32,
-    /// Seats that newcomers can take.
     pub seats_free: u32,
     /// The lateness of the last tick.
     pub lateness: Duration,
@@ -138,7 +134,6 @@ impl Pulse {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if the match has ended in order.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }

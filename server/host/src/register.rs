@@ -34,7 +34,6 @@ impl ListedMatch {
     }
 }
 
-/// The matches of a host. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Register(Arc<Mutex<BTreeMap<MatchId, ListedMatch>>>);
 

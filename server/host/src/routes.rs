@@ -26,7 +26,6 @@ pub(super) enum Route {
 pub(super) struct RoutedSession {
     pub(super) ticket: TicketClaims,
     pub(super) route: Route,
-    /// Increases with each session.
     number: u64,
     is_settled: bool,
 }
@@ -87,7 +86,6 @@ impl Routes {
             .map(|(session, _)| *session)
     }
 
-    /// Marks a session as admitted by its match.
     pub(super) fn settle(&mut self, session: SessionId) {
         if let Some(routed) = self.sessions.get_mut(&session) {
             routed.is_settled = true;

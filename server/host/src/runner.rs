@@ -46,7 +46,6 @@ mod outputs;
 #[cfg(test)]
 mod tests;
 
-/// A closure that runs on the match between two steps.
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
 /// A world folded from the journal, as evidence for a client whose state differs at that tick.
@@ -56,8 +55,8 @@ type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
 const BATCH: usize = 256;
 /// Errands that run in one round.
 const ERRANDS_MAX: usize = 16;
-/// The longest time that a match that is asked to end waits for the end of the turn, so that the last world is
-/// journalled.
+/// A match that is asked to end waits at most this long for the end of the turn, so that the last
+/// world is journalled.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 /// See [`Runner::catch_up_max`].
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
@@ -73,7 +72,6 @@ pub(super) enum Ending {
     Abandoned,
 }
 
-/// The channels and services that connect a match to its host.
 pub(super) struct Ends<S: Simulation> {
     pub(super) clock: HostClock,
     pub(super) inbox: MatchInbox,
@@ -91,7 +89,6 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) phase: Phase,
 }
 
-/// A match, its journal, and its connections to the host.
 pub(super) struct Runner<S: Simulation> {
     id: MatchId,
     match_: Match<S>,
@@ -135,9 +132,7 @@ pub(super) struct Runner<S: Simulation> {
     unknown: Vec<(SessionId, CloseCode)>,
     /// The time at which a turn among `orders` was sealed.
     has_sealed: Option<Duration>,
-    /// The time of the last warning that the match has no journal.
     no_journal_warned: Option<Duration>,
-    /// The time at which a client's report was last logged.
     reported: Option<Duration>,
     lost: u64,
 }
@@ -232,7 +227,6 @@ impl<S: Simulation> Runner<S> {
         self.show();
     }
 
-    /// Publishes a sign of life, the state and the counters of the match.
     fn show(&self) {
         self.ends.pulse.beat(&self.match_);
         self.ends.observer.numbers(&MatchNumbers::of(&self.match_));
@@ -246,7 +240,6 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Advances to `until`, and handles what follows from that.
     fn play_until(&mut self, until: Duration, now: Duration) {
         let turns = self.match_.stats().turns;
         self.match_.advance(until);
@@ -257,8 +250,9 @@ impl<S: Simulation> Runner<S> {
         self.give_up_jobs(now);
     }
 
-    /// Plays what was due during the rest in small steps, as if no rest had been; the packets that ended it are handled
-    /// afterwards. In one large step the match would take the time for a pause of its process.
+    /// Plays the ticks that were due during the rest in small steps, as if the match had not
+    /// rested. The packets that ended the rest are handled afterwards. One large step would look
+    /// like a pause of the process.
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
         // The turns follow without a pause: a world encoded on another thread would come back too late.
@@ -285,9 +279,9 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Returns `true` if the match may rest for several ticks: all clients are silent for long, no answer is under way,
-    /// and the missed ticks are caught up quickly. With long ticks it would save nothing, and clients would hear from
-    /// it too rarely.
+    /// Returns `true` if the match may rest for several ticks: all clients have long been silent,
+    /// no answer is under way, and the missed ticks can be caught up quickly. With long ticks a
+    /// rest would save nothing, and clients would get packets too rarely.
     fn rests_deeply(&self) -> bool {
         let tick = self.tick();
         let is_awaited = self.folding || !self.match_.world().open_queries().is_empty();
@@ -318,7 +312,6 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Returns the time of the next round.
     fn next_round(&mut self, is_behind: bool) -> Duration {
         // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them costs
         // more than all the rest. Only a match that waits for a packet, or rests, is woken by one.
@@ -350,7 +343,6 @@ impl<S: Simulation> Runner<S> {
         due.min(now + NAP)
     }
 
-    /// Returns `true` if an errand or an operator's order is waiting.
     fn has_mail(&self) -> bool {
         !(self.ends.errands.is_empty() && self.ends.operator_orders.is_empty())
     }

@@ -31,7 +31,6 @@ use batch::{BATCH_MAX, Buffer, Came, Kind};
 /// After this many refusals to receive several datagrams, the kernel is no longer asked for several.
 const REFUSALS_MAX: u8 = 8;
 
-/// See the [module](self).
 pub(super) struct Socket {
     inner: Inner,
     kind: Kind,

@@ -87,7 +87,6 @@ impl Limited {
         }
     }
 
-    /// Works off the queue, as one of the counted threads.
     fn work(&self) {
         loop {
             let work = {

@@ -179,7 +179,6 @@ impl TicketOffice {
         Ticket::issue_next(&self.key(), &spec, next)
     }
 
-    /// The rulings of a match.
     pub(super) fn of_match(&self, match_id: MatchId) -> Vec<(Identity, Ruling)> {
         self.0.ledger.lineages(|lineages| {
             let rulings = lineages.range(Holder::first_of(match_id)..);
@@ -257,7 +256,6 @@ impl TicketOffice {
         }
     }
 
-    /// Writes the rulings so far, within a few seconds.
     pub(super) async fn write_last(&self) {
         if tokio::time::timeout(LAST_WRITE, self.write())
             .await

@@ -11,7 +11,6 @@ use super::listener::Listener;
 use super::observer::Traffic;
 use super::socket::Socket;
 
-/// See the [module](self).
 pub(super) struct UdpListener {
     socket: Socket,
     endpoint: ServerEndpoint,

@@ -17,7 +17,6 @@ pub(super) struct Waker {
 /// The match's side: sets whether it listens.
 pub(super) struct Listening(Arc<AtomicBool>);
 
-/// A waker for the match in this slot, which does not listen yet.
 pub(super) fn waker(workers: Workers, slot: SlotId) -> (Waker, Listening) {
     let listens = Arc::<AtomicBool>::default();
     let waker = Waker {

@@ -51,7 +51,6 @@ pub(super) trait Play: Send {
 
 pub(super) enum Next {
     At(Duration),
-    /// The end, with a close code. `None` if the match was abandoned.
     Over(Option<CloseCode>),
 }
 
@@ -65,7 +64,6 @@ impl SlotId {
     }
 }
 
-/// The workers of a host. Clones share them.
 #[derive(Clone)]
 pub(super) struct Workers(Arc<Shared>);
 
@@ -125,7 +123,6 @@ impl Workers {
         }))
     }
 
-    /// A slot for a match that is about to be made.
     pub(super) fn slot(&self) -> SlotId {
         let mut state = self.0.lock();
         state.slots_made += 1;
@@ -246,7 +243,6 @@ impl Workers {
         self.0.lock().slots.is_empty()
     }
 
-    /// Wakes an idle worker, or starts one if the limit permits.
     fn call(&self, state: &mut State) {
         if state.idle > 0 {
             return self.0.work.notify_one();

@@ -94,14 +94,12 @@ pub(crate) async fn once_away(
     panic!("{identity} is not away");
 }
 
-/// Plays until the first of them is over. Returns the close code.
 pub(crate) async fn close_code_of_first(party: &mut [Player<Counter>]) -> Option<CloseCode> {
     let is_over = |party: &mut [Player<Counter>]| party[0].ended.is_some();
     play_remaining("the end", party, is_over).await;
     party[0].over()
 }
 
-/// Plays until all have seats and tickets to return with.
 pub(crate) async fn all_in(party: &mut [Player<Counter>]) {
     play_remaining("joining", party, |party| {
         let mut all = party.iter_mut();
@@ -182,7 +180,6 @@ async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason(
     assert_ne!(Index::scan(&written).unwrap().ended.unwrap(), "kept");
 }
 
-/// The list of players and spectators of a match.
 async fn people_of(server: &LoopbackHost<Counter>, id: u64) -> Vec<Value> {
     let reply = done(server, &format!("GET /matches/{id}"), Value::Null).await;
     reply["people"].as_array().unwrap().clone()

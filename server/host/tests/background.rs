@@ -11,7 +11,6 @@ use twinstep_server::{Decision, HookContext, Match, MatchConfig};
 use crate::loopback::LoopbackHost;
 use crate::players::play;
 
-/// The names of the threads that encoded a [`Bulk`], in order.
 static ENCODED_BY: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A large value that records the thread that encodes it.

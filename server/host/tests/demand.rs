@@ -31,7 +31,6 @@ pub(crate) fn counters() -> OnDemand<Counter> {
     })
 }
 
-/// A server that makes matches on demand in a folder.
 pub(crate) async fn server(
     name: &str,
     matches: impl FnOnce(&Folder) -> OnDemand<Counter>,

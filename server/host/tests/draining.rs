@@ -89,7 +89,7 @@ async fn the_deadline_ends_a_drain_while_players_remain() {
     ends.await.unwrap();
 }
 
-/// A match that had ended with players inside was waited for until the deadline.
+/// A drain waited until its deadline for a match that had ended with players inside.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
     let server = server(Duration::from_secs(3_600)).await;

@@ -137,7 +137,7 @@ fn a_server_reports_whether_its_match_was_over_before_the_shutdown() {
     assert_eq!(running.run_until_deserted().unwrap(), Stopped::InOrder);
 }
 
-/// A server that had issued its tickets ended before their players could connect.
+/// The server issued its tickets and ended before their players could connect.
 #[test]
 fn a_server_without_its_first_player_is_not_deserted() {
     let running = server().listen("127.0.0.1:0").unwrap();
@@ -154,7 +154,7 @@ fn a_server_without_its_first_player_is_not_deserted() {
     });
 }
 
-/// Finding A7: it was a matter of luck whether an inspection that closes the match was answered.
+/// Finding A7: an inspection that closes the match was answered only by luck.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inspection_that_closes_its_match_gets_an_answer() {
     let host = host().await;

@@ -41,7 +41,6 @@ pub(crate) struct Fragile {
 }
 
 impl Fragile {
-    /// Makes a game with a label (or 0) and this many bytes.
     pub(crate) fn of(label: u32, bytes: usize) -> Fragile {
         Fragile {
             label,
@@ -101,7 +100,6 @@ impl Simulation for Fragile {
 }
 
 thread_local! {
-    /// Whether this thread runs a match.
     static SERVER: std::cell::Cell<bool> = std::cell::Cell::new(
         std::thread::current().name().is_some_and(|name| name.starts_with("match-")),
     );

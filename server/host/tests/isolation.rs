@@ -37,7 +37,6 @@ impl World {
         }
     }
 
-    /// Adds a match with a player. Returns its index.
     async fn add(&mut self, journal: Option<Journal>) -> usize {
         let at = self.matches.len();
         let match_ = fragile_from(Fragile::default());
@@ -51,7 +50,6 @@ impl World {
         at
     }
 
-    /// The text of all incident files of a match.
     fn incidents(&self, id: u64) -> String {
         incidents(&self.server.folder, id)
     }

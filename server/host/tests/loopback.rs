@@ -24,7 +24,6 @@ pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// The configuration of a host and of its operations.
 pub(crate) struct Setup {
     pub(crate) host: HostConfig,
     pub(crate) ops: OpsConfig,
@@ -66,7 +65,6 @@ pub(crate) struct LoopbackHost<S> {
 }
 
 impl<S: Simulation> LoopbackHost<S> {
-    /// Starts a host with its own key and folder.
     pub(crate) async fn start(name: &str, set: impl FnOnce(&mut Setup)) -> LoopbackHost<S> {
         LoopbackHost::start_in(Folder::new(name), TicketKey::generate(), set).await
     }
@@ -90,7 +88,6 @@ impl<S: Simulation> LoopbackHost<S> {
         }
     }
 
-    /// The default setup: an admin port and its token.
     pub(crate) fn config(folder: &Folder, key: &TicketKey) -> Setup {
         Setup {
             host: HostConfig::new(S::NAME, loopback(), key.clone()),
@@ -175,7 +172,6 @@ impl<S: Simulation> LoopbackHost<S> {
         scrape_until(self.admin(), series, |shown| shown == number).await;
     }
 
-    /// The ids of the matches that the admin port lists.
     pub(crate) async fn listed(&self) -> Vec<u64> {
         let (_, _, reply) = ask(self.admin(), "GET /matches", None, "").await;
         let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
@@ -198,7 +194,6 @@ impl<S: Simulation<Rules = (), Input = u8>> LoopbackHost<S> {
     }
 }
 
-/// A match without queries.
 pub(crate) fn counter(config: MatchConfig) -> Match<Counter> {
     let no_resolver = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
     Match::new(config, Counter::default(), Arc::new(()), no_resolver).unwrap()

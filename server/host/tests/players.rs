@@ -119,7 +119,6 @@ pub(crate) fn client<S: Simulation<Rules = ()>>(ticket: &Ticket) -> Client<S> {
     Client::connect(ticket, SessionConfig::new(Arc::new(()))).unwrap()
 }
 
-/// The next tick that a client confirms.
 pub(crate) fn tick<S: Simulation>(client: &Client<S>) -> Tick {
     let world = client.session().authority();
     world.map_or(Tick(0), |world| world.tick())
@@ -138,7 +137,6 @@ pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
     }
 }
 
-/// The end of a session with this close code.
 pub(crate) fn closed_by(code: CloseCode) -> SessionEnd {
     SessionEnd::Server(code)
 }
@@ -160,7 +158,6 @@ pub(crate) async fn play<P: Plays>(
     Ok(())
 }
 
-/// Plays until all have their seats.
 pub(crate) async fn plays<S: Simulation<Input = u8>>(party: &mut [Client<S>]) {
     let all = |party: &mut [Client<S>]| party.iter().all(is_in);
     play(party, all).await.unwrap();
@@ -173,7 +170,6 @@ pub(crate) async fn plays_on<S: Simulation<Input = u8>>(client: &mut Client<S>) 
     play(&mut [client], later).await.unwrap();
 }
 
-/// The end of a session that is refused or removed.
 pub(crate) async fn end_of(one: impl Plays) -> SessionEnd {
     play(&mut [one], |_| false).await.unwrap_err()
 }
@@ -198,14 +194,12 @@ pub(crate) async fn play_remaining<S: Simulation<Input = u8>>(
     }
 }
 
-/// Plays for `time`. Clients that are over are skipped.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) async fn play_for<S: Simulation<Input = u8>>(party: &mut [Player<S>], time: Duration) {
     let until = Instant::now() + time;
     play_remaining("a while", party, |_| Instant::now() >= until).await;
 }
 
-/// Like [`play`], for tests without a runtime.
 pub(crate) fn play_blocking<P: Plays>(
     what: &str,
     party: &mut [P],
@@ -232,7 +226,6 @@ pub(crate) async fn wait(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     waited.unwrap_or_else(|_| panic!("{what}: not within {PATIENCE:?}"));
 }
 
-/// Like [`wait`], for tests without a runtime.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) fn wait_blocking(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();

@@ -15,7 +15,6 @@ pub(crate) fn ask_by_hand(admin: SocketAddr, request: &str, body: &str) -> Strin
     answer
 }
 
-/// Sends a request such as `GET /livez`. Returns the status, head and body of the answer.
 pub(crate) async fn ask(
     admin: SocketAddr,
     request: &str,
@@ -145,7 +144,6 @@ impl Scrape {
         *number.unwrap_or_else(|| panic!("no {series} in {:#?}", self.series))
     }
 
-    /// Checks that no counter is lower than in an earlier scrape.
     pub(crate) fn assert_not_below(&self, before: &Scrape) {
         for (series, number) in &before.series {
             let name = series.split('{').next().unwrap();

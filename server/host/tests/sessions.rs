@@ -31,7 +31,6 @@ fn play_for(one: &mut Player, time: Duration) -> Result<(), SessionEnd> {
     one.play_until(|one| one.client.now() >= end)
 }
 
-/// Plays until there is a ticket to return with.
 fn ticket(one: &mut Player) -> Ticket {
     let mut ticket = None;
     one.play_until(|one| {
@@ -67,7 +66,6 @@ impl Line {
         (Line { address, cuts }, socket)
     }
 
-    /// Forwards datagrams until the test ends.
     #[expect(clippy::disallowed_methods, reason = "a network runs by itself")]
     fn carry(&self, front: UdpSocket, server: SocketAddr) {
         let cuts = self.cuts.clone();
@@ -309,7 +307,6 @@ fn a_spectator_returns_with_its_stored_ticket() {
     server.shutdown();
 }
 
-/// An operator revokes the tickets of an identity.
 #[test]
 fn an_identity_that_is_revoked_needs_a_new_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();

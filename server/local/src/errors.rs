@@ -36,15 +36,11 @@ pub enum LocalStartError {
 /// The reason why a local game is over. It is final.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum LocalEnded {
     /// A client's session is over although it did not [leave](super::LocalGame::leave).
     #[error("client {client}: {closed}")]
-    Session {
-        /// The number of the client.
-        client: usize,
-        /// The reason why the session is over.
-        closed: SessionEnd,
-    },
+    Session { client: usize, closed: SessionEnd },
     /// The match is over: its step failed even without the optional parts of the frame. An online server would end the
     /// match as well.
     #[error("the match is over: {incident}")]
@@ -57,12 +53,7 @@ pub enum LocalEnded {
     #[error(
         "the game panicked in a client's input or check, when the match was at {tick}: {message}"
     )]
-    Panicked {
-        /// The next tick of the match.
-        tick: Tick,
-        /// The message of the panic.
-        message: String,
-    },
+    Panicked { tick: Tick, message: String },
     /// All clients have left.
     #[error("all clients have left")]
     Deserted,

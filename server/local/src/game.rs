@@ -142,12 +142,12 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.clock.paused = true;
     }
 
-    /// Resumes the game. The time of the pause is not made up for.
+    /// Resumes the game at the tick where it paused.
     pub fn resume(&mut self) {
         self.clock.paused = false;
     }
 
-    /// Whether the game is paused.
+    /// Returns `true` if the game is paused.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.clock.paused

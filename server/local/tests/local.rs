@@ -28,7 +28,6 @@ fn held_at(player: usize, tick: u32) -> u8 {
     }
 }
 
-/// The digest of the match's world before this tick.
 const COMPARED: Tick = Tick(540);
 
 /// The digest of a match with two clients over a round trip of 80 ms, as a host and its clients would play it.

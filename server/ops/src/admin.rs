@@ -79,7 +79,6 @@ pub(super) fn start(
     Ok((bound, tokio::spawn(admin_port::serve(listener, router))))
 }
 
-/// A Unix socket that is bound, and not served yet.
 pub(super) struct BoundSocket {
     #[cfg(unix)]
     bound: (std::os::unix::net::UnixListener, AdminSocket),
@@ -133,7 +132,6 @@ pub(super) fn bind_socket(path: &Path) -> Result<BoundSocket, AdminError> {
     })
 }
 
-/// A Unix socket that is served until this is dropped.
 pub(super) struct AtSocket {
     #[cfg_attr(not(unix), allow(dead_code, reason = "there are none"))]
     task: tokio::task::JoinHandle<()>,

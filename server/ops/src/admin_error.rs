@@ -9,23 +9,20 @@ use super::admin_address::AdminAddress;
 /// The reason why an admin port or its client failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum AdminError {
     /// Other machines could reach the address.
     #[error(
         "expected an admin address on loopback, such as 127.0.0.1:7700, got {0}: it controls the server"
     )]
     NotLoopback(SocketAddr),
-    /// The token's file cannot be used.
     #[error("{}", token_text(.0))]
     Token(#[from] TicketKeyError),
-    /// The address cannot be bound.
     #[error(
         "cannot listen on the admin address {address}: {source}; choose another --admin address"
     )]
     Listen {
-        /// The address.
         address: AdminAddress,
-        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The server cannot be reached, or its answer cannot be read.
@@ -34,9 +31,7 @@ pub enum AdminError {
          and that this user may connect"
     )]
     Ask {
-        /// Its admin address.
         address: AdminAddress,
-        /// The error of the operating system.
         source: std::io::Error,
     },
 }

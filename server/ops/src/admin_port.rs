@@ -53,7 +53,6 @@ impl AdminToken {
         AdminToken::load(path)
     }
 
-    /// Reads the token's file, which must exist.
     pub(super) fn load(path: &Path) -> Result<AdminToken, TicketKeyError> {
         // Checked as a key file, which it is.
         load_secret(path)?;
@@ -97,7 +96,6 @@ pub(super) fn guard(router: Router, token: Option<LiveToken>) -> Router {
     router.route_layer(middleware::from_fn_with_state(token, only_who_may))
 }
 
-/// The current token. Clones share it.
 #[derive(Clone)]
 pub(super) struct LiveToken(Arc<Mutex<AdminToken>>);
 
@@ -207,8 +205,8 @@ async fn mark_answered(
     next.run(request).await
 }
 
-/// A web page sends its origin. A page whose host name was pointed at this machine (DNS rebinding) sends that name as
-/// the host.
+/// Accepts requests from this machine only. A web page sends its origin; a page whose host name was
+/// pointed at this machine (DNS rebinding) sends that name as the host.
 async fn only_this_machine(request: Request, next: Next) -> Response {
     if request.headers().contains_key(header::ORIGIN) {
         return (
@@ -239,7 +237,7 @@ fn is_local(host: &str) -> bool {
     is_loopback || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Changes, and lists of players, need the token.
+/// Requires the token for changes and for lists of players.
 async fn only_who_may(
     State(token): State<Option<LiveToken>>,
     request: Request,

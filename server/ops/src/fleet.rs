@@ -26,7 +26,8 @@ mod sidecar;
 use sidecar::ASK_AGAIN;
 pub use sidecar::{FleetNews, Sidecar, SidecarError};
 
-/// By default, Agones replaces a server that was silent for 3 times 5 s.
+/// The interval of health reports. By default, Agones replaces a server that was silent for 3 times
+/// 5 s.
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a request was refused for good, e.g. because a counter is not in the manifest.

@@ -28,8 +28,8 @@ use twinstep_protocol::text::line;
 
 /// The reason why a journal was not exported to its end.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ExportError {
-    /// It cannot be read.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// It belongs to another game, or to another version of its simulation, whose inputs may have other types.
@@ -38,11 +38,8 @@ pub enum ExportError {
         line(&about.game), about.sim_version, line(&about.build)
     )]
     Other {
-        /// The journal's game.
         about: Box<About>,
-        /// This program's game.
         game: &'static str,
-        /// This program's version.
         version: u32,
     },
     /// It cannot be written, or a value of the game cannot be expressed in JSON: a map whose keys are neither text nor

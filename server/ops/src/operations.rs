@@ -47,11 +47,10 @@ pub struct OpsConfig {
 /// The reason why the admin port or the bans cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum OpsError {
-    /// The admin port failed.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The bans cannot be used.
     #[error(transparent)]
     Bans(#[from] BansError),
 }

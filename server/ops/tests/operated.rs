@@ -78,7 +78,6 @@ fn serve() -> ExitCode {
     )
 }
 
-/// A folder with a key, removed afterwards.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -139,7 +138,6 @@ impl Drop for Process {
     }
 }
 
-/// Runs a command to its end, and checks its exit code, standard output and standard error.
 fn ends(mut command: Command, code: i32, out: &str, err: &str) {
     let mut process = Process(command.spawn().unwrap());
     let (mut output, mut errors) = (String::new(), String::new());
@@ -272,7 +270,6 @@ mod asked {
             served
         }
 
-        /// The answer to `GET /readyz`; empty if the server is not there.
         fn ready(&self) -> String {
             let mut answer = String::new();
             if let Ok(mut stream) = UnixStream::connect(self.folder.file("admin.sock")) {

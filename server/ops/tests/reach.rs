@@ -308,8 +308,8 @@ fn incidents(folder: &Folder) {
     assert_eq!(fs::read_dir(folder.file("i")).unwrap().count(), 1);
 }
 
-/// Ticks that are late by a tenth of a second are tolerated with the setting, and exceed a limit of 20 ms once there
-/// are enough of them, which takes seconds.
+/// Checks that ticks that are late by a tenth of a second are tolerated with the setting. They
+/// exceed a limit of 20 ms once there are enough of them, which takes seconds.
 fn bears_lateness(server: &Started<'_>, anna: &mut Client<Fuse>) {
     const ENOUGH: u64 = 200;
     within("late ticks", || {
@@ -334,7 +334,6 @@ fn lateness(folder: &Folder) {
     bears_lateness(&server, &mut server.plays("key", 1));
 }
 
-/// A process that may write no byte into a file.
 fn without_disk(command: &mut Command) {
     let mut shell = Command::new("sh");
     let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
@@ -464,7 +463,6 @@ fn asked_too_early(folder: &Folder) {
     }
 }
 
-/// A check, and the settings that it covers.
 type LookAt = (fn(&Folder), &'static [&'static str]);
 
 const ONE: &[LookAt] = &[

@@ -75,11 +75,11 @@ use sweep::Sweep;
 /// The reason why a mirror rejected a wall, a body or a query.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum MirrorError<Id: Debug> {
     /// A body of the fill is invalid. It was not added.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
     Body {
-        /// The body's id.
         id: Id,
         /// The error.
         fault: Fault,
@@ -89,15 +89,11 @@ pub enum MirrorError<Id: Debug> {
     Wall {
         /// The number of walls added before it.
         index: usize,
-        /// The error.
         fault: Fault,
     },
     /// The query is invalid.
     #[error("physics query: {fault}; look at where the query was asked")]
-    Query {
-        /// The error.
-        fault: Fault,
-    },
+    Query { fault: Fault },
 }
 
 /// Walls that stay, and bodies that are filled in again for each query.

@@ -56,7 +56,6 @@ fn frames_are_kept_longer_for_loading_sessions_within_a_bound() {
     assert_eq!(history.next() - history.first(), BACKLOG);
 }
 
-/// A game whose commands are large.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Wide;
 

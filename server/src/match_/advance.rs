@@ -79,7 +79,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The time for which the match may still be held for these players: the largest of theirs.
     fn hold_left(&self, players: PlayerSet) -> Duration {
         let Laggards::Hold { at_once, .. } = self.config.laggards else {
             return Duration::ZERO;

@@ -52,7 +52,6 @@ struct Begins {
     at: usize,
     basis: Basis,
     from: Tick,
-    /// The world that the session needs, and the first byte of it to send.
     world: Option<(Snapshot, u32)>,
 }
 
@@ -238,8 +237,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The world that a client has a part of, and the number of bytes that the client has. Returns `None` if that world
-    /// is not kept or may not be shown to the client.
+    /// The world of which a client has a part, and the length of that part in bytes. Returns `None`
+    /// if that world is not kept or may not be shown to the client.
     fn rest_for(&self, at: usize, holds: Holds) -> Option<(Snapshot, u32)> {
         let Holds::Part { world, bytes } = holds else {
             return None;

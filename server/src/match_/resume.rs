@@ -192,7 +192,6 @@ struct Past<S: Simulation> {
     watched: Watched,
     /// The match's first world, if all frames since then are kept.
     start: Option<Start>,
-    /// The next claim of each player.
     next_claims: [u32; PLAYERS_MAX],
 }
 

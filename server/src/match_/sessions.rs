@@ -239,9 +239,9 @@ impl<S: Simulation> Match<S> {
         self.closed = Some(code);
     }
 
-    /// Ends the journal as [`close`](Self::close) would with this code. For a host that must know that the end is on
-    /// disk before clients are closed: the host calls this first, then [`close`](Self::close) when the end was written,
-    /// or [`forgo_journal`](Self::forgo_journal) if that failed.
+    /// Ends the journal as [`close`](Self::close) would with this code, and closes no client. A host that needs the end
+    /// on disk first calls this, then [`close`](Self::close) when the end is written, or
+    /// [`forgo_journal`](Self::forgo_journal) if that failed.
     pub fn end_journal(&mut self, code: CloseCode) {
         let reason = match code {
             CloseCode::Moved => MOVED.to_owned(),
@@ -357,7 +357,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Sends the close code to a transport, and closes it.
     pub(super) fn send_closed(&mut self, peer: SessionId, code: CloseCode) {
         // Sent three times, because the session is gone and cannot repeat it.
         for _ in 0..3 {
@@ -596,7 +595,6 @@ impl<S: Simulation> Match<S> {
         self.people.position(peer)
     }
 
-    /// Counts a protocol error of a pending takeover against its identity.
     fn strike_takeover(&mut self, now: Duration, at: usize) {
         let takeover = &self.people.takeovers[at];
         let session = self.people.session_of(&takeover.identity);

@@ -139,7 +139,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Ends a full turn: writes the turn, then sends it.
     fn end_turn(&mut self) {
         self.diagnostics.stats.turns += 1;
         let wanted = self.journal.wants_digest(&self.world.current);

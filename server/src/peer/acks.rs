@@ -22,7 +22,6 @@ pub(crate) struct FrameAcks {
     wanted: Tick,
     /// The frames after `wanted` that the client lacked at its last report of gaps.
     gaps: Gaps,
-    /// The next tick of the client's authority.
     view: Tick,
     /// The last time when the client reported recent packet loss, or that its connection is too new to know; at first,
     /// its connect time.
@@ -76,7 +75,6 @@ impl FrameAcks {
         self.progress_at = now;
     }
 
-    /// Records the view of a client that wants `wanted` next.
     pub(crate) fn record_view(&mut self, view: Tick, wanted: Tick) {
         self.view = self.view.max(view.min(wanted));
     }

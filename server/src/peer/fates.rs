@@ -65,12 +65,10 @@ impl Fates {
         self.acks_sent_in.is_some()
     }
 
-    /// The refusals for the next packet, oldest first.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = OrderRefusal> {
         self.unacknowledged().take(REFUSALS_PER_PACKET)
     }
 
-    /// Records that packet `seq` holds all fates that are due.
     pub(crate) fn record_sent(&mut self, seq: u32) {
         self.held_fates[seq as usize % PACKETS_KEPT] = true;
         if self.acks_sent_in == Some(0) {

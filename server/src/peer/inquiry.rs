@@ -55,7 +55,6 @@ impl Inquiry {
         self.reports_due += 1;
     }
 
-    /// Takes a report. Returns `true` if a report was due.
     pub(crate) fn take_report(&mut self) -> bool {
         let is_due = self.reports_due > 0;
         self.reports_due -= u32::from(is_due);

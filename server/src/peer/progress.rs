@@ -185,7 +185,6 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if the client has its first world, or needs no world.
     fn has_loaded(&self) -> bool {
         match &self.stage {
             PeerStage::Greeting(_) => false,

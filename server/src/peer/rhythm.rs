@@ -74,7 +74,6 @@ impl Rhythm {
         self.late_at.is_some_and(lately)
     }
 
-    /// Records how early a batch came, in milliseconds; negative if it came late.
     pub(crate) fn record_slack(&mut self, ms: i64) {
         if self.slacks.is_full() {
             self.slacks.remove(0);

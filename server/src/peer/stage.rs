@@ -66,7 +66,8 @@ impl Greeting {
         self.counted = Some(false);
     }
 
-    /// Records that the session's world is ready, or was and has been dropped. The next join counts again.
+    /// Records that the session's world is ready, or was ready and has been dropped. The next join
+    /// counts again.
     pub(crate) fn settle(&mut self) {
         self.counted = None;
     }
@@ -91,10 +92,8 @@ pub(super) struct Loading {
     pub(super) stride: Stride,
 }
 
-/// The progress of a join.
 #[derive(Default)]
 pub(super) struct Stride {
-    /// The last time when the join made progress.
     pub(super) at: Duration,
     /// Whether the join has made progress since its stage began.
     pub(super) came_on: bool,
@@ -119,9 +118,7 @@ pub(crate) struct Distance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     Stays,
-    /// The session has caught up and must [play](super::Peer::play).
     CaughtUp,
-    /// The session has exceeded the time limit of its stage.
     Over(CloseCode),
 }
 

@@ -150,7 +150,6 @@ impl Table {
         bytes
     }
 
-    /// All state that a packet may change.
     fn state(&self) -> String {
         let peer = &self.peer;
         let seats = self.seats.iter().map(|seat| {

@@ -35,7 +35,6 @@ pub struct Run {
     pub virtual_time: Duration,
     pub crashes: u64,
     pub planted: u64,
-    /// Desyncs that were reported to the server.
     pub desyncs: u64,
     /// Rebuilds of all clients that remained until the end.
     pub rebuilds: u64,
@@ -160,7 +159,6 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.pass(Duration::from_millis(u64::from(ms)));
     }
 
-    /// Draws a client whose role allows faults.
     fn pick_client(&mut self) -> Option<usize> {
         let clients = self.rig.clients.len() as u32;
         let index = self.luck.below(clients.max(1)) as usize;

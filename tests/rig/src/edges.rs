@@ -33,7 +33,6 @@ const POISONED: u32 = 1 << 30;
 /// The prefix of intended panics.
 pub const MEANT: &str = "meant:";
 
-/// Installs a panic hook that prints no line for intended panics.
 pub fn silence_intended_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -72,7 +71,6 @@ pub struct Load {
     pub refuses: bool,
 }
 
-/// The behaviour of an author's hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Hooks {
     Sound,
@@ -158,7 +156,6 @@ pub struct Tally {
     last: Option<Option<Shape>>,
 }
 
-/// The size in bytes of the largest stepped value of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Widest {
     pub input: u16,
@@ -170,9 +167,7 @@ pub struct Widest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Edges {
     pub players: Table<PlayerId, Tally>,
-    /// A list that gives the world its size.
     pub ballast: Ballast,
-    /// A ground that all players constantly dig up. It grows and shrinks.
     pub ground: Chunked<u8>,
     pub widest: Widest,
     heat: f32,
@@ -192,7 +187,6 @@ impl Ballast {
         Ballast(Arc::new((0..bytes).map(|n| (n % 199) as u8).collect()))
     }
 
-    /// Changes one of the numbers, which no step reads.
     pub fn spoil(&mut self, at: usize) {
         Arc::make_mut(&mut self.0)[at] ^= 1;
     }
@@ -275,7 +269,7 @@ impl Edges {
         }
     }
 
-    /// Runs poison by this player, except in the prediction of the player's own client.
+    /// Applies this player's poison, except in the prediction of the player's own client.
     fn poison(
         &mut self,
         frame: &Frame<'_, Self>,
@@ -393,7 +387,6 @@ impl Edges {
         }
     }
 
-    /// Grows the world by the configured bytes a second.
     fn grow(&mut self, frame: &Frame<'_, Self>) {
         let load = frame.rules();
         let bytes = self.ballast.bytes();

@@ -28,17 +28,13 @@ pub struct Pad {
 
 impl Controls for Pad {}
 
-/// A player's command, or a claim of its simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// Writes a number into the history.
     Note(u32),
-    /// Writes a number and asks about it.
     Ask(u32),
     Died,
 }
 
-/// An effect to show. `Died` is shown only when confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
     Shot,
@@ -48,7 +44,6 @@ pub enum Cue {
     Died,
 }
 
-/// One player's record. `held` is a hash of all inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
     pub held: u64,
@@ -68,7 +63,6 @@ pub struct Shot {
 /// The state: its own history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// The present players and their records.
     pub players: Table<PlayerId, Player>,
     /// Every command and claim, in order.
     pub log: Vec<(Tick, PlayerId, Command)>,

@@ -27,7 +27,6 @@ use twinstep_udp::{
 
 use crate::rig::{Play, RigConfig, Sticks};
 
-/// The wall clock at time 0.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 /// The granularity of time.
 const STEP: Duration = Duration::from_millis(1);
@@ -153,7 +152,6 @@ pub struct Player<S: Play> {
     pub events: Vec<Event>,
     /// The reason of the end, once the client has ended.
     pub ended: Option<SessionEnd>,
-    /// The lengths of all pauses of the confirmed world over 250 ms.
     pub stood: Vec<Duration>,
     cable: Arc<Mutex<Cable>>,
     driver: S::Driver,
@@ -171,7 +169,6 @@ pub struct Lines<S: Play> {
     key: TicketKey,
     servers: Vec<SocketAddr>,
     endpoint: ServerEndpoint,
-    /// The server address that a client's socket dials, by the socket's own address.
     sides: BTreeMap<SocketAddr, usize>,
     leaving: BTreeMap<SessionId, Duration>,
     /// Clients with valid tickets that connect and never send a hello.
@@ -181,7 +178,7 @@ pub struct Lines<S: Play> {
     profile: LinkProfile,
     policies: MatchConfig,
     stalled_until: Duration,
-    /// Set while the server's process is dead: its end.
+    /// The time when the server's process starts again; `None` while it runs.
     dead_until: Option<Duration>,
     journal: Vec<u8>,
     beat_at: Duration,
@@ -364,7 +361,6 @@ impl<S: Play> Lines<S> {
         locked(&self.players[player].cable).links[address].set_profile(profile);
     }
 
-    /// Cuts a player's links, or repairs them.
     pub fn cut(&mut self, player: usize, is_cut: bool) {
         let profile = match is_cut {
             true => LinkProfile::both(LegProfile::BLACKOUT),

@@ -174,7 +174,6 @@ impl<S: Play> Rig<S> {
         rig
     }
 
-    /// Turns the checks of every frame on or off. They cost allocations and time.
     pub fn observe(&mut self, observe: bool) {
         self.observed = observe;
     }
@@ -279,7 +278,6 @@ impl<S: Play> Rig<S> {
         Ok(peer)
     }
 
-    /// Creates a session that has not sent its hello yet.
     fn new_session(&self, peer: SessionId) -> Session<S, S::Show> {
         let smoothing = Smoothing::new(8.0, Duration::from_millis(100));
         let forge = self.config.forge;
@@ -327,13 +325,11 @@ impl<S: Play> Rig<S> {
         gone
     }
 
-    /// Freezes a client's process until `until`.
     pub fn freeze(&mut self, client: usize, until: Duration) {
         self.clients[client].place.frozen_until = until;
         self.disturb(client, until);
     }
 
-    /// Freezes the server's process until `until`.
     pub fn stall(&mut self, until: Duration) {
         self.stalled_until = until;
         self.disturb_all(until);
@@ -366,7 +362,6 @@ impl<S: Play> Rig<S> {
         self.clients[0].place.recorded.take().unwrap_or_default()
     }
 
-    /// Sets a client's frame rate from now on.
     pub fn draw_at(&mut self, client: usize, fps: u32) {
         self.clients[client].place.frame = Duration::from_secs(1) / fps;
     }
@@ -387,20 +382,17 @@ impl<S: Play> Rig<S> {
         self.disturb(client, now);
     }
 
-    /// Lets all clients give commands, or stops them.
     pub fn command(&mut self, commanding: bool) {
         for client in &mut self.clients {
             client.commanding = commanding;
         }
     }
 
-    /// The number of queries that the server's own resolver was asked.
     #[must_use]
     pub fn resolved(&self) -> usize {
         self.asked.count()
     }
 
-    /// Overrides a client's input from its next sample on. `None` gives control back to its driver.
     pub fn hold(&mut self, client: usize, input: Option<S::Input>) {
         let client = &mut self.clients[client];
         client.held = input;
@@ -412,7 +404,6 @@ impl<S: Play> Rig<S> {
         self.clients[client].session.stats()
     }
 
-    /// Bytes sent to a client so far.
     #[must_use]
     pub fn bytes_down(&self, client: usize) -> ByteCounts {
         self.match_

@@ -19,9 +19,9 @@ use crate::steps::Steps;
 use crate::values::Values;
 
 const STRETCH_TICKS: usize = 10;
-/// At least this many renamed keys are a fault...
+/// Fewer renamed keys than this are no fault.
 const RENAMED_MIN: u32 = 3;
-/// ...if there is at least one per this many keys that stayed the same.
+/// Renamed keys are a fault if there is at least one for each group of this many unchanged keys.
 const RENAMED_IN: u32 = 8;
 
 pub(crate) struct Keys<S: Simulation> {

@@ -28,18 +28,14 @@ pub struct Size {
 /// The events of a check, to show the author what was not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Tried {
-    /// The number of ticks.
     pub ticks: u32,
-    /// The number of players.
     pub players: usize,
     /// Players that joined, dropped, returned or left.
     pub changes: u32,
-    /// Commands that ran.
     pub commands: u32,
-    /// Commands and claims that were refused.
     pub refused: u32,
-    /// Claims that ran.
     pub claims: u32,
     /// Queries asked.
     pub asked: u32,
@@ -47,7 +43,6 @@ pub struct Tried {
     pub unanswered: u32,
     /// Queries that were dropped because too many were open.
     pub dropped_asks: u64,
-    /// Cues emitted.
     pub cues: u64,
     /// Ticks in which a prediction withheld an effect.
     pub withheld_ticks: u32,
@@ -90,16 +85,14 @@ impl Tried {
 /// The result of a check without a fault. Print it: `println!("{report}")`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Report {
-    /// The game's name.
     pub game: &'static str,
-    /// The seed of the run.
     pub seed: u64,
     /// The events of the run.
     pub tried: Tried,
     /// The sizes of the game's types.
     pub sizes: Vec<Size>,
-    /// The costs of the game, in this build on this machine.
     pub costs: Costs,
     /// The reason why there was no second process. `None` if a second process agreed.
     pub skipped: Option<String>,

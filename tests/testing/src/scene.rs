@@ -23,7 +23,7 @@ use twinstep_server::{JobId, Match, Output, SessionId};
 
 /// The shortest step of time, so that time always advances.
 const MOMENT_MIN: Duration = Duration::from_micros(50);
-/// The longest step of time, so that work without a due time is done.
+/// The longest step of time. Work without a due time is done at these steps.
 const MOMENT_MAX: Duration = Duration::from_millis(5);
 
 /// A client's place in a scene: the link, the times of frames, and a freeze of the process.
@@ -262,10 +262,9 @@ impl<S: Simulation> Jobs<S> {
 }
 
 /// See the [module](self).
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Scene<S: Simulation, C> {
-    /// The server's match.
     pub match_: Match<S>,
-    /// The clients.
     pub clients: Vec<C>,
     /// The virtual time.
     pub now: Duration,

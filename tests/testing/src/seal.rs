@@ -14,9 +14,9 @@ use crate::values::Values;
 
 /// Players after the first join at this interval.
 const COME_EVERY_TICKS: u32 = 5;
-/// A player drops or leaves in one tick of this many...
+/// In one tick of this many, a player drops or leaves.
 const GOES_IN: u32 = 60;
-/// ...and returns about this many ticks later.
+/// A player that dropped or left returns about this many ticks later.
 const BACK_IN: u32 = 25;
 /// An input is late in one tick of this many, for each player.
 const LATE_IN: u32 = 24;

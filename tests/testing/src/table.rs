@@ -99,7 +99,6 @@ impl<S: Simulation> Table<S> {
         }
     }
 
-    /// Plays a bad network for `time`, then a good one.
     pub(crate) fn play(&mut self, time: Duration) -> Result<(), Wrong> {
         let players = self.script.players;
         for n in 0..players - players / 2 {
@@ -255,7 +254,6 @@ impl<S: Simulation> Table<S> {
         }
     }
 
-    /// Checks safety, at each drawn frame of each client.
     fn check_safety(&mut self, i: usize) -> Result<(), Wrong> {
         let client = &mut self.scene.clients[i];
         let Some(authority) = client.session.authority() else {
@@ -283,7 +281,6 @@ impl<S: Simulation> Table<S> {
         Ok(())
     }
 
-    /// Checks liveness, after the network has healed.
     fn check_liveness(&self) -> Result<(), Wrong> {
         let cadence = self.match_.world().turn().cadence;
         let delay = u32::from(self.match_.config().command_delay + 1);

@@ -134,7 +134,6 @@ fn a_command_that_changes_in_serde() {
     assert!(fault.what.contains("a command"), "{fault}");
 }
 
-/// Rules that count their reads.
 #[derive(Serialize)]
 struct Counted {
     reads: AtomicU32,

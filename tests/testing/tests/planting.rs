@@ -48,7 +48,6 @@ macro_rules! planted {
 }
 pub(crate) use planted;
 
-/// The sum of all inputs.
 pub(crate) fn sum<S: Simulation<Input = u8>>(frame: &Frame<'_, S>) -> u32 {
     frame.inputs().map(|(_, held)| u32::from(*held)).sum()
 }

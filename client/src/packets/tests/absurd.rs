@@ -21,7 +21,6 @@ const NUMBERS: [u32; 7] = [
     u32::MAX,
 ];
 
-/// A world as it is serialised, field by field.
 #[derive(Serialize)]
 struct RawWorld {
     tick: u32,
@@ -115,7 +114,6 @@ impl Table {
         self.session.handle(self.now, &packet);
     }
 
-    /// Plays for one more second, as far as possible, while the server sends empty frames.
     fn play_on(&mut self) {
         for _ in 0..50 {
             self.now += 20 * MS;

@@ -7,14 +7,12 @@ use super::record::{END, FORMAT_VERSION, MAGIC, REASON_BYTES_MAX, Record, Start}
 use super::source::JournalSource;
 use crate::varint::{self, VarintError};
 
-/// A record and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The offset of the record, in bytes from the start of the journal.
     pub offset: u64,
     /// The size of the record in the journal, including head and checks.
     pub bytes: usize,
-    /// The record itself.
     pub record: Record<'a>,
 }
 
@@ -33,10 +31,8 @@ pub enum JournalError {
         "the journal is corrupt at byte {offset}: {damage}; only the records before it can be used"
     )]
     Corrupt { offset: u64, damage: Damage },
-    /// The bytes exist but cannot be read.
     #[error("the journal cannot be read at byte {offset}: {why}")]
     Unreadable { offset: u64, why: &'static str },
-    /// The first record is not a start.
     #[error("expected a journal of Twinstep, got another kind of file")]
     NotAJournal,
     /// The journal is in a format of another version.
@@ -50,25 +46,20 @@ pub enum JournalError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The head is not a number.
     #[error("its head: {0}")]
     Head(VarintError),
-    /// The head has a kind that does not exist.
     #[error("unknown kind of record: {kind}")]
     Kind { kind: u8 },
     /// The head's check is wrong: the head, its place or an earlier record was altered.
     #[error("expected {expected:#04x} as the checksum of its head, got {found:#04x}")]
     HeadCheck { expected: u8, found: u8 },
-    /// The head claims a longer payload than its kind allows.
     #[error("expected at most {max} bytes in a record of kind {kind}, got {bytes}")]
     Length { kind: u8, bytes: u64, max: usize },
     /// The payload's check is wrong: the payload was altered.
     #[error("expected {expected:#010x} as the checksum of its payload, got {found:#010x}")]
     PayloadCheck { expected: u32, found: u32 },
-    /// The checks are right, but the payload does not have the format of its kind.
     #[error("expected the payload of a record of kind {kind}, got something else")]
     Payload { kind: u8 },
-    /// A start that is not the first record.
     #[error("expected one start record, at byte 0, got a second one")]
     SecondStart,
 }
@@ -135,7 +126,6 @@ impl Default for JournalReader {
 }
 
 impl JournalReader {
-    /// A reader at the start of a journal.
     #[must_use]
     pub fn new() -> JournalReader {
         JournalReader {

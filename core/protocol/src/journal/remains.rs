@@ -27,7 +27,6 @@ const LOOKS_MAX: u64 = 4 << 20;
 pub struct Remains {
     /// The number of records, including the damaged one if its shape is intact.
     pub records: u64,
-    /// The number of turns among them.
     pub turns: u64,
     /// The newest tick of a world or a digest among them.
     pub newest: Option<Tick>,

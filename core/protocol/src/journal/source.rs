@@ -51,9 +51,7 @@ impl<J: JournalSource + ?Sized> JournalSource for Box<J> {
 /// The beginning of a journal, up to an end.
 #[derive(Clone, Debug)]
 pub struct UpTo<J> {
-    /// The journal.
     pub journal: J,
-    /// The offset at which the beginning ends.
     pub end: u64,
 }
 

@@ -240,7 +240,6 @@ fn a_record_in_the_wrong_place_is_not_written() {
     assert_eq!(disguised, Err(WriteError::Misplaced { kind: 2 }));
 }
 
-/// A journal of one arbitrary record whose checks are right.
 fn forged(kind: u8, payload: &[u8]) -> Vec<u8> {
     let head = varint::encode((payload.len() as u64) << 8 | u64::from(kind));
     let chain = xxh3_64_with_seed(&head, CHAIN_START);

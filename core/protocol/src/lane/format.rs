@@ -19,25 +19,18 @@ pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaneError {
-    /// A number in a frame or an ack is damaged.
     #[error("lane: {0}")]
     Varint(#[from] VarintError),
-    /// A chunk without a body, or with too large a body.
     #[error("lane: expected a chunk of 1 to {CHUNK_BYTES_MAX} bytes, got {bytes}")]
     ChunkSize { bytes: usize },
-    /// A chunk from beyond the window.
     #[error("lane: expected a chunk below {end}, got {seq}")]
     BeyondWindow { seq: u32, end: u32 },
-    /// A message that is larger than this side accepts.
     #[error("lane: expected a message of at most {max} bytes, got the start of one of {bytes}")]
     MessageTooLarge { bytes: u64, max: usize },
-    /// A message whose chunks contain more than its announced length.
     #[error("lane: expected {expected} more bytes of a message, got {got}")]
     MessageOverrun { expected: usize, got: usize },
-    /// An ack of a chunk that was never sent.
     #[error("lane: expected an ack of chunks below {end}, got one of {seq}")]
     AckOfUnsent { seq: u64, end: u32 },
-    /// An ack whose mask is too long, truncated, or ends with a zero byte.
     #[error("lane: expected a mask of at most {MASK_BYTES} bytes whose last byte is not zero")]
     AckMask,
 }
@@ -62,7 +55,6 @@ impl LaneAck {
         }
     }
 
-    /// Encodes the ack.
     #[must_use]
     pub fn encode(&self) -> ArrayVec<u8, { LaneAck::BYTES_MAX }> {
         let mask_bytes = self
@@ -97,18 +89,10 @@ impl LaneAck {
         Ok(LaneAck { next, mask })
     }
 
-    /// Writes the ack into a packet.
-    ///
-    /// # Errors
-    /// [`WireError::Full`].
     pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         out.bytes(&self.encode())
     }
 
-    /// Reads an ack from a packet.
-    ///
-    /// # Errors
-    /// If the bytes are not an ack.
     pub fn read(packet: &mut Reader<'_>) -> Result<LaneAck, WireError> {
         LaneAck::decode(packet.rest_mut()).map_err(|_| WireError::Malformed("an ack of the lane"))
     }

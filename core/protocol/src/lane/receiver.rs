@@ -6,23 +6,19 @@ use core::mem;
 use super::format::{CHUNK_BYTES_MAX, LaneAck, LaneError, MASK_BYTES, WINDOW_CHUNKS};
 use crate::varint;
 
-/// A whole message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The kind, defined by the layer above.
     pub kind: u8,
-    /// The content of the message.
     pub bytes: Vec<u8>,
 }
 
 /// The progress of the message that is arriving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiving {
-    /// The kind of the message.
     pub kind: u8,
     /// The number of the message's bytes that have arrived, in order or not.
     pub received_bytes: usize,
-    /// The size of the message in bytes.
     pub total_bytes: usize,
 }
 
@@ -132,7 +128,6 @@ impl LaneReceiver {
         part.filter(|(of, _)| *of == kind).map(|(_, bytes)| bytes)
     }
 
-    /// The ack of all chunks received so far.
     #[must_use]
     pub fn ack(&self) -> LaneAck {
         let mut ack = LaneAck {
@@ -170,7 +165,6 @@ impl LaneReceiver {
         (seq % self.stash.len() as u64) as usize
     }
 
-    /// Moves chunks that arrived in order into the message, until it is complete.
     fn join(&mut self) -> Result<(), LaneError> {
         while self.complete.is_none() {
             if let Some(error) = self.broken {

@@ -24,13 +24,10 @@ const REPEATS_PER_ARRIVAL: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The message is larger than the other side accepts.
     #[error("expected a message of at most {max} bytes, got {bytes}")]
     TooLarge { bytes: usize, max: usize },
-    /// Too many messages are waiting for their acks.
     #[error("expected at most {MESSAGES_QUEUED_MAX} messages to wait; push again after acks")]
     QueueFull,
-    /// The sequence numbers are used up.
     #[error("the lane's sequence numbers are used up; open a new session")]
     Exhausted,
 }
@@ -83,9 +80,7 @@ struct Outgoing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkState {
-    /// Last sent at this time.
     SentAt(Duration),
-    /// Received, but not yet in order.
     Acked,
 }
 
@@ -383,7 +378,6 @@ impl Outgoing {
         u32::try_from(1 + others).unwrap_or(u32::MAX)
     }
 
-    /// The head and the data of one chunk of this message.
     fn chunk(&self, seq: u32) -> (Head, &[u8]) {
         let first_bytes = self.first_bytes();
         match (seq - self.first_seq) as usize {

@@ -27,7 +27,6 @@ fn frame(sender: &mut LaneSender, now: Duration) -> Option<Vec<u8>> {
         .map(|bytes| out[..bytes].to_vec())
 }
 
-/// A sender with an unlimited rate and one message.
 fn sender_of(bytes: usize) -> LaneSender {
     let mut sender = LaneSender::new(8 << 20);
     sender.set_rate(u32::MAX);
@@ -78,7 +77,6 @@ impl Pair {
         }
     }
 
-    /// Runs until the lane is idle. Returns how long that took.
     #[track_caller]
     fn run(&mut self, at_most: Duration) -> Duration {
         let from = self.now;

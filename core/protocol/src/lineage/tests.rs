@@ -171,17 +171,13 @@ fn rulings_are_merged_in_any_order_and_applied_twice() {
 enum Act {
     /// A maker whose clock is off by the first number of seconds gives the player a ticket that lives for the second.
     Issue(i64, u64),
-    /// The player joins with the ticket that it would use.
     Come,
     /// The player joins with a ticket that it once had.
     Copy(usize),
     /// The session gets a ticket: whether the client stores it, and whether its report reaches the server.
     Hand(bool, bool),
-    /// The client's process is killed: tickets that were not stored are gone.
     Crash,
-    /// The server's process is killed, and a new one resumes from its journal.
     Restart,
-    /// Time passes, in seconds.
     Wait(u64),
     /// The server's clock is set by this many seconds.
     Set(i64),
@@ -202,7 +198,6 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A server, and the one player that it knows.
 struct Scenario {
     table: LineageTable<String>,
     journal: Vec<Ruling>,
@@ -212,7 +207,7 @@ struct Scenario {
     drawn: u64,
     /// The ticket that the player would use: the last one given to it, or the newest one stored since.
     held: Option<Stamp>,
-    /// The tickets that opened the session and that it got last.
+    /// The ticket that opened the session, and the ticket that the session got last.
     session: Option<(Stamp, Stamp)>,
     /// Tickets that opened sessions and have been replaced since.
     replaced: Vec<Stamp>,
@@ -316,8 +311,8 @@ impl Scenario {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever makers' clocks show and whatever crashes, the ticket that a player would use admits it until it
-    /// expires, and a ticket that was used and replaced does not.
+    /// The ticket that a player would use admits it until it expires, whatever crashes and whatever
+    /// makers' clocks show. A ticket that was used and replaced does not.
     #[test]
     fn a_current_ticket_admits_its_holder_and_a_replaced_one_does_not(acts in prop::collection::vec(act(), 1..120)) {
         let mut world = Scenario {

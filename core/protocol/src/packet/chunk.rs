@@ -11,10 +11,6 @@ use super::{ByteCounts, DownKind, DownPart, UpKind, UpPart};
 use crate::link::LinkState;
 use crate::wire::{WireError, Writer};
 
-/// Writes a client's chunk.
-///
-/// # Errors
-/// [`WireError::Full`].
 pub fn write_up(
     now: Duration,
     link: &mut LinkState,
@@ -25,10 +21,6 @@ pub fn write_up(
     end(packet, chunk)
 }
 
-/// Writes a server's chunk.
-///
-/// # Errors
-/// [`WireError::Full`].
 pub fn write_down(
     now: Duration,
     link: &mut LinkState,

@@ -20,10 +20,6 @@ pub const BYTES_MAX: usize = 1 + 4 * GAPS_MAX;
 /// The first tick of each gap, and the tick after its last one.
 pub type Gaps = ArrayVec<(Tick, Tick), GAPS_MAX>;
 
-/// Writes gaps.
-///
-/// # Errors
-/// [`WireError::Full`].
 pub fn write(out: &mut Writer<'_>, gaps: &Gaps) -> Result<(), WireError> {
     out.u8(gaps.len() as u8)?;
     for (first, end) in gaps {

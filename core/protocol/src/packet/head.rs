@@ -59,7 +59,6 @@ impl<P: Part> Parts<P> {
         })
     }
 
-    /// The byte of flags.
     #[must_use]
     pub fn bits(self) -> u8 {
         self.bits
@@ -71,13 +70,11 @@ impl<P: Part> Parts<P> {
         self.bits >> part.index() & 1 != 0
     }
 
-    /// Returns `true` if no part follows.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.bits == 0
     }
 
-    /// Adds a part.
     pub fn add(&mut self, part: P) {
         self.bits |= 1 << part.index();
     }

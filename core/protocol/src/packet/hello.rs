@@ -33,11 +33,8 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 /// and not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`WIRE_VERSION`].
     pub wire: u16,
-    /// [`Simulation::NAME`].
     pub game: String,
-    /// [`Simulation::VERSION`].
     pub version: u32,
     /// The digest of the rules.
     pub rules: u64,
@@ -52,14 +49,11 @@ pub struct Hello {
 /// A world that a client already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Holds {
-    /// No world.
     #[default]
     Nothing,
     /// The authority of a returning client.
     Authority {
-        /// The next tick of the world.
         tick: Tick,
-        /// The low half of the world's digest.
         digest: u32,
         /// The newest tick at which the client's digest equalled the server's, and the low half of that digest. It is
         /// used if the server has no digest for `tick`.
@@ -69,7 +63,6 @@ pub enum Holds {
     Start(u32),
     /// The first part of a world whose download was cut off.
     Part {
-        /// The world.
         world: WorldId,
         /// The number of bytes that the client has, from the first one on.
         bytes: u32,
@@ -101,7 +94,6 @@ impl WorldId {
 pub enum Basis {
     /// A world that follows on the lane: all of it, or the rest after the [part](Holds::Part) that the client has.
     World {
-        /// The world.
         world: WorldId,
         /// The offset of the first byte that follows.
         from: u32,
@@ -234,9 +226,7 @@ pub fn write_loading(
 /// The body of a `Hello`, which a client sends until it plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Joining {
-    /// The client asks to join.
     Hello(Box<Hello>),
-    /// The client is receiving its world.
     Loading(LaneAck),
 }
 
@@ -277,7 +267,6 @@ pub struct Welcome {
     pub command_delay: u8,
     /// Whether clients answer the queries that their players own; otherwise the server answers all of them.
     pub owners_answer: bool,
-    /// The world that the session starts from.
     pub basis: Basis,
 }
 

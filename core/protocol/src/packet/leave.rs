@@ -11,10 +11,6 @@ use super::{ByteCounts, PacketBody, UpKind, UpPart};
 use crate::link::LinkState;
 use crate::wire::{WireError, Writer};
 
-/// Writes the packet.
-///
-/// # Errors
-/// [`WireError::Full`].
 pub fn write(
     now: Duration,
     link: &mut LinkState,

@@ -54,15 +54,12 @@ pub struct DownStatus {
     pub unbroken: u8,
     /// The next turn that the server seals, with a command delay.
     pub next_turn: Option<u32>,
-    /// The players that the match is waiting for.
     pub waiting: PlayerSet,
-    /// The connected players and their link quality.
     pub presence: Option<PresenceUpdate>,
     /// The chunks of the lane that the server has.
     pub lane_ack: Option<LaneAck>,
     /// The next expected command sequence of each seat. Empty if the packet does not contain them.
     pub command_acks: ArrayVec<u32, SEATS_MAX>,
-    /// Orders that were refused.
     pub refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
 }
 
@@ -74,9 +71,7 @@ pub struct DownNear {
     pub next_turn: Option<u32>,
     /// The first frame that the client lacks.
     pub wanted: Tick,
-    /// The number of the client's seats.
     pub seats: usize,
-    /// The players of the client's seats.
     pub own: PlayerSet,
 }
 
@@ -196,10 +191,6 @@ pub struct PlayDownWriter<'w, 'b> {
 }
 
 impl<'w, 'b> PlayDownWriter<'w, 'b> {
-    /// Begins a packet.
-    ///
-    /// # Errors
-    /// [`WireError::Full`].
     pub fn begin(
         now: Duration,
         link: &mut LinkState,
@@ -211,7 +202,6 @@ impl<'w, 'b> PlayDownWriter<'w, 'b> {
         Ok(PlayDownWriter { packet })
     }
 
-    /// Continues with frames.
     #[must_use]
     pub fn frames(mut self) -> FramesWriter<'w, 'b> {
         FramesWriter {
@@ -359,7 +349,6 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
         self.packet.count(|counts| &mut counts.announcements);
     }
 
-    /// Ends the packet. Returns its bytes by content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.packet.end()
@@ -368,7 +357,6 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
 
 /// A packet down that was read, with reused buffers; see the [module](self).
 pub struct PlayDown<S: Simulation> {
-    /// The part of the packet before its frames.
     pub status: DownStatus,
     /// The frames that were read. The first `new_frames` are the packet's new frames, from the wanted one on.
     frames: Vec<FrameData<S>>,
@@ -377,9 +365,7 @@ pub struct PlayDown<S: Simulation> {
     pub has_frames: bool,
     /// The first tick of a turn, and the low half of the digest of the world at that tick.
     pub digest: Option<(Tick, u32)>,
-    /// Announced inputs.
     pub inputs: Vec<(PlayerId, Tick, S::Input)>,
-    /// Announced commands.
     pub commands: Vec<(Tick, Order<S::Command>)>,
     run: RunReader<S>,
 }

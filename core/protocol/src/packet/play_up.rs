@@ -39,7 +39,6 @@ pub const LOAD_UNITS: f32 = 15.0;
 /// The flag in a command's seat byte that marks it as the oldest open one.
 const OLDEST_OPEN: u8 = 0x80;
 
-/// The progress of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpStatus {
     /// The first frame that the client lacks.
@@ -57,14 +56,12 @@ pub struct UpStatus {
 pub struct CommandUp<C> {
     /// The seat of the player that gave the command.
     pub seat: usize,
-    /// The command's sequence.
     pub seq: u32,
     /// The earliest tick, or turn with a command delay, in which it can run.
     pub stamp: Tick,
     /// Whether this is the seat's oldest command that the server has not acknowledged. The oldest does not wait for
     /// earlier commands, even if the server does not know of their fate.
     pub is_oldest: bool,
-    /// The command itself.
     pub command: C,
 }
 
@@ -75,24 +72,16 @@ pub struct ClaimUp<C> {
     pub seat: usize,
     /// The tick of that step.
     pub tick: Tick,
-    /// The claim itself.
     pub command: C,
 }
 
 /// Parts that a client sends only occasionally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpNotes {
-    /// The tick at which the client's authority differs from the server's.
     pub heal: Option<Tick>,
-    /// The tick whose world the client requests from the server, as evidence.
     pub evidence: Option<Tick>,
-    /// The frames that are missing between received ones.
     pub gaps: Gaps,
-    /// Whether the client has lost packets recently, or does not know its connection yet: the server should repeat
-    /// frames until they are acknowledged.
     pub lossy: bool,
-    /// Whether all inputs stay the same for one tick more than the packet contains, unless another packet arrives in
-    /// time.
     pub rests: bool,
 }
 
@@ -132,10 +121,6 @@ pub struct PlayUpWriter<'w, 'b> {
 }
 
 impl<'w, 'b> PlayUpWriter<'w, 'b> {
-    /// Begins a packet.
-    ///
-    /// # Errors
-    /// [`WireError::Full`].
     pub fn begin(
         now: Duration,
         link: &mut LinkState,
@@ -249,10 +234,6 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         written.unwrap_or(0)
     }
 
-    /// Writes the lane's ack.
-    ///
-    /// # Errors
-    /// [`WireError::Full`].
     pub fn lane_ack(&mut self, ack: &LaneAck) -> Result<(), WireError> {
         self.enter(PartOrder::LaneAck);
         self.packet.add(UpPart::LaneAck);
@@ -313,7 +294,6 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         Ok(())
     }
 
-    /// Ends the packet. Returns its bytes by content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.packet.end()
@@ -353,7 +333,6 @@ fn write_list<T>(
 
 /// A parsed packet from a client; see the [module](self). Its buffers are reused.
 pub struct PlayUp<S: Simulation> {
-    /// The progress of the client.
     pub status: UpStatus,
     /// Inputs by seat and tick.
     pub inputs: Vec<(usize, Tick, S::Input)>,
@@ -363,9 +342,7 @@ pub struct PlayUp<S: Simulation> {
     pub claims: Vec<ClaimUp<S::Command>>,
     /// Closed batches, by seat and turn.
     pub batches: Vec<(usize, u32, S::Input)>,
-    /// The lane's ack.
     pub lane_ack: Option<LaneAck>,
-    /// The occasional parts.
     pub notes: UpNotes,
     /// Answers to queries, with the player that asked.
     pub answers: Vec<(PlayerId, Answer<S::Outcome>)>,

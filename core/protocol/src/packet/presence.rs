@@ -26,10 +26,6 @@ pub struct LinkQuality {
     pub margin_ticks: i8,
 }
 
-/// Writes the players of `here` with their links.
-///
-/// # Errors
-/// [`WireError::Full`].
 pub fn write(
     out: &mut Writer<'_>,
     here: PlayerSet,
@@ -48,7 +44,6 @@ pub fn write(
 /// The connected players and the quality of their links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresenceUpdate {
-    /// The players that are connected.
     pub here: PlayerSet,
     /// The link quality by player; the default for players that are not connected.
     pub links: [LinkQuality; PLAYERS_MAX],

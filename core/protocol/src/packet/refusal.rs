@@ -17,13 +17,12 @@ pub enum CommandRefusal {
     Bounds,
     /// The order's player had already left, or its tick was too far in the past.
     TooLate,
-    /// A step with the order panicked or produced a NaN, and the step without it did not.
+    /// A step with the order panicked or produced a NaN; the step without the order did not.
     Fault,
     /// The server did not report a reason: a later order ran, or the session continued under another number.
     Untold,
 }
 
-/// A refused order, as sent in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderRefusal {
     /// The seat of the player that gave the order.
@@ -32,18 +31,10 @@ pub struct OrderRefusal {
     pub claim: bool,
     /// The sequence of a command, or the tick of a claim.
     pub seq: u32,
-    /// The reason of the refusal.
     pub why: CommandRefusal,
 }
 
 impl OrderRefusal {
-    /// Writes the refusal.
-    ///
-    /// # Errors
-    /// [`WireError::Full`].
-    ///
-    /// # Panics
-    /// If the seat does not exist.
     pub fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         assert!(self.seat < SEATS_MAX, "seat {}", self.seat);
         let (kind, number) = match self.why {

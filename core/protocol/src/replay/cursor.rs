@@ -17,9 +17,7 @@ use twinstep_core::{Simulation, Tick};
 /// The next item of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'j> {
-    /// A frame, available from [`Frames::frame`].
     Frame,
-    /// A record other than a turn.
     Record(Entry<'j>),
 }
 
@@ -186,7 +184,6 @@ impl<S: Simulation> Cursor<S> {
         }
     }
 
-    /// Reads a record other than a turn.
     fn record<'j>(
         &mut self,
         journal: &'j mut (impl JournalSource + ?Sized),

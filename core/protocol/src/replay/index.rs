@@ -22,16 +22,13 @@ const SEATS_MAX: usize = 1 << 12;
 /// The place of a world record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The tick of the world.
     pub tick: Tick,
     /// The size of the encoded world.
     pub bytes: usize,
-    /// A reader that is positioned before the record.
     pub(super) reader: JournalReader,
 }
 
 impl Place {
-    /// The place of a world that will be written next.
     pub(super) fn next(writer: &JournalWriter, tick: Tick, bytes: usize) -> Place {
         Place {
             tick,
@@ -54,9 +51,7 @@ pub struct KindBytes {
     pub turns: u64,
     /// Turns without events.
     pub idle: u64,
-    /// Digests.
     pub digests: u64,
-    /// Worlds.
     pub worlds: u64,
     /// All other records.
     pub other: u64,
@@ -73,7 +68,6 @@ impl KindBytes {
 /// The contents of a journal.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// The match of the journal.
     pub about: About,
     /// The worlds, by tick. In a very long journal, some of the older ones are missing.
     pub worlds: Vec<Place>,
@@ -89,11 +83,9 @@ pub struct Index {
     pub ended: Option<String>,
     /// The number of turns, including idle ones.
     pub turns: u64,
-    /// Bytes by kind.
     pub bytes: KindBytes,
     /// The place and the reason if the journal stops being intact before the end of the file.
     pub stopped: Option<JournalError>,
-    /// A reader that is positioned after the last intact record.
     reader: JournalReader,
 }
 

@@ -30,14 +30,12 @@ const PLACES_KEPT: usize = 8;
 /// Appends the events of one match to its journal.
 pub struct Recorder<S: Simulation> {
     writer: JournalWriter,
-    /// The frames of the turn that is being filled.
     turn: Vec<u8>,
     ticks: usize,
     idle: bool,
     previous: FrameData<S>,
     /// The number of ticks of the turn before, which an idle turn repeats.
     previous_ticks: usize,
-    /// The tick after the last turn.
     next: Tick,
     /// Whether no frame has been written since the last world, or by this process. The next frame is then encoded
     /// against neutral inputs.

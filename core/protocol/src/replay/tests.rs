@@ -16,14 +16,12 @@ fn hello() -> Hello {
     Hello::of::<Echo>(&(), "test build").unwrap()
 }
 
-/// A server with one player, which can hold an input and give an order at each tick.
 struct Server {
     late: bool,
     world: World<Echo>,
     stepper: Stepper<Echo>,
     recorder: Recorder<Echo>,
     file: Vec<u8>,
-    /// The digest of the world before each tick.
     digests: Vec<u64>,
     seq: u32,
 }
@@ -53,7 +51,6 @@ impl Server {
         }
     }
 
-    /// Plays one turn with one tick for each of `held`.
     fn turn(&mut self, held: &[u8], order: Option<u8>) {
         for (n, held) in held.iter().enumerate() {
             let mut frame = FrameData::<Echo>::empty(self.world.tick());

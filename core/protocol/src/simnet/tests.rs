@@ -64,7 +64,6 @@ fn jitter_reorders_unless_the_leg_is_fifo() {
     }));
 }
 
-/// The share of lost datagrams, and the mean length of a run of losses.
 fn losses(profile: LegProfile) -> (f64, f64) {
     const SENT: u32 = 200_000;
     let mut leg = Leg::new(profile, 4);

@@ -76,7 +76,6 @@ impl CipherClient {
         self.netcode.server_addr()
     }
 
-    /// The time since the last authentic datagram from the server.
     pub(crate) fn silence(&self) -> Duration {
         self.netcode.time_since_last_received_packet()
     }
@@ -116,7 +115,6 @@ impl CipherClient {
         }
     }
 
-    /// Seals a payload and queues it. Returns `false` if the client is not connected or the queue is full.
     #[must_use]
     pub(crate) fn seal(&mut self, payload: &[u8], out: &mut SendQueue) -> bool {
         self.netcode

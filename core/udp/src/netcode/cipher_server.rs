@@ -97,7 +97,6 @@ impl Shard {
 
 pub(crate) enum CipherEvent<'a> {
     Nothing,
-    /// A keep-alive of a connected client.
     KeptAlive,
     /// The datagram is not sealed with the right key, or was received before.
     Rejected,
@@ -107,7 +106,6 @@ pub(crate) enum CipherEvent<'a> {
         id: u64,
         slot: usize,
     },
-    /// A payload from session `id`.
     Payload {
         id: u64,
         bytes: &'a [u8],
@@ -318,7 +316,6 @@ impl CipherServer {
         true
     }
 
-    /// Seals a payload and queues it. Returns `false` if the queue is full.
     #[must_use]
     pub(crate) fn seal(
         &mut self,

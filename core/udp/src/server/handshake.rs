@@ -21,7 +21,6 @@ use crate::netcode::is_answer;
 use crate::send_queue::AddressPair;
 
 impl ServerEndpoint {
-    /// Handles a datagram with the shape of a dial.
     pub(super) fn handle_dial(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
         let here = self.by_address.get(&from).copied();
         if here.is_some_and(|session| !self.may_be_dead(session)) {
@@ -95,7 +94,6 @@ impl ServerEndpoint {
         self.admissions.note(from, challenge);
     }
 
-    /// Handles a datagram from an address that was challenged.
     pub(super) fn handle_answer(&mut self, now: Duration, path: AddressPair, datagram: &[u8]) {
         let from = path.peer;
         let Some(challenge) = self.admissions.challenge(from) else {

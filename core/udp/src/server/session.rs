@@ -11,8 +11,8 @@ use crate::keys::TicketKey;
 use crate::netcode::CipherServer;
 use crate::send_queue::{AddressPair, SendQueue};
 
-/// A session needs no keep-alive if a datagram was received from it and sent to it within these times. Matches send to
-/// their clients twice a second, so only other sessions need keep-alives.
+/// A session needs no keep-alive if datagrams were received and sent within these times. Matches
+/// send to their clients twice a second, so only other sessions need keep-alives.
 const HEARD_LATELY: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
 /// The interval at which an idle session is served. Connecting sessions are served at every advance.
@@ -53,15 +53,14 @@ pub(super) struct ServerSession {
     /// Whether the client has shown that it knows that it is connected.
     pub(super) is_confirmed: bool,
     pub(super) admitted: Option<Duration>,
-    /// The holder of the session's ticket.
     pub(super) of: Holder,
-    /// Whether the session's match accepted it.
     pub(super) is_settled: bool,
     /// Whether the identity had a seat when the session connected, and the session is not settled yet.
     pub(super) returns: bool,
     /// The highest sequence of the session's authentic datagrams.
     pub(super) newest: u64,
-    /// The last times when a datagram was received, was sent, and when the session was served.
+    /// The last times at which a datagram was received, a datagram was sent, and the session was
+    /// served.
     pub(super) heard: Duration,
     pub(super) sent: Duration,
     pub(super) tended: Duration,
@@ -120,7 +119,6 @@ impl TokenBucket {
         }
     }
 
-    /// Returns `true` if a datagram that arrives `now` may pass.
     pub(crate) fn take(&mut self, now: Duration) -> bool {
         let elapsed = now.saturating_sub(self.filled_at);
         self.filled_at = self.filled_at.max(now);

@@ -10,7 +10,6 @@ use twinstep_core::rng::Mwc;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Checks that both sides still communicate, in the same session.
 #[track_caller]
 fn assert_alive(world: &mut World, session: SessionId) {
     world.packets.clear();

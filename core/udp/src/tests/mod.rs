@@ -115,7 +115,6 @@ impl World {
         Ticket::issue(key, &spec).expect("a valid spec")
     }
 
-    /// Adds a player at address `n`. Returns its index.
     fn join(&mut self, n: u16, ticket: &Ticket) -> usize {
         self.join_as(n, ClientEndpoint::new(ticket, self.now))
     }
@@ -131,7 +130,6 @@ impl World {
         self.players.len() - 1
     }
 
-    /// A world with one connected player, and its session.
     fn with_a_player() -> (World, SessionId) {
         let mut world = World::new();
         let ticket = world.ticket();

@@ -172,7 +172,7 @@ fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
     used.collect()
 }
 
-/// An outdated ticket, an old invite or a revoked one, took a session and a dial each time it was used.
+/// An outdated ticket (an old invite, or a revoked one) took a session and a dial at each use.
 #[test]
 fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_place() {
     let mut world = World::new();

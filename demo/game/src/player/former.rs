@@ -98,8 +98,6 @@ impl Game {
         }
     }
 
-    /// Returns the former player's fate as far as it still counts: not from another round, nor from a wave that is
-    /// over.
     fn remaining_fate(&self, former: &Former, now: Tick) -> Fate {
         let is_long_ago = self.phase == RoundPhase::Endless && now >= former.left + FORGOTTEN_TICKS;
         match former.fate {

@@ -15,7 +15,7 @@ fn lobby() -> SoloGame {
     game
 }
 
-/// The same round in its first wave.
+/// A short round with ONE and TWO in its first wave.
 fn first_wave() -> SoloGame {
     let mut game = lobby();
     game.command(ONE, Command::Ready)

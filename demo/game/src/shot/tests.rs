@@ -7,7 +7,6 @@ use super::super::testing::*;
 use super::*;
 use crate::{BarrelStage, BlastHit, Bomb, EnemyKind, Heading, Outcome, PIERCED_MAX, Pad, Query};
 
-/// ONE faces an enemy 5 units to the east that has `health` left, and fires once.
 fn duel(health: i16) -> SoloGame {
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-5.0, -4.0);
@@ -138,7 +137,6 @@ fn a_shot_lights_a_barrel() {
     assert_eq!(game.sim().barrels[6].by, Some(ONE));
 }
 
-/// ONE fires `weapon` east, once.
 fn fire(game: &mut SoloGame, weapon: Weapon) {
     player_mut(game).arm(weapon);
     let pad = Pad {

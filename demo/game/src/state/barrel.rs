@@ -15,7 +15,6 @@ pub enum BarrelStage {
     Lit,
     /// It has exploded; the query for its hits is open.
     Blasting,
-    /// The place is empty until the next barrel.
     Gone,
 }
 
@@ -23,7 +22,6 @@ pub enum BarrelStage {
 pub struct Barrel {
     /// The number of earlier barrels of this place.
     pub life: u32,
-    /// The tick at which it was put there.
     pub born: Tick,
     pub stage: BarrelStage,
     pub at: Vec2,
@@ -45,7 +43,6 @@ impl Barrel {
         }
     }
 
-    /// Its key, made of place and life.
     #[must_use]
     pub fn key(&self, n: u8) -> Key {
         Key::new(cause::BARREL | u64::from(n), self.life)
@@ -68,7 +65,6 @@ impl Barrel {
         matches!(self.stage, BarrelStage::Whole | BarrelStage::Lit)
     }
 
-    /// Returns `true` if there is a barrel on the ground.
     #[must_use]
     pub fn stands(&self) -> bool {
         self.is_there() && self.rests.is_some()

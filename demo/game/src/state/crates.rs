@@ -15,7 +15,6 @@ pub const CRATE_HALF: f32 = 0.75;
 pub struct Crate {
     /// The number of earlier crates of this place.
     pub life: u32,
-    /// The tick at which it was put there.
     pub born: Tick,
     pub at: Vec2,
     /// The tick since which it lies there. `None` if a blast has thrown it and it is in the air.
@@ -25,7 +24,6 @@ pub struct Crate {
 }
 
 impl Crate {
-    /// Its key, made of place and life.
     #[must_use]
     pub fn key(&self, n: u8) -> Key {
         Key::new(cause::CRATE | u64::from(n), self.life)
@@ -67,7 +65,6 @@ pub(crate) fn push_out(crates: &[Crate], at: Vec2, radius: f32) -> Vec2 {
 
 /// A pick-up's radius, in units.
 pub const PICKUP_RADIUS: f32 = 0.7;
-/// The most simultaneous pick-ups; a new pick-up replaces the oldest.
 pub const PICKUPS_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -77,7 +74,6 @@ pub enum Item {
     Health,
     /// Takes one hit in its owner's place.
     Shield,
-    /// A life for the team.
     Life,
 }
 
@@ -87,6 +83,5 @@ pub struct Pickup {
     pub key: Key,
     pub item: Item,
     pub at: Vec2,
-    /// The tick at which it disappears.
     pub ends: Tick,
 }

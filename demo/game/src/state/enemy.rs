@@ -16,16 +16,13 @@ pub struct Enemy {
     pub kind: EnemyKind,
     /// The number of lives of this slot, this one included.
     pub life: u32,
-    /// The tick at which it arrived.
     pub born: Tick,
     pub at: Vec2,
     /// Its health; 0: dead, the slot is empty.
     pub health: i16,
-    /// Its health at birth.
     pub full_health: i16,
     /// A boss's stage: 0 at first, one more for each third of its health that is gone.
     pub stage: u8,
-    /// The item that it drops when it dies.
     pub carries: Option<Item>,
     /// Whether the slot's next life is scheduled.
     pub is_coming: bool,
@@ -73,7 +70,6 @@ impl Enemy {
         }
     }
 
-    /// Starts the next life of the slot.
     pub(crate) fn arrive(&mut self, slot: u16, health: i16, seed: u64, now: Tick, rules: &Rules) {
         let life = self.life.wrapping_add(1);
         let mut luck = Mwc::seed(seed).fork(Enemy::name(slot, life));

@@ -72,7 +72,6 @@ impl From<Prop> for Victim {
 /// The way from one corner of a path to the next, in 16ths of a unit.
 pub type FlightLeg = [i8; 2];
 
-/// One thing that is thrown, and its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throw {
     pub prop: Prop,
@@ -102,7 +101,6 @@ impl Throw {
         Throw { prop, legs }
     }
 
-    /// Returns the corners of its path from `from`.
     pub fn corners(&self, from: Vec2) -> impl Iterator<Item = Vec2> {
         self.legs.iter().scan([0_i32; 2], move |at, leg| {
             *at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));

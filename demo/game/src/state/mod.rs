@@ -47,13 +47,11 @@ pub struct Game {
     pub lives: u16,
     pub score: u32,
     pub players: Table<PlayerId, Player>,
-    /// Players that have left, by seat.
     pub(crate) former: Table<PlayerId, Former>,
     /// The slots for enemies, [`Rules::slots`](crate::Rules::slots) of them.
     pub enemies: Vec<Enemy>,
     /// Players' shots, oldest first.
     pub shots: Vec<Shot>,
-    /// Enemies' bullets, oldest first.
     pub bullets: Vec<Bullet>,
     /// One for each of [`Rules::barrels`](crate::Rules::barrels).
     pub barrels: Vec<Barrel>,
@@ -70,7 +68,6 @@ pub struct Game {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RoundPhase {
-    /// An arena without rounds.
     Endless,
     /// Players gather and say when they are ready; they cannot be hurt.
     Lobby,

@@ -21,14 +21,12 @@ pub struct Player {
     pub facing: Heading,
     /// Its health; 0: dead.
     pub health: i16,
-    /// Whether it is cut off: out of play until it returns.
     pub is_away: bool,
     /// Whether it is dead, the team has no life left, and the player waits for the end of the wave.
     pub is_out: bool,
     pub is_ready: bool,
     pub has_shield: bool,
     pub weapon: Weapon,
-    /// The shots that are left; meaningless for a weapon that is never empty.
     pub ammo: u16,
     pub score: u32,
     pub kills: u32,
@@ -36,7 +34,6 @@ pub struct Player {
     pub shots: u32,
     /// It cannot be hurt before this tick; [`Tick::MAX`] until it acts.
     pub safe_until: Tick,
-    /// The tick at which this life began.
     pub(crate) born: Tick,
     /// The health with which a player that is cut off returns; 0 if it was dead.
     pub(crate) kept_health: i16,
@@ -79,7 +76,6 @@ impl Player {
         self.health > 0
     }
 
-    /// Returns `true` if it can be hurt at this tick.
     #[must_use]
     pub fn is_vulnerable(&self, now: Tick) -> bool {
         self.is_alive() && now >= self.safe_until
@@ -103,7 +99,6 @@ impl Player {
         stands && now >= self.born + tuning.patience_ticks
     }
 
-    /// Returns the place of its next life.
     pub(crate) fn spawn(&self, id: PlayerId, rules: &Rules) -> Vec2 {
         // A stride that shares no factor with the number of places visits all of them.
         let place = id.index() + 5 * (self.life as usize % rules.spawns.len());
@@ -136,7 +131,6 @@ impl Player {
         Key::player(id, 0).child(self.life)
     }
 
-    /// Gives it a weapon with full ammunition.
     pub(crate) fn arm(&mut self, weapon: Weapon) {
         self.weapon = weapon;
         self.ammo = weapon.ammo().unwrap_or(0);
@@ -201,12 +195,10 @@ impl Player {
 /// A seat's memory of a player that has left.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Former {
-    /// The counts from which its keys are made.
     pub(crate) life: u32,
     pub(crate) shots: u32,
     /// The tick at which it could have sprinted again.
     pub(crate) next_dash: Tick,
-    /// The round and the tick in which it left.
     pub(crate) round: u32,
     pub(crate) left: Tick,
     pub(crate) fate: Fate,

@@ -14,13 +14,11 @@ pub const SHOT_RADIUS: f32 = 0.2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shot {
-    /// Its key, made of the player and its count.
     pub key: Key,
     pub owner: PlayerId,
     pub weapon: Weapon,
     pub born: Tick,
     pub at: Vec2,
-    /// Its movement in a tick.
     pub step: Vec2,
     /// The tick at which it disappears; a shell lands then.
     pub ends: Tick,
@@ -41,7 +39,6 @@ fn not_spent<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
 }
 
 impl Shot {
-    /// Makes the `n`th shot of a player.
     pub(crate) fn fired(
         owner: PlayerId,
         n: u32,
@@ -91,7 +88,6 @@ pub struct Bullet {
     pub key: Key,
     pub kind: EnemyKind,
     pub at: Vec2,
-    /// Its movement in a tick.
     pub step: Vec2,
     pub ends: Tick,
 }

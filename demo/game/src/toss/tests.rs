@@ -45,7 +45,6 @@ fn at(game: &SoloGame, prop: Prop) -> Vec2 {
     }
 }
 
-/// Explodes the bomb and answers its toss with `throws`.
 fn toss(game: &mut SoloGame, throws: &[(Prop, &[FlightLeg])]) {
     game.step();
     let key = toss_key(game.sim().barrels[usize::from(BOMB)].question(BOMB));

@@ -54,7 +54,6 @@ impl Gauges {
         });
     }
 
-    /// The rates of the last second, or of the time so far if that is shorter.
     #[must_use]
     pub fn rates(&self) -> Rates {
         let Some(newest) = self.readings.back() else {
@@ -64,7 +63,6 @@ impl Gauges {
         Gauges::between(&self.readings[first], newest)
     }
 
-    /// The rates from one reading to a later one.
     #[must_use]
     pub fn between(oldest: &Reading, newest: &Reading) -> Rates {
         let seconds = newest.at.saturating_sub(oldest.at).as_secs_f64();
@@ -103,7 +101,6 @@ impl Gauges {
 mod tests {
     use super::*;
 
-    /// Reads a counter that grows by 300 a second, for `seconds` at 60 Hz.
     fn read(seconds: u64) -> Gauges {
         let mut gauges = Gauges::default();
         for n in 0..=seconds * 60 {

@@ -16,11 +16,9 @@ pub struct Companion {
     pub id: PlayerId,
     /// Its chosen name (unverified), or its number.
     pub name: String,
-    /// Whether it is local.
     pub is_local: bool,
     /// Whether its inputs arrive; `false` after a long silence.
     pub is_here: bool,
-    /// Whether the match waits for it.
     pub is_late: bool,
     /// The link as the server measures it. `None` if the player is not connected, or no measurement has arrived yet.
     pub link: Option<LinkQuality>,

@@ -49,13 +49,11 @@ impl Speed {
         Speed::Sixteen,
     ];
 
-    /// The next faster speed, or the same if it is the fastest.
     #[must_use]
     pub fn faster(self) -> Speed {
         Speed::ALL[(self as usize + 1).min(Speed::ALL.len() - 1)]
     }
 
-    /// The next slower speed, or the same if it is the slowest.
     #[must_use]
     pub fn slower(self) -> Speed {
         Speed::ALL[(self as usize).saturating_sub(1)]
@@ -67,7 +65,6 @@ impl Speed {
     }
 }
 
-/// Writes a label: `1/4x`, `1x`, `16x`.
 impl std::fmt::Display for Speed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.quarters() {
@@ -104,7 +101,6 @@ impl ReplayClock {
         }
     }
 
-    /// Begins a frame. Returns its time.
     pub(super) fn tick(&mut self) -> Duration {
         match self {
             ReplayClock::Wall(began) => began.elapsed(),
@@ -116,7 +112,6 @@ impl ReplayClock {
     }
 }
 
-/// A recorded match at one of its ticks, with pause, speed and seek. It owns no clock.
 pub struct Playback {
     replay: Replay<'static, Game>,
     rules: Arc<Rules>,
@@ -127,7 +122,6 @@ pub struct Playback {
     end: Tick,
     speed: Speed,
     is_paused: bool,
-    /// The time of the last advance.
     at: Option<Duration>,
     /// Match time that is due and not stepped yet.
     owed: Duration,
@@ -187,7 +181,6 @@ impl Playback {
         self.replay.world().sim()
     }
 
-    /// The next tick to play.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.replay.world().tick()
@@ -250,7 +243,6 @@ impl Playback {
         self.wanted = Some(tick.max(self.first).min(self.end));
     }
 
-    /// Goes to a part of the whole match, 0 ..= 1.
     pub fn seek_part(&mut self, part: f32) {
         let all = f64::from(self.end - self.first);
         let ticks = (f64::from(part.clamp(0.0, 1.0)) * all).round();

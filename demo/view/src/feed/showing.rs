@@ -39,7 +39,6 @@ impl Showing {
         }
     }
 
-    /// Takes cues and picture from a session that has just been advanced.
     pub(super) fn take(
         &mut self,
         now: Duration,

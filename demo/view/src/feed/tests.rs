@@ -221,7 +221,6 @@ fn players_are_listed_with_names_and_links_and_a_lost_one_has_no_link() {
     assert!(company.iter().filter(|one| one.link.is_some()).count() == 2);
 }
 
-/// Returns a rehearsal's journal, and the rehearsal.
 fn journal(frames: u32) -> (Vec<u8>, Rehearsal) {
     let mut rehearsal = Rehearsal::new(&setup("perfect"));
     for _ in 0..frames {

@@ -27,7 +27,6 @@ const FLOAT_HEIGHT: f32 = 1.8;
 struct Spray {
     at: Vec2,
     angle: f32,
-    /// To both sides of `angle`.
     spread: f32,
     /// The slowest and the fastest speed, in units per second.
     speed: (f32, f32),
@@ -35,7 +34,6 @@ struct Spray {
 }
 
 impl Spray {
-    /// Makes a spray in all directions.
     fn round(at: Vec2, speed: (f32, f32), ms: u64) -> Spray {
         Spray::toward(at, 0.0, TAU * 0.5, speed, ms)
     }
@@ -62,7 +60,6 @@ impl Thrower<'_> {
         from + (to - from) * (self.luck.below(65_536) as f32 / 65_536.0)
     }
 
-    /// A still particle of this cue that lives for a second.
     fn particle(&self, sprite: Sprite, at: Vec2, tint: Tint) -> Particle {
         Particle::new(self.cause.cue, self.cause.now, sprite, at, tint)
     }
@@ -164,7 +161,6 @@ impl Thrower<'_> {
 }
 
 impl ViewEffects {
-    /// Handles an event of a cue; `scene` is the picture before.
     pub(crate) fn handle(
         &mut self,
         now: Duration,
@@ -354,7 +350,6 @@ fn sight(
     }
 }
 
-/// The words that rise from a place, or appear across the arena.
 fn words(
     effects: &mut ViewEffects,
     cause: Cause,
@@ -391,7 +386,6 @@ fn words(
     effects.announce(cause, word, below, tint);
 }
 
-/// The line for the log; `None` for cues that happen many times a second.
 fn line(cause: Cause, cue: Cue, scene: &ViewScene) -> Option<LogLine> {
     let (words, tint, is_news) = match cue {
         Cue::PlayerDied(id) => (format!("{} died", scene.name(id)), BAD, true),

@@ -53,7 +53,6 @@ pub(crate) struct Float {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CueFate {
-    /// Neither confirmed nor cancelled yet.
     Open,
     /// It happened, this many ticks after (below 0: before) the tick it was shown for.
     Confirmed(i64),
@@ -65,7 +64,6 @@ pub(crate) enum CueFate {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LogLine {
     cue: Option<CueId>,
-    /// The tick that it was shown for.
     pub(crate) tick: Tick,
     pub(crate) words: String,
     pub(crate) tint: Tint,
@@ -92,7 +90,6 @@ pub(crate) struct HeardCue {
     pub(crate) at: Option<Vec2>,
 }
 
-/// Points that wait for their confirmation.
 struct Score {
     at: Vec2,
     player: PlayerId,
@@ -115,7 +112,6 @@ pub(crate) struct ViewEffects {
     pub(crate) lines: VecDeque<LogLine>,
     pub(crate) banner: Option<Banner>,
     pub(crate) counts: Counts,
-    /// Sounds to start now.
     pub(crate) heard: Vec<HeardCue>,
     pub(crate) hushed: Vec<CueId>,
     /// Shocks: the place, and the strength.
@@ -233,7 +229,6 @@ impl ViewEffects {
         });
     }
 
-    /// Adds a line that belongs to no cue.
     pub(crate) fn note(&mut self, now: Duration, tick: Tick, words: String, tint: Tint) {
         self.line(LogLine {
             cue: None,
@@ -246,7 +241,6 @@ impl ViewEffects {
         });
     }
 
-    /// The whiteness of a flashing thing, 0 ..= 1.
     pub(crate) fn whiteness(&self, whom: ShowKey, now: Duration) -> f32 {
         let newest = self.flashes.iter().rev().find(|flash| flash.whom == whom);
         newest.map_or(0.0, |flash| {
@@ -255,7 +249,6 @@ impl ViewEffects {
         })
     }
 
-    /// The newest news, oldest first.
     pub(crate) fn news(&self, now: Duration) -> impl Iterator<Item = &LogLine> {
         const NEWS_MAX: usize = 6;
         let news = || {
@@ -278,7 +271,6 @@ impl ViewEffects {
         self.quakes.clear();
     }
 
-    /// Forgets everything except the counts, after a jump in time.
     pub(crate) fn clear(&mut self) {
         *self = ViewEffects {
             counts: self.counts,

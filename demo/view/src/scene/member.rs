@@ -30,7 +30,6 @@ pub(crate) struct ViewMember {
 }
 
 impl ViewMember {
-    /// Its name, marked if it is local.
     pub(crate) fn name_here(&self) -> String {
         if self.is_local && self.name != "you" {
             format!("{} (you)", self.name)

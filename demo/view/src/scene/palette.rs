@@ -40,7 +40,6 @@ impl Tint {
         }
     }
 
-    /// This colour, mixed with `part` of another.
     pub(crate) fn mixed(self, other: Tint, part: f32) -> Tint {
         let mut rgb = self.rgb;
         for (own, other) in rgb.iter_mut().zip(other.rgb) {
@@ -134,7 +133,6 @@ impl ColorMode {
         self.of(Tint::new(PLAYERS[n % PLAYERS.len()]))
     }
 
-    /// The colour of everything that enemies fire.
     pub(crate) fn hostile(self) -> Tint {
         match self {
             ColorMode::Contrast => Tint::new(0xff_5a_1f),

@@ -116,7 +116,6 @@ impl Particles {
         }
     }
 
-    /// Lets the particles of a cancelled cue fade.
     pub(crate) fn cancel(&mut self, cue: CueId, now: Duration) {
         for particle in self.0.iter_mut().filter(|particle| particle.cue == cue) {
             let age = now.saturating_sub(particle.born);

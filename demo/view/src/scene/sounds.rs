@@ -104,7 +104,6 @@ impl Sound {
         }
     }
 
-    /// Returns `true` if the sound has no place, because it concerns all players.
     pub(crate) const fn is_everywhere(self) -> bool {
         use Sound::*;
         matches!(self, Wave | Cleared | Boss | Won | Lost | Click | Ready)

@@ -9,7 +9,6 @@ macro_rules! sprites {
         }
 
         impl Sprite {
-            /// All sprites, in the order of the enum.
             pub(crate) const ALL: [Sprite; [$(Sprite::$name),*].len()] = [$(Sprite::$name),*];
 
             /// Width and height in pixels at scale 1.
@@ -93,7 +92,6 @@ sprites! {
 }
 
 impl Sprite {
-    /// The two layers, and the colour of the upper layer. `None` if the sprite is drawn as it is.
     pub(crate) const fn layers(self) -> Option<(Sprite, Sprite, u32)> {
         use Sprite::*;
         Some(match self {

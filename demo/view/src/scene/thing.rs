@@ -14,7 +14,6 @@ pub(crate) struct ViewThing {
     pub(crate) look: ThingLook,
 }
 
-/// The current look of a thing, besides its kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ThingLook {
     Plain,
@@ -25,9 +24,7 @@ pub(crate) enum ThingLook {
         health: f32,
     },
     Enemy {
-        /// The progress of its waking, 0 ..= 1.
         woken: f32,
-        /// It drops something when it dies.
         carries: bool,
     },
     Prop {

@@ -219,7 +219,6 @@ fn enemy_mark(kind: EnemyKind, look: ThingLook) -> Span<'static> {
     }
 }
 
-/// Prints a mark at a place. Places outside the arena, as during a correction, are moved to its edge.
 fn print(ctx: &mut Context<'_>, rules: &Rules, at: Vec2, mark: Span<'static>) {
     let at = at.clamp(-rules.half, rules.half).as_dvec2();
     ctx.print(at.x, at.y, mark);

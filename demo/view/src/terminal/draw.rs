@@ -118,7 +118,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &TerminalView) {
     isolate(frame.buffer_mut());
 }
 
-/// Encloses right-to-left text so that it does not reorder its neighbours: a terminal orders each row as a whole.
 fn isolate(buffer: &mut Buffer) {
     let turns = |cell: &Cell| cell.symbol().chars().any(is_right_to_left);
     for row in buffer

@@ -281,7 +281,6 @@ fn round_row(member: &ViewMember) -> Line<'static> {
     ])
 }
 
-/// The message across the arena: why the player cannot play, what the round waits for, or why the player only watches.
 pub(super) fn banner_text(scene: &ViewScene) -> Option<String> {
     let here = || scene.team.iter().filter(|member| member.is_here);
     let ready = here().filter(|member| member.is_ready).count();

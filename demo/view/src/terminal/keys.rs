@@ -22,12 +22,10 @@ const ORDER_REST: Duration = Duration::from_millis(150);
 /// The step of U and O, which turn the aim, in 255ths of a circle.
 const AIM_TURN: i32 = 16;
 
-/// An action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TerminalAct {
     Light,
     Dash,
-    /// Say that the player is ready for the round, or take it back.
     Ready,
     Save,
     /// Switch the link: the index of a preset.
@@ -38,7 +36,6 @@ pub(super) enum TerminalAct {
     Quit,
 }
 
-/// A player's part of the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyboardPart {
     Both,
@@ -71,7 +68,6 @@ impl Way {
 enum Meaning {
     Walk(Way),
     Aim(Way),
-    /// Walks and aims in the same direction.
     Stride(Way),
     Turn(i32),
     Fire,
@@ -131,12 +127,10 @@ fn meaning(key: &KeyEvent, hands: KeyboardPart) -> Option<Meaning> {
     })
 }
 
-/// The held directions, at most four.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held([bool; 4]);
 
 impl Held {
-    /// Sets a direction. Without reports of releases, a press replaces what was held.
     fn set(&mut self, way: Way, is_down: bool, releases: bool) {
         if !releases {
             *self = Held::default();
@@ -180,7 +174,6 @@ impl Keys {
         }
     }
 
-    /// Handles a key of `hands` at `now`. Returns an action, if the key has one.
     pub(super) fn handle(
         &mut self,
         now: Duration,

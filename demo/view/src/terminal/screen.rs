@@ -22,7 +22,6 @@ use ratatui::backend::CrosstermBackend;
 
 use crate::say;
 
-/// The view cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TerminalError {
@@ -84,7 +83,6 @@ impl Screen {
     }
 }
 
-/// Installs a panic hook in front of the existing one. Returns the existing one.
 fn watch_panics(kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
     let owner = thread::current().id();
     let before: PanicHook = Arc::from(panic::take_hook());

@@ -28,7 +28,6 @@ pub(crate) enum Type {
 impl Type {
     pub(crate) const ALL: [Type; 4] = [Type::Small, Type::Body, Type::Head, Type::Title];
 
-    /// The height of a capital, in pixels at scale 1.
     pub(crate) const fn cap(self) -> f32 {
         match self {
             Type::Small => 8.0,
@@ -67,7 +66,6 @@ pub(crate) struct AtlasEntry {
 pub(crate) struct Atlas {
     /// Pixels per pixel of the design.
     pub(crate) scale: f32,
-    /// The colours it was drawn in.
     pub(crate) mode: ColorMode,
     pub(crate) side: usize,
     /// RGBA, premultiplied.
@@ -119,7 +117,6 @@ impl Atlas {
         }
     }
 
-    /// Returns the scale that suits a window, in steps of a quarter, so that letters stay sharp.
     pub(crate) fn scale_for(size: Vec2) -> f32 {
         let wished = (size.y / 720.0).min(size.x / 1_280.0);
         (libm::roundf(wished * 4.0) / 4.0).clamp(0.5, 3.0)

@@ -133,7 +133,6 @@ impl Batch {
         );
     }
 
-    /// Adds a sprite in nine parts, whose corners keep their size of `border` pixels.
     pub(crate) fn nine(&mut self, sprite: Sprite, rect: Rect, border: f32, tint: Tint) {
         self.parts_of_nine(sprite, rect, border, tint, |_, _| true);
     }

@@ -120,13 +120,11 @@ impl Camera {
     }
 
     #[cfg(test)]
-    /// The place in the arena that a point of the screen shows.
     pub(crate) fn to_world(&self, at: Vec2) -> Vec2 {
         let offset = (at - self.screen * 0.5) / self.zoom;
         self.at + self.offset + vec2(offset.x, -offset.y)
     }
 
-    /// Returns `true` if a disc is at least partly on the screen.
     pub(crate) fn sees(&self, at: Vec2, radius: f32) -> bool {
         let reach = self.screen / self.zoom * 0.5 + radius;
         (at - self.at - self.offset).abs().cmple(reach).all()
@@ -139,7 +137,6 @@ fn kept_inside(at: Vec2, limit: Vec2, half: Vec2) -> Vec2 {
     at.clamp(-room, room)
 }
 
-/// Draws a number between 0 and 1.
 trait UnitDraw {
     fn unit(&mut self) -> f32;
 }

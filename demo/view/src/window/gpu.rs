@@ -46,14 +46,12 @@ void main() {
     gl_FragColor = color;
 }";
 
-/// The window's graphics could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("the graphics driver refuses the window's shader: {0}")]
 pub(crate) struct GpuError(String);
 
 pub(crate) struct Gpu {
     material: Material,
-    /// The material of opaque quads of one colour.
     plain: Material,
     mesh: Mesh,
     /// The indices of a full call.

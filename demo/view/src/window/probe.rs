@@ -76,10 +76,6 @@ const WAYLAND: [Library; 4] = [
     },
 ];
 
-/// Returns the backend that can open a window here.
-///
-/// # Errors
-/// No backend can open a window.
 pub fn display() -> Result<LinuxBackend, NoWindow> {
     if !cfg!(target_os = "linux") {
         // Windows and macOS always have a display and the libraries.

@@ -18,7 +18,6 @@ impl Rect {
         }
     }
 
-    /// A box of `size` around the middle of this one.
     pub(crate) fn middle_part(&self, size: Vec2) -> Rect {
         let size = size.min(self.size);
         Rect {
@@ -27,7 +26,6 @@ impl Rect {
         }
     }
 
-    /// The box around a point, `half` to each side.
     pub(crate) fn around(middle: Vec2, half: Vec2) -> Rect {
         Rect {
             at: middle - half,
@@ -47,7 +45,6 @@ impl Rect {
         self.at.y + self.size.y
     }
 
-    /// The box without a margin of `by`.
     pub(crate) fn shrunk(&self, by: f32) -> Rect {
         let by = Vec2::splat(by).min(self.size * 0.5);
         Rect {
@@ -56,7 +53,6 @@ impl Rect {
         }
     }
 
-    /// Cuts off `height` at the top. Returns the cut part.
     pub(crate) fn cut_top(&mut self, height: f32) -> Rect {
         let height = height.min(self.size.y);
         let cut = Rect {
@@ -115,7 +111,6 @@ impl Rect {
             && (other.at + other.size).cmpgt(self.at + slack).all()
     }
 
-    /// Upper left, upper right, lower right, lower left.
     pub(crate) fn corners(&self) -> [Vec2; 4] {
         let to = self.at + self.size;
         [self.at, vec2(to.x, self.at.y), to, vec2(self.at.x, to.y)]

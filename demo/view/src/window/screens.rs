@@ -20,11 +20,9 @@ pub(crate) struct Screens {
     pub(crate) row: usize,
     /// The gamepad was used after keyboard and mouse, so help texts name its buttons.
     pub(crate) by_gamepad: bool,
-    /// The reason why the match is over for this screen. Shown over everything until a key is pressed.
     pub(crate) closing: Option<String>,
 }
 
-/// A request of the player to the view or the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     NextLink,
@@ -108,7 +106,6 @@ impl Screens {
         wishes
     }
 
-    /// Returns `true` if a key was pressed that leaves the title.
     fn begins(&self, board: &Board, sticks: &[Stick]) -> bool {
         board.clicked
             || board.pressed(WindowAct::SecondReady)
@@ -116,7 +113,6 @@ impl Screens {
             || self.overlay.is_none() && sticks.iter().any(Stick::begins)
     }
 
-    /// The help for the settings, for the device that was used last.
     pub(crate) fn settings_foot(&self) -> &'static str {
         match self.by_gamepad {
             false => "arrows choose and change, Tab or Esc closes; the match continues",

@@ -69,7 +69,6 @@ impl Screenshot {
         }
     }
 
-    /// Returns `true` if no channel of any pixel differs from the file by more than `off`.
     #[cfg(test)]
     pub(crate) fn resembles(&self, file: &Path, off: u8) -> bool {
         let mut reader = png::Decoder::new(File::open(file).unwrap())

@@ -47,7 +47,6 @@ impl Default for Settings {
     }
 }
 
-/// A row of the page, from the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingRow {
     Volume,
@@ -71,7 +70,6 @@ impl SettingRow {
             .middle_part(vec2(520.0, 250.0) * scale)
     }
 
-    /// The boxes of the rows, for painting and for clicks.
     pub(crate) fn places(screen: Rect) -> [Rect; 4] {
         let scale = Atlas::scale_for(screen.size);
         let mut inside = SettingRow::page(screen).shrunk(22.0 * scale);
@@ -106,7 +104,6 @@ impl Settings {
 }
 
 pub(crate) struct SettingsFile {
-    /// The file's path. `None` if the system names no folder for settings.
     path: Option<PathBuf>,
     /// The settings in the file, or that would be there if it could be written.
     kept: Settings,
@@ -123,7 +120,6 @@ pub(crate) struct SettingsError {
 }
 
 impl SettingsFile {
-    /// The file of the user that runs the program.
     pub(crate) fn of_user() -> SettingsFile {
         // Relative paths are ignored (XDG Base Directory).
         let place = |name: &str| {
@@ -224,7 +220,6 @@ fn write(path: &Path, settings: &Settings) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A file in its own folder.
     fn file(name: &str) -> (PathBuf, SettingsFile) {
         let folder = format!("powderkeg-settings-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(folder);

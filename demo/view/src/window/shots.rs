@@ -197,10 +197,6 @@ fn is_tossed(stage: &WindowStage) -> bool {
     })
 }
 
-/// Writes the pictures, numbered, into a folder. Returns their paths.
-///
-/// # Errors
-/// A file cannot be written, or a moment was not reached.
 pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
     let failed = |path: &Path, why: &dyn std::error::Error| ShotsError::File {
         path: path.to_owned(),
@@ -218,7 +214,6 @@ pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
     Ok(paths)
 }
 
-/// The campaign, with a single enemy in each of the first waves.
 fn rules(moment: &Moment) -> Rules {
     let mut rules = Rules::campaign();
     for wave in &mut rules.waves[..moment.skips] {

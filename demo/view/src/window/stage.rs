@@ -57,7 +57,6 @@ pub(crate) struct WindowStage {
     speaker: Speaker,
     luck: Mwc,
     tick: Tick,
-    /// The last visible places of the local players. The camera stays there when they die.
     followed: Vec<Vec2>,
 }
 
@@ -136,7 +135,6 @@ impl WindowStage {
         played.map(|()| left)
     }
 
-    /// Redraws the atlas if the window's size or the settings require it.
     fn fit(&mut self, size: Vec2) {
         let scale = Atlas::scale_for(size);
         let mode = self.settings.colors;
@@ -170,7 +168,6 @@ impl WindowStage {
         }
     }
 
-    /// Handles the keys and the bar of a replay.
     fn control_replay(&mut self, input: &StageInput<'_>, screen: Rect) {
         let board = input.board;
         let Some(reel) = self.feed.replay_mut() else {
@@ -265,7 +262,6 @@ impl WindowStage {
         }
     }
 
-    /// Fulfils a wish that needs no window. Returns `true` if the wish was of that kind.
     fn fulfil(&mut self, wish: Wish) -> bool {
         match wish {
             Wish::NextLink => {

@@ -58,7 +58,6 @@ impl NotMade {
     /// The number of variants.
     pub const COUNT: usize = NotMade::Failed as usize + 1;
 
-    /// The close code for the session that wanted the match.
     pub(super) fn code(self) -> CloseCode {
         match self {
             NotMade::Lateness => Degradation::BUSY,

@@ -38,7 +38,6 @@ pub(super) fn goes_on(folder: &Path, id: MatchId) -> Result<bool, JournalFileErr
     Ok(in_play(folder, id).exists())
 }
 
-/// Makes or resumes a match, with its journal in a folder.
 pub(super) fn make_in<S: Simulation>(
     folder: &Path,
     id: MatchId,

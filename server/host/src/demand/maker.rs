@@ -63,7 +63,6 @@ impl Host {
     }
 }
 
-/// The template of a server's matches, and the spawner that starts them.
 struct Plan<S: Simulation> {
     matches: Arc<OnDemand<S>>,
     spawner: Arc<MatchSpawner>,
@@ -81,7 +80,7 @@ enum Stage {
     Resting,
 }
 
-/// Since when a match is deserted, and the number of its visits by then
+/// The time since which a match is deserted, and the number of its visits by then
 /// ([`Pulse::visits`](super::super::pulse::Pulse::visits)).
 #[derive(Clone, Copy)]
 struct Deserted {
@@ -91,7 +90,7 @@ struct Deserted {
 
 enum Done<S: Simulation> {
     Made(MatchId, Result<MatchHandle<S>, NotMade>),
-    /// The match was asked to end because it is deserted: whether it ends.
+    /// The answer of a deserted match that was asked to end: whether it ends.
     Rested(MatchId, bool),
     Gone(MatchId, Option<CloseCode>),
 }
@@ -105,7 +104,6 @@ struct Maker<S: Simulation> {
     plan: Arc<Plan<S>>,
     known: BTreeMap<MatchId, Stage>,
     work: JoinSet<Done<S>>,
-    /// The match that each task makes.
     makes: Vec<(tokio::task::Id, MatchId)>,
 }
 
@@ -126,7 +124,6 @@ impl<S: Simulation> Maker<S> {
         }
     }
 
-    /// Handles the request of a session whose match did not run.
     async fn handle_wanted(&mut self, (session, ticket): Wanted) {
         let id = ticket.match_id;
         if self.known.contains_key(&id) {

@@ -201,7 +201,6 @@ impl<S: Simulation> Running<S> {
     }
 }
 
-/// The result after a second stop signal.
 pub(super) fn ended_at_once() -> Stopped {
     logged::warn!("second stop signal: the process ends without waiting for its matches");
     Stopped::AtOnce

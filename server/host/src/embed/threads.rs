@@ -43,7 +43,6 @@ impl OnThreads {
         runtime.expect("threads live as long as the server")
     }
 
-    /// Runs the host to its end, and ends the threads.
     pub(super) fn run<R>(
         mut self,
         to_its_end: impl AsyncFnOnce(Host, StopSignal) -> io::Result<R>,

@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone, Default)]
 struct Flood {
     comes: Arc<AtomicBool>,
-    /// The calls of [`Listener::rouse`].
     rouses: Arc<Mutex<Vec<bool>>>,
 }
 

@@ -29,7 +29,6 @@ impl DegradationSteps {
         }
     }
 
-    /// Takes a measurement. Returns the step from here on.
     pub(super) fn look(&mut self, lateness: Duration) -> u8 {
         self.above = match lateness > self.limit {
             true => self.above + 1,
@@ -54,7 +53,6 @@ impl DegradationSteps {
 #[derive(Debug)]
 pub(super) struct Gauge {
     limit: u64,
-    /// Whether the limit is a maximum; else it is a minimum.
     is_most: bool,
     is_beyond: bool,
 }
@@ -78,7 +76,6 @@ impl Gauge {
         }
     }
 
-    /// Takes a measurement. Returns `true` if it is beyond the limit.
     pub(super) fn look(&mut self, number: u64) -> bool {
         self.is_beyond = match (self.is_most, self.is_beyond) {
             (true, false) => number > self.limit,

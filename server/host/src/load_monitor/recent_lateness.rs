@@ -19,10 +19,8 @@ const MATCHES_MIN: usize = 2;
 /// Looks that are farther apart have a pause of the process between them.
 const GAP: Duration = LOOK_EVERY.saturating_mul(2);
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct RecentLateness {
-    /// The totals of each match at each of the last looks.
     looks: VecDeque<BTreeMap<u64, Spread>>,
     looked_at: Duration,
 }

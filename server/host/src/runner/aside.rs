@@ -16,7 +16,6 @@ use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
 
 impl<S: Simulation> Ends<S> {
-    /// Wraps a resolver's job, to measure it.
     pub(super) fn timed<O: 'static>(
         &self,
         work: Box<dyn FnOnce() -> O + Send>,

@@ -17,7 +17,8 @@ use twinstep_server::SessionId;
 use twinstep_server::internal::{Present, Whereabouts};
 
 const NO_JOURNAL: &str = "it has no journal; start the server with one";
-/// The longest time that a released match plays on, so that clients that are joining, returning or being healed finish.
+/// A released match plays on for at most this long, so that clients finish joining, returning or
+/// being healed.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Simulation> Runner<S> {

@@ -26,7 +26,6 @@ const WARN_NO_JOURNAL_EVERY: Duration = Duration::from_secs(60);
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 impl<S: Simulation> Runner<S> {
-    /// Carries out all outputs of the match, in order.
     pub(super) fn carry_out(&mut self) {
         if self.is_condemned() {
             return;
@@ -102,7 +101,6 @@ impl<S: Simulation> Runner<S> {
         self.warn_no_journal();
     }
 
-    /// Sends the orders that waited for the journal.
     fn send(&mut self) {
         if let Some(sealed) = self.has_sealed.take() {
             self.orders.push(ToIo::Sealed(sealed));

@@ -32,7 +32,6 @@ struct Rig {
 }
 
 impl Rig {
-    /// A match with this tick, in turns of `turn` ticks.
     fn new(tick: Duration, turn: u8, journal: Option<Journal>) -> Rig {
         let config = MatchConfig {
             tick,
@@ -89,7 +88,6 @@ impl Rig {
         }
     }
 
-    /// Plays a round. Returns the next due time, or the close code.
     fn round(&mut self) -> Result<Duration, Option<CloseCode>> {
         match self.runner.round() {
             Next::At(due) => Ok(due),
@@ -97,7 +95,6 @@ impl Rig {
         }
     }
 
-    /// Plays rounds when they are due, until `done` or the end. Returns the close code.
     fn play(&mut self, mut done: impl FnMut(&Match<Counter>) -> bool) -> Option<CloseCode> {
         loop {
             match self.round() {
@@ -123,7 +120,6 @@ impl Rig {
     }
 }
 
-/// A journal file of one test, removed afterwards.
 struct File(PathBuf);
 
 impl File {
@@ -241,7 +237,7 @@ fn a_match_handles_events_long_before_a_long_tick_is_due() {
     assert!(due > Duration::ZERO, "no round is due");
 }
 
-/// It is run every few ticks, and catches up; a packet wakes it immediately.
+/// The match is run every few ticks, and catches up. A packet wakes it immediately.
 #[test]
 fn a_match_without_clients_rests_until_a_packet_arrives() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);

@@ -9,7 +9,6 @@ pub(crate) const BATCH_MAX: usize = 32;
 /// Room for a datagram and one more byte, which reveals a datagram that is too large.
 pub(super) type Buffer = [u8; DATAGRAM_MAX + 1];
 
-/// The length and the addresses of each received datagram.
 pub(super) type Came = ArrayVec<(usize, AddressPair), BATCH_MAX>;
 
 /// The properties of a socket that the kernel's calls depend on.

@@ -34,7 +34,6 @@ async fn taken(socket: &mut Socket, at_most: usize) -> (Vec<(Vec<u8>, SocketAddr
     (contents.into_iter().zip(from).collect(), is_empty)
 }
 
-/// Like [`taken`], with the addresses of each datagram.
 async fn taken_by(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<AddressPair>) {
     let (contents, paths, _) = taken_whole(socket, at_most).await;
     (contents, paths)

@@ -9,7 +9,6 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(20);
 const MS: Duration = Duration::from_millis(1);
 
-/// A match that calls a closure in each round.
 struct Game<F>(F);
 
 impl<F: FnMut() -> Next + Send> Play for Game<F> {

@@ -30,7 +30,8 @@ use crate::bans::{Ban, BansError};
 
 /// A match that does not answer within this time hangs.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
-/// The same for a release: the match first lets joining clients finish, and its disk may be slow.
+/// A match that does not answer a release within this time hangs. It first lets joining clients
+/// finish, and its disk may be slow.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(9);
 
 impl IntoResponse for Refusal {
@@ -120,7 +121,6 @@ pub(super) async fn ban(
     Ok(Json(message).into_response())
 }
 
-/// Ends the ban of an identity, and its kicks.
 pub(super) async fn unban(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -266,7 +266,6 @@ pub(super) fn running(admin: &Admin, id: MatchId) -> Result<ListedMatch, Refusal
     })
 }
 
-/// Sends an order to a match, and waits for its answer.
 async fn ask<A>(
     admin: &Admin,
     id: MatchId,
@@ -341,7 +340,7 @@ fn unwritten(error: &BansError) -> Refusal {
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
 }
 
-/// The disk takes milliseconds.
+/// Runs work that takes milliseconds of disk time, off the runtime's threads.
 async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let done = tokio::task::spawn_blocking(work).await;
     done.expect("nothing panics there")

@@ -102,7 +102,6 @@ impl Fields {
         }
     }
 
-    /// A line of text, empty if not given.
     pub(super) fn words(&mut self, name: &str) -> Result<String, Refusal> {
         let Some(given) = self.0.remove(name) else {
             return Ok(String::new());

@@ -5,7 +5,6 @@ use twinstep_host::HostControl;
 use crate::bans::Bans;
 use crate::metrics::Metrics;
 
-/// See the [module](self).
 #[derive(Clone)]
 pub(crate) struct Admin {
     pub(crate) control: HostControl,

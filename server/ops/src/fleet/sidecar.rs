@@ -35,31 +35,19 @@ pub struct Sidecar(SocketAddr);
 /// The reason why a request to a sidecar failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SidecarError {
     /// The port in the environment is invalid.
     #[error("expected a port in the environment's {PORT_VARIABLE}, got {:?}", line(.0))]
     Port(String),
-    /// The connection failed.
     #[error("the fleet manager's sidecar at {0} does not answer: {1}")]
     Gone(SocketAddr, std::io::Error),
-    /// The time-out passed.
     #[error("the fleet manager's sidecar at {0} does not answer in time")]
     Slow(SocketAddr),
-    /// The sidecar refused the request.
     #[error("the fleet manager's sidecar refused {path}: status {status}")]
-    Refused {
-        /// The path of the request.
-        path: String,
-        /// The HTTP status.
-        status: u16,
-    },
-    /// The answer is malformed.
+    Refused { path: String, status: u16 },
     #[error("unexpected answer from the fleet manager's sidecar to {path}")]
-    Garbage {
-        /// The path of the request.
-        path: String,
-    },
-    /// The answer has no address to dial.
+    Garbage { path: String },
     #[error("the fleet manager has not given this server an address and port yet (its answer: {:?})", line(.0))]
     NoAddress(String),
 }

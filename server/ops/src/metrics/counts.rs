@@ -32,7 +32,6 @@ pub(super) struct MatchCounts {
     stats: [AtomicU64; TOLD.len()],
     joins: [AtomicU64; JoinResult::COUNT],
     kicks: [AtomicU64; KickReason::COUNT],
-    /// Panics that the match survived.
     panics: AtomicU64,
     /// Panics of jobs, or the panic that ended the match.
     other_panics: AtomicU64,
@@ -67,7 +66,6 @@ impl MatchCounts {
         self.journal_errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a panic of a job, or one that ended the match.
     pub(super) fn record_panic(&self) {
         self.other_panics.fetch_add(1, Ordering::Relaxed);
     }

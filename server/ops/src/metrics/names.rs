@@ -12,7 +12,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The name of the kind in the text format.
     pub(super) fn word(self) -> &'static str {
         match self {
             Kind::Counter => "counter",

@@ -18,13 +18,11 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A metric of one series.
     pub(super) fn one(&mut self, family: &Family, value: impl Display) {
         self.begin(family);
         self.sample(family.name, "", &[], value);
     }
 
-    /// A metric whose series differ by one label.
     pub(super) fn by<'l>(
         &mut self,
         family: &Family,
@@ -37,7 +35,6 @@ impl Page {
         }
     }
 
-    /// A metric of one series with labels.
     pub(super) fn labelled(
         &mut self,
         family: &Family,

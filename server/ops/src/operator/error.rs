@@ -10,6 +10,7 @@ use crate::{BansError, OpsError, SidecarError};
 /// The reason why a server cannot be set up with its settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SettingError {
     /// A required setting is missing.
     #[error(
@@ -17,38 +18,23 @@ pub enum SettingError {
         variable(name)
     )]
     Missing {
-        /// The name of the setting.
         name: &'static str,
-        /// The meaning of the setting.
         about: &'static str,
     },
     /// A value is unusable, for the program or with other settings.
     #[error("--{name}: {why}")]
-    Refused {
-        /// The name of the setting.
-        name: String,
-        /// The expected and the given value.
-        why: String,
-    },
-    /// A file with a secret is unusable.
+    Refused { name: String, why: String },
     #[error("{from}: {source}")]
     Secret {
-        /// The place where the file was named.
         from: String,
-        /// The reason.
         source: TicketKeyError,
     },
-    /// The fleet manager failed.
     #[error("--fleet: {0}")]
     Fleet(#[from] SidecarError),
-    /// A folder cannot be written.
     #[error("--{name}: cannot use {path}: {source}; choose a folder that can be read and written")]
     Folder {
-        /// The setting that names it.
         name: &'static str,
-        /// The folder.
         path: PathBuf,
-        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The process may open too few files.
@@ -56,25 +42,15 @@ pub enum SettingError {
         "expected a limit of at least {needed} open files, got {most}: raise it (`ulimit -n {needed}` in a shell, \
          LimitNOFILE={needed} in a unit of systemd)"
     )]
-    OpenFiles {
-        /// The number that the server needs.
-        needed: u64,
-        /// The limit of the operating system.
-        most: u64,
-    },
-    /// The file of rulings on tickets is unusable.
+    OpenFiles { needed: u64, most: u64 },
     #[error(transparent)]
     Lineages(#[from] LineageFileError),
-    /// The file of bans is unusable.
     #[error(transparent)]
     Bans(#[from] BansError),
-    /// The journal of an interrupted match is unusable.
     #[error(transparent)]
     Journal(#[from] JournalFileError),
-    /// The admin port or the bans are unusable.
     #[error(transparent)]
     Ops(#[from] OpsError),
-    /// The server cannot start.
     #[error(transparent)]
     Host(#[from] HostError),
 }

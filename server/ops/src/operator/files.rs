@@ -63,7 +63,6 @@ impl Files {
         })
     }
 
-    /// The current keys, the newest first.
     pub(super) fn keys(&self) -> Result<Vec<TicketKey>, SettingError> {
         let mut keys: Vec<TicketKey> = Vec::new();
         for (path, from) in std::iter::once(&self.key).chain(&self.old_key) {

@@ -102,7 +102,6 @@ impl Given {
         &self.strange
     }
 
-    /// The value of a flag on the command line.
     fn flag(&self, name: &str) -> Option<OsString> {
         let flag = format!("--{name}");
         let at = self.words.iter().position(|word| {

@@ -44,7 +44,6 @@ impl Operating {
         Ok(Operating { ops, runtime })
     }
 
-    /// Ends the tools of a server that has ended.
     fn end(self, stopped: Stopped) -> std::io::Result<Stopped> {
         let ended = self.runtime.block_on(async {
             let mut stop = StopSignal::listen()?;

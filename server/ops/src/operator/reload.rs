@@ -65,7 +65,6 @@ pub(super) fn start(
 pub(super) fn start(_: Settings, _: Files, _: &[TicketKey], _: HostControl, _: Arc<RunningOps>) {}
 
 impl Loaded {
-    /// The keys of the server: their files may have changed since.
     fn of(settings: Settings, files: Files, keys: &[TicketKey]) -> Loaded {
         Loaded {
             generations: generations(keys),
@@ -152,8 +151,8 @@ mod tests {
         settings: Settings,
     }
 
-    /// Keys are compared one by one with those that the server has: as many others are others, also where the files had
-    /// changed before the first look at them.
+    /// Keys are compared one by one with the server's keys, not with the files' first content: the
+    /// files may have changed before.
     #[test]
     fn a_replaced_key_is_reloaded_and_the_same_key_is_no_change() {
         let name = format!("twinstep-reload-{}", std::process::id());

@@ -34,12 +34,10 @@ enum Preparing {
     Check,
 }
 
-/// The settings as a start needs them, before an address is bound.
 struct Prepared {
     listen: SocketAddr,
     public: Vec<ServerAddress>,
     files: Files,
-    /// The newest first.
     keys: Vec<TicketKey>,
     ops: OpsConfig,
 }
@@ -231,7 +229,6 @@ impl Settings {
     }
 }
 
-/// Waits for the address to dial from the fleet manager.
 fn ask_fleet(sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
     let sidecar = sidecar.expect("checked with the fleet");
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -308,7 +305,6 @@ fn with_journal<S: Simulation>(
     })
 }
 
-/// The match to resume, if one was interrupted.
 fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingError> {
     let found = newest_unfinished(folder, hello)?;
     // A folder may hold thousands: journals with the same reason share one line, which names the newest.
@@ -336,7 +332,6 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     Ok(found.newest)
 }
 
-/// A name for a new journal in a folder.
 fn new_journal(folder: &Path) -> PathBuf {
     let now = unix_now().as_millis();
     folder.join(format!("match-{MATCH}-{now}.{JOURNAL_EXTENSION}"))

@@ -252,7 +252,6 @@ impl Settings {
         }
     }
 
-    /// The admin port's address and its Unix socket.
     pub(super) fn admin_addresses(&self) -> (Option<SocketAddr>, Option<PathBuf>) {
         let tcp = self.admin.iter().find_map(|at| match at {
             AdminAddress::Tcp(at) => Some(*at),

@@ -32,7 +32,6 @@ impl Folder {
         Folder(path)
     }
 
-    /// Writes a file. Returns its path.
     fn written(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         fs::write(&path, text).unwrap();

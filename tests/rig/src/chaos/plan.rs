@@ -23,7 +23,6 @@ use crate::rig::{RigConfig, Role, Starts, Sticks};
 /// The time that lockstep worlds wait for a player: long enough for honest clients on every bad link.
 const KICK_AFTER: Duration = Duration::from_secs(60);
 
-/// The game that is played, which determines the edges that its worlds can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Game {
     History,
@@ -181,8 +180,6 @@ impl Plan {
         }
     }
 
-    /// Makes the first player a poisoner, independently of the drawn plan. Its link is slow, so its commands are
-    /// stamped early, and they are announced unless the match is in lockstep.
     #[must_use]
     pub fn poisoned(mut self) -> Plan {
         let mut luck = Mwc::seed(self.seed ^ 0x706f_6973);
@@ -199,7 +196,6 @@ impl Plan {
         self
     }
 
-    /// Gives one or two of several clients a hostile role.
     fn turn_hostile(&mut self, game: Game, luck: &mut Mwc) {
         let mut roles = vec![
             Role::Hogs,
@@ -239,7 +235,6 @@ impl Plan {
         }
     }
 
-    /// Gives all clients links so bad that people would stop playing, for the whole run.
     fn use_unplayable_links(&mut self) {
         self.links_stay = true;
         let worse = "rtt=400,jitter=150,loss=15,burst=6,dup=5".parse();
@@ -249,7 +244,6 @@ impl Plan {
         }
     }
 
-    /// Draws the size of the world: mostly small, sometimes up to the bound, and sometimes past it.
     fn grow(&mut self, luck: &mut Mwc) {
         let bound = WORLD_BYTES_MAX as u32;
         let load = &mut self.load;

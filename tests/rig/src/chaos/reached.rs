@@ -13,7 +13,6 @@ use crate::rig::{Play, Rig, Role};
 
 macro_rules! edges {
     ($($(#[$doc:meta])* $edge:ident,)*) => {
-        /// An edge of a bound's range.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Edge {
             $($(#[$doc])* $edge,)*
@@ -177,7 +176,6 @@ impl Minutes {
     /// The number of minutes that renew a budget three times.
     const MANY: usize = 4;
 
-    /// Checks a match. Returns the edges that it has reached by now.
     fn look<S: Play>(&mut self, rig: &Rig<S>) -> impl Iterator<Item = Edge> {
         let minute = rig.now.as_secs() / 60;
         let world = rig.match_.world();
@@ -213,7 +211,6 @@ impl Reached {
         self.worlds.insert(edge, 1);
     }
 
-    /// Records an edge if it was reached.
     pub fn record_if(&mut self, reached: bool, edge: Edge) {
         if reached {
             self.record(edge);
@@ -231,7 +228,6 @@ impl Reached {
         self.worlds.get(&edge).copied().unwrap_or_default()
     }
 
-    /// Records the edges that are visible in the world's present state.
     pub fn look<S: Play>(&mut self, rig: &Rig<S>, plan: &Plan) {
         let world = rig.match_.world();
         let (present, sim) = (world.present().iter().count(), world.sim());

@@ -16,10 +16,8 @@ pub enum Shape {
     Text(String),
     /// Small numbers of a wide type: one byte each on the wire, eight in memory.
     Numbers(Vec<u64>),
-    /// Options within options.
     Nested(Vec<Option<Option<Option<bool>>>>),
     Map(BTreeMap<u16, Option<i32>>),
-    /// Tags without values.
     Tags(Vec<Tag>),
     /// Keys: two bytes each while their numbers are small.
     Keys(Vec<Key>),
@@ -34,7 +32,6 @@ pub enum Shape {
     },
 }
 
-/// One of many tags, some with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tag {
     T0,

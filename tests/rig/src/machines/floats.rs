@@ -221,7 +221,6 @@ fn digests(operations: &[Operation], lines: &mut String) {
     }
 }
 
-/// Draws mostly values that games compute with, and sometimes extreme values.
 fn input(luck: &mut Mwc) -> f32 {
     const EDGES: [f32; 12] = [
         0.0,

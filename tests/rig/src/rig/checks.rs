@@ -135,7 +135,6 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Returns `true` if a predicting client's inputs arrive when they should.
     fn is_on_target(&self, client: &RigClient<S>) -> bool {
         let stats = client.session.stats();
         let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();

@@ -49,7 +49,6 @@ impl Awaited {
         }
     }
 
-    /// Clears all debts, as a restart of the server does.
     pub(super) fn forget(&mut self) {
         self.parts.clear();
         self.since = None;
@@ -69,7 +68,6 @@ impl Awaited {
     }
 }
 
-/// A command without a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub at: Duration,
@@ -88,7 +86,6 @@ pub struct RigClient<S: Play> {
     pub sent: Vec<(usize, u32, S::Command)>,
     /// Whether a desync was planted, so that the client's digest may differ until a heal.
     pub flipped: bool,
-    /// The text of the client's last desync report.
     pub desync: Option<String>,
     pub events: Vec<Event>,
     /// The number of return tickets that the client received.
@@ -104,7 +101,7 @@ pub struct RigClient<S: Play> {
     pub(super) excuse: Duration,
     pub(super) cut_at: Option<Duration>,
     pub(super) awaited: Awaited,
-    /// Since when the client has not been in the match, and the waiting time excused by then.
+    /// The time since which the client is not in the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
     /// The times at which the server received the client's packets of the last seconds.
     pub(super) received_at: VecDeque<Duration>,
@@ -117,13 +114,11 @@ pub struct RigClient<S: Play> {
     pub(super) gone_to: (u32, u32),
     /// The time at which the present session began.
     pub(super) arrived_at: Duration,
-    /// Packets that the present session sent.
     pub(super) packets_sent: u64,
     /// Whether the link is so bad that inputs may be late without an outage.
     pub(super) is_doubtful: bool,
     /// Whether the player was dropped at the last check.
     pub(super) was_dropped: bool,
-    /// The input that overrides the drivers.
     pub(super) held: Option<S::Input>,
     pub(super) decided: Option<Vec<S::Input>>,
     pub(super) busy: Duration,
@@ -202,7 +197,6 @@ impl<S: Play> RigClient<S> {
         self.session.authority().map_or(Tick(0), World::tick)
     }
 
-    /// Decides the players' inputs and commands, once for each sampled tick.
     pub(super) fn decide(
         &mut self,
         given_now: Given,
@@ -250,7 +244,6 @@ impl<S: Play> RigClient<S> {
         self.ahead + Duration::from_nanos(drifted.max(0) as u64)
     }
 
-    /// Reads cue events, and checks that each cue starts once and is settled once.
     pub(super) fn read_cues(&mut self, observed: bool) {
         while let Some(event) = self.session.poll_cue() {
             assert!(

@@ -99,10 +99,6 @@ impl<S: Play> Rig<S> {
         crash
     }
 
-    /// Restarts all clients as fresh processes.
-    ///
-    /// # Panics
-    /// If the match refuses a client.
     pub fn restart_clients(&mut self) {
         for i in 0..self.clients.len() {
             self.restart(i);

@@ -51,7 +51,6 @@ pub(super) fn record_packet(received_at: &mut VecDeque<Duration>, now: Duration)
 }
 
 impl<S: Play> RigClient<S> {
-    /// The longest silence of the last seconds.
     fn silence(&self, now: Duration) -> Duration {
         let arrived = self.received_at.iter().copied();
         let ends = arrived.clone().skip(1).chain([now]);
@@ -76,7 +75,6 @@ impl<S: Play> Rig<S> {
         self.excuse += until.saturating_sub(self.now) + RECOVERY;
     }
 
-    /// The waiting time that faults of the client and the server excuse, up to now.
     pub(super) fn excused(&self, client: &RigClient<S>) -> Duration {
         let lasts = |since: Option<Duration>| {
             since.map_or(Duration::ZERO, |at| self.now.saturating_sub(at))

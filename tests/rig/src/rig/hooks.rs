@@ -12,7 +12,6 @@ use super::asked_queries::Asked;
 use super::play::Play;
 
 thread_local! {
-    /// The allocation counter. A thread-local, so that the resolver, which the match owns, reaches it too.
     pub(super) static COUNTER: Cell<fn() -> u64> = const { Cell::new(|| 0) };
 }
 

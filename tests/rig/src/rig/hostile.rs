@@ -41,7 +41,6 @@ impl Hostile {
         }
     }
 
-    /// Delivers a server packet to a client, with a spoiled copy before it at random.
     pub(super) fn deceive<S: Play>(
         &mut self,
         role: Role,
@@ -61,7 +60,6 @@ impl Hostile {
         session.handle(theirs, bytes);
     }
 
-    /// Sends a client's packet as its role does.
     pub(super) fn send<S: Play>(&mut self, client: &mut RigClient<S>, now: Duration, bytes: &[u8]) {
         client.packets_sent += 1;
         match client.role {
@@ -187,7 +185,6 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Sets a client's clock: its offset and its drift.
     pub fn set_clock(&mut self, client: usize, ahead: Duration, drift_ppm: i32) {
         let now = self.now;
         let client = &mut self.clients[client];

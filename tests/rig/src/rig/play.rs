@@ -55,7 +55,7 @@ pub enum Role {
     Poisons,
     /// Sends some packets spoiled, twice, or again much later.
     Spoils,
-    /// Receives some packets spoiled: its server is hostile.
+    /// Receives some corrupted packets, as from a hostile server.
     Deceived,
     /// Requests a world, never acknowledges it, and dials again.
     Stalls,
@@ -78,7 +78,6 @@ impl Role {
     }
 }
 
-/// A game that the rig can play.
 pub trait Play: Simulation {
     type Show: Show<Self>;
     type Driver;
@@ -116,7 +115,7 @@ pub trait Play: Simulation {
     fn admit(&self, _rules: &Self::Rules, _by: PlayerId, _command: &Self::Command) -> bool {
         true
     }
-    /// The command that a player owes, by the referee.
+    /// The claim that a player owes, as the referee decides.
     fn owed(&self, _rules: &Self::Rules, _player: PlayerId, _now: Tick) -> Option<Self::Command> {
         None
     }
@@ -131,7 +130,6 @@ pub trait Play: Simulation {
         me: PlayerId,
         now: Tick,
     ) -> (Self::Input, Option<Self::Command>);
-    /// The player's next command in the same tick.
     fn drive_more(
         &self,
         _driver: &mut Self::Driver,
@@ -139,11 +137,8 @@ pub trait Play: Simulation {
     ) -> Option<Self::Command> {
         None
     }
-    /// Sets the player's behaviour from now on.
     fn cast(_driver: &mut Self::Driver, _role: Role) {}
-    /// Changes the state without a frame: a desync.
     fn flip(&mut self);
-    /// All commands that ran, in order, if the state remembers them.
     fn ran(&self) -> Option<Vec<(PlayerId, Self::Command)>> {
         None
     }
@@ -151,7 +146,6 @@ pub trait Play: Simulation {
     fn is_answered_twice(&self) -> bool {
         false
     }
-    /// The number of queries asked and answered so far, if the state remembers them.
     fn asked_and_answered(&self) -> Option<(u32, u32)> {
         None
     }
@@ -159,7 +153,6 @@ pub trait Play: Simulation {
     fn bytes(&self) -> usize {
         0
     }
-    /// The largest values that the state stepped, if it remembers them.
     fn widest(&self) -> Widest {
         Widest::default()
     }
@@ -169,7 +162,6 @@ pub trait Play: Simulation {
     }
 }
 
-/// The configuration of a world.
 #[derive(Clone, Debug)]
 pub struct RigConfig {
     pub seed: u64,
@@ -189,7 +181,6 @@ pub struct RigConfig {
     /// The time that a step takes on each client's machine.
     pub step_cost: Duration,
     pub fps: u32,
-    /// Steps of the prediction that one advance may take.
     pub budget: u32,
     /// `Some`: predictions are rebuilt in the background ([`Reconcile::Background`](twinstep_client::Reconcile)), and
     /// handed back this many frames later; 0: within the same frame.

@@ -10,7 +10,6 @@ use super::hooks::{Judge, watched};
 use super::play::Play;
 
 impl<S: Play> Rig<S> {
-    /// Kills a client's transport silently: packets are lost in both directions, and neither end is notified.
     pub fn cut(&mut self, client: usize) {
         let dead = LinkProfile::both(LegProfile::BLACKOUT);
         self.clients[client].place.line = SimLink::new(dead, 1);
@@ -21,7 +20,6 @@ impl<S: Play> Rig<S> {
         self.disturb(client, self.now);
     }
 
-    /// Notifies the server that a client's transport is dead.
     pub fn hang_up(&mut self, client: usize) {
         let peer = self.clients[client].peer();
         self.match_.disconnect(peer);
@@ -163,7 +161,6 @@ impl<S: Play> Rig<S> {
         (client.identity.clone(), client.seats)
     }
 
-    /// Returns the number of a client's returns by frames, and by a world.
     #[must_use]
     pub fn returns(&self, client: usize) -> (usize, usize) {
         let events = &self.clients[client].events;

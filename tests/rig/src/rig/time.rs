@@ -128,7 +128,6 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Carries out the match's outputs in their order: Law Journal first.
     pub(super) fn drain(&mut self) {
         let (mut tickets, mut worlds, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
         let mut closed = Vec::new();

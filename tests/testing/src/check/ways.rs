@@ -16,7 +16,7 @@ use crate::steps::{Steps, differences};
 
 /// `clone_from` replaces the stray world in one tick of this many.
 const REBUILD_IN: u32 = 4;
-/// `clone_from` replaces the start state instead in one tick of this many.
+/// The interval in ticks at which `clone_from` replaces the start state, and not a later one.
 const FROM_START_TICKS: u32 = 50;
 const LEADS: [u32; 3] = [1, 8, 40];
 /// Floats whose relative difference is below this count as rounded.

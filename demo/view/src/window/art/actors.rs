@@ -21,7 +21,6 @@ fn iron(at: Vec2) -> Ink {
 const RIM: fn(Vec2) -> Ink = |_| [0.03, 0.04, 0.06, 1.0];
 const RIM_WIDTH: f32 = 0.07;
 
-/// A shape with a dark rim around it.
 fn body(canvas: &mut Canvas, shape: impl Fn(Vec2) -> f32 + Copy, ink: fn(Vec2) -> Ink) {
     canvas.fill(move |at| shape(at) - RIM_WIDTH, RIM);
     canvas.fill(shape, ink);

@@ -7,10 +7,8 @@ use glam::Vec2;
 
 use crate::scene::palette::Tint;
 
-/// The colour and opacity of a point, not premultiplied.
 pub(crate) type Ink = [f32; 4];
 
-/// An opaque gray.
 pub(crate) const fn gray(value: f32) -> Ink {
     [value, value, value, 1.0]
 }
@@ -57,7 +55,6 @@ impl Canvas {
         self.fill(shape, |_| gray(1.0));
     }
 
-    /// Draws a halo around a shape: full at its edge, gone at `reach` units from it.
     pub(crate) fn glow(&mut self, shape: impl Fn(Vec2) -> f32, reach: f32, ink: Ink) {
         self.each(|at| {
             let near = (1.0 - shape(at) / reach).clamp(0.0, 1.0);
@@ -84,7 +81,6 @@ impl Canvas {
         }
     }
 
-    /// Lays another picture of the same size over this one, tinted.
     pub(crate) fn cover(&mut self, above: &Canvas, tint: Tint) {
         let [r, g, b] = tint.rgb.map(|part| f32::from(part) / 255.0);
         for (below, above) in self.pixels.iter_mut().zip(&above.pixels) {
@@ -160,7 +156,6 @@ pub(crate) mod shape {
         if inside { -nearest } else { nearest }
     }
 
-    /// `at`, rotated into the first of `n` equal sectors, whose middle is the x axis.
     pub(crate) fn folded(at: Vec2, n: u32) -> Vec2 {
         let sector = TAU / n as f32;
         let angle = libm::atan2f(at.y, at.x);
@@ -171,7 +166,6 @@ pub(crate) mod shape {
         Vec2::new(libm::cosf(angle), libm::sinf(angle)).rotate(at)
     }
 
-    /// A regular polygon with a corner on the x axis.
     pub(crate) fn regular(at: Vec2, corners: u32, radius: f32) -> f32 {
         let half = TAU / (2 * corners) as f32;
         let folded = folded(turned(at, half), corners);

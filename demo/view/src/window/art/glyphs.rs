@@ -15,13 +15,11 @@ pub(crate) const BASE: f32 = 2.0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Glyph {
     pub(crate) letter: char,
-    /// Its width in steps, without the space to the next letter.
     pub(crate) width: u8,
     strokes: &'static str,
 }
 
 impl Glyph {
-    /// Its strokes, as pairs of ends in steps; y from the lowest point upwards.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (Vec2, Vec2)> {
         self.strokes.split('|').flat_map(|way| {
             let points = way.split(' ').map(point);
@@ -37,7 +35,6 @@ fn point(text: &str) -> Vec2 {
     vec2(digits.next().unwrap_or(0.0), digits.next().unwrap_or(0.0))
 }
 
-/// The index of a letter's glyph, or of the box if there is none.
 pub(crate) fn glyph(letter: char) -> usize {
     // Printable ASCII comes first, in order.
     let code = letter as usize;

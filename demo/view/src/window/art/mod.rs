@@ -51,7 +51,6 @@ impl Sprite {
 mod tests {
     use super::*;
 
-    /// The opacities of a sprite's pixels, as a grid.
     fn covers(sprite: Sprite) -> Vec<u8> {
         let (width, height) = sprite.pixels();
         let mut canvas = Canvas::new(width, height);

@@ -71,7 +71,6 @@ impl Gamepads {
         }
     }
 
-    /// Reads the gamepads. Returns them in the order in which they were connected.
     pub(crate) fn read(&mut self) -> &[Stick] {
         #[cfg(feature = "gamepads")]
         self.read_driver();

@@ -29,7 +29,6 @@ pub(crate) struct Hands {
     /// The mouse was moved after the gamepad's stick.
     mouse_aims: bool,
     mouse: Vec2,
-    /// The last aim of a player without a mouse.
     aimed: Heading,
 }
 
@@ -173,7 +172,6 @@ fn merge(pad: &mut Pad, stick: &Stick) {
     }
 }
 
-/// The sum of the held directions.
 fn ways<T>([up, left, down, right]: [T; 4], holds: impl Fn(T) -> bool) -> Vec2 {
     let way = |which, way: Vec2| if holds(which) { way } else { Vec2::ZERO };
     way(up, Vec2::Y) + way(left, -Vec2::X) + way(down, -Vec2::Y) + way(right, Vec2::X)

@@ -24,7 +24,6 @@ pub(crate) use hands::{Hands, MouseView, SeatOrder};
 /// One row for each action, with its key.
 macro_rules! acts {
     ($($act:ident $key:ident)*) => {
-        /// An action of a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum WindowAct {
             $($act,)*

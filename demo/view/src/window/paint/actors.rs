@@ -229,7 +229,6 @@ fn player(
     }
 }
 
-/// The look of a kind: the whole enemy (for a boss: its hull), the part that flashes, its colour.
 fn cast(kind: EnemyKind, mode: ColorMode) -> (Sprite, Sprite, Tint) {
     let whole = match kind {
         EnemyKind::Gunner => Sprite::Gunner,

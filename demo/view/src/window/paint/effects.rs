@@ -53,7 +53,6 @@ pub(super) fn crosshair(batch: &mut Batch, at: Vec2) {
     batch.disc(Sprite::Crosshair, at, half * 0.96, INK);
 }
 
-/// Draws pointers at the edge of the picture, toward remote players and the boss outside of it.
 fn pointers(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let (camera, scale) = (picture.camera, batch.atlas.scale);
     let inside = picture.screen.shrunk(26.0 * scale);

@@ -7,7 +7,6 @@ use super::ui::Ui;
 use crate::scene::palette::{ACCENT, FAINT, INK};
 use crate::window::rect::Rect;
 
-/// A title, and the keys with their meanings.
 type HelpColumn = (&'static str, &'static [(&'static str, &'static str)]);
 
 const LEFT: [HelpColumn; 3] = [

@@ -21,7 +21,6 @@ const TEAM_WIDTH: f32 = 176.0;
 const TEAM_ROW: f32 = 34.0;
 const WEAPON_SIZE: (f32, f32) = (250.0, 66.0);
 
-/// The boxes of the screen that the display covers during a round, so that labels and pointers avoid them.
 pub(super) fn covered(picture: &WindowPicture<'_>, scale: f32) -> Vec<Rect> {
     let scene = picture.scene;
     if !matches!(
@@ -136,7 +135,6 @@ fn backing(ui: &mut Ui<'_>, rect: Rect) {
     ui.plate(rect, PANEL.alpha(0.62));
 }
 
-/// A number with spaces between its thousands.
 pub(super) fn spaced(number: u32) -> String {
     let digits = number.to_string();
     let mut out = String::new();

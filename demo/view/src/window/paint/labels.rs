@@ -87,7 +87,6 @@ fn bar_width(zoom: f32, scale: f32) -> f32 {
     (zoom * 1.5).max(26.0 * scale)
 }
 
-/// The possible places of a label, best first: above the hull, below it, farther away, then at its sides.
 fn places(label: &Label, scale: f32) -> [Rect; 6] {
     let (hull, size) = (label.hull, label.size);
     let gap = hull.size.y * 0.32;

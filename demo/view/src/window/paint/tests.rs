@@ -147,7 +147,6 @@ fn batch(size: (f32, f32)) -> Batch {
     Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe))
 }
 
-/// The texts of some screens together, in a window of this size.
 fn said(
     size: (f32, f32),
     phase: RoundPhase,
@@ -157,7 +156,6 @@ fn said(
     said_by(&mut batch(size), size, phase, is_replay, paints)
 }
 
-/// The same, drawn into an existing batch.
 fn said_by(
     batch: &mut Batch,
     size: (f32, f32),

@@ -53,7 +53,6 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     ui.small(line, Middle, FAINT, words);
 }
 
-/// Draws the name, with a fuse that burns along it.
 fn logo(ui: &mut Ui<'_>, rect: Rect, seconds: f32) {
     const NAME: &str = "POWDERKEG";
     let scale = ui.scale;

@@ -20,7 +20,6 @@ pub(crate) enum Align {
 pub(crate) struct Ui<'a> {
     pub(crate) batch: &'a mut Batch,
     pub(crate) screen: Rect,
-    /// Pixels per pixel of the design.
     pub(crate) scale: f32,
     /// The texts and their places, for tests of layouts.
     #[cfg(test)]
@@ -71,7 +70,6 @@ impl<'a> Ui<'a> {
             .sprite(sprite, rect.middle(), Vec2::splat(half), 0.0, tint);
     }
 
-    /// Draws text of labels and tables, see [`text`](Ui::text).
     pub(crate) fn small(&mut self, rect: Rect, align: Align, tint: Tint, words: &str) {
         self.text(rect, align, Type::Small, tint, words);
     }
@@ -106,7 +104,6 @@ impl<'a> Ui<'a> {
         }
     }
 
-    /// Draws a name and its value, at both ends of a line.
     pub(crate) fn pair(&mut self, rect: Rect, name: &str, value: &str, tint: Tint) {
         let width = text::width(Type::Small, self.scale, value);
         self.text(rect, Align::Right, Type::Small, tint, value);

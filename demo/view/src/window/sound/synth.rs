@@ -17,7 +17,6 @@ const fn samples(ms: u32) -> usize {
     (RATE * ms / 1_000) as usize
 }
 
-/// The value of a wave at a phase; a period is 1.
 fn swing(wave: Waveform, phase: f32) -> f32 {
     let phase = phase - libm::floorf(phase);
     match wave {

@@ -37,7 +37,6 @@ impl System {
     }
 }
 
-/// The samples as a file of 16-bit mono (RIFF WAVE).
 fn wav(samples: &[f32]) -> Vec<u8> {
     let bytes = samples.len() as u32 * 2;
     let mut file = Vec::with_capacity(44 + bytes as usize);
