@@ -130,6 +130,7 @@ impl Rejoin {
 
     pub(crate) fn lose(&mut self, now: Duration) {
         self.down.get_or_insert(Down {
+            // By a clock without sleep: a laptop must not come back to a return that is over.
             since: now.saturating_sub(self.slept),
             dial_at: now,
             pause: PAUSE_FIRST,
@@ -149,6 +150,7 @@ impl Rejoin {
     /// Records that an attempt failed, so the next one need not wait for it.
     pub(crate) fn fail(&mut self, now: Duration) {
         if let Some(down) = &mut self.down {
+            // A failure only brings the next attempt forward; the planned one is never postponed.
             down.dial_at = down.dial_at.min(now + down.failed_pause);
             down.failed_pause = (down.failed_pause * 2).min(PAUSE_MAX);
         }
@@ -182,12 +184,14 @@ impl Rejoin {
         );
         let ticket = &self.tickets[self.tickets.len() - 1 - n];
         down.dialled += 1;
+        // A restarting server is back soon: the first attempts follow each other quickly.
         if down.is_expected && down.dialled < ATTEMPTS_MAX {
             down.dial_at = now + PAUSE_EXPECTED;
         } else {
             down.dial_at = now + down.pause;
             down.pause = (down.pause * 2).min(PAUSE_MAX);
         }
+        // The server that announced the move no longer has the match, so its address is skipped at first.
         let address = usize::from(down.is_expected) + round + n;
         Advice::Dial(Box::new(ticket.led_to(address, ADDRESSES_DIALLED)))
     }

@@ -286,6 +286,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     fn patience(&self) -> Duration {
         let waits = matches!(self.stage, Stage::Joining(_) | Stage::Returning(_));
         match self.lane_in.progress() {
+            // Acks free the server's window, so they are frequent while a world arrives.
             Some(_) if waits => LOADING_ACKS,
             _ if self.owes() => REPEAT,
             _ => KEEP_ALIVE,
@@ -388,6 +389,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     pub(crate) fn close(&mut self, why: SessionEnd) {
+        // The counters are read now, because the closed stage has none.
         let stats = self.stats();
         self.download.end();
         self.stage.close(why, stats);

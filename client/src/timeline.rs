@@ -299,6 +299,7 @@ impl<S: Simulation> Timeline<S> {
             self.grounds.local_actions.executed(frame);
             return Ok(());
         }
+        // A confirmed input is known too. If it was announced before, the earlier record stays.
         for (player, _) in frame.inputs.iter() {
             let learned = &mut self.grounds.learned;
             learned.note(player, tick, self.shown.tick());
@@ -325,6 +326,7 @@ impl<S: Simulation> Timeline<S> {
     /// Compares a confirmed frame with the assumed one, and decides whether the prediction must be rebuilt.
     fn compare(&mut self, frame: &FrameData<S>, turn: Turn) {
         let waits = self.credit.waits();
+        // A rebuild is due anyway, and it will use this frame: another difference adds no cost.
         if self.stale && !self.drafting && !waits {
             return;
         }

@@ -103,6 +103,7 @@ impl<S: Simulation> OpenQueries<S> {
             let id = QueryId::of(open);
             self.set(id, QueryState::WithOwner);
             if let Ok(at) = self.find(id) {
+                // A query of an earlier burst was asked before it was opened.
                 self.queries[at].opened = id.asked.max(context.tick().back(1));
             }
             if !is_owners(open.key) {
