@@ -5,6 +5,7 @@
 //!  small world    ┆·┆·┆·┆·┆·┆·┆·┆     at each tick; the first of each turn is sent
 //!  larger         ┆·······┆·······┆    at turns' beginnings, so that at most BYTES_PER_SECOND are hashed
 //!  at least       ┆─────── 1 s ───┆    and at the first turn after a client began with a world, or was healed
+//!  EachTurn       ┆───┆───┆───┆───┆    at each turn's beginning too
 //! ```
 //!
 //! The rule depends on match time and on the bytes that the last digest hashed, never on a measurement, so it gives the
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 use twinstep_core::digest::Weighed;
 use twinstep_core::turn::Turn;
+
+use crate::config::Checksums;
 
 /// A world of at most this many hashed bytes is digested at each tick. If the world's encoding also has at most this
 /// many bytes, a copy of the world is kept at each tick: 64 copies take 4 MiB.
@@ -39,6 +42,7 @@ pub(super) struct Digests {
     since: Duration,
     /// Whether a client began with a world and needs a digest.
     wanted: bool,
+    each_turn: bool,
 }
 
 impl Digests {
@@ -55,7 +59,7 @@ impl Digests {
         let since = self.since + turn.cadence.tick();
         let apart = EVERY.mul_f64(self.bytes as f64 / BYTES_PER_SECOND as f64);
         let last_chance = since + turn.cadence.turn() > EVERY + ROUNDING;
-        begins && (self.wanted || last_chance || since >= apart)
+        begins && (self.each_turn || self.wanted || last_chance || since >= apart)
     }
 
     /// Records a step of `tick` match time without a digest after it.
@@ -67,6 +71,13 @@ impl Digests {
         self.bytes = taken.bytes;
         self.since = Duration::ZERO;
         self.wanted = false;
+    }
+
+    pub(super) fn follow(&mut self, policy: Checksums) {
+        self.each_turn = match policy {
+            Checksums::Budgeted => false,
+            Checksums::EachTurn => true,
+        };
     }
 
     pub(super) fn want(&mut self) {
@@ -139,6 +150,18 @@ mod tests {
             assert!(hashed <= 3 * BYTES_PER_SECOND, "{taken} of {bytes} B");
             assert!(hashed * 2 > 3 * BYTES_PER_SECOND, "{taken} of {bytes} B");
         }
+    }
+
+    #[test]
+    fn a_large_world_is_digested_at_each_turn_by_policy() {
+        let digested = |bytes| {
+            let mut digests = Digests::default();
+            digests.follow(Checksums::EachTurn);
+            digests.record(Weighed { digest: 0, bytes });
+            [true, false].map(|begins| digests.is_due(Turn::default(), begins))
+        };
+        assert_eq!(digested(SMALL_BYTES), [true, true]);
+        assert_eq!(digested(8 << 20), [true, false]);
     }
 
     #[test]

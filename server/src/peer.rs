@@ -68,7 +68,6 @@ pub(crate) struct Peer {
     pub(crate) lane_in: LaneReceiver,
     pub(crate) acks: FrameAcks,
     pub(crate) reach: Reach,
-    /// The last time when a packet was sent to the client.
     pub(crate) sent_at: Duration,
     pub(crate) bytes_down: ByteCounts,
     /// The first tick whose input came from this session, per seat.

@@ -44,7 +44,6 @@ pub(crate) struct MatchPosition {
     pub(crate) next: Tick,
     pub(crate) turn: u32,
     pub(crate) mode: MatchMode,
-    /// The time when that turn is due.
     pub(crate) due: Duration,
     pub(crate) turn_length: Duration,
     pub(crate) tick: Duration,

@@ -13,7 +13,7 @@ use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
-use twinstep_server::config::{SealWhen, Spectators, TurnLength};
+use twinstep_server::config::{Checksums, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,6 +24,7 @@ const ROUND_TRIP: Duration = Duration::from_millis(150);
 #[derive(Clone, Copy)]
 enum Made {
     OfOneList,
+    OfAShortList,
     OfChunks,
 }
 
@@ -45,6 +46,7 @@ fn large_over(
     config.verify = false;
     let (world_bytes, tiles) = match made {
         Made::OfOneList => (1 << 20, 0),
+        Made::OfAShortList => (300 << 10, 0),
         Made::OfChunks => (200, 1 << 20),
     };
     config.load = Load {
@@ -123,6 +125,33 @@ fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
         let found = found_after(rig, |sim| sim.ground[777_777] ^= 1);
         println!("seed {seed}: found after {found:?}");
         assert!(found <= turn + ROUND_TRIP, "seed {seed}: {found:?}");
+    }
+}
+
+/// Row 19: a digest of each turn at any size is a policy. By default, a world of 300 KB is compared once a second.
+#[test]
+fn a_spoiled_copy_of_300_kb_is_found_in_the_next_turn_if_digests_are_of_each_turn() {
+    for (seed, policies) in [(1, MatchConfig::action()), (3, MatchConfig::strategy())] {
+        let ticks = [Checksums::EachTurn, Checksums::Budgeted].map(|checksums| {
+            let policies = MatchConfig {
+                checksums,
+                ..policies.clone()
+            };
+            let mut rig = large(seed, policies, Made::OfAShortList);
+            rig.spoil(0, |sim| sim.ballast.spoil(77_777));
+            let spoiled = rig.clients[0].session.authority().unwrap().tick();
+            while rig.clients[0].session.differs().is_none() {
+                rig.run(MS);
+                assert!(rig.now < 20 * SECOND, "seed {seed}: it is never found");
+            }
+            rig.clients[0].session.differs().unwrap() - spoiled
+        });
+        println!("seed {seed}: found after {ticks:?} ticks");
+        let TurnLength::Fixed(turn) = policies.turn else {
+            panic!("turns of one length")
+        };
+        let turn = u32::from(turn);
+        assert!(ticks[0] <= turn && ticks[1] > turn, "{ticks:?} ticks");
     }
 }
 

@@ -43,6 +43,7 @@ impl<S: Simulation> Match<S> {
             &mut self.diagnostics.panics,
             &self.config,
         );
+        self.world.digests.follow(self.config.checksums);
         let began = self.diagnostics.timing.begin();
         let stepped = Blame {
             world: &mut self.world,
