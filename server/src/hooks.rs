@@ -3,6 +3,7 @@
 //! Law **One door**: a hook's decision enters the simulation as an action of a frame, on the server's own simulation
 //! too.
 
+use twinstep_core::bounds::HISTORY;
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
 
@@ -51,11 +52,17 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     }
 
     /// The newest confirmed tick that `player`'s screen was built on, as reported by the player's client: monotone, and
-    /// at most 15 ticks back. Use it for outcomes that compensate for what the player saw.
+    /// less than [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back (1.05 s at 60 Hz), so that [`at`](Self::at) has
+    /// its world. Use it for outcomes that compensate for what the player saw. The client's prediction lets other
+    /// players continue from there by their last inputs.
+    ///
+    /// A modified client can claim an older view, but never an older one than before: it gains what a player with that
+    /// latency has. So limit how far back an outcome looks to what is fair to those that it hits, for example to half a
+    /// second.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
         let view = self.views.get(player.index()).copied().unwrap_or_default();
-        view.clamp(self.world.tick().back(15), self.world.tick())
+        view.clamp(self.world.tick().back(HISTORY - 1), self.world.tick())
     }
 }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::{
     Arbiter, BULLET_RADIUS, Command, Game, Heading, Item, Judge, Luck, Outcome, PLAYER_RADIUS, Pad,
-    Rules,
+    Pickup, Query, Rules, Weapon,
 };
 use twinstep_client::SessionConfig;
 use twinstep_core::bounds::{OUTCOME_BYTES_MAX, PACKET_BYTES_MAX};
-use twinstep_core::{Key, PlayerId, codec};
+use twinstep_core::{Key, PlayerId, Tick, codec};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
@@ -21,7 +21,7 @@ use twinstep_rig::powderkeg::CAMPAIGN;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
-use twinstep_server::{HookContext, MatchConfig, Output, Referee, SessionId};
+use twinstep_server::{Decision, HookContext, MatchConfig, Output, Referee, Resolver, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Ticks from a touch to the referee's own claim.
@@ -191,6 +191,89 @@ fn no_client_knows_a_crates_content_before_it_breaks() {
         loot.insert(format!("{:?}", other.loot));
     }
     assert!(loot.len() >= 3, "all crates hold the same: {loot:?}");
+}
+
+/// Returns the health of a player at which another one, with a round trip of 300 ms, fired a shell. On the shooter's
+/// screen the shell lands on that player; on the server the player has turned back.
+fn health_after_a_shell(resolver: impl Resolver<Game>) -> i16 {
+    const SHOOTER: PlayerId = PlayerId(0);
+    const TARGET: PlayerId = PlayerId(1);
+    const LEGS: [Duration; 2] = [Duration::from_millis(150), Duration::ZERO];
+    const FIRE: u32 = 400;
+    const LANDS: u32 = FIRE + Weapon::Thumper.flight_ticks();
+    let (shooter, target) = (Vec2::ZERO, Vec2::new(10.8, -16.0));
+    let rules = Arc::new(Rules {
+        walls: Vec::new(),
+        barrels: Vec::new(),
+        crates: Vec::new(),
+        spawns: vec![shooter, target],
+        ..Rules::arena(0)
+    });
+    let mut game = Game::new(&rules, 1);
+    game.pickups.push(Pickup {
+        key: Key::new(1, 1),
+        item: Item::Weapon(Weapon::Thumper),
+        at: shooter,
+        ends: Tick::MAX,
+    });
+    let config = || SessionConfig::<Game>::new(rules.clone());
+    let (policies, sessions) = (MatchConfig::action(), vec![config(), config()]);
+    let mut table = Direct::new(policies, game, rules.clone(), resolver, sessions, 60);
+    let walk = |now: u32| match now {
+        // 100 ticks at 0.16 units lead to where the shell lands.
+        now if now + 100 < LANDS => Heading::NONE,
+        now if now + 15 < LANDS => Heading::toward(Vec2::Y),
+        now if now < LANDS => Heading::toward(-Vec2::Y),
+        _ => Heading::NONE,
+    };
+    let mut shells = [None; 2];
+    for _ in 0..600 {
+        table.frame_over(&LEGS, |i, session| {
+            let now = session.prediction().map_or(0, |world| world.tick().0);
+            let fires = i == 0 && (FIRE..FIRE + 5).contains(&now);
+            Pad {
+                walk: if i == 1 { walk(now) } else { Heading::NONE },
+                aim: Heading::EAST,
+                buttons: if fires { Pad::FIRE } else { 0 },
+            }
+        });
+        // The shooter's screen, and the server: how far is the player when the shell lands?
+        let screen = table.sessions[0].prediction().map(|world| world.sim());
+        let games = [screen, Some(table.match_.world().sim())];
+        for (i, game) in games.into_iter().enumerate() {
+            let Some(game) = game else { continue };
+            let shell = game.shots.first().map(|shot| shot.at);
+            if let (Some(landed), None) = (std::mem::replace(&mut shells[i], shell), shell) {
+                let away = game.players.get(&TARGET).unwrap().at.distance(landed);
+                assert_eq!(away < 1.0, i == 0, "{away} away, on screen {i}");
+            }
+        }
+    }
+    let players = &table.match_.world().sim().players;
+    assert_eq!(players.get(&SHOOTER).unwrap().shots, 1);
+    players.get(&TARGET).unwrap().health
+}
+
+/// Row 79: a shell is decided by what its owner saw. The player walked on there, and has turned back on the server.
+#[test]
+fn a_shell_hits_the_player_that_was_under_it_on_its_owners_screen() {
+    let arbiter = || Arbiter::new(&Rules::arena(0), Luck::Seeded(1)).unwrap();
+    let now = |mut arbiter: Arbiter| {
+        move |look: &HookContext<'_, Game>, key: Key, query: &Query| {
+            Decision::Now(
+                arbiter
+                    .decide(look.sim(), look.rules(), key, query)
+                    .unwrap(),
+            )
+        }
+    };
+    let full = Rules::arena(0).tuning.player_health;
+    assert_eq!(
+        health_after_a_shell(now(arbiter())),
+        full,
+        "by the server's present"
+    );
+    assert!(health_after_a_shell(arbiter()) < full / 2);
 }
 
 /// Returns `true` if a player is touched by a bullet: an independent implementation of the rule.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Query::Blast ──▶ physics mirror: area query, walls and crates hide ──▶ which bodies it hits, and how near
+//!                    of a shell: other players are where its owner's screen showed them (`seen_by`)
 //!   Query::Toss  ──▶ physics flights: rigid bodies, pushed with luck   ──▶ paths
 //!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what no client could know before
 //! ```
@@ -10,7 +11,7 @@
 //! the physics mirror is filled from the positions of the server's world, and luck is drawn afresh.
 
 use glam::Vec2;
-use twinstep_core::{Key, Mwc};
+use twinstep_core::{Key, Mwc, PlayerId};
 use twinstep_rapier2d::flight::{self, BODIES_MAX, FlightError, Flights, Material, Motion, Track};
 use twinstep_rapier2d::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
 use twinstep_server::{Decision, HookContext, Resolver};
@@ -27,6 +28,10 @@ use super::units::direction;
 const WALLS: Layers = Layers::bit(0);
 const BODIES: Layers = Layers::bit(1);
 const CRATES: Layers = Layers::bit(2);
+
+/// A shell hits a player at most where that player was seen this long ago: 300 ms of round trip, and some jitter. So a
+/// player that has turned away or taken cover is safe after 0.5 s, whatever view the owner's client claims.
+const SEEN_TICKS_MAX: u32 = 30;
 
 /// The thickness of the solid edge of the arena, in units.
 const EDGE: f32 = 4.0;
@@ -220,8 +225,44 @@ fn shape(form: Form) -> Shape {
     }
 }
 
+/// Returns the game as `owner`'s screen shows it now. The screen knows the other players up to its view, and lets them
+/// walk on from there: so does this, with the step that they made last. Everything else is exact on the screen. Returns
+/// `None` if the match has no worlds of that time.
+///
+/// Cost: one copy of the state, and up to 30 steps of each player.
+fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
+    let ticks = (look.tick() - look.view(owner)).min(SEEN_TICKS_MAX);
+    let view = look.tick().back(ticks);
+    let (then, before) = (look.at(view)?, look.at(view.back(1))?);
+    let mut seen = look.sim().clone();
+    let Game {
+        players, crates, ..
+    } = &mut seen;
+    for (id, player) in players.iter_mut().filter(|(id, _)| **id != owner) {
+        let (Some(then), Some(before)) = (then.players.get(id), before.players.get(id)) else {
+            continue;
+        };
+        // It has died, or appeared anew: the screen may not know, but a corpse or a newcomer is not hit.
+        if !then.is_alive() || !before.is_alive() || then.life != player.life {
+            continue;
+        }
+        let step = then.at - before.at;
+        let walk = step.clamp_length_max(look.rules().tuning.walk_speed);
+        player.at = then.at;
+        for n in 0..ticks {
+            let step = if then.is_dashing(view + n) {
+                step
+            } else {
+                walk
+            };
+            player.step_by(step, look.rules(), crates);
+        }
+    }
+    Some(seen)
+}
+
 impl Resolver<Game> for Arbiter {
-    /// Answers within the tick: it is fast enough. An error is a bug in the step; its panic becomes "no answer": a
+    /// Answers within the tick: it is fast enough. A shell hits the players that it hit on its owner's screen. An error is a bug in the step; its panic becomes "no answer": a
     /// barrel fizzles, a toss is empty, a crate is empty.
     fn resolve(
         &mut self,
@@ -229,7 +270,15 @@ impl Resolver<Game> for Arbiter {
         key: Key,
         query: &Query,
     ) -> Decision<Outcome> {
-        match self.decide(look.sim(), look.rules(), key, query) {
+        let seen = match *query {
+            Query::Blast {
+                bomb: Bomb::Shell { owner, .. },
+                ..
+            } => seen_by(look, owner),
+            _ => None,
+        };
+        let game = seen.as_ref().unwrap_or(look.sim());
+        match self.decide(game, look.rules(), key, query) {
             Ok(outcome) => Decision::Now(outcome),
             Err(error) => panic!("{error}"),
         }

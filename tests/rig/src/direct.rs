@@ -44,6 +44,7 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     pub journal: Vec<u8>,
     /// Worlds that the match wants encoded.
     pub to_encode: Vec<Encoding>,
+    late: Vec<(Duration, bool, usize, Vec<u8>)>,
     frame: Duration,
 }
 
@@ -158,6 +159,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
             up: Vec::new(),
             journal: Vec::new(),
             to_encode: Vec::new(),
+            late: Vec::new(),
             frame: Duration::from_secs(1) / fps,
         }
     }
@@ -223,6 +225,39 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
             self.serve();
         }
         self
+    }
+
+    /// Plays one frame of all clients and of the match. Packets of each client take this long each way.
+    pub fn frame_over(
+        &mut self,
+        legs: &[Duration],
+        input: impl FnMut(usize, &Session<S, V>) -> S::Input,
+    ) {
+        self.frame(input);
+        let now = self.now;
+        let up = self.up.drain(..);
+        self.late
+            .extend(up.map(|(i, bytes)| (now + legs[i], true, i, bytes)));
+        for arrives_up in [true, false] {
+            let due = |(at, up, ..): &mut (Duration, bool, usize, Vec<u8>)| {
+                *at <= now && *up == arrives_up
+            };
+            for (_, _, i, bytes) in self.late.extract_if(.., due) {
+                match arrives_up {
+                    true => self.match_.handle(now, SessionId(i as u64), &bytes),
+                    false => self.sessions[i].handle(now, &bytes),
+                }
+            }
+            if arrives_up {
+                self.match_.advance(now);
+                while let Some(output) = self.match_.poll() {
+                    if let Output::Packet { peer, bytes } = output {
+                        let i = peer.0 as usize;
+                        self.late.push((now + legs[i], false, i, bytes.to_vec()));
+                    }
+                }
+            }
+        }
     }
 
     /// Plays for this time with neutral input.

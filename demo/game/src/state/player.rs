@@ -156,6 +156,10 @@ impl Player {
         } else {
             pad.walk.unit() * tuning.walk_speed
         };
+        self.step_by(step, rules, crates);
+    }
+
+    pub(crate) fn step_by(&mut self, step: Vec2, rules: &Rules, crates: &[Crate]) {
         // Walls last: a crate must not push a player into a wall.
         let at = crates::push_out(crates, self.at + step, PLAYER_RADIUS);
         self.at = rules.place(at, PLAYER_RADIUS);

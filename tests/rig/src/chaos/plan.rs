@@ -84,7 +84,6 @@ pub struct Plan {
     pub clock_goes_back: bool,
 }
 
-/// Draws a number of `min`..=`max`, uniform in its logarithm.
 fn log_uniform(luck: &mut Mwc, min: u32, max: u32) -> u32 {
     let doublings = (max / min.max(1)).ilog2();
     let low = min.max(1) << luck.below(doublings + 1);
