@@ -397,7 +397,6 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Prepares the return according to the server's close code.
     fn apply_close_code(&mut self, now: Duration, lost: SessionEnd) {
         let SessionEnd::Server(code) = lost else {
             return;

@@ -9,7 +9,7 @@
 //!
 //! Local seats are drawn at the newest tick, so that a key press shows in its own frame; other entities are drawn
 //! between the last two ticks. An entity appears immediately (or at its shooter's muzzle, see [`Picture`]), and
-//! vanishes immediately.
+//! vanishes immediately; if a rebuild removed it, [`fading`](Picture::fading) returns it for a while.
 //!
 //! Invariant: a rebuild does not move the picture, except for entities whose error is longer than a teleport. Between
 //! rebuilds an error only shrinks; a rebuild that does not move an entity does not change its error.
@@ -74,6 +74,14 @@ impl<K, P: Pose> Shown<K, P> {
     }
 }
 
+#[derive(Clone, Copy)]
+struct Removed<K, P> {
+    key: K,
+    pose: P,
+    at: Duration,
+    over: Duration,
+}
+
 /// The picture to draw, from the poses of the last two predicted ticks. It never changes the simulation's state.
 pub struct Picture<K, P> {
     smoothing: Smoothing,
@@ -82,6 +90,8 @@ pub struct Picture<K, P> {
     before: Vec<Shown<K, P>>,
     /// New entities that come from a muzzle: their index, and the index of the muzzle.
     fired: Vec<(usize, u32)>,
+    // Sorted by key, each once.
+    removed: Vec<Removed<K, P>>,
     moved: Errors,
     shown: Errors,
 }
@@ -96,6 +106,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             entities: Vec::new(),
             before: Vec::new(),
             fired: Vec::new(),
+            removed: Vec::new(),
             moved: Errors::new(),
             shown: Errors::new(),
         }
@@ -186,6 +197,49 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             self.entities.push(shown);
         }
         self.glide_from_muzzles(newest, alpha, now);
+        self.fade_out(alpha, now, over);
+    }
+
+    fn fade_out(&mut self, alpha: f32, now: Duration, over: Duration) {
+        self.removed
+            .retain(|gone| now.saturating_sub(gone.at) < gone.over);
+        let mut there = self.entities.iter().peekable();
+        for was in &self.before {
+            if next_of(was.key, &mut there, |shown| shown.key).is_some() {
+                continue;
+            }
+            let gone = Removed {
+                key: was.key,
+                pose: was.pose(alpha, now, self.smoothing.teleport),
+                at: now,
+                over,
+            };
+            match self
+                .removed
+                .binary_search_by_key(&gone.key, |gone| gone.key)
+            {
+                Ok(i) => self.removed[i] = gone,
+                Err(i) => self.removed.insert(i, gone),
+            }
+        }
+    }
+
+    /// The entities that a rebuild removed, by key: where each was drawn last, and the part of its fade that is left,
+    /// from 1 down to 0 in the time of a correction. An entity that is shown again is not among them.
+    pub fn fading(&self, now: Duration) -> impl Iterator<Item = (K, P, f32)> + '_ {
+        self.removed.iter().filter_map(move |gone| {
+            let passed = now.saturating_sub(gone.at);
+            let is_shown = || self.find(gone.key).is_some();
+            (passed < gone.over && !is_shown()).then(|| {
+                let part = passed.as_secs_f32() / gone.over.as_secs_f32();
+                (gone.key, gone.pose, 1.0 - part)
+            })
+        })
+    }
+
+    fn find(&self, key: K) -> Option<&Shown<K, P>> {
+        let i = self.entities.binary_search_by_key(&key, |shown| shown.key);
+        i.ok().map(|i| &self.entities[i])
     }
 
     /// The poses to draw, by key. `alpha`, in [0, 1), is the part of the tick that has passed.
@@ -202,11 +256,16 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     /// The drawn pose of one entity.
     #[must_use]
     pub fn pose(&self, key: K, alpha: f32, now: Duration) -> Option<P> {
-        let i = self
-            .entities
-            .binary_search_by_key(&key, |shown| shown.key)
-            .ok()?;
-        Some(self.pose_of(&self.entities[i], alpha, now))
+        Some(self.pose_of(self.find(key)?, alpha, now))
+    }
+
+    /// pDiff of one entity: the distance between its drawn and its simulated pose. A glide from a muzzle does not
+    /// count.
+    #[must_use]
+    pub fn error(&self, key: K, now: Duration) -> Option<f32> {
+        let shown = self.find(key)?;
+        let error = shown.correction.filter(|_| !shown.glides && self.smooths);
+        Some(error.map_or(0.0, |correction| correction.error(now)))
     }
 
     fn pose_of(&self, shown: &Shown<K, P>, alpha: f32, now: Duration) -> P {

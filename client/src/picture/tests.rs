@@ -56,6 +56,25 @@ fn entities_appear_and_vanish_at_once() {
     assert_eq!(shown, [(2, 0.5), (3, 9.0)]);
 }
 
+/// Row 89: an entity that a rebuild removed fades where it was drawn, unless it appears again. One that ended does not.
+#[test]
+fn only_what_a_rebuild_removed_fades() {
+    let mut picture = picture();
+    picture.ticked(&mut poses(&[(1, 0.0), (2, 2.0), (3, 3.0)]), TICK);
+    picture.ticked(&mut poses(&[(2, 2.0), (3, 3.0)]), TICK * 2);
+    assert_eq!(picture.fading(TICK * 2).count(), 0, "1 has ended");
+    let mut left = || poses(&[(3, 3.0)]);
+    picture.rebuilt(&mut left(), &mut left(), 0.5, TICK * 2, OVER);
+    let fading = |picture: &Picture<u32, Vec2>, now| {
+        Vec::from_iter(picture.fading(now).map(|(key, at, left)| (key, at.x, left)))
+    };
+    assert_eq!(fading(&picture, TICK * 2), [(2, 2.0, 1.0)]);
+    assert_eq!(fading(&picture, TICK * 2 + OVER / 4), [(2, 2.0, 0.75)]);
+    assert_eq!(fading(&picture, TICK * 2 + OVER), []);
+    picture.ticked(&mut poses(&[(2, 5.0), (3, 3.0)]), TICK * 3);
+    assert_eq!(fading(&picture, TICK * 3), [], "2 is there again");
+}
+
 #[test]
 fn the_last_pose_put_for_a_key_wins() {
     let mut picture = picture();
@@ -109,6 +128,10 @@ fn a_rebuild_moves_entities_gradually() {
     );
     assert!((x(&picture, 1, 0.25, now) - before).abs() < 1e-6);
     assert_eq!(x(&picture, 1, 0.25, now + OVER), 2.25);
+    // Of this entity: it was drawn at 0.25, and is at 2.25.
+    assert_eq!(picture.error(1, now), Some(2.0));
+    assert_eq!(picture.error(1, now + OVER), Some(0.0));
+    assert_eq!(picture.error(2, now), None);
     assert_eq!(picture.corrections().count(), 1);
     assert!(
         (2.0..=2.5).contains(&picture.corrections().quantile(0.95)),

@@ -87,6 +87,24 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         view.picture.pose(key, view.alpha, view.now)
     }
 
+    /// pDiff of one entity: the distance between its drawn and its simulated pose, in the unit of
+    /// [`Pose::length`](crate::Pose::length). A correction sets it, and it is 0 again after the lead (at least 6
+    /// ticks). `None` if the entity is not drawn.
+    #[must_use]
+    pub fn error(&self, key: V::Key) -> Option<f32> {
+        let view = &self.stage.playing()?.replica.view;
+        view.picture.error(key, view.now)
+    }
+
+    /// The entities that a correction removed, which may fade out: the key, the pose at which each was drawn last, and
+    /// the part that is left, from 1 down to 0 within the lead (at least 6 ticks). What ends in a tick of the
+    /// prediction is not among them.
+    pub fn fading(&self) -> impl Iterator<Item = (V::Key, V::Pose, f32)> + '_ {
+        let view = self.stage.playing().map(|playing| &playing.replica.view);
+        view.into_iter()
+            .flat_map(|view| view.picture.fading(view.now))
+    }
+
     /// Returns the next cue to start, confirm or stop.
     pub fn poll_cue(&mut self) -> Option<CueEvent<S::Cue>> {
         let playing = self.stage.playing_mut()?;

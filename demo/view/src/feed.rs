@@ -217,6 +217,12 @@ impl Feed {
         &self.news.shown
     }
 
+    /// The bodies that a correction removed, by key: where each was, and the part of its fade that is left.
+    #[must_use]
+    pub fn fading(&self) -> &[(ShowKey, Placed, f32)] {
+        &self.news.fading
+    }
+
     /// The state behind the picture: the prediction's, or the authority's if prediction is off, or the replay's.
     #[must_use]
     pub fn game(&self) -> Option<&Game> {

@@ -41,6 +41,8 @@ pub(crate) struct ViewScene {
     pub(crate) now: Duration,
     pub(crate) tick: Tick,
     pub(crate) things: Vec<ViewThing>,
+    /// Bullets and shots that a correction removed, and the part that is left of each.
+    pub(crate) fading: Vec<(ShowKey, Vec2, f32)>,
     /// Things that were shown a moment ago, and the time they were last shown. A cue may come after
     /// its subject has vanished.
     gone: Vec<(ViewThing, Duration)>,
@@ -110,6 +112,7 @@ impl ViewScene {
             now: Duration::ZERO,
             tick: Tick(0),
             things: Vec::new(),
+            fading: Vec::new(),
             gone: Vec::new(),
             ghosts: Vec::new(),
             team: Vec::new(),
@@ -140,6 +143,13 @@ impl ViewScene {
         self.predicts = feed.predicts();
         self.smooths = feed.smooths();
         self.gather_arena(feed);
+        self.fading.clear();
+        let fading = feed
+            .fading()
+            .iter()
+            .filter(|(key, ..)| matches!(key, ShowKey::Bullet { .. } | ShowKey::Shot { .. }));
+        self.fading
+            .extend(fading.map(|(key, pose, left)| (*key, pose.at, *left)));
         self.ghosts.clear();
         if with_ghosts {
             feed.ghosts(|key, pose| {

@@ -52,6 +52,7 @@ const WAITING_MAX: usize = 4_096;
 #[derive(Default)]
 pub(super) struct News {
     pub(super) shown: Vec<(ShowKey, Placed)>,
+    pub(super) fading: Vec<(ShowKey, Placed, f32)>,
     pub(super) cues: VecDeque<CueEvent<Cue>>,
     pub(super) notes: VecDeque<Note>,
 }

@@ -58,8 +58,10 @@ impl Showing {
             self.lagged.advance(now, authority);
         }
         news.shown.clear();
+        news.fading.clear();
         if self.predicts {
             news.shown.extend(session.shown());
+            news.fading.extend(session.fading());
         } else {
             news.shown.extend(self.lagged.shown(now));
         }

@@ -31,6 +31,18 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
             one(batch, picture, thing);
         }
     }
+    // What never was fades instead of vanishing, and looks harmless.
+    for (key, at, left) in &picture.scene.fading {
+        let mode = picture.settings.colors;
+        let tint = match key {
+            ShowKey::Bullet { kind, .. } => bullet_tint(mode.hostile(), *kind),
+            ShowKey::Shot { owner, .. } => mode.player(owner.index()),
+            _ => continue,
+        };
+        let radius = picture.camera.zoom() * BULLET_RADIUS * 1.75 * left;
+        let at = picture.camera.to_screen(*at);
+        batch.disc(Sprite::Bullet, at, radius, tint.alpha(0.5 * left));
+    }
 }
 
 fn layer_of(thing: &ViewThing) -> u8 {
