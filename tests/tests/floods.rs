@@ -23,7 +23,6 @@ const SECOND: Duration = Duration::from_secs(1);
 const PLAYERS: usize = 8;
 const OTHERS: usize = PLAYERS - 1;
 const SECONDS: u32 = 10;
-/// The number of commands that the server grants.
 const COMMANDS_PER_SECOND: u32 = 20;
 /// Rebuilds that other players may cause in a turn, and a constant.
 const PER_TURN: f64 = 5.0 / 9.0;

@@ -23,9 +23,9 @@ const ROUND_TRIP: Duration = Duration::from_millis(150);
 
 #[derive(Clone, Copy)]
 enum Made {
-    OfOneList,
-    OfAShortList,
-    OfChunks,
+    OneList,
+    ShortList,
+    Chunks,
 }
 
 fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<Edges> {
@@ -45,9 +45,9 @@ fn large_over(
     config.fps = 60;
     config.verify = false;
     let (world_bytes, tiles) = match made {
-        Made::OfOneList => (1 << 20, 0),
-        Made::OfAShortList => (300 << 10, 0),
-        Made::OfChunks => (200, 1 << 20),
+        Made::OneList => (1 << 20, 0),
+        Made::ShortList => (300 << 10, 0),
+        Made::Chunks => (200, 1 << 20),
     };
     config.load = Load {
         world_bytes,
@@ -104,7 +104,7 @@ fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
                 ..MatchConfig::action()
             },
         };
-        let rig = large(seed, policies, Made::OfOneList);
+        let rig = large(seed, policies, Made::OneList);
         let found = found_after(rig, |sim| sim.ballast.spoil(777_777));
         println!("seed {seed}: found after {found:?}");
         assert!(found <= SECOND + ROUND_TRIP, "seed {seed}: {found:?}");
@@ -120,7 +120,7 @@ fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
             ..MatchConfig::action()
         };
         let turn = policies.tick * 3;
-        let rig = large(seed, policies, Made::OfChunks);
+        let rig = large(seed, policies, Made::Chunks);
         assert!(rig.match_.world().sim().ground.len() >= 1 << 20);
         let found = found_after(rig, |sim| sim.ground[777_777] ^= 1);
         println!("seed {seed}: found after {found:?}");
@@ -137,7 +137,7 @@ fn a_spoiled_copy_of_300_kb_is_found_in_the_next_turn_if_digests_are_of_each_tur
                 checksums,
                 ..policies.clone()
             };
-            let mut rig = large(seed, policies, Made::OfAShortList);
+            let mut rig = large(seed, policies, Made::ShortList);
             rig.spoil(0, |sim| sim.ballast.spoil(77_777));
             let spoiled = rig.clients[0].session.authority().unwrap().tick();
             while rig.clients[0].session.differs().is_none() {
@@ -158,7 +158,7 @@ fn a_spoiled_copy_of_300_kb_is_found_in_the_next_turn_if_digests_are_of_each_tur
 /// The newest digest that the client compared is some time old. The server still has all frames since then.
 #[test]
 fn a_client_of_a_large_world_returns_by_frames() {
-    let mut rig = large(1, MatchConfig::action(), Made::OfOneList);
+    let mut rig = large(1, MatchConfig::action(), Made::OneList);
     for away in [1_200, 2_750] {
         rig.cut(0);
         rig.run(away * MS);
@@ -173,7 +173,7 @@ fn a_client_of_a_large_world_returns_by_frames() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_server_of_a_large_world_is_killed_and_its_clients_return_by_frames() {
-    let mut rig = large(2, MatchConfig::action(), Made::OfOneList);
+    let mut rig = large(2, MatchConfig::action(), Made::OneList);
     rig.crash(SECOND / 2);
     rig.run(SECOND / 2);
     (0..3).for_each(|client| rig.redial(client));
@@ -370,7 +370,7 @@ fn large_worlds_load_over_paths_that_pass_only_small_datagrams() {
     {
         let mut policies = MatchConfig::action();
         policies.spectators.max = 1;
-        let mut rig = large_over(seed, policies, Made::OfOneList, Some(passes));
+        let mut rig = large_over(seed, policies, Made::OneList, Some(passes));
         let watcher = rig.join_with("watcher", 0).expect("there is room");
         rig.until_it_plays(watcher);
         rig.run(5 * SECOND);

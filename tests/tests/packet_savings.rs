@@ -177,7 +177,6 @@ fn table() -> Direct<Heavy> {
     table
 }
 
-/// The number of packets that the first client has in flight.
 fn packets_in_flight<S: Simulation>(table: &Direct<S>) -> usize {
     table.up.iter().filter(|(client, _)| *client == 0).count()
 }

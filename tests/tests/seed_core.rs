@@ -48,43 +48,49 @@ fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     assert_eq!(timers.len(), 10_000);
 }
 
-/// Row 24: between two ticks the picture advances with time, never back and never into the next tick. Ticks of 50 ms at
-/// 60 frames a second make three pictures each. The pose is the number of ticks with input.
+/// Row 24: between two ticks the picture advances with time, never back and never into the next tick: in prediction and
+/// in lockstep. Ticks of 50 ms at 60 frames a second make three pictures each. The pose is the number of ticks with
+/// input.
 #[test]
 fn pictures_between_ticks_grow_with_time() {
-    let show = show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
-    let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
-    let policies = MatchConfig {
-        tick: Duration::from_millis(50),
-        ..MatchConfig::action()
-    };
-    let config = SessionConfig::<Counter>::new(Arc::new(())).show(show, smoothing);
-    let counter = Counter::default();
-    let mut table = Direct::of(policies, counter, [config]);
-    table.run(200, |_, _| 1);
-    let (mut last, mut newest) = (0.0, 0);
-    let mut frames = Vec::new();
-    for _ in 0..600 {
-        table.run(1, |_, _| 1);
-        let total = table.sessions[0].prediction().unwrap().sim().total;
-        // `shown` asserts that alpha is in [0, 1); this adds the rounding of the pose.
-        let (_, shown) = table.sessions[0].shown().next().unwrap();
-        let alpha = shown - (total as f32 - 1.0);
-        assert!((0.0..1.000_1).contains(&alpha), "alpha {alpha}");
-        if total == newest {
-            assert!(shown > last, "{shown} after {last} in the same tick");
-            *frames.last_mut().unwrap() += 1;
-        } else {
-            frames.push(1);
+    for policies in [
+        MatchConfig {
+            tick: Duration::from_millis(50),
+            ..MatchConfig::action()
+        },
+        MatchConfig::strategy(),
+    ] {
+        let show =
+            show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
+        let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
+        let config = SessionConfig::<Counter>::new(Arc::new(())).show(show, smoothing);
+        let counter = Counter::default();
+        let mut table = Direct::of(policies, counter, [config]);
+        table.run(300, |_, _| 1);
+        let (mut last, mut newest) = (0.0, 0);
+        let mut frames = Vec::new();
+        for _ in 0..600 {
+            table.run(1, |_, _| 1);
+            let total = table.sessions[0].prediction().unwrap().sim().total;
+            // `shown` asserts that alpha is in [0, 1); this adds the rounding of the pose.
+            let (_, shown) = table.sessions[0].shown().next().unwrap();
+            let alpha = shown - (total as f32 - 1.0);
+            assert!((0.0..1.000_1).contains(&alpha), "alpha {alpha}");
+            if total == newest {
+                assert!(shown > last, "{shown} after {last} in the same tick");
+                *frames.last_mut().unwrap() += 1;
+            } else {
+                frames.push(1);
+            }
+            (last, newest) = (shown, total);
         }
-        (last, newest) = (shown, total);
+        let whole = &frames[1..frames.len() - 1];
+        let three = whole.iter().filter(|n| **n == 3).count();
+        assert!(
+            three * 10 >= whole.len() * 9,
+            "frames in each tick: {whole:?}"
+        );
     }
-    let whole = &frames[1..frames.len() - 1];
-    let three = whole.iter().filter(|n| **n == 3).count();
-    assert!(
-        three * 10 >= whole.len() * 9,
-        "frames in each tick: {whole:?}"
-    );
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -241,6 +241,44 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
     assert_eq!(table.sessions[0].stats().stall_ms, 0.0);
 }
 
+/// Row 38: a correction takes as long as the lead of its client, and not longer: 6 ticks if the lead is shorter.
+#[test]
+fn a_correction_is_gone_after_the_lead_of_its_client() {
+    for leg_ms in [10, 100, 200] {
+        let show =
+            || show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
+        let config = || {
+            let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
+            SessionConfig::<Counter>::new(Arc::new(())).show(show(), smoothing)
+        };
+        let policies = MatchConfig::action();
+        let mut table = Direct::of(policies, Counter::default(), [config(), config()]);
+        let legs = [Duration::from_millis(leg_ms), Duration::ZERO];
+        let mut corrected = None;
+        for n in 0..500 {
+            // The other player lets go once, which this screen learns a lead later.
+            table.frame_over(&legs, |i, _| u8::from(i == 1 && n < 300));
+            let session = &table.sessions[0];
+            let (Some(ahead), Some(truth)) = (session.prediction(), session.authority()) else {
+                continue;
+            };
+            let error = session.error(0).unwrap();
+            if n > 300 && error > 0.0 {
+                let (began, lead) = *corrected.get_or_insert((n, ahead.tick() - truth.tick()));
+                assert!(n - began <= lead.max(6) + 1, "{leg_ms} ms: {error} is left");
+            }
+            if let Some((began, lead)) = corrected
+                && n + 2 < began + lead.max(6)
+            {
+                assert!(error > 0.0, "{leg_ms} ms: gone after {} ticks", n - began);
+            }
+        }
+        let (_, lead) = corrected.expect("a correction");
+        println!("{leg_ms} ms each way: a lead of {lead} ticks");
+        assert!(leg_ms < 100 || lead > 10);
+    }
+}
+
 /// Row 79: each packet of a client contains the confirmed tick that its screen was built on, and resolvers can read it:
 /// here for a client that has received no packet for up to 190 ms.
 #[test]

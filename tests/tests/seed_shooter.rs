@@ -205,6 +205,77 @@ fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
     }
 }
 
+/// Rows 63 and 90: a bullet kills on the screen that shows it, though its enemy was dead on the server before it fired,
+/// and the server has never had the bullet.
+#[test]
+fn a_bullet_of_an_enemy_that_is_dead_already_still_kills() {
+    let mut rules = level(SPOT, 1, 1);
+    rules.tuning.bullet_damage = rules.tuning.player_health;
+    let rules = Arc::new(rules);
+    let mut table = duel(&rules, Claims::OwnerOnly);
+    let life = table.match_.world().sim().enemies[0].key(0);
+    let fired = |table: &mut Direct<Game>| {
+        let mut any = false;
+        while let Some(event) = table.sessions[0].poll_cue() {
+            any |= matches!(
+                event.kind,
+                CueKind::Started {
+                    cue: Cue::Volley(0),
+                    ..
+                }
+            );
+        }
+        any
+    };
+    fired(&mut table);
+    while !fired(&mut table) {
+        table.run(1, |_, _| Pad::default());
+        assert!(table.now < SECOND * 60, "the gunner never fires");
+    }
+    // The next volley comes 50 to 79 ticks after this one; three shots kill in 20.
+    table.run(26, |_, _| Pad::default());
+    table.deaf_until[0] = Duration::MAX;
+    for _ in 0..100 {
+        let game = table.match_.world().sim();
+        let is_dead = !game.enemies[0].is_alive();
+        let aims = Pad {
+            aim: Heading::EAST,
+            ..Pad::default()
+        };
+        table.run(1, |i, _| match i {
+            1 if !is_dead => fire_west(),
+            // A player that acts can be hurt.
+            0 if is_dead => aims,
+            _ => Pad::default(),
+        });
+    }
+    let hello = Hello::of::<Game>(&rules, "").unwrap();
+    let mut replay = Replay::<Game>::open(&table.journal, &rules, &hello).unwrap();
+    let (mut bullets, mut killed, mut died) = (BTreeSet::new(), None, None);
+    while replay.step().unwrap() {
+        let (frame, game) = (replay.frame(), replay.world().sim());
+        bullets.extend(game.bullets.iter().map(|bullet| bullet.key));
+        if !game.enemies[0].is_alive() && game.enemies[0].life == 1 {
+            killed.get_or_insert(frame.tick);
+        }
+        for claim in &frame.claims {
+            let Command::Died { by } = claim.command else {
+                panic!("{:?}", claim.command)
+            };
+            assert_eq!(claim.player, FIRST);
+            assert!(!game.players.get(&FIRST).unwrap().is_alive());
+            died.get_or_insert((frame.tick, by));
+        }
+    }
+    let (died, by) = died.expect("it is hit");
+    assert!(
+        killed.unwrap() < died,
+        "killed at {killed:?}, hit at {died}"
+    );
+    assert!((0..500).any(|n| life.child(n) == by), "by its bullet");
+    assert!(!bullets.contains(&by), "a bullet that never was");
+}
+
 /// Rows 63 and 64, both policies: a client that never claims its death lives on if only owners decide, and dies within
 /// a fixed number of ticks after the touch if the referee checks as well. An honest one dies once, of its own claim,
 /// under either policy.

@@ -177,7 +177,8 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
     }
 }
 
-/// The server sends the tick at which the match began, and its cadence, which the author of a client need not know.
+/// Row 20: the server sends the tick at which the match began, and its cadence, which the author of a client need not
+/// know.
 #[test]
 fn a_match_may_begin_at_any_tick_and_pace() {
     let slow = MatchConfig {

@@ -20,7 +20,6 @@ const LAWS: [&str; 9] = [
     "Journal first",
 ];
 
-/// Every package with sources of its own.
 pub(crate) const PACKAGES: [&str; 17] = [
     "core",
     "core/protocol",

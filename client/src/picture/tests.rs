@@ -63,7 +63,7 @@ fn only_what_a_rebuild_removed_fades() {
     picture.ticked(&mut poses(&[(1, 0.0), (2, 2.0), (3, 3.0)]), TICK);
     picture.ticked(&mut poses(&[(2, 2.0), (3, 3.0)]), TICK * 2);
     assert_eq!(picture.fading(TICK * 2).count(), 0, "1 has ended");
-    let mut left = || poses(&[(3, 3.0)]);
+    let left = || poses(&[(3, 3.0)]);
     picture.rebuilt(&mut left(), &mut left(), 0.5, TICK * 2, OVER);
     let fading = |picture: &Picture<u32, Vec2>, now| {
         Vec::from_iter(picture.fading(now).map(|(key, at, left)| (key, at.x, left)))
