@@ -12,7 +12,7 @@
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc, PlayerId};
-use twinstep_rapier2d::flight::{self, BODIES_MAX, FlightError, Flights, Material, Motion, Track};
+use twinstep_rapier2d::flight::{self, FlightError, Flights, Material, Motion, Track};
 use twinstep_rapier2d::{Layers, Mirror, MirrorError, STEPS_PER_UNIT, Shape};
 use twinstep_server::{Decision, HookContext, Resolver};
 
@@ -33,6 +33,8 @@ const CRATES: Layers = Layers::bit(2);
 /// player that has turned away or taken cover is safe after 0.5 s, whatever view the owner's client claims.
 const SEEN_TICKS_MAX: u32 = 30;
 
+// The most bodies of one toss, so that it is decided within a millisecond or two.
+const BODIES_MAX: usize = 64;
 /// The thickness of the solid edge of the arena, in units.
 const EDGE: f32 = 4.0;
 
@@ -185,6 +187,8 @@ impl Arbiter {
                     at,
                     angle: 0.0,
                     motion: Motion::Slides { velocity },
+                    push: Vec2::ZERO,
+                    twist: 0.0,
                 }
             })
             .collect();

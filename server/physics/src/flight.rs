@@ -1,4 +1,4 @@
-//! Flights of thrown rigid bodies.
+//! Flights of rigid bodies that are thrown, fall or are steered.
 //!
 //! A lockstep simulation must not step a physics engine itself. So the game asks a query ("where do these fly?"), the
 //! server throws copies of the bodies here, and the *paths* enter the game as one outcome (Law: One door); every
@@ -11,15 +11,20 @@
 //!        └────────── the step moves them along, tick for tick ◀─────┘
 //! ```
 //!
-//! The view is from above: no gravity, a drag that slows moving bodies, bounces off walls and other bodies.
+//! Bodies bounce off walls and each other, rub, and are slowed by drag. A view from above has no gravity; for a side view
+//! set [`Flights::gravity`].
+//!
+//! A body that players steer asks again in windows of a few ticks: it begins each run at the place, velocity and spin of
+//! a [`Sample`] of the run before, with another [`push`](Body::push). Its paths then join without a jump, and each
+//! replaces the rest of the one before. The guide's chapter 3 has such a game.
 //!
 //! Invariants:
 //! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
 //!   runs: no engine state outlives a call.
 //! - A body that begins outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
 //!   the narrowest corner), and never passes through them.
-//! - Bounded: [`BODIES_MAX`], [`TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so
-//!   the cost of a sample does not grow with the number of walls, except for the search for nearby ones.
+//! - Bounded: [`BODY_TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so the cost of a
+//!   sample does not grow with the number of walls, except for the search for nearby ones.
 
 use std::fmt::Debug;
 
@@ -35,18 +40,19 @@ use super::shape::{Fault, Shape};
 
 mod way_out;
 
-pub use super::bounds::{REACH, SPEED_MAX};
+pub use super::bounds::{PUSH_MAX, REACH, SPEED_MAX};
 use way_out::free_of;
 
-/// The maximum number of bodies in one run, including fixed ones.
-pub const BODIES_MAX: usize = 64;
-/// The maximum number of ticks in one run: four seconds at 60 Hz.
-pub const TICKS_MAX: u32 = 240;
+/// The maximum work of one run, as the number of bodies (fixed ones too) times the number of ticks: 256 bodies for four
+/// seconds. That takes some 60 ms, so answer with [`Decision::Later`] long before.
+///
+/// [`Decision::Later`]: https://docs.rs/twinstep-server/latest/twinstep_server/enum.Decision.html
+pub const BODY_TICKS_MAX: u64 = 61_440;
 
 const TICKS_PER_SECOND: f32 = 60.0;
 /// The speed below which a body counts as lying still, in units or radians per second.
 const REST_SPEED: f32 = 0.05;
-const TURN_STEPS: f32 = 256.0;
+const TURN_STEPS: f32 = 65_536.0;
 /// The distance at which contacts are predicted, in units: about the distance moved in a tick. Otherwise fast bodies
 /// would sink in before they bounce.
 const FORESIGHT: f32 = 0.5;
@@ -54,52 +60,34 @@ const FORESIGHT: f32 = 0.5;
 /// The reason why a wall or a run was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the fields")]
 pub enum FlightError<Id: Debug> {
     /// A wall is invalid. It was not added.
     #[error("wall number {index} of the room: {fault}")]
-    Wall {
-        /// The number of walls added before it.
-        index: usize,
-        /// The error.
-        fault: Fault,
-    },
+    Wall { index: usize, fault: Fault },
     /// A body is invalid. No body was moved.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
-    Body {
-        /// The body's id.
-        id: Id,
-        /// The error.
-        fault: Fault,
-    },
+    Body { id: Id, fault: Fault },
     /// Two bodies have the same id. No body was moved.
     #[error("two bodies have the id {id:?}; give each body its own id")]
-    Twice {
-        /// The common id.
-        id: Id,
-    },
+    Twice { id: Id },
     /// A run exceeds the limits. No body was moved.
     #[error("{}", beyond_limits(*bodies, *samples, *every))]
     Course {
-        /// The number of bodies.
         bodies: usize,
-        /// The number of samples.
         samples: u32,
-        /// The ticks between two samples.
         every: u32,
     },
 }
 
 fn beyond_limits(bodies: usize, samples: u32, every: u32) -> String {
-    let ticks = u64::from(samples) * u64::from(every);
-    if bodies > BODIES_MAX {
-        format!("expected at most {BODIES_MAX} bodies, got {bodies}")
-    } else if every == 0 {
-        "expected samples at least 1 tick apart, got 0".to_owned()
-    } else {
-        format!(
-            "expected at most {TICKS_MAX} ticks, got {ticks} ({samples} samples, one every {every} ticks)"
-        )
+    if every == 0 {
+        return "expected samples at least 1 tick apart, got 0".to_owned();
     }
+    format!(
+        "expected at most {BODY_TICKS_MAX} ticks of all bodies together, got {bodies} bodies with {samples} samples \
+         each, one every {every} ticks"
+    )
 }
 
 /// The material of all walls and bodies.
@@ -157,15 +145,25 @@ pub struct Body<Id> {
     pub angle: f32,
     /// The body's motion.
     pub motion: Motion,
+    /// The acceleration of the body's middle through the whole run, in units per second squared, in addition to gravity:
+    /// a motor, a jet, the wind. Ignored by a fixed body.
+    pub push: Vec2,
+    /// The acceleration of the spin through the whole run, in radians per second squared: the motor of a wheel. Ignored
+    /// unless the body tumbles.
+    pub twist: f32,
 }
 
-/// The place of a body at one moment of its flight.
+/// The place and speed of a body at one moment of its flight. A run can begin where a sample of another one was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
     /// The position in 1/64 of a unit, rounded.
     pub at_64ths: [i32; 2],
-    /// The angle in 1/256 of a full turn, counter-clockwise, rounded.
-    pub turn_256ths: u8,
+    /// The angle in 1/65,536 of a full turn, counter-clockwise, rounded.
+    pub turn_65536ths: u16,
+    /// The velocity in 1/64 of a unit per second, rounded.
+    pub velocity_64ths: [i16; 2],
+    /// The spin in 1/64 of a radian per second, counter-clockwise, rounded.
+    pub spin_64ths: i16,
 }
 
 /// The flight of one body.
@@ -173,8 +171,8 @@ pub struct Sample {
 pub struct Track<Id> {
     /// The body's id.
     pub id: Id,
-    /// Samples at a fixed interval of ticks, the first one interval after the start. After the last sample the body
-    /// lies still; a body that never moved has no samples.
+    /// Samples at a fixed interval of ticks, the first one interval after the start. A body that lies still until the
+    /// end of the run has no samples of that time.
     pub samples: Vec<Sample>,
 }
 
@@ -194,6 +192,8 @@ pub struct Track<Id> {
 ///     at: Vec2::new(x, 0.0),
 ///     angle: 0.0,
 ///     motion: Motion::Slides { velocity },
+///     push: Vec2::ZERO,
+///     twist: 0.0,
 /// };
 /// // 7 flies to the right and bounces off the wall; 4 lies far away, and no body reaches it.
 /// let tracks = room.run(&[barrel(7, 0.0, Vec2::X * 15.0), barrel(4, -30.0, Vec2::ZERO)], 10, 6)?;
@@ -208,6 +208,7 @@ pub struct Track<Id> {
 #[derive(Clone, Debug)]
 pub struct Flights {
     material: Material,
+    gravity: Vec2,
     walls: Vec<(Shape, Pose)>,
 }
 
@@ -231,8 +232,24 @@ impl Flights {
         );
         Flights {
             material,
+            gravity: Vec2::ZERO,
             walls: Vec::new(),
         }
+    }
+
+    /// Sets the gravity in units per second squared, for side views: `Vec2::new(0.0, -9.81)` if a unit is a metre and y
+    /// points up. The default is none. Drag slows falls too, so a side view needs a [`Material`] with little of it.
+    ///
+    /// # Panics
+    /// If `gravity` is not finite, or longer than [`PUSH_MAX`].
+    #[must_use]
+    pub fn gravity(mut self, gravity: Vec2) -> Flights {
+        assert!(
+            gravity.length() <= PUSH_MAX,
+            "expected a gravity of at most {PUSH_MAX} units per second squared, got {gravity}"
+        );
+        self.gravity = gravity;
+        self
     }
 
     /// Adds a permanent wall. `at` and `angle` (radians, counter-clockwise) place the shape's origin. The edge of an
@@ -257,11 +274,11 @@ impl Flights {
     /// Lets the bodies fly for `samples` × `every` ticks of 1/60 s, or until all lie still. Returns the track of every
     /// body that can move, sorted by id, with a sample every `every` ticks.
     ///
-    /// Bodies that overlap at the start are pushed apart.
+    /// Bodies that overlap at the start are pushed apart. Neither gravity nor a push brings a body above [`SPEED_MAX`].
     ///
     /// Cost, measured with seven walls on a busy shared two-core machine: a second of flight (60 steps, 10 samples)
-    /// takes 0.4 to 0.8 ms with 8 bodies, 0.8 to 1.3 ms with 24. Each run puts the walls into the engine once. It
-    /// allocates.
+    /// takes 0.4 to 0.8 ms with 8 bodies, 0.8 to 1.3 ms with 24; with gravity, half a second of crates on the ground
+    /// takes 0.5 ms with 2, 0.7 ms with 8, 2.2 ms with 32. Each run puts the walls into the engine once. It allocates.
     ///
     /// # Errors
     /// If a number is not finite or out of range; no body was moved then.
@@ -272,7 +289,8 @@ impl Flights {
         every: u32,
     ) -> Result<Vec<Track<Id>>, FlightError<Id>> {
         let ticks = u64::from(samples) * u64::from(every);
-        if bodies.len() > BODIES_MAX || ticks > u64::from(TICKS_MAX) || every == 0 {
+        let work = (bodies.len() as u64).saturating_mul(ticks.max(1));
+        if work > BODY_TICKS_MAX || every == 0 {
             return Err(FlightError::Course {
                 bodies: bodies.len(),
                 samples,
@@ -297,7 +315,7 @@ impl Flights {
         bodies: &[Body<Id>],
     ) -> Result<Room<Id>, FlightError<Id>> {
         let mut world = PhysicsWorld::new();
-        world.gravity = Vec2::ZERO;
+        world.gravity = self.gravity;
         let engine = &mut world.integration_parameters;
         engine.dt = 1.0 / TICKS_PER_SECOND;
         engine.normalized_prediction_distance = FORESIGHT;
@@ -305,6 +323,7 @@ impl Flights {
             world,
             still: Scene::default(),
             movers: Vec::with_capacity(bodies.len()),
+            is_forced: self.gravity != Vec2::ZERO,
             tested: 0,
         };
         let solid = |shape: &Shape| {
@@ -351,10 +370,16 @@ impl Flights {
                 rigid = rigid.locked_axes(LockedAxes::ROTATION_LOCKED);
             }
             let (handle, _) = room.world.insert(rigid, solid(&shape));
+            let mover = &mut room.world.bodies[handle];
+            mover.recompute_mass_properties_from_colliders(&room.world.colliders);
+            let inertia = mover.mass_properties().local_mprops.principal_inertia();
+            mover.add_force(body.push * mover.mass(), false);
+            mover.add_torque(body.twist * inertia, false);
+            room.is_forced |= body.push != Vec2::ZERO || body.twist != 0.0;
             room.movers.push(Mover {
                 handle,
                 shape,
-                start: sample(&pose),
+                start: sample(&pose, velocity, spin.unwrap_or_default()),
                 track: Track {
                     id: body.id,
                     samples: Vec::new(),
@@ -371,6 +396,8 @@ struct Room<Id> {
     /// Fixed shapes, walls and bodies, each named by its number.
     still: Scene<usize>,
     movers: Vec<Mover<Id>>,
+    /// Whether gravity or a push can move a body that is slow now: at the top of its flight, or about to slide down.
+    is_forced: bool,
     /// The number of exact tests of a body against a fixed shape.
     tested: u64,
 }
@@ -383,30 +410,40 @@ struct Mover<Id> {
 }
 
 impl<Id> Room<Id> {
-    /// Steps one tick. Returns `true` if all bodies lie still.
+    /// Steps one tick. Returns `true` if all bodies lie still for good.
     fn step(&mut self) -> bool {
         self.world.step();
-        self.movers.iter().all(|mover| {
-            let body = &self.world.bodies[mover.handle];
-            body.linvel().length() < REST_SPEED && body.angvel().abs() < REST_SPEED
-        })
+        let mut are_slow = true;
+        for mover in &self.movers {
+            let body = &mut self.world.bodies[mover.handle];
+            let (velocity, spin) = (body.linvel(), body.angvel());
+            body.set_linvel(velocity.clamp_length_max(SPEED_MAX), false);
+            body.set_angvel(spin.clamp(-SPEED_MAX, SPEED_MAX), false);
+            are_slow &= velocity.length() < REST_SPEED && spin.abs() < REST_SPEED;
+        }
+        are_slow && !self.is_forced
     }
 
     fn sample(&mut self) {
         for mover in &mut self.movers {
-            let pose = self.world.bodies[mover.handle].position();
-            let pose = free_of(&self.still, &mover.shape, *pose, &mut self.tested);
-            mover.track.samples.push(sample(&pose));
+            let body = &self.world.bodies[mover.handle];
+            let pose = free_of(
+                &self.still,
+                &mover.shape,
+                *body.position(),
+                &mut self.tested,
+            );
+            let now = sample(&pose, body.linvel(), body.angvel());
+            mover.track.samples.push(now);
         }
     }
 
     fn tracks(self) -> Vec<Track<Id>> {
         let trimmed = |mut mover: Mover<Id>| {
             let samples = &mut mover.track.samples;
-            // Samples at the end that repeat the one before are dropped: the body lay still.
             while let Some(last) = samples.last() {
                 let before = samples.iter().rev().nth(1).unwrap_or(&mover.start);
-                if last != before {
+                if !last.rests_at(before) {
                     break;
                 }
                 samples.pop();
@@ -432,6 +469,10 @@ impl<Id> Body<Id> {
     fn check(&self) -> Result<Pose, Fault> {
         let pose = placed(self.shape, self.at, self.angle)?;
         if let Some((velocity, spin)) = self.motion.speeds() {
+            let is_push = |push: f32| push.is_finite() && push <= PUSH_MAX;
+            if !is_push(self.push.length()) || !is_push(self.twist.abs()) {
+                return Err(Fault::Push(self.push, self.twist));
+            }
             if matches!(self.shape, Shape::Segment { .. }) {
                 return Err(Fault::Massless(self.shape));
             }
@@ -455,14 +496,29 @@ fn placed(shape: Shape, at: Vec2, angle: f32) -> Result<Pose, Fault> {
     Ok(pose)
 }
 
-fn sample(pose: &Pose) -> Sample {
+fn sample(pose: &Pose, velocity: Vec2, spin: f32) -> Sample {
     let at = (pose.translation * STEPS_PER_UNIT).round();
     let turns = pose.rotation.angle() / std::f32::consts::TAU;
+    let [x, y, spin] =
+        [velocity.x, velocity.y, spin].map(|speed| (speed * STEPS_PER_UNIT).round() as i16);
     Sample {
         at_64ths: [at.x as i32, at.y as i32],
-        turn_256ths: ((turns * TURN_STEPS).round() as i32).rem_euclid(TURN_STEPS as i32) as u8,
+        turn_65536ths: (turns * TURN_STEPS).round() as i32 as u16, // wraps: a full turn is 0
+        velocity_64ths: [x, y],
+        spin_64ths: spin,
     }
 }
 
+impl Sample {
+    fn rests_at(&self, before: &Sample) -> bool {
+        let is_slow = |speed: i16| f32::from(speed).abs() < REST_SPEED * STEPS_PER_UNIT;
+        let [x, y] = self.velocity_64ths;
+        (self.at_64ths, self.turn_65536ths) == (before.at_64ths, before.turn_65536ths)
+            && [x, y, self.spin_64ths].into_iter().all(is_slow)
+    }
+}
+
+#[cfg(test)]
+mod side_view;
 #[cfg(test)]
 mod tests;

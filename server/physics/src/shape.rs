@@ -4,7 +4,7 @@ use glam::Vec2;
 use rapier2d::math::Pose;
 use rapier2d::parry::shape::{Ball, Capsule, Cuboid, Segment, Shape as Engine, SharedShape};
 
-use super::bounds::{COORDINATE_MAX, REACH as FLIGHT_REACH, SPEED_MAX};
+use super::bounds::{COORDINATE_MAX, PUSH_MAX, REACH as FLIGHT_REACH, SPEED_MAX};
 
 /// A solid shape around its own origin. A position and an angle place it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,6 +65,9 @@ pub enum Fault {
     /// A spin is NaN, infinite or too fast.
     #[error("spin {0} is not within ±{SPEED_MAX} radians a second")]
     Spin(f32),
+    /// A push or a twist is NaN, infinite or too strong.
+    #[error("push {0} or twist {1} is not within {PUSH_MAX} units or radians a second squared")]
+    Push(Vec2, f32),
     /// A body that should fly has no area, and so no mass.
     #[error("{0:?} has no area and cannot fly; expected a ball, a box or a capsule")]
     Massless(Shape),

@@ -22,8 +22,8 @@ impl Dice {
 }
 
 const HALF: f32 = 20.0;
-const BALL: Shape = Shape::Ball { radius: 0.5 };
-const CRATE: Shape = Shape::Box {
+pub(super) const BALL: Shape = Shape::Ball { radius: 0.5 };
+pub(super) const CRATE: Shape = Shape::Box {
     half: Vec2::splat(0.75),
 };
 
@@ -63,13 +63,15 @@ fn gap(shape: Shape, at: Vec2, (middle, half): (Vec2, Vec2)) -> f32 {
     outside + beyond.max_element().min(0.0) - radius
 }
 
-fn slides(id: u32, shape: Shape, at: Vec2, velocity: Vec2) -> Body<u32> {
+pub(super) fn slides(id: u32, shape: Shape, at: Vec2, velocity: Vec2) -> Body<u32> {
     Body {
         id,
         shape,
         at,
         angle: 0.0,
         motion: Motion::Slides { velocity },
+        push: Vec2::ZERO,
+        twist: 0.0,
     }
 }
 
@@ -89,7 +91,7 @@ fn crowd(dice: &mut Dice, count: u32, speed: f32) -> Vec<Body<u32>> {
     bodies
 }
 
-fn to_units(sample: &Sample) -> Vec2 {
+pub(super) fn to_units(sample: &Sample) -> Vec2 {
     Vec2::new(sample.at_64ths[0] as f32, sample.at_64ths[1] as f32) / STEPS_PER_UNIT
 }
 
@@ -313,7 +315,7 @@ fn an_off_centre_hit_turns_only_tumbling_bodies() {
                 6,
             )
             .unwrap();
-        tracks[1].samples.last().unwrap().turn_256ths
+        tracks[1].samples.last().unwrap().turn_65536ths
     };
     assert_eq!(
         turn(Motion::Slides {
@@ -337,8 +339,9 @@ fn an_off_centre_hit_turns_only_tumbling_bodies() {
         ..slides(2, CRATE, Vec2::ZERO, Vec2::ZERO)
     };
     let tracks = room.run(&[alone], 20, 6).unwrap();
-    // 3 rad/s over a drag of 3/s: one radian, 41 of 256 steps.
-    assert!((39..=42).contains(&tracks[0].samples.last().unwrap().turn_256ths));
+    // 3 rad/s over a drag of 3/s: one radian.
+    let turned = f32::from(tracks[0].samples.last().unwrap().turn_65536ths) / TURN_STEPS;
+    assert!((0.153..0.165).contains(&turned), "{turned} turns");
 }
 
 #[test]
@@ -401,7 +404,12 @@ fn a_number_out_of_range_is_refused_by_name() {
         room.run(&[sound, sound], 1, 1),
         Err(FlightError::Twice { id: 5 })
     );
-    for (bodies, samples, every) in [(65, 1, 1), (1, 1, 0), (1, 241, 1), (1, u32::MAX, u32::MAX)] {
+    for (bodies, samples, every) in [
+        (61_441, 0, 1),
+        (1, 1, 0),
+        (2, 30_721, 1),
+        (1, u32::MAX, u32::MAX),
+    ] {
         let many: Vec<_> = (0..bodies).map(|id| Body { id, ..sound }).collect();
         let refused = FlightError::Course {
             bodies: many.len(),
