@@ -20,7 +20,6 @@ fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
     config
 }
 
-/// A match that plays without commands.
 fn quiet(seed: u64, link: LinkProfile, m: u8) -> Rig<History> {
     let mut config = config(seed, link, m);
     config.sticks = Sticks::Still;

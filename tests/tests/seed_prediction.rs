@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use glam::Vec2;
 use powderkeg_game::{Game, Heading, Pad, Rules, Wall};
+use serde::{Deserialize, Serialize};
 use twinstep_client::{Poses, SessionConfig, Smoothing, show_with};
 use twinstep_core::bounds::{LEAD_TIME, lead_max};
 use twinstep_core::testing::doc::Counter;
-use twinstep_core::{Key, PlayerId, Tick};
+use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId, Simulation, Table, Tick, World};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, unasked};
 use twinstep_rig::history::{self, History};
@@ -135,6 +136,97 @@ fn a_predicted_player_stops_at_walls_without_the_network() {
     table.run(30, east);
     assert!((x(&table) - -34.5).abs() < 1e-4, "{}", x(&table));
     assert_eq!(table.sessions[0].authority().unwrap().tick(), authority);
+}
+
+// A figure seen from the side. Gravity, the ground, and its friction are in the step alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Figure {
+    at: Vec2,
+    velocity: Vec2,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Figures {
+    of: Table<PlayerId, Figure>,
+}
+
+const GRAVITY: f32 = 9.81;
+const FRICTION: f32 = 0.6;
+const RISE: f32 = 3.0;
+
+// The speed of a jump to the side by this input.
+fn leap(input: u8) -> f32 {
+    f32::from(input) / 10.0
+}
+
+impl Simulation for Figures {
+    twinstep_rig::game_types!("figures");
+
+    // An input above 0 is a jump to the right, from the ground only.
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, &input) in frame.inputs() {
+            let figure = self.of.get_or_insert_with(player, Figure::default);
+            let stands = figure.at.y == 0.0;
+            if stands && input > 0 {
+                figure.velocity = Vec2::new(leap(input), RISE);
+            } else if stands {
+                figure.velocity.x = (figure.velocity.x - FRICTION * GRAVITY / 60.0).max(0.0);
+            } else {
+                figure.velocity.y -= GRAVITY / 60.0;
+            }
+            figure.at += figure.velocity / 60.0;
+            if figure.at.y <= 0.0 {
+                (figure.at.y, figure.velocity.y) = (0.0, 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_predicted_figure_falls_and_slides_to_rest_without_the_network() {
+    // Row 34: without any packet from the server, a predicted figure jumps, falls, lands and slides to rest by friction; and
+    // the server's figure did exactly the same, so that no tick is simulated again.
+    let sessions = (0..2).map(|_| SessionConfig::<Figures>::new(Arc::new(())));
+    let mut table = Direct::of(MatchConfig::action(), Figures::default(), sessions);
+    table.run(180, |_, _| 0);
+    let own = |world: &World<Figures>| *world.sim().of.get(&PlayerId(0)).unwrap();
+    let mut luck = Mwc::seed(34);
+    for _ in 0..8 {
+        let input = 8 + luck.below(13) as u8;
+        let before = table.sessions[0].stats();
+        let start = own(table.sessions[0].prediction().unwrap());
+        table.deaf_until[0] = table.now + SECOND;
+        let mut path = Vec::new();
+        for frame in 0..59 {
+            table.run(
+                1,
+                |client, _| if (client, frame) == (0, 0) { input } else { 0 },
+            );
+            path.push(own(table.sessions[0].prediction().unwrap()));
+        }
+        let silent = table.sessions[0].stats();
+        assert!(
+            silent.authority_tick - before.authority_tick < 3,
+            "no packet"
+        );
+        assert!(silent.prediction_tick - silent.authority_tick > 50);
+
+        let top = path.iter().map(|figure| figure.at.y).fold(0.0, f32::max);
+        let rise = RISE * RISE / (2.0 * GRAVITY);
+        assert!((top - rise).abs() < RISE / 60.0, "rose {top} of {rise}");
+        let rest = *path.last().unwrap();
+        assert_eq!((rest.velocity, rest.at.y), (Vec2::ZERO, 0.0), "at rest");
+        let (in_air, speed) = (2.0 * RISE / GRAVITY, leap(input));
+        let way = speed * in_air + speed * speed / (2.0 * FRICTION * GRAVITY);
+        let moved = rest.at.x - start.at.x;
+        assert!((moved - way).abs() < speed / 20.0, "{moved} of {way}");
+
+        table.run(60, |_, _| 0);
+        let after = table.sessions[0].stats();
+        assert_eq!(after.timeline.rebuilds, before.timeline.rebuilds);
+        let ends = [0, 1].map(|client| own(table.sessions[client].authority().unwrap()));
+        assert_eq!([ends[0], ends[1], own(table.match_.world())], [rest; 3]);
+    }
 }
 
 /// Row 35: assumptions are kept over the whole unconfirmed window: after a silence in which the lead grows to nearly
