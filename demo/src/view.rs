@@ -58,7 +58,6 @@ fn has_keyboard() -> bool {
     std::io::stdin().is_terminal() || cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Whether a client was ever in its match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HasPlayed(pub(crate) bool);
 

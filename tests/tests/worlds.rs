@@ -28,6 +28,7 @@ mod sessions;
 mod shares;
 mod spectators;
 mod start;
+mod steered;
 mod tickets;
 mod tiny;
 mod tiny_checked;
