@@ -40,6 +40,10 @@ pub mod operating {
     #![doc = include_str!("../guide/operating.md")]
 }
 
+pub mod rts {
+    #![doc = include_str!("../guide/rts.md")]
+}
+
 pub mod shooting {
     #![doc = include_str!("../guide/shooting.md")]
 }
