@@ -4,7 +4,7 @@
 use powderkeg_game::{Arbiter, Game, Judge, Luck, Query, Rules, speculate};
 use twinstep_core::{Key, Mwc};
 use twinstep_rig::checked;
-use twinstep_rig::skirmish::{Rules as Field, Skirmish, SkirmishBot};
+use twinstep_rig::realm::Realm;
 use twinstep_testing::{Report, Script, arena, check};
 
 fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
@@ -32,19 +32,13 @@ fn powderkegs_arena_is_clean() {
 }
 
 #[test]
-fn the_skirmish_is_clean() {
-    let mut bots: Vec<_> = (0..16)
-        .map(|n| SkirmishBot::new(Mwc::seed(9).fork(Key::new(n, 0))))
-        .collect();
-    let script = Script::inputs([()])
-        .commands(move |seen, _| {
-            let bot = &mut bots[seen.player.index()];
-            bot.think(seen.sim, seen.player, seen.tick)
-        })
-        .outcomes(move |asked, _| Some(asked.sim.struck(asked.query, asked.tick)))
-        .admits(|seen, command| seen.sim.admits(seen.rules, seen.player, command))
+fn the_strategy_game_is_clean() {
+    let mut luck = Mwc::seed(9).fork(Key::new(9, 0));
+    let script = Script::<Realm>::inputs([()])
+        .commands(move |seen, _| seen.sim.think(&mut luck, seen.tick))
+        .outcomes(|asked, _| Some(asked.sim.struck(*asked.query)))
         .ticks(1_200);
-    let report = check(Skirmish::new(), Field::default(), script).unwrap();
+    let report = check(Realm::default(), 50, script).unwrap();
     println!("{report}");
     assert!(report.tried.commands > 50, "{report}");
 }

@@ -48,8 +48,8 @@ pub mod history;
 pub mod lines;
 pub mod machines;
 pub mod powderkeg;
+pub mod realm;
 pub mod recorded;
 pub mod rig;
-pub mod skirmish;
 
 pub use rig::{Play, Rig, RigConfig};

@@ -15,9 +15,9 @@ use twinstep_core::digest::digest;
 use twinstep_core::{Chunked, codec};
 use twinstep_protocol::replay::Replay;
 
+use crate::realm::Realm;
 use crate::recorded::recorded;
 use crate::rig::{Play, Sticks};
-use crate::skirmish::Skirmish;
 
 mod floats;
 
@@ -38,7 +38,7 @@ const TICKS_PER_LINE: u32 = 1_000;
 pub fn table() -> String {
     let mut lines = String::new();
     play::<Game>("powderkeg", 71, Sticks::Analog, &mut lines);
-    play::<Skirmish>("skirmish", 72, Sticks::Sticky, &mut lines);
+    play::<Realm>("realm", 72, Sticks::Sticky, &mut lines);
     chunks(&mut lines);
     floats::operations(&mut lines);
     lines

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 /// A colour, its opacity, and whether it is light that adds up or paint that covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tint {
-    /// Red, green, blue.
     pub(crate) rgb: [u8; 3],
     /// 0 ..= 1.
     pub(crate) alpha: f32,

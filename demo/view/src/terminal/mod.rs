@@ -47,7 +47,6 @@ const PAUSE: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// The most inputs that wait for the view (law *Bounded*).
 const INPUTS_MAX: usize = 64;
-/// The most players at one terminal.
 const SEATS: usize = 2;
 /// The time between two pictures: 30 a second.
 const FRAME: Duration = Duration::from_millis(33);

@@ -18,6 +18,7 @@
 //! | `input`, `sound` | keys and gamepads; sounds |
 //! | `probe`, `run` | whether a window can be opened; the loop |
 //! | `shots`, `screenshot` | pictures without a window |
+//! | `sketch` | boxes and words for small examples |
 //!
 //! Invariants: a picture is a pure function of scene and effects; inputs of a frame are in that frame's picture; no
 //! file is loaded, and no library is needed to build.
@@ -36,6 +37,7 @@ mod screens;
 mod screenshot;
 mod settings;
 mod shots;
+mod sketch;
 mod sound;
 mod stage;
 mod text;
@@ -44,3 +46,4 @@ pub use macroquad::miniquad::conf::LinuxBackend as Backend;
 pub use probe::{NoWindow, display};
 pub use run::{WindowOptions, WindowRefused, run};
 pub use shots::{ShotsError, shots};
+pub use sketch::{Sketch, run_sketch};

@@ -63,7 +63,7 @@ pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused>
     let feed = Rc::new(RefCell::new(Some(Box::new(feed))));
     let summary = Rc::new(RefCell::new(None));
     let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
-    let opened = open(options, move || async move {
+    let opened = open("Powderkeg", options, move || async move {
         // Before the feed is taken: without graphics the match continues in another view.
         let gpu = match Gpu::new() {
             Ok(gpu) => gpu,
@@ -90,14 +90,14 @@ pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused>
 }
 
 /// Opens a window and runs the future of `play` in it, until that ends.
-fn open<F, P>(options: WindowOptions, play: P) -> Result<(), NoWindow>
+pub(super) fn open<F, P>(title: &str, options: WindowOptions, play: P) -> Result<(), NoWindow>
 where
     F: Future<Output = ()> + 'static,
     P: FnOnce() -> F + 'static,
 {
     let conf = macroquad::conf::Conf {
         miniquad_conf: Conf {
-            window_title: "Powderkeg".to_owned(),
+            window_title: title.to_owned(),
             window_width: options.size.0.into(),
             window_height: options.size.1.into(),
             fullscreen: options.fullscreen,
@@ -177,7 +177,7 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "no reason was given".to_owned())
 }
 
-fn window_size() -> Vec2 {
+pub(super) fn window_size() -> Vec2 {
     vec2(screen_width(), screen_height()).max(Vec2::splat(64.0))
 }
 
