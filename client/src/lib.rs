@@ -88,7 +88,9 @@ pub mod internal {
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
     names::Name,
-    packet::{closed::CloseCode, presence::LinkQuality, refusal::CommandRefusal},
+    packet::{
+        closed::CloseCode, presence::LinkQuality, refusal::CommandRefusal, request::MatchRequest,
+    },
     simnet,
 };
 /// The tickets and transports that a joining game uses; the crate `twinstep-udp` has the rest.

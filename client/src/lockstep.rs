@@ -86,7 +86,11 @@ impl<S: Simulation> Lockstep<S> {
             let tick = replica.timeline.authority().tick();
             let begins = tick == turn.began;
             if begins && !replica.inbox.has_turn(turn, tick) {
-                break; // It has not arrived: if it is due, this is a pause.
+                // It has not arrived. If it is due, clients pause; if the match itself is paused, this is its end.
+                if turn.cadence.paused && (!self.playout.runs() || self.playout.is_due(now)) {
+                    self.playout.rest();
+                }
+                break;
             }
             if !self.playout.runs() {
                 // Half of what the round trip leaves of the command delay becomes the slack of each direction.

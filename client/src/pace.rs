@@ -247,6 +247,25 @@ impl Pace {
         }
     }
 
+    /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the first
+    /// tick that no received turn covers. So it moves only by single steps. Reports on earlier samples are ignored from
+    /// now on.
+    pub fn stand_still(&mut self, now: Duration, known: Tick, lead: u32) -> Beat {
+        self.clock.skip(now);
+        let first = self.input;
+        self.go_ahead(now, (known + lead) - first);
+        if known > self.distance.known() {
+            self.distance.record_known(now, known);
+        }
+        self.samples.break_at(self.input);
+        Beat {
+            first,
+            end: self.input,
+            capped: false,
+            jumped: false,
+        }
+    }
+
     /// The time at which [`advance`](Pace::advance) samples the next tick if no turn arrives until then. Returns `None`
     /// while it waits for the authority.
     #[must_use]

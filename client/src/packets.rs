@@ -10,6 +10,7 @@ use twinstep_protocol::link::LinkHeader;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::play_down::{DownNear, DownStatus, PlayDown, SLACK_UNIT_MS};
 use twinstep_protocol::packet::refusal::OrderRefusal;
+use twinstep_protocol::packet::request::RequestResult;
 use twinstep_protocol::packet::{DownPacket, DownPart, PacketBody, closed, message};
 use twinstep_protocol::text::is_plain;
 use twinstep_protocol::wire::WireError;
@@ -85,6 +86,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                             self.events.push(Event::Notice(words.to_owned()));
                         }
                         _ => self.traffic.record_malformed(),
+                    },
+                    message::REQUEST_RESULT => match RequestResult::decode(bytes) {
+                        Some(result) => self.events.push(request_event(result)),
+                        None => self.traffic.record_malformed(),
                     },
                     message::HEAL => {
                         let Some(world) = read_world(bytes) else {
@@ -222,6 +227,18 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
+fn request_event(result: RequestResult) -> Event {
+    let RequestResult {
+        by,
+        request,
+        refused,
+    } = result;
+    match refused {
+        None => Event::Request { by, request },
+        Some(why) => Event::RequestRefused { request, why },
+    }
+}
+
 /// Applies the server's report of how early this client's inputs or batches arrive.
 fn apply_pace<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
@@ -247,7 +264,9 @@ fn apply_pace<S: Simulation, V: Show<S>>(
         }
         Mode::Lockstep(_) => return,
     };
-    let Some(pace) = &mut predicting.pace else {
+    // The server stands still in a pause, so its reports say nothing about the route.
+    let is_paused = predicting.paused_at.is_some();
+    let Some(pace) = predicting.pace.as_mut().filter(|_| !is_paused) else {
         return;
     };
     match margin {

@@ -56,6 +56,9 @@ pub(crate) struct Pause {
 pub(crate) struct Playout {
     /// The due time of the authority's next tick; `None` before the first turn.
     due: Option<Duration>,
+    /// Whether the match is paused, or the first turn after a pause is not due yet. The picture then stays at the end
+    /// of the last tick.
+    pub(crate) rests: bool,
     rate: f64,
     /// Turns that arrived and have not begun: number and arrival time.
     arrived: Vec<(u32, Duration)>,
@@ -75,6 +78,7 @@ impl Playout {
     pub(crate) fn new(spectates: bool) -> Self {
         Playout {
             due: None,
+            rests: false,
             rate: 1.0,
             arrived: Vec::with_capacity(2 * TURNS),
             slacks: Vec::with_capacity(TURNS),
@@ -103,6 +107,11 @@ impl Playout {
         self.slacks.clear();
         self.slack_up = None;
         self.stale_until = 0;
+    }
+
+    /// Stops the clock, because the match is paused after the last turn. [`start`](Playout::start) restarts it.
+    pub(crate) fn rest(&mut self) {
+        (self.due, self.rests) = (None, true);
     }
 
     pub(crate) fn look(&mut self, now: Duration) {
@@ -189,6 +198,7 @@ impl Playout {
     pub(crate) fn step(&mut self, tick: Duration) {
         let length = tick.div_f64(self.rate);
         self.due = self.due.map(|due| due + length);
+        self.rests = false;
     }
 
     fn steer(&mut self) {
@@ -215,6 +225,9 @@ impl Playout {
 
     /// The picture's position between the last two ticks, in [0, 1).
     pub(crate) fn alpha(&self, now: Duration, tick: Duration) -> f32 {
+        if self.rests {
+            return 1.0 - f32::EPSILON;
+        }
         let Some(due) = self.due else { return 0.0 };
         let left = due.saturating_sub(now).as_secs_f32() * self.rate as f32 / tick.as_secs_f32();
         (1.0 - left).clamp(0.0, 1.0 - f32::EPSILON)

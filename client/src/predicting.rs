@@ -32,6 +32,8 @@ pub(crate) struct Predicting {
     delay: InputDelay,
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
     lead: AllowedLead,
+    /// While the match is paused, the number of ticks by which the input tick is ahead of the received turns.
+    pub(crate) paused_at: Option<u32>,
 }
 
 impl Predicting {
@@ -42,6 +44,7 @@ impl Predicting {
             delay: InputDelay::new(cadence.delay_ticks.into()),
             sampled_at: Box::new([(Tick::MAX, Duration::ZERO); SAMPLES]),
             lead: AllowedLead::new(),
+            paused_at: None,
         }
     }
 
@@ -64,7 +67,7 @@ impl Predicting {
                 .cues
                 .settle(replica.timeline.authority().tick());
         }
-        if self.pace.is_some() {
+        if self.pace.is_some() && self.paused_at.is_none() {
             self.measure(replica, target);
         }
         Ok(sampled)
@@ -75,7 +78,8 @@ impl Predicting {
         replica: &Replica<S, V>,
     ) -> Option<Duration> {
         let authority = replica.timeline.authority().tick();
-        let sampled = self.pace.as_ref().and_then(|pace| pace.next_due(authority));
+        let runs = self.pace.as_ref().filter(|_| self.paused_at.is_none());
+        let sampled = runs.and_then(|pace| pace.next_due(authority));
         // Postponed work continues in the next advance.
         let goes_on = replica.can_step() || self.lead.is_short();
         let soon = goes_on.then(|| replica.allowance.now() + SOON);
@@ -147,7 +151,9 @@ impl Predicting {
     ) -> Result<bool, InputTooLarge> {
         let (authority, known) = (replica.timeline.authority().tick(), replica.inbox.next());
         // Before the first turn the server's position is unknown, and every session seems to have caught up.
-        if self.pace.is_none() && has_caught_up(replica) && replica.meter.turns > 0 {
+        let is_known =
+            replica.meter.turns > 0 || replica.cadence().paused && replica.next_seal > Tick(0);
+        if self.pace.is_none() && has_caught_up(replica) && is_known {
             let pace = Pace::start(config(replica), now, known, rtt);
             replica
                 .timeline
@@ -165,7 +171,10 @@ impl Predicting {
         let actions = replica.timeline.local_actions_mut();
         // Beyond the window the server would not accept inputs.
         let room = authority + window - actions.next();
-        let wished = u32::from(cadence.delay_ticks);
+        let wished = match cadence.paused {
+            true => self.delay.ticks(),
+            false => u32::from(cadence.delay_ticks),
+        };
         match self.delay.follow(now, wished, config.tick, room) {
             DelayStep::None => {}
             DelayStep::GoAhead(more) => {
@@ -175,7 +184,21 @@ impl Predicting {
             }
             DelayStep::Stand => pace.stand(),
         }
-        let beat = pace.advance(now, authority, known);
+        let beat = match self.paused_at {
+            Some(lead) if cadence.paused => pace.stand_still(now, known, lead),
+            Some(_) => {
+                // The first turn after a pause is sealed ahead of its time, so the input tick does not move with it.
+                self.paused_at = None;
+                pace.stand_still(now, known, pace.input_tick() - known)
+            }
+            None => {
+                // The clock first reaches the time at which the pause was seen.
+                let beat = pace.advance(now, authority, known);
+                let lead = pace.input_tick() - known;
+                self.paused_at = cadence.paused.then_some(lead);
+                beat
+            }
+        };
         if beat.first != actions.next() {
             actions.skip_to(beat.first);
         }
@@ -256,6 +279,7 @@ impl Predicting {
     ) {
         let turn = replica.cadence();
         if let Some(at) = self.arrived_at.replace(now)
+            && self.paused_at.is_none()
             && now.saturating_sub(at) > turn.turn() * 2 + turn.tick() + replica.allowance.passed()
         {
             replica.meter.late_turns += 1;
@@ -264,7 +288,7 @@ impl Predicting {
 
     /// Stops sampling; a new clock starts when the session has caught up again.
     pub(crate) fn restart(&mut self) {
-        self.pace = None;
+        (self.pace, self.paused_at) = (None, None);
     }
 
     pub(crate) fn fill_stats(&self, stats: &mut SessionStats) {

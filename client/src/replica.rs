@@ -78,7 +78,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     pub(crate) fn begin(&mut self, now: Duration) {
         self.allowance.begin(now);
         let lead = self.timeline.prediction().tick() - self.timeline.authority().tick();
-        self.view.at(now, lead, self.cadence().tick());
+        self.view.at(now, lead, self.cadence());
     }
 
     pub(crate) fn can_step(&self) -> bool {

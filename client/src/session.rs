@@ -27,8 +27,10 @@ use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::{Hello, Holds};
+use twinstep_protocol::packet::message;
 use twinstep_protocol::packet::play_down::PlayDown;
 use twinstep_protocol::packet::refusal::CommandRefusal;
+use twinstep_protocol::packet::request::MatchRequest;
 
 use crate::match_status::MatchStatus;
 use crate::outgoing::Outgoing;
@@ -354,6 +356,28 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.outgoing.urge();
         }
         Ok(seq)
+    }
+
+    /// Asks the match itself for something as the player of a seat: another speed, a pause. Works while the match is
+    /// paused too. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an admitted
+    /// request takes effect with a coming turn, at the same tick for all clients.
+    ///
+    /// # Errors
+    /// If the session does not play, `seat` does not exist, a value is out of its range, or 64 messages already wait
+    /// for the server.
+    pub fn request(&mut self, seat: usize, request: MatchRequest) -> Result<(), CommandError> {
+        let Some(playing) = self.stage.playing() else {
+            return Err(CommandError::NotPlaying);
+        };
+        if seat >= playing.replica.timeline.local_actions().seats().len() {
+            return Err(CommandError::NoSeat);
+        }
+        if !request.is_sound() {
+            return Err(CommandError::OutOfRange);
+        }
+        let bytes = request.encode(seat as u8).into();
+        let pushed = self.lane_out.push(message::REQUEST, bytes);
+        pushed.map_err(|_| CommandError::Busy)
     }
 
     /// Leaves the match: the session is over, and [`poll_transmit`](Session::poll_transmit) writes its goodbye.

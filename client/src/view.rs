@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::LEAD_MAX;
+use twinstep_core::turn::Cadence;
 use twinstep_core::{Effects, Key, PlayerSet, Simulation, Tick};
 
 use crate::cues::CueLedger;
@@ -21,7 +22,9 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) picture: Picture<V::Key, V::Pose>,
     poses: [Poses<V::Key, V::Pose>; 2],
     captured: u32,
+    /// The time that has passed outside pauses of the match, so that corrections stand still in a pause.
     pub(crate) now: Duration,
+    updated_at: Duration,
     pub(crate) alpha: f32,
     tick: Duration,
     lead: u32,
@@ -46,6 +49,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             poses: [Poses::new(), Poses::new()],
             captured: 0,
             now: Duration::ZERO,
+            updated_at: Duration::ZERO,
             alpha: 0.0,
             tick,
             lead: 0,
@@ -60,10 +64,13 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.tick * self.lead.clamp(SMOOTH_TICKS_MIN, LEAD_MAX)
     }
 
-    /// Sets the current time, the lead, and the tick length, for corrections.
-    pub(crate) fn at(&mut self, now: Duration, lead: u32, tick: Duration) {
-        self.now = now;
-        self.tick = tick;
+    /// Sets the current time, the lead, and the cadence, for corrections.
+    pub(crate) fn at(&mut self, now: Duration, lead: u32, cadence: Cadence) {
+        if !cadence.paused {
+            self.now += now.saturating_sub(self.updated_at);
+        }
+        self.updated_at = self.updated_at.max(now);
+        self.tick = cadence.tick();
         self.lead = lead;
     }
 

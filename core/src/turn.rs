@@ -8,15 +8,16 @@
 //! ```
 //!
 //! The cadence is part of frames, so snapshots, journals, replays, joins and the resuming of a match need no further
-//! work. It changes how fast a match is played, never what happens in it. It is outside equality and digest, and a step
+//! work. A paused turn is the last one until the match is resumed. The cadence changes how fast a match is played, never
+//! what happens in it. It is outside equality and digest, and a step
 //! does not see it: [`Frame::tick_length`](crate::Frame::tick_length) is the tick length that the match began with.
 
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Tick;
-use crate::bounds::{DELAY_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX};
+use crate::bounds::{DELAY_MAX, PLAYERS_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX};
+use crate::{PlayerId, Tick};
 
 /// The turn length, tick length and input delay of a match, valid from one turn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,13 @@ pub struct Cadence {
     pub tick_ns: u32,
     /// Ticks between an input's sampling and its use, 0..=[`DELAY_MAX`]. Only without a command delay.
     pub delay_ticks: u8,
+    /// The tick length in nanoseconds that a player or the host requested, if any: the normal length from then on.
+    /// `tick_ns` may be longer while a machine is slow.
+    pub requested_ns: Option<u32>,
+    /// Whether the match is paused after this turn.
+    pub paused: bool,
+    /// The player that paused the match; `None` if its host did.
+    pub paused_by: Option<PlayerId>,
 }
 
 impl Cadence {
@@ -35,6 +43,9 @@ impl Cadence {
         turn_ticks: 1,
         tick_ns: 16_666_667,
         delay_ticks: 0,
+        requested_ns: None,
+        paused: false,
+        paused_by: None,
     };
 
     /// The length of a tick.
@@ -52,9 +63,14 @@ impl Cadence {
     /// Returns `true` if each value is in its range.
     #[must_use]
     pub fn is_sound(&self) -> bool {
+        let is_tick = |ns: u32| (TICK_MIN..=TICK_MAX).contains(&Duration::from_nanos(ns.into()));
         (1..=TURN_TICKS_MAX).contains(&self.turn_ticks)
-            && (TICK_MIN..=TICK_MAX).contains(&self.tick())
+            && is_tick(self.tick_ns)
+            && self.requested_ns.is_none_or(is_tick)
             && u32::from(self.delay_ticks) <= DELAY_MAX
+            && self
+                .paused_by
+                .is_none_or(|by| self.paused && by.index() < PLAYERS_MAX)
     }
 }
 

@@ -95,6 +95,36 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
+    /// Pause a match
+    Pause {
+        /// The match
+        #[arg(default_value_t = 1)]
+        id: u64,
+    },
+    /// Resume a paused match
+    Resume {
+        /// The match
+        #[arg(default_value_t = 1)]
+        id: u64,
+    },
+    /// Play single ticks of a paused match
+    Step {
+        /// The match
+        #[arg(default_value_t = 1)]
+        id: u64,
+        /// At least this many ticks, in whole turns
+        #[arg(long, default_value_t = 1)]
+        ticks: u8,
+    },
+    /// Change the speed of a match: the usual tick takes 16667 microseconds
+    Speed {
+        /// The match
+        #[arg(default_value_t = 1)]
+        id: u64,
+        /// The length of a tick in microseconds
+        #[arg(long, value_name = "US")]
+        tick_us: u64,
+    },
     /// Move a match: it ends here and keeps its journal. The next server on its players' tickets resumes it, if it uses
     /// the same journal folder
     Release {
@@ -198,6 +228,10 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             }
             ("/message", Some(body))
         }
+        AdminTask::Pause { id } => asked(*id, "pause", None),
+        AdminTask::Resume { id } => asked(*id, "resume", None),
+        AdminTask::Step { id, ticks } => asked(*id, "step", Some(("ticks", u64::from(*ticks)))),
+        AdminTask::Speed { id, tick_us } => asked(*id, "tick", Some(("tick_us", *tick_us))),
         AdminTask::Release { id } => ("/release", Some(json!({ "match": id }))),
         AdminTask::End { id, words } => {
             let body = json!({ "match": id, "words": words });
@@ -205,6 +239,14 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
         }
     };
     (path.to_owned(), body)
+}
+
+fn asked(id: u64, request: &str, number: Option<(&str, u64)>) -> (&'static str, Option<Value>) {
+    let mut body = json!({ "match": id, "request": request });
+    if let Some((name, number)) = number {
+        body[name] = number.into();
+    }
+    ("/request", Some(body))
 }
 
 fn words(task: &AdminTask, told: &Value) -> String {
@@ -307,6 +349,10 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 _ => format!("sent to {sessions} players"),
             }
         }
+        AdminTask::Pause { id } => format!("match {id} is paused"),
+        AdminTask::Resume { id } => format!("match {id} goes on"),
+        AdminTask::Step { id, ticks } => format!("match {id} plays {ticks} ticks if it is paused"),
+        AdminTask::Speed { id, tick_us } => format!("a tick of match {id} takes {tick_us} µs"),
         AdminTask::Release { id } => {
             let tick = cell(&told["tick"]);
             format!(

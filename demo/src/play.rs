@@ -36,6 +36,8 @@ const PASTED_BYTES_MAX: u64 = 16 << 10;
 /// A full server is dialled this many times, with this pause in between: for a minute.
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
+/// The longest wait for the seats of this screen.
+const SEATED_WITHIN: Duration = Duration::from_secs(3);
 /// The pause between two advances of the bots: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -51,17 +53,25 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let rules = terms::rules(args.enemies);
     let server = start_server(args, &rules)?;
     let luck = Mwc::seed(args.seed);
+    let ticket = server.ticket_for("you", args.seats)?;
+    let mut client = wiring::dial(
+        &ticket,
+        session(&rules, &args.names),
+        Some((profile, args.seed)),
+    )?;
+    // Before the bots: the first player may pause the match.
+    for _ in 0..SEATED_WITHIN.as_millis() / PAUSE.as_millis() {
+        let is_seated = !client.session().seats().is_empty();
+        if is_seated || client.advance(|_| Pad::default()).is_err() {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
     let mut team = Vec::new();
     for n in 1..=u32::from(args.bots) {
         let ticket = server.ticket(&format!("bot-{n}"))?;
         team.push(bots::bot(&ticket, &rules, profile, Sticks::Keys, &luck, n)?);
     }
-    let ticket = server.ticket_for("you", args.seats)?;
-    let client = wiring::dial(
-        &ticket,
-        session(&rules, &args.names),
-        Some((profile, args.seed)),
-    )?;
     let over = AtomicBool::new(false);
     // The view needs this thread, so the bots play on another one.
     let played = thread::scope(|scope| {

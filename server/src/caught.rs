@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::packet::refusal::CommandRefusal;
+use twinstep_protocol::packet::request::MatchRequest;
 use twinstep_protocol::wire::WireError;
 
 use crate::hooks::{Admission, HookContext, Referee};
@@ -66,11 +67,21 @@ impl<S: Simulation> Caught<'_, S> {
         let admission = self.panics.catch(context.tick(), Trouble::Referee, || {
             referee.admit(context, by, command, claimed)
         });
-        match admission {
-            Some(Admission::Admitted) => Ok(()),
-            Some(Admission::Refused(number)) => Err(CommandRefusal::Referee(number)),
-            None => Err(CommandRefusal::Fault),
-        }
+        admission.map_or(Err(CommandRefusal::Fault), Admission::decided)
+    }
+
+    pub(crate) fn admit_request(
+        &mut self,
+        context: &HookContext<'_, S>,
+        by: PlayerId,
+        request: MatchRequest,
+    ) -> Result<(), CommandRefusal> {
+        let referee = &mut *self.referee;
+        self.panics
+            .catch(context.tick(), Trouble::Referee, || {
+                referee.admit_request(context, by, request)
+            })
+            .map_or(Err(CommandRefusal::Fault), Admission::decided)
     }
 
     /// Calls [`Referee::admit_answer`]. A panic refuses the answer.

@@ -1,8 +1,10 @@
-//! [`Clock`]: when the match's next tick or turn is due, and which players the match waits for.
+//! [`Clock`]: when the match's next tick or turn is due, and which players the match waits for. [`Requested`]: the speed
+//! and pause that were asked for.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use twinstep_core::PlayerId;
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::turn::Cadence;
 
@@ -102,6 +104,7 @@ pub(super) enum WaitReason {
     Laggards(PlayerSet),
     /// These players have not returned since the server's restart.
     Return(PlayerSet),
+    Pause,
 }
 
 impl WaitReason {
@@ -110,6 +113,7 @@ impl WaitReason {
             WaitReason::Batches(players)
             | WaitReason::Laggards(players)
             | WaitReason::Return(players) => players,
+            WaitReason::Pause => PlayerSet::default(),
         }
     }
 }
@@ -119,4 +123,15 @@ pub(super) struct Return {
     pub(super) players: PlayerSet,
     /// The time when the wait began. `None` if the match has not been advanced yet.
     pub(super) since: Option<Duration>,
+}
+
+/// Admitted requests that the next turn's cadence takes up.
+#[derive(Debug, Default)]
+pub(super) struct Requested {
+    pub(super) tick_ns: Option<u32>,
+    /// `true` if a pause begins, with the player that asked for it; `false` if a pause ends.
+    pub(super) pause: Option<(bool, Option<PlayerId>)>,
+    pub(super) steps: u32,
+    /// The time since which a paused match has no session.
+    pub(super) alone_since: Option<Duration>,
 }

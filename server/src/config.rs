@@ -417,6 +417,7 @@ impl MatchConfig {
             turn_ticks: self.turn_bounds().0,
             tick_ns: self.tick.as_nanos() as u32,
             delay_ticks: self.delay_ticks,
+            ..Cadence::DEFAULT
         }
     }
 }

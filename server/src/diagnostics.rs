@@ -47,6 +47,12 @@ pub struct MatchStats {
     pub joined_by_frames: u64,
     /// Returns of players that counted as activity: each identity's first return in a minute.
     pub excused: u64,
+    /// The time for which requests paused the match, in pauses that have ended.
+    pub paused: Duration,
+    /// Requests to the match, such as pauses, that were admitted.
+    pub requests: u64,
+    /// Requests to the match that were refused.
+    pub requests_refused: u64,
     /// Packets that could not be read.
     pub malformed: u64,
     /// Panics of the step or a hook that were caught.

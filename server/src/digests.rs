@@ -117,7 +117,7 @@ mod tests {
         Cadence {
             turn_ticks,
             tick_ns: 1_000_000_000 / hz,
-            delay_ticks: 0,
+            ..Cadence::DEFAULT
         }
     }
 

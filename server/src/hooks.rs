@@ -6,6 +6,8 @@
 use twinstep_core::bounds::HISTORY;
 use twinstep_core::world::World;
 use twinstep_core::{Key, PlayerId, Simulation, Tick};
+use twinstep_protocol::packet::refusal::CommandRefusal;
+use twinstep_protocol::packet::request::MatchRequest;
 
 use crate::history::History;
 
@@ -115,6 +117,15 @@ pub enum Admission {
     Refused(u16),
 }
 
+impl Admission {
+    pub(crate) fn decided(self) -> Result<(), CommandRefusal> {
+        match self {
+            Admission::Admitted => Ok(()),
+            Admission::Refused(number) => Err(CommandRefusal::Referee(number)),
+        }
+    }
+}
+
 impl From<bool> for Admission {
     fn from(admits: bool) -> Admission {
         match admits {
@@ -155,6 +166,19 @@ pub trait Referee<S: Simulation>: Send + 'static {
     ) -> bool {
         let _ = (context, by, key, query, outcome);
         false
+    }
+
+    /// Decides on a player's request to the match itself, such as a pause. Called once for each request. The default
+    /// refuses all requests: a game says which players may change its speed. A player can make at most 20 requests in
+    /// 10 s; further ones are refused without a call.
+    fn admit_request(
+        &mut self,
+        context: &HookContext<'_, S>,
+        by: PlayerId,
+        request: MatchRequest,
+    ) -> Admission {
+        let _ = (context, by, request);
+        Admission::Refused(0)
     }
 
     /// The claim that a player should have made `within` ticks ago and did not, under

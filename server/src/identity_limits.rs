@@ -24,6 +24,9 @@ use crate::seat::NotAdmitted;
 const JOIN_EVERY: Duration = Duration::from_secs(5);
 /// Pauses for one player are summed over this time, and one return within it counts as activity.
 const MINUTE: Duration = Duration::from_secs(60);
+/// An identity can make this many requests to the match within the time.
+const REQUESTS_MAX: u32 = 20;
+const REQUESTS_WINDOW: Duration = Duration::from_secs(10);
 /// The most identities that are remembered while they are away.
 const AWAY_MAX: usize = 256;
 /// An identity that was too slow is refused for this long; its client tries to return for twice as long.
@@ -45,6 +48,8 @@ pub(crate) struct IdentityLimits {
     differed_at: Option<Duration>,
     strikes: u32,
     strikes_since: Duration,
+    requests: u32,
+    requests_since: Duration,
     /// The identity may not begin another join before this time.
     joins_from: Duration,
     /// Whether the identity's last world download wasted its place.
@@ -63,6 +68,14 @@ pub(crate) struct IdentityLimits {
 }
 
 impl IdentityLimits {
+    pub(crate) fn may_request(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.requests_since) > REQUESTS_WINDOW {
+            (self.requests, self.requests_since) = (0, now);
+        }
+        self.requests += 1;
+        self.requests <= REQUESTS_MAX
+    }
+
     /// Counts a protocol error. Returns `true` if the limit is exceeded.
     pub(crate) fn strike(&mut self, now: Duration) -> bool {
         if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {

@@ -71,6 +71,7 @@ pub use outbox::{JobId, Output};
 /// The part of the protocol that games use: replays of journals, and the close codes of sessions. The rest of
 /// `twinstep-protocol` is internal.
 pub use twinstep_protocol::identity::{Identity, Role, SessionId};
+pub use twinstep_protocol::packet::request::MatchRequest;
 pub use twinstep_protocol::{packet::closed::CloseCode, replay};
 
 /// The interface between a match and the hosts of this repository. Internal: it changes without notice.

@@ -27,7 +27,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::play_up::PlayUp;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Requested};
 use crate::config::{ConfigError, MatchConfig};
 use crate::degradation::Degradation;
 use crate::diagnostics::{Diagnostics, MatchStats, Report};
@@ -54,6 +54,7 @@ use crate::tally::Tally;
 mod advance;
 mod desync;
 mod join;
+mod requests;
 mod resume;
 mod sending;
 mod sessions;
@@ -80,6 +81,7 @@ pub struct Match<S: Simulation> {
     diagnostics: Diagnostics,
     /// The services that the match does not provide because its server is overloaded.
     degradation: Degradation,
+    requested: Requested,
     closed: Option<CloseCode>,
 }
 
@@ -135,6 +137,7 @@ impl<S: Simulation> Match<S> {
             snapshots: Snapshots::default(),
             diagnostics: Diagnostics::default(),
             degradation: Degradation::default(),
+            requested: Requested::default(),
             closed: None,
             config,
         })
@@ -159,7 +162,8 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Changes the configuration: lengths and delays from the next turn, all other values immediately.
+    /// Changes the configuration: lengths and delays from the next turn, all other values immediately. A tick length
+    /// that differs from [`config`](Match::config)'s replaces a requested one.
     ///
     /// # Errors
     /// If a value is out of its range, or is fixed for the match, like the command delay. Then the configuration stays
@@ -175,6 +179,9 @@ impl<S: Simulation> Match<S> {
             }
         }
         self.config.check_change(&config)?;
+        if config.tick != self.config.tick {
+            self.requested.tick_ns = None;
+        }
         self.config = config;
         Ok(())
     }

@@ -18,6 +18,7 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::world::Presence;
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 use twinstep_protocol::packet::refusal::CommandRefusal;
+use twinstep_protocol::packet::request::MatchRequest;
 use twinstep_protocol::share::{CommandShare, order_bytes};
 
 use crate::caught::{Caught, Panics};
@@ -196,6 +197,20 @@ impl<S: Simulation> Sealer<S> {
                 }
             }
         }
+    }
+
+    pub(crate) fn admits_request(
+        &mut self,
+        context: &HookContext<'_, S>,
+        by: PlayerId,
+        request: MatchRequest,
+        panics: &mut Panics,
+    ) -> Result<(), CommandRefusal> {
+        let mut referee = Caught {
+            referee: &mut *self.referee,
+            panics,
+        };
+        referee.admit_request(context, by, request)
     }
 
     /// Returns `true` if the referee admits a client's answer to a query of its own player.

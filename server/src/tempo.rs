@@ -156,6 +156,16 @@ impl Tempo {
             turn_ticks: self.turn_ticks,
             tick_ns: self.tick.as_nanos() as u32,
             delay_ticks: config.delay_ticks,
+            ..last
+        }
+    }
+
+    pub(crate) fn shift(&mut self, lasted: Duration) {
+        self.window_began += lasted;
+        self.slowed_at += lasted;
+        for trial in [&mut self.turns, &mut self.ticks] {
+            trial.quiet_since += lasted;
+            trial.lowered_at = trial.lowered_at.map(|at| at + lasted);
         }
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct MatchPosition {
     pub(crate) turn: u32,
     pub(crate) mode: MatchMode,
     pub(crate) due: Duration,
+    /// Whether the match is paused: then no batch is late.
+    pub(crate) is_paused: bool,
     pub(crate) turn_length: Duration,
     pub(crate) tick: Duration,
 }
@@ -259,7 +261,7 @@ fn apply_batches<S: Simulation>(
             seat.batch_at = Some(position.next);
         }
     }
-    if let Some(turn) = newest {
+    if let Some(turn) = newest.filter(|_| !position.is_paused) {
         let ms = |time: Duration| time.as_millis() as i64;
         let ahead = i64::from(turn) - i64::from(next);
         let due = ms(position.due) + ahead * ms(position.turn_length);

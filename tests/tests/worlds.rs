@@ -15,6 +15,7 @@ mod laws;
 mod numbers;
 mod outgrown;
 mod packet_savings;
+mod pauses;
 mod player_names;
 mod policies;
 mod replay;

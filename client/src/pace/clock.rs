@@ -99,6 +99,10 @@ impl PaceClock {
         self.nanos = reached % self.tick_nanos();
     }
 
+    pub(super) fn skip(&mut self, now: Duration) {
+        self.last = self.last.max(now);
+    }
+
     /// The time at which the position reaches `tick` at this rate, plus 1 µs against rounding.
     pub(super) fn reaches(&self, tick: Tick, rate: f64) -> Duration {
         let ticks = u64::from(tick - self.whole);

@@ -8,6 +8,7 @@ use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, diff};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::CommandRefusal;
+use twinstep_protocol::packet::request::MatchRequest;
 
 const DIFFERENCES_MAX: usize = 16;
 
@@ -49,7 +50,7 @@ pub enum SessionEnd {
     Transport(twinstep_udp::CloseReason),
 }
 
-/// The reason why a command was not accepted.
+/// The reason why a command or a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -62,6 +63,9 @@ pub enum CommandError {
     /// Too many commands are still open.
     #[error("too many commands wait for the server's answer: try again later")]
     Busy,
+    /// A value of the request is out of its range.
+    #[error("expected a tick of 1 ms to 1 s, and steps of 1 to 255 ticks")]
+    OutOfRange,
     /// The command exceeds its size limit.
     #[error(
         "a command takes at most {} bytes",
@@ -120,6 +124,21 @@ pub enum Event {
         resumed: bool,
         /// Ticks that were confirmed to this client but lost by the server in a power failure.
         lost_ticks: u32,
+    },
+    /// The match takes up a request, such as a pause, from its next turn on. The cadence of
+    /// [`authority`](crate::Session::authority) has the resulting speed and pause.
+    Request {
+        /// The player that asked; `None` for the match's host.
+        by: Option<PlayerId>,
+        /// The request.
+        request: MatchRequest,
+    },
+    /// The match does not take up a request of this session.
+    RequestRefused {
+        /// The request.
+        request: MatchRequest,
+        /// The reason: usually the referee's; [`Bounds`](CommandRefusal::Bounds) after too many requests.
+        why: CommandRefusal,
     },
     /// A message from the server's operator to the players: one line of plain text, at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes. Show it.

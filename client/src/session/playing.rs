@@ -110,7 +110,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     pub(crate) fn takes_commands(&self) -> bool {
         match &self.mode {
             Mode::Predicting(predicting) => predicting.pace.is_some(),
-            Mode::Lockstep(lockstep) => lockstep.playout.runs(),
+            Mode::Lockstep(lockstep) => lockstep.playout.runs() || lockstep.playout.rests,
         }
     }
 

@@ -6,12 +6,12 @@
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
 //!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]  inputs or batches, never
 //!               both
-//!       Lane    first · link · chunk                                                   a desync report
+//!       Lane    first · link · chunk                                                   a desync report, a request
 //!       Leave   first · link
 //! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · presence · lane ack]
 //!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the turn with a
 //!               command delay
-//!       Lane    first · link · chunk                                                   a world, a ticket, names
+//!       Lane    first · link · chunk                                                   a world, a ticket, names, results of requests
 //!       Closed  first · code
 //! ```
 //!
@@ -36,6 +36,7 @@ pub mod play_down;
 pub mod play_up;
 pub mod presence;
 pub mod refusal;
+pub mod request;
 #[cfg(test)]
 mod tests;
 
@@ -47,7 +48,7 @@ use crate::wire::{Reader, WireError};
 use head::{KIND_BITS, KIND_FREE, Part, kinds, parts};
 
 /// Raised whenever the meaning of a packet's bytes changes. Compared in the handshake.
-pub const WIRE_VERSION: u16 = 12;
+pub const WIRE_VERSION: u16 = 13;
 
 kinds! {
     /// Kinds of packets up.
@@ -205,4 +206,8 @@ pub mod message {
     /// An operator's message to the players: one line of text of at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes.
     pub const NOTICE: u8 = 9;
+    /// Up: a player's [`MatchRequest`](super::request::MatchRequest).
+    pub const REQUEST: u8 = 10;
+    /// The [result](super::request::RequestResult) of a request.
+    pub const REQUEST_RESULT: u8 = 11;
 }

@@ -19,9 +19,9 @@ use core::ops::Range;
 use glam::Vec2;
 use twinstep_core::bounds::{CLAIMS_PER_SECOND, HISTORY};
 use twinstep_core::{Key, PlayerId};
-use twinstep_server::{Admission, HookContext, Referee};
+use twinstep_server::{Admission, HookContext, MatchRequest, Referee};
 
-use super::order::{Command, admit};
+use super::order::{Command, Refusal, admit};
 use super::query::{Outcome, Query};
 use super::state::{Game, Player};
 use super::throw::speculate;
@@ -98,6 +98,27 @@ impl Referee<Game> for Judge {
                 throw::is_possible(game, look.rules(), bomb, at.to_vec2(), throws)
             }
             _ => false,
+        }
+    }
+
+    /// The first player may pause the match and change its speed: one that plays alone, or that came first, as a host does.
+    fn admit_request(
+        &mut self,
+        look: &HookContext<'_, Game>,
+        by: PlayerId,
+        request: MatchRequest,
+    ) -> Admission {
+        let first = look.sim().players.iter().next().map(|(player, _)| *player);
+        match request {
+            MatchRequest::Tick(_)
+            | MatchRequest::Pause
+            | MatchRequest::Resume
+            | MatchRequest::Step(_)
+                if first == Some(by) =>
+            {
+                Admission::Admitted
+            }
+            _ => Admission::Refused(Refusal::NotFirst.number()),
         }
     }
 

@@ -54,6 +54,9 @@ pub enum Refusal {
     /// Too far away, even with the lag of a bad link allowed for.
     #[error("barrel {0} is out of reach; go nearer")]
     TooFar(u8),
+    /// A request to the match from another player than the first.
+    #[error("only the first player may pause the match or change its speed")]
+    NotFirst,
 }
 
 impl Refusal {
@@ -65,6 +68,7 @@ impl Refusal {
             Refusal::NotAsked => 2,
             Refusal::NoBarrel(_) => 3,
             Refusal::TooFar(_) => 4,
+            Refusal::NotFirst => 5,
         }
     }
 
@@ -76,6 +80,7 @@ impl Refusal {
             2 => "refused: the round has begun",
             3 => "refused: that barrel is lit or gone",
             4 => "refused: that barrel is out of reach",
+            5 => "refused: only the first player may pause",
             _ => return None,
         })
     }

@@ -30,7 +30,7 @@ use twinstep_client::CueEvent;
 use twinstep_client::Placed;
 use twinstep_client::SessionEnd;
 use twinstep_client::SessionStats;
-use twinstep_client::{Client, Session};
+use twinstep_client::{Client, MatchRequest, Session};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::JOURNAL_EXTENSION;
@@ -317,6 +317,24 @@ impl Feed {
             .session_mut()
             .map(|session| session.command(seat, command));
         if let Some(Err(error)) = ordered {
+            self.add_note(error.to_string());
+        }
+    }
+
+    /// Asks the match for a pause, or for its end. A note says if the request cannot be made; an event, how the match
+    /// decides.
+    pub fn pause(&mut self) {
+        let Some(session) = self.source.session_mut() else {
+            return;
+        };
+        let is_paused = session
+            .authority()
+            .is_some_and(|world| world.turn().cadence.paused);
+        let request = match is_paused {
+            true => MatchRequest::Resume,
+            false => MatchRequest::Pause,
+        };
+        if let Err(error) = session.request(0, request) {
             self.add_note(error.to_string());
         }
     }

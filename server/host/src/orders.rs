@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tokio::sync::oneshot;
+use twinstep_server::MatchRequest;
+use twinstep_server::config::ConfigError;
 
 /// One player or spectator of a match, as the admin port lists it.
 #[derive(Debug, Serialize)]
@@ -40,6 +42,8 @@ pub enum MatchOrder {
     Revoke(String, oneshot::Sender<u64>),
     /// Sends a message to all. Answers the number of recipients.
     Notify(String, oneshot::Sender<usize>),
+    /// Makes a request to the match, such as a pause. Answers whether it is taken up.
+    Request(MatchRequest, oneshot::Sender<Result<(), ConfigError>>),
     /// Ends the match, for this reason.
     End(String, oneshot::Sender<()>),
     /// Answers the absolute path of the journal, or why there is none.

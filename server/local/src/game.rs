@@ -6,8 +6,9 @@ use std::time::Duration;
 use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig, Show};
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
+use twinstep_server::config::ConfigError;
 use twinstep_server::internal::panic_message;
-use twinstep_server::{Incident, Match, Output, SessionId};
+use twinstep_server::{Incident, Match, MatchRequest, Output, SessionId};
 
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};
@@ -204,6 +205,15 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         &self.server
     }
 
+    /// Makes a request as the host of the match: see [`Match::request`]. Players ask by
+    /// [`Session::request`], and the match's referee decides.
+    ///
+    /// # Errors
+    /// If a value of the request is out of its range.
+    pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
+        self.server.request(request)
+    }
+
     /// Takes the incidents that the match has survived since the last call, for example a panic of a hook. An incident
     /// that ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
@@ -235,7 +245,9 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         session.progress().is_none()
             && session.authority().is_some_and(|world| {
                 let seats = session.seats();
-                seats.iter().all(|player| world.present().contains(*player))
+                // A paused match lets nobody in before its next tick.
+                let is_in = |player| world.present().contains(player);
+                self.server.is_paused() || seats.iter().all(|player| is_in(*player))
             })
     }
 

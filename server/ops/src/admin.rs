@@ -14,6 +14,7 @@
 //!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
 //!  POST /revoke          identity, match?                      its tickets so far are refused
 //!  POST /message         words; match                          shown to all who are present
+//!  POST /request         match, request, ticks | tick_us       pause, resume, step or tick (its length)
 //!  POST /end             match, words                          ends a match for good; the words go into its journal
 //!  POST /save            match                                 copies its journal; returns the path
 //!  POST /release         match                                 ends a match here; another server resumes its journal
@@ -161,6 +162,7 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/unban", post(act::unban))
         .route("/revoke", post(act::revoke))
         .route("/message", post(act::message))
+        .route("/request", post(act::request))
         .route("/end", post(act::end))
         .route("/save", post(save::save))
         .route("/release", post(act::release))

@@ -141,6 +141,8 @@ struct CadenceRow {
     turn_ticks: u8,
     tick_ns: u32,
     delay_ticks: u8,
+    paused: bool,
+    paused_by: Option<u8>,
 }
 
 #[derive(Serialize)]
@@ -220,6 +222,8 @@ fn tick_row<S: Simulation>(frame: &FrameData<S>) -> TickRow<'_, S> {
             turn_ticks: cadence.turn_ticks,
             tick_ns: cadence.tick_ns,
             delay_ticks: cadence.delay_ticks,
+            paused: cadence.paused,
+            paused_by: cadence.paused_by.map(|by| by.0),
         }),
         roster: frame
             .roster

@@ -74,7 +74,7 @@ impl<S: Simulation> Match<S> {
             Some(WaitReason::Laggards(players)) => {
                 repeat.min(self.clock.now + self.hold_left(players))
             }
-            Some(WaitReason::Batches(_) | WaitReason::Return(_)) => repeat,
+            Some(WaitReason::Batches(_) | WaitReason::Return(_) | WaitReason::Pause) => repeat,
             None => due.min(repeat),
         }
     }
@@ -156,6 +156,7 @@ impl<S: Simulation> Match<S> {
             }
         }
         self.look_after_peers(now);
+        self.free_paused_seats(now);
         self.look_around(now);
         self.introduce();
     }
@@ -208,6 +209,9 @@ impl<S: Simulation> Match<S> {
 
     /// The players that the match must wait for before it may seal the next tick or turn.
     fn wait(&self) -> Option<WaitReason> {
+        if self.is_paused() {
+            return Some(WaitReason::Pause);
+        }
         // After a restart the match waits for all former players, under any policy.
         if self.clock.returning.is_some() {
             return Some(WaitReason::Return(self.missing_after_restart()));
@@ -291,7 +295,7 @@ impl<S: Simulation> Match<S> {
             }
             (WaitReason::Batches(_), SealWhen::Deadline) => {}
             // The schedule moves with the clock: the wait is not caught up.
-            (WaitReason::Return(_) | WaitReason::Laggards(_), _) => {
+            (WaitReason::Return(_) | WaitReason::Laggards(_) | WaitReason::Pause, _) => {
                 self.clock.due = Some(now);
                 self.clock.paid = Duration::ZERO;
             }
@@ -342,7 +346,7 @@ impl<S: Simulation> Match<S> {
         let due = began.max(self.clock.excused_until);
         let absorbed = match wait {
             WaitReason::Batches(_) => self.clock.absorbed(),
-            WaitReason::Laggards(_) | WaitReason::Return(_) => Duration::ZERO,
+            WaitReason::Laggards(_) | WaitReason::Return(_) | WaitReason::Pause => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
         // Only what was added since the last call: a wait is charged bit by bit, so that a spent budget ends it early.
@@ -355,8 +359,9 @@ impl<S: Simulation> Match<S> {
             (WaitReason::Laggards(players), _) => {
                 self.charge(now, players, waited, Budget::of(Duration::ZERO));
             }
-            // The server's own restart is charged to no player.
-            (WaitReason::Batches(_), SealWhen::Deadline) | (WaitReason::Return(_), _) => {}
+            // A pause and the server's own restart are charged to no player.
+            (WaitReason::Batches(_), SealWhen::Deadline)
+            | (WaitReason::Return(_) | WaitReason::Pause, _) => {}
         }
     }
 
@@ -368,14 +373,40 @@ impl<S: Simulation> Match<S> {
         self.people.charge(now, players, present, waited, budget);
     }
 
+    /// Continues after a pause, which is not made up for. A pause is no sign of a slow machine or connection.
+    fn end_pause(&mut self, now: Duration) {
+        let lasted = self.paused_for(now);
+        self.diagnostics.stats.paused += lasted;
+        // Clients that predict stopped when they got the last turn, and the next tick was not due then. So it is still a
+        // tick away, and only its turn is sealed earlier.
+        let tick = self.world.current.turn().cadence.tick();
+        self.clock.due = Some(match self.mode.is_lockstep() {
+            true => now,
+            false => now + tick,
+        });
+        for peer in self.people.iter_mut() {
+            peer.rhythm.shift_pause(lasted);
+        }
+    }
+
+    pub(super) fn paused_for(&self, now: Duration) -> Duration {
+        let is_paused = self.clock.waited_for == Some(WaitReason::Pause);
+        let since = self.clock.waiting_since.filter(|_| is_paused);
+        since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
+    }
+
     /// Seals the tick or turn that is due, and computes when the next one is due.
     fn go_on(&mut self, now: Duration) {
         // Clients first have to receive the ticks that this server seals late, so none of them is held for meanwhile.
         if self.catches_up() {
             self.clock.hold_from = now + HOLD_APART;
         }
+        let was_paused = self.clock.waited_for == Some(WaitReason::Pause);
+        if was_paused {
+            self.end_pause(now);
+        }
         if let Some(wait) = self.clock.waited_for.take() {
-            if let WaitReason::Laggards(_) = wait {
+            if let WaitReason::Laggards(_) | WaitReason::Pause = wait {
                 self.clock.hold_from = now + HOLD_APART;
             }
             self.pay(now, wait);
@@ -386,8 +417,8 @@ impl<S: Simulation> Match<S> {
         self.record_lags(now);
         let (began, number) = (self.world.current.tick(), self.world.current.turn().number);
         self.tick();
-        // In lockstep a turn is sealed as a whole.
-        while self.mode.is_lockstep()
+        // In lockstep a turn is sealed as a whole. After a pause too, so that clients continue as early as possible.
+        while (self.mode.is_lockstep() || was_paused)
             && self.closed.is_none()
             && self.world.current.turn().number == number
         {
@@ -410,6 +441,7 @@ impl<S: Simulation> Match<S> {
             turn: turn.number,
             mode: self.mode,
             due: self.clock.due.unwrap_or(now),
+            is_paused: self.is_paused(),
             turn_length: turn.cadence.turn(),
             tick: turn.cadence.tick(),
         }
@@ -542,6 +574,7 @@ impl<S: Simulation> Match<S> {
             cadence.tick_ns = cadence.tick_ns.max(asked.tick_ns);
         }
         cadence.turn_ticks = self.degradation.turn_ticks(cadence.turn_ticks);
+        self.take_requests(last, &mut cadence);
         cadence
     }
 
@@ -549,8 +582,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn record_pause(&mut self, wait: WaitReason) {
         let players = match wait {
             WaitReason::Batches(players) | WaitReason::Laggards(players) => players,
-            // The server's own restart is charged to no player.
-            WaitReason::Return(_) => return,
+            WaitReason::Return(_) | WaitReason::Pause => return,
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
         for peer in self.people.iter_mut().filter(is_missing) {

@@ -90,6 +90,7 @@ impl<S: Simulation> Match<S> {
         match_.snapshots.watched = past.watched;
         match_.origin.start = past.start;
         match_.origin.asked_delay = Some(asked_delay);
+        match_.resume_requests();
         match_.take_seats(&index)?;
         for (seat, next_claim) in match_.seats.iter_mut().zip(past.next_claims) {
             seat.expect_claims_from(next_claim);

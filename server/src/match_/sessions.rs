@@ -36,7 +36,7 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use twinstep_core::bounds::{HELLO_WITHIN, PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX};
+use twinstep_core::bounds::{HELLO_WITHIN, PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX, ticks_in};
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 use twinstep_protocol::identity::{Identity, Role, SessionId};
 use twinstep_protocol::lineage::{LineageTable, Lineages, NextTicket, Ruling, Stamp};
@@ -407,6 +407,10 @@ impl<S: Simulation> Match<S> {
                 self.record_stored_ticket(at, &received.bytes);
                 continue;
             }
+            if received.kind == message::REQUEST {
+                self.handle_request(at, &received.bytes);
+                continue;
+            }
             let peer = &mut self.people[at];
             let is_due = received.kind == message::REPORT
                 && received.bytes.len() <= REPORT_BYTES_MAX
@@ -671,10 +675,12 @@ impl<S: Simulation> Match<S> {
         self.config.spectators.delay_ticks > 0 && self.people[at].is_spectator()
     }
 
-    /// The end of the frames that a session may be shown.
+    /// The end of the frames that a session may be shown. A delayed spectator comes to the end during a pause.
     pub(super) fn shown_to(&self, at: usize) -> Tick {
+        let tick = self.world.current.turn().cadence.tick();
+        let paused_ticks = ticks_in(self.paused_for(self.clock.now), tick);
         let delay = match self.is_delayed(at) {
-            true => self.config.spectators.delay_ticks,
+            true => (self.config.spectators.delay_ticks).saturating_sub(paused_ticks),
             false => 0,
         };
         self.world.current.tick().back(delay).max(self.config.start)

@@ -26,7 +26,7 @@ use crate::sealer::silence;
 use crate::stopwatch::Timed;
 
 /// A dropped player's seat is freed after this long.
-const LEAVE_AFTER: Duration = Duration::from_secs(60);
+pub(super) const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
 impl<S: Simulation> Match<S> {
     /// Seals and steps one tick, and resolves its queries. At a turn's end, writes and sends the turn.

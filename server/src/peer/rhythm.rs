@@ -42,7 +42,7 @@ pub(crate) struct Rhythm {
     lag_of_second: (Duration, u32),
     /// The largest lags of the last seconds at this cadence, newest last.
     lags: ArrayVec<u32, LAGS>,
-    lags_cadence: Option<Cadence>,
+    lags_cadence: Option<(u8, u32)>,
     trails_since: Option<Duration>,
     tempo: Tempo,
 }
@@ -89,6 +89,7 @@ impl Rhythm {
 
     /// Records the number of ticks by which the client's authority is behind the match, beyond its round trip.
     pub(crate) fn record_lag(&mut self, now: Duration, cadence: Cadence, lag: u32) {
+        let cadence = (cadence.turn_ticks, cadence.tick_ns);
         if self.lags_cadence != Some(cadence) {
             self.lags_cadence = Some(cadence);
             self.lags.clear();
@@ -110,7 +111,7 @@ impl Rhythm {
     /// last 8 s, so that a freeze of a second or two does not change it. Returns `None` until it is known, which takes
     /// 5 s without a change of the cadence.
     pub(crate) fn usual_lag(&self, cadence: Cadence) -> Option<u32> {
-        if self.lags_cadence != Some(cadence) {
+        if self.lags_cadence != Some((cadence.turn_ticks, cadence.tick_ns)) {
             return None;
         }
         let mut lags = self.lags.clone();
@@ -155,6 +156,14 @@ impl Rhythm {
             roomy: !is_heeded || self.load <= LOAD_ROOMY,
         };
         self.tempo.decide(now, config, last, seen)
+    }
+
+    /// Leaves a pause of the match out of all times.
+    pub(crate) fn shift_pause(&mut self, lasted: Duration) {
+        self.shift_deadlines(lasted);
+        self.late_at = self.late_at.map(|at| at + lasted);
+        self.lag_of_second.0 += lasted;
+        self.tempo.shift(lasted);
     }
 
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {

@@ -81,6 +81,7 @@ impl Table {
 
     fn read(&mut self, bytes: &[u8]) -> Result<UpRequest, WireError> {
         let position = MatchPosition {
+            is_paused: false,
             now: NOW,
             next: NEXT,
             turn: 9_000,

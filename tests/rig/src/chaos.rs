@@ -9,7 +9,8 @@
 use std::time::Duration;
 
 use twinstep_core::Mwc;
-use twinstep_core::bounds::{DELAY_MAX, PLAYERS_MAX};
+use twinstep_core::bounds::{DELAY_MAX, PLAYERS_MAX, TICK_MIN};
+use twinstep_server::MatchRequest;
 use twinstep_server::peer::SessionStage;
 
 use crate::edges::Edges;
@@ -90,6 +91,8 @@ pub fn run<S: Play>(plan: &Plan) -> Run {
         }
     }
     chaos.look();
+    chaos.as_host(MatchRequest::Resume);
+    chaos.as_host(MatchRequest::Tick(plan.policies.tick));
     chaos.rig.converge();
     chaos.finish()
 }
@@ -177,6 +180,9 @@ impl<'a, S: Play> Chaos<'a, S> {
     }
 
     fn inject_fault(&mut self) {
+        if self.rig.match_.is_paused() && self.luck.below(3) == 0 {
+            self.as_host(MatchRequest::Resume);
+        }
         let fault = self.luck.below(17);
         let index = self.pick_client();
         match (fault, index) {
@@ -209,7 +215,32 @@ impl<'a, S: Play> Chaos<'a, S> {
             (13, _) if self.plan.delay_changes => self.delay_changes(),
             (14, Some(index)) => self.jump_clock(index),
             (15, Some(index)) => self.hiccup(index),
+            (16, Some(index)) => self.make_requests(index),
             _ => {}
+        }
+    }
+
+    fn as_host(&mut self, request: MatchRequest) {
+        let done = self.rig.match_.request(request);
+        done.expect("a request within its range");
+    }
+
+    /// A client makes one request, or floods the match with them.
+    fn make_requests(&mut self, index: usize) {
+        let tick = self.plan.policies.tick;
+        let requests = match self.luck.below(6) {
+            0 => 60,
+            _ => 1,
+        };
+        for _ in 0..requests {
+            let request = match self.luck.below(5) {
+                0 | 1 => MatchRequest::Pause,
+                2 => MatchRequest::Resume,
+                3 => MatchRequest::Step(1 + self.luck.below(20) as u8),
+                _ => MatchRequest::Tick((tick / 2).max(TICK_MIN)),
+            };
+            // Refused while the client joins, or once its lane is full.
+            let _ = self.rig.clients[index].session.request(0, request);
         }
     }
 

@@ -255,6 +255,9 @@ fn a_packet_with_absurd_numbers_is_counted_or_reported_as_a_difference() {
                 tick_ns: number,
                 turn_ticks: number as u8,
                 delay_ticks: number as u8,
+                requested_ns: Some(number),
+                paused: number & 1 == 1,
+                paused_by: Some(PlayerId(number as u8)),
             });
             true
         },

@@ -9,7 +9,7 @@ use twinstep_core::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
 use twinstep_core::ids::{PlayerId, Tick};
 
 /// The version of this format. A reader refuses any other version.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 
 /// The largest size of the encoded frames of one turn, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 << 10;

@@ -4,11 +4,13 @@
 //!  one byte: seat · 2 + claim, kind · 16 │ varint: sequence │ only for a referee's own reason, varint: its number
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::SEATS_MAX;
 
 /// The reason why a command or claim was not executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CommandRefusal {
     /// The game's referee refused the order. The number is the game's own; 0 if the referee gave none.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use powderkeg_game::{Game, GameShow, Refusal};
-use twinstep_client::{Event, Progress, Session};
+use twinstep_client::{Event, MatchRequest, Progress, Session};
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::packet::refusal::CommandRefusal;
 
@@ -15,6 +15,8 @@ const SILENCE: Duration = Duration::from_millis(1_500);
 /// The reason why the player cannot play right now, as a line across the picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
+    /// The match is paused, by a player of this name if it is known.
+    Paused(Option<String>),
     /// The server has not answered yet.
     Connecting,
     /// The match's world is being transferred.
@@ -80,6 +82,11 @@ impl Notice {
         if session.differs().is_some() {
             return Some(Notice::Healing);
         }
+        let cadence = world.turn().cadence;
+        if cadence.paused {
+            let name = |by| session.presence().name(by).map(str::to_owned);
+            return Some(Notice::Paused(cadence.paused_by.and_then(name)));
+        }
         let is_in = |player: &PlayerId| world.sim().players.get(player).is_some();
         (!session.seats().iter().all(is_in)).then_some(Notice::Joining)
     }
@@ -113,6 +120,8 @@ impl fmt::Display for Notice {
                     time.as_secs_f32()
                 )
             }
+            Notice::Paused(None) => write!(f, "paused"),
+            Notice::Paused(Some(name)) => write!(f, "paused by {name}"),
             Notice::Healing => write!(f, "out of sync: loading the server's world"),
             Notice::Damaged(why) => write!(f, "the replay ends here: {why}"),
         }
@@ -159,6 +168,16 @@ pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
         return Some(words.as_str().into());
     }
     Some(Cow::Borrowed(match event {
+        Event::Request { request, .. } => match request {
+            MatchRequest::Pause => "the match is paused",
+            MatchRequest::Resume => "the match continues",
+            MatchRequest::Tick(_) => "the match has another speed",
+            _ => return None,
+        },
+        Event::RequestRefused { why, .. } => match why {
+            CommandRefusal::Referee(number) => Refusal::words(*number)?,
+            _ => "the request was refused",
+        },
         Event::CommandRefused { why, .. } => match why {
             CommandRefusal::Referee(number) => Refusal::words(*number)?,
             CommandRefusal::Bounds => "refused: too many orders at once",

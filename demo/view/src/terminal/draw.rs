@@ -218,6 +218,7 @@ fn keys(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
         ("C", "dash"),
         ("X", stop),
         ("F9", "save"),
+        ("B", "pause"),
         ("1-5", links),
         ("G", "ghosts"),
         ("P", "predict"),

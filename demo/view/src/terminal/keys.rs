@@ -27,6 +27,7 @@ pub(super) enum TerminalAct {
     Light,
     Dash,
     Ready,
+    Pause,
     Save,
     /// Switch the link: the index of a preset.
     Link(usize),
@@ -118,6 +119,7 @@ fn meaning(key: &KeyEvent, hands: KeyboardPart) -> Option<Meaning> {
         Char('c') => Act(TerminalAct::Dash),
         Char('g') => Act(TerminalAct::Ghosts),
         Char('r') => Act(TerminalAct::Ready),
+        Char('b') | KeyCode::Pause => Act(TerminalAct::Pause),
         Char('v') | F(9) => Act(TerminalAct::Save),
         Char('p') => Act(TerminalAct::Predicts),
         Char('m') => Act(TerminalAct::Smooths),

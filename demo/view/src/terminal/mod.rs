@@ -222,6 +222,7 @@ impl TerminalView {
             TerminalAct::Predicts => feed.set_predicts(!feed.predicts()),
             TerminalAct::Smooths => feed.set_smooths(!feed.smooths()),
             TerminalAct::Link(preset) => feed.set_link(preset),
+            TerminalAct::Pause => feed.pause(),
             TerminalAct::Save => feed.keep_replay(),
             TerminalAct::Dash => feed.order(seat, Command::Dash),
             TerminalAct::Light => feed.light(seat),

@@ -28,6 +28,7 @@ pub(crate) enum Wish {
     NextLink,
     Prediction,
     Smoothing,
+    Pause,
     Save,
     Screenshot,
     Quit,
@@ -69,6 +70,7 @@ impl Screens {
             (WindowAct::Link, Wish::NextLink),
             (WindowAct::Prediction, Wish::Prediction),
             (WindowAct::Smoothing, Wish::Smoothing),
+            (WindowAct::Pause, Wish::Pause),
             (WindowAct::Save, Wish::Save),
             (WindowAct::Screenshot, Wish::Screenshot),
         ] {

@@ -288,6 +288,7 @@ impl WindowStage {
                 self.speaker.set_volume(self.settings.volume());
                 self.speaker.play(None, Sound::Click, 0.6, 0.0);
             }
+            Wish::Pause => self.feed.pause(),
             Wish::Save => self.feed.keep_replay(),
             Wish::Screenshot | Wish::Quit => return false,
         }

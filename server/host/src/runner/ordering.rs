@@ -43,6 +43,10 @@ impl<S: Simulation> Runner<S> {
             MatchOrder::Notify(words, answer) => {
                 let _ = answer.send(self.match_.notify(&words));
             }
+            MatchOrder::Request(request, answer) => {
+                logged::info!(id = self.id.0, ?request, "requested by an operator");
+                let _ = answer.send(self.match_.request(request));
+            }
             MatchOrder::End(words, answer) => {
                 logged::info!(id = self.id.0, words = ?line(&words), "ended by an operator");
                 let reason = format!("ended by an operator: {words}");

@@ -5,6 +5,7 @@
 //!  ban     removed from all matches, refused with any ticket      file ─▶ listener ─▶ HostControl::remove ─▶ all matches
 //!  revoke  tickets so far are refused; current sessions stay      MatchOrder::Revoke ─▶ one match, or all
 //!  message shown to all who are present                         MatchOrder::Notify ─▶ one match, or all
+//!  request a pause, a step, another speed                        MatchOrder::Request ─▶ that match
 //!  end     a match is over for good                               MatchOrder::End ─▶ that match
 //!  release a match ends here and is kept: see `host/runner.rs`     MatchOrder::Release ─▶ that match
 //! ```
@@ -208,6 +209,25 @@ pub(super) async fn message(
         .map(|(id, sessions)| json!({ "match": id.0, "sessions": sessions }))
         .collect();
     Ok(Json(json!({ "words": words, "told": reports })).into_response())
+}
+
+pub(super) async fn request(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Answer {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, request) = (fields.match_id()?, fields.request()?);
+    fields.done()?;
+    let known = running(&admin, id)?;
+    let order = |answer| MatchOrder::Request(request, answer);
+    match ask(&admin, id, &known, order).await? {
+        Ok(()) => {
+            let told = json!({ "match": id.0, "requested": format!("{request:?}") });
+            Ok(Json(told).into_response())
+        }
+        Err(why) => Err(Refusal(StatusCode::BAD_REQUEST, format!("{why}\n"))),
+    }
 }
 
 pub(super) async fn end(

@@ -2,9 +2,12 @@
 //!
 //! Invariant: an unexpected field is an error, so a misspelt field is never a silent default.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use twinstep_protocol::text::{is_plain, line};
+use twinstep_server::MatchRequest;
 use twinstep_udp::{MatchId, is_identity};
 
 use crate::bans::REASON_BYTES_MAX;
@@ -88,6 +91,33 @@ impl Fields {
         id.ok_or_else(|| Refusal::bad("`match`: the id of a match, such as 1", None))
     }
 
+    /// The field `request`, and the number that some requests need.
+    pub(super) fn request(&mut self) -> Result<MatchRequest, Refusal> {
+        let given = self.0.remove("request");
+        match given.as_ref().and_then(Value::as_str) {
+            Some("pause") => Ok(MatchRequest::Pause),
+            Some("resume") => Ok(MatchRequest::Resume),
+            Some("step") => {
+                let expected = "`ticks`: 1 to 255 ticks";
+                let ticks = self.number("ticks", expected)?.unwrap_or(1);
+                match u8::try_from(ticks) {
+                    Ok(ticks) if ticks > 0 => Ok(MatchRequest::Step(ticks)),
+                    _ => Err(Refusal::bad(expected, Some(&ticks.into()))),
+                }
+            }
+            Some("tick") => {
+                let expected = "`tick_us`: the length of a tick in microseconds, such as 16667";
+                let tick = self.number("tick_us", expected)?;
+                let tick = tick.ok_or_else(|| Refusal::bad(expected, None))?;
+                Ok(MatchRequest::Tick(Duration::from_micros(tick)))
+            }
+            _ => Err(Refusal::bad(
+                "`request`: pause, resume, step or tick",
+                given.as_ref(),
+            )),
+        }
+    }
+
     pub(super) fn number(&mut self, name: &str, expected: &str) -> Result<Option<u64>, Refusal> {
         let Some(given) = self.0.remove(name) else {
             return Ok(None);
@@ -165,6 +195,7 @@ mod tests {
     fn an_invalid_field_is_refused_with_the_expected_and_the_given_value() {
         type Read = fn(Fields) -> Result<(), Refusal>;
         let id: Read = |mut fields| fields.match_id().map(drop);
+        let asks: Read = |mut fields| fields.request().map(drop);
         let who: Read = |mut fields| fields.identity().map(drop);
         let words: Read = |mut fields| fields.words("reason").map(drop);
         let nothing: Read = Fields::done;
@@ -182,6 +213,10 @@ mod tests {
             ("", "{\"match\":1", id, "a JSON object"),
             ("match=1&match=2", "", id, "given twice"),
             ("match=1", "{\"match\":1}", id, "both in the query"),
+            ("request=stop", "", asks, "pause, resume, step or tick"),
+            ("request=step&ticks=256", "", asks, "got 256"),
+            ("request=step&ticks=0", "", asks, "got 0"),
+            ("request=tick", "", asks, "`tick_us`"),
             ("identity=", "", who, "got \"\""),
             ("identity=a%0Ab", "", who, "`identity`"),
             (

@@ -59,6 +59,12 @@ edges! {
     WorldPastItsBound,
     /// The input delay changed during play.
     DelayChanged,
+    /// A request paused the match.
+    Paused,
+    /// A request changed the speed of the match.
+    SpeedChanged,
+    /// The referee, or the limit of requests, refused a request.
+    RequestRefused,
     /// All links were awful or worse all the time.
     AwfulForAll,
     /// A client's clock was ahead by hours, or jumped.
@@ -269,6 +275,9 @@ impl Reached {
         self.record_if(delay != plan.policies.delay_ticks, Edge::DelayChanged);
         let stats = rig.match_.stats();
         self.record_if(stats.panics > 0, Edge::Panicked);
+        self.record_if(rig.match_.is_paused(), Edge::Paused);
+        self.record_if(cadence.requested_ns.is_some(), Edge::SpeedChanged);
+        self.record_if(stats.requests_refused > 0, Edge::RequestRefused);
         self.record_if(stats.heals > 0, Edge::Healed);
         self.record_if(stats.joined_by_frames > 0, Edge::JoinedByFrames);
         self.record_if(stats.owner_answers > 0, Edge::OwnersAnswered);

@@ -192,6 +192,11 @@ impl<S: Play> Rig<S> {
             self.moved = (world.tick(), now);
         }
         let (tick, asked) = (world.turn().cadence.tick(), self.config.policies.tick);
+        if self.match_.is_paused() {
+            // A pause by request is charged to no client, and excuses the waits of all.
+            self.excuse += passed;
+            return;
+        }
         let stands = self.now.saturating_sub(self.moved.1) > Duration::from_secs(1);
         let slowing = self.match_.slowing();
         let lies = |client: &RigClient<S>| {

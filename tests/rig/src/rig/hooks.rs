@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twinstep_core::{Key, PlayerId};
 use twinstep_server::Admission;
-use twinstep_server::{HookContext, Referee, Resolver};
+use twinstep_server::{HookContext, MatchRequest, Referee, Resolver};
 
 use super::asked_queries::Asked;
 use super::play::Play;
@@ -37,6 +37,19 @@ impl<S: Play> Referee<S> for Judge {
         outcome: &S::Outcome,
     ) -> bool {
         look.sim().admit_answer(look.rules(), query, outcome)
+    }
+
+    /// Refuses the requests of the second player.
+    fn admit_request(
+        &mut self,
+        _: &HookContext<'_, S>,
+        by: PlayerId,
+        _: MatchRequest,
+    ) -> Admission {
+        match by {
+            PlayerId(1) => Admission::Refused(7),
+            _ => Admission::Admitted,
+        }
     }
 
     fn owed(&mut self, look: &HookContext<'_, S>, player: PlayerId, _: u32) -> Option<S::Command> {

@@ -58,6 +58,7 @@ acts! {
     Link         F4
     Prediction   F5
     Smoothing    F6
+    Pause        P
     Save         F9
     Screenshot   F12
     Quit         Escape

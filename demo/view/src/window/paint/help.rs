@@ -51,6 +51,7 @@ const RIGHT: [HelpColumn; 2] = [
             ("F4", "next link: perfect, lan, wan, bad, awful"),
             ("F5", "prediction off: plain lockstep"),
             ("F6", "smoothing off: see the corrections"),
+            ("P", "pause: the first player may"),
             ("F9", "save a replay of this match"),
             ("F12", "save a picture"),
             ("Esc", "close, leave"),
