@@ -6,10 +6,14 @@
 
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use twinstep_core::bounds::{COMMANDS_OPEN_MAX, COUNT_MAX, INPUT_WINDOW, SEATS_MAX};
+use twinstep_core::bounds::{
+    COMMANDS_OPEN_MAX, COUNT_MAX, INPUT_WINDOW, LARGE_COMMANDS_OPEN_MAX, SEATS_MAX,
+};
 use twinstep_core::frame::{FrameData, Order, PlayerSet};
-use twinstep_core::{Controls, PlayerId, Simulation, Tick, World};
+use twinstep_core::{Controls, PlayerId, Simulation, Tick, World, codec};
+use twinstep_protocol::share::is_large;
 
 /// The number of inputs kept per seat: inputs being sent, and inputs that may still appear in frames.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
@@ -24,6 +28,8 @@ pub struct Pending<C> {
     pub order: Order<C>,
     /// The tick at which the prediction executes it; in lockstep, the turn in which it runs.
     pub stamp: Tick,
+    /// The bytes of a large command, which frames contain in fragments.
+    pub large: Option<Arc<[u8]>>,
 }
 
 /// The effect of a refusal on the client's own record.
@@ -195,6 +201,17 @@ impl<S: Simulation> LocalActions<S> {
         if self.commands.len() >= COMMANDS_OPEN_MAX || seq >= COUNT_MAX {
             return None;
         }
+        let mut large = None;
+        if is_large(&command) {
+            let player = self.seats[seat];
+            let open = self.commands.iter().filter(|p| p.order.player == player);
+            if open.filter(|p| p.large.is_some()).count() >= LARGE_COMMANDS_OPEN_MAX {
+                return None;
+            }
+            let mut bytes = Vec::new();
+            codec::append(&command, &mut bytes).ok()?;
+            large = Some(bytes.into());
+        }
         self.next_seq[seat] += 1;
         let order = Order {
             player: self.seats[seat],
@@ -204,6 +221,7 @@ impl<S: Simulation> LocalActions<S> {
         self.commands.push_back(Pending {
             order,
             stamp: self.open_turn.map_or(self.next, Tick),
+            large,
         });
         Some(seq)
     }
@@ -220,6 +238,7 @@ impl<S: Simulation> LocalActions<S> {
             self.claims.push_back(Pending {
                 order,
                 stamp: tick + 1,
+                large: None,
             });
         }
         room

@@ -5,7 +5,11 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{INPUT_PACKETS_PER_SECOND, PACKETS_PER_SEND_MAX};
+use arrayvec::ArrayVec;
+use twinstep_core::bounds::{
+    ANSWERS_MAX, INPUT_PACKETS_PER_SECOND, LARGE_COMMANDS_OPEN_MAX, PACKETS_PER_SEND_MAX, SEATS_MAX,
+};
+use twinstep_core::frame::LargeEntry;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::input_repeats::InputRepeats;
@@ -15,6 +19,9 @@ const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS
 const INPUT_BURST: u32 = 4;
 /// The number of goodbye packets. There are several because no later packet can repeat a lost one.
 const GOODBYES: u8 = 3;
+
+/// Large commands and answers that go up at the same time.
+pub(crate) const UPLOADS_MAX: usize = SEATS_MAX * LARGE_COMMANDS_OPEN_MAX + ANSWERS_MAX;
 
 pub(crate) struct Outgoing {
     sent_at: Option<Duration>,
@@ -32,6 +39,8 @@ pub(crate) struct Outgoing {
     pub(crate) older: Older,
     /// The first command of the next packet, if one packet cannot hold all.
     pub(crate) commands_from: Option<(PlayerId, u32)>,
+    /// The open large commands and answers that are on their way up this path's lane.
+    pub(crate) uploaded: ArrayVec<LargeEntry, UPLOADS_MAX>,
 }
 
 impl Outgoing {
@@ -46,6 +55,7 @@ impl Outgoing {
             rests: false,
             older: Older::default(),
             commands_from: None,
+            uploaded: ArrayVec::new(),
         }
     }
 
@@ -55,6 +65,7 @@ impl Outgoing {
         self.is_urgent = true;
         self.repeats.restart();
         self.rests = false;
+        self.uploaded.clear();
     }
 
     /// Lets the next packet leave as soon as the rate allows.

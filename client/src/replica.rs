@@ -14,7 +14,7 @@ use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
 use crate::budget::StepAllowance;
-use crate::hooks::Answers;
+use crate::hooks::{Answers, caught};
 use crate::inbox::Inbox;
 use crate::picture::Show;
 use crate::stats::Meter;
@@ -105,9 +105,12 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
                 }
             }
         }
-        let Some(frame) = self.inbox.pop() else {
+        let Some(mut frame) = self.inbox.pop() else {
             return false;
         };
+        // If it is not complete, it does not fit, and is not stepped.
+        let unfinished = self.timeline.authority().unfinished();
+        let _ = caught(|| unfinished.complete(&mut frame));
         let own = self.timeline.local_actions().players();
         // Frames that are stepped again after a heal are counted already.
         let counts = tick >= self.counted;

@@ -21,7 +21,7 @@ use events::{Controls, Events};
 use outages::Outages;
 use playing::{Hooks, Mode};
 use stage::{Joining, Returning, Stage};
-use twinstep_core::bounds::{KEEP_ALIVE, REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{KEEP_ALIVE, LANE_UP_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::{Simulation, Tick, codec, digest};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::link::LinkState;
@@ -132,7 +132,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             })),
             link: LinkState::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
-            lane_out: LaneSender::new(REPORT_BYTES_MAX),
+            lane_out: LaneSender::new(LANE_UP_BYTES_MAX),
             received: PlayDown::roomy(),
             outgoing: Outgoing::new(),
             match_status: MatchStatus::default(),
@@ -337,10 +337,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let Some(playing) = self.stage.playing_mut() else {
             return Err(CommandError::NotPlaying);
         };
-        if codec::size(&command).map_or(true, |bytes| {
-            bytes > twinstep_core::bounds::COMMAND_BYTES_MAX
-        }) {
-            return Err(CommandError::TooLarge);
+        let bytes = codec::size(&command).unwrap_or(usize::MAX);
+        if bytes > twinstep_core::bounds::COMMAND_BYTES_MAX {
+            return Err(CommandError::TooLarge { bytes });
         }
         if !playing.takes_commands() {
             return Err(CommandError::NotPlaying);

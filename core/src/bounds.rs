@@ -53,10 +53,24 @@ pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 
 /// Size of an encoded input, in bytes.
 pub const INPUT_BYTES_MAX: usize = 16;
-/// Size of an encoded command, in bytes.
-pub const COMMAND_BYTES_MAX: usize = 128;
-/// Size of an encoded outcome, in bytes.
-pub const OUTCOME_BYTES_MAX: usize = 256;
+/// Size of an encoded command, in bytes. One of more than [`COMMAND_INLINE_MAX`] bytes is *large*: frames contain it in
+/// fragments, so it runs some ticks later, and other clients do not learn of it before.
+pub const COMMAND_BYTES_MAX: usize = 4_096;
+/// Size of an encoded outcome, in bytes. One of more than [`OUTCOME_INLINE_MAX`] bytes is *large*, like a command.
+pub const OUTCOME_BYTES_MAX: usize = 4_096;
+/// Size of an encoded command that a single frame contains, and of any claim, in bytes.
+pub const COMMAND_INLINE_MAX: usize = 128;
+/// Size of an encoded outcome that a single frame contains, in bytes.
+pub const OUTCOME_INLINE_MAX: usize = 256;
+/// The bytes of a large entry that a frame takes at the entry's turn, at most; more follow if room is left.
+pub const FRAGMENT_BYTES: usize = COMMAND_INLINE_MAX;
+/// The bytes of a fragment in a frame besides its part of the entry: its kind, the tick asked and the key, the place in
+/// the entry, the bytes that follow later, and a length.
+pub const FRAGMENT_HEAD_BYTES: usize = 1 + 5 + 9 + 3 + 3 + 3;
+/// Fragments in one frame: for each player and for the outcomes, one that ends and one that begins.
+pub const FRAGMENTS_MAX: usize = 2 * (PLAYERS_MAX + 1);
+/// Large commands of one player whose fate is open, at either end. Further ones are refused.
+pub const LARGE_COMMANDS_OPEN_MAX: usize = 2;
 /// Size of an encoded frame, in bytes, when many entries wait; entries that do not fit wait for a later tick. A frame
 /// is larger only if its inputs take most of it: see [`FRAME_ROOM_MIN`].
 pub const FRAME_BYTES: usize = 512;
@@ -65,11 +79,11 @@ pub const FRAME_HEAD_BYTES: usize = 24;
 /// Size of a roster change in a frame, in bytes.
 pub const ROSTER_CHANGE_BYTES: usize = 2;
 /// Size of a command or claim in a frame, in bytes, including its player and sequence.
-pub const ORDER_BYTES_MAX: usize = COMMAND_BYTES_MAX + ORDER_HEAD_BYTES;
+pub const ORDER_BYTES_MAX: usize = COMMAND_INLINE_MAX + ORDER_HEAD_BYTES;
 /// The bytes of an order without its command.
 pub const ORDER_HEAD_BYTES: usize = 6;
 /// Size of an outcome in a frame, in bytes, including the tick asked and the key.
-pub const ANSWER_BYTES_MAX: usize = OUTCOME_BYTES_MAX + ANSWER_HEAD_BYTES;
+pub const ANSWER_BYTES_MAX: usize = OUTCOME_INLINE_MAX + ANSWER_HEAD_BYTES;
 /// The bytes of an answer without its outcome: the tick asked, the key, and a flag that an outcome exists.
 pub const ANSWER_HEAD_BYTES: usize = 5 + 9 + 5 + 1;
 /// Bytes of each frame that are reserved for each kind of entry (outcomes, claims, commands) that has entries waiting.
@@ -110,6 +124,8 @@ pub const WORLD_BYTES_MAX: usize = 8 << 20;
 pub const NOTICE_BYTES_MAX: usize = 200;
 /// A client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
+/// A message of a client on the lane, in bytes: a large command or answer with its names, or a report.
+pub const LANE_UP_BYTES_MAX: usize = COMMAND_BYTES_MAX + 32;
 
 /// Ticket lineages that one match remembers. Only those of admitted sessions with an operator's ticket are
 /// remembered.
@@ -132,6 +148,10 @@ pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 /// for more than a second arrive together, so some of them are refused even if the player gave no more than its rate
 /// allows.
 pub const COMMANDS_PER_SECOND: u32 = 20;
+/// Bytes of one player's large commands per second, counted on arrival: one of 4 KB every 1.6 s.
+pub const LARGE_COMMAND_BYTES_PER_SECOND: u32 = COMMANDS_PER_SECOND * COMMAND_INLINE_MAX as u32;
+/// The allowed burst of these bytes: two of the largest commands.
+pub const LARGE_COMMAND_BYTES_BURST: u32 = (LARGE_COMMANDS_OPEN_MAX * COMMAND_BYTES_MAX) as u32;
 /// The limit of turn, repetition and command counters, so that adding a small number to them never wraps. No match
 /// lasts this long; larger values from a file or a peer are rejected.
 pub const COUNT_MAX: u32 = u32::MAX / 2;
@@ -342,3 +362,11 @@ const _: () = assert!(COMMANDS_PER_TICK_BYTES + 2 * FRAME_SHARE_BYTES <= FRAME_R
 // Orders that can always wait run within two rounds of turns, so they must fit the room of two frames.
 const _: () = assert!(WAITING_BYTES_MIN <= 2 * (FRAME_ROOM_MIN - 2 * FRAME_SHARE_BYTES));
 const _: () = assert!(PLAYERS_MAX <= 16, "player sets are 16-bit masks");
+const _: () =
+    assert!(COMMAND_INLINE_MAX < COMMAND_BYTES_MAX && OUTCOME_INLINE_MAX < OUTCOME_BYTES_MAX);
+const _: () =
+    assert!(OUTCOME_BYTES_MAX <= COMMAND_BYTES_MAX && REPORT_BYTES_MAX <= LANE_UP_BYTES_MAX);
+// At its turn, a large entry always finds room for a fragment.
+const _: () = assert!(FRAGMENT_HEAD_BYTES + FRAGMENT_BYTES <= COMMANDS_PER_TICK_BYTES);
+const _: () =
+    assert!(FRAGMENT_HEAD_BYTES + FRAGMENT_BYTES + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);

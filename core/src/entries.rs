@@ -1,8 +1,10 @@
 //! The entries of a frame: inputs, orders, answers to open queries, and roster changes.
 
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::PLAYERS_MAX;
+use crate::bounds::{COMMAND_BYTES_MAX, OUTCOME_BYTES_MAX, PLAYERS_MAX};
 use crate::ids::{Key, PlayerId, Tick};
 use crate::players::PlayerSet;
 
@@ -51,6 +53,54 @@ pub struct OpenQuery<Q> {
     pub key: Key,
     /// The query itself.
     pub query: Q,
+}
+
+/// A large entry of a frame: one that is sealed in fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "named as in `Answer` and `Order`")]
+pub enum LargeEntry {
+    Outcome { asked: Tick, key: Key },
+    Command { player: PlayerId, seq: u32 },
+}
+
+impl LargeEntry {
+    /// The player of a command.
+    #[must_use]
+    pub fn player(self) -> Option<PlayerId> {
+        match self {
+            LargeEntry::Outcome { .. } => None,
+            LargeEntry::Command { player, .. } => Some(player),
+        }
+    }
+
+    pub(crate) fn bytes_max(self) -> usize {
+        match self {
+            LargeEntry::Outcome { .. } => OUTCOME_BYTES_MAX,
+            LargeEntry::Command { .. } => COMMAND_BYTES_MAX,
+        }
+    }
+}
+
+/// Consecutive bytes of an encoded large entry. Those of all its fragments, in the order of their frames, are the entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fragment {
+    /// The entry.
+    pub entry: LargeEntry,
+    /// The bytes of the entry before this fragment. 0 begins the entry, again if need be.
+    pub from: u32,
+    /// The bytes of the entry after this fragment. The frame of a fragment with 0 contains the whole entry too.
+    pub left: u32,
+    /// The bytes of this fragment.
+    pub bytes: Vec<u8>,
+}
+
+impl core::fmt::Display for LargeEntry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            LargeEntry::Outcome { asked, key } => write!(f, "the outcome of {key} of {asked}"),
+            LargeEntry::Command { player, seq } => write!(f, "command #{seq} of {player}"),
+        }
+    }
 }
 
 /// The inputs of one frame, by player.

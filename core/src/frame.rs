@@ -2,7 +2,7 @@
 //!
 //! These types are defined next to the trait that they belong to, in [`simulation`](crate::simulation).
 
-pub use crate::entries::{Answer, Inputs, Order, RosterChange};
+pub use crate::entries::{Answer, Fragment, Inputs, LargeEntry, Order, RosterChange};
 pub use crate::perspective::{Learned, Perspective, Phase};
 pub use crate::players::PlayerSet;
 pub use crate::simulation::{Frame, FrameData};

@@ -29,7 +29,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bounds::{ASKS_PER_TICK, LEAD_MAX, QUERIES_WAITING_MAX};
-use crate::entries::{Answer, Inputs, OpenQuery, Order, RosterChange};
+use crate::entries::{Answer, Fragment, Inputs, LargeEntry, OpenQuery, Order, RosterChange};
 use crate::ids::{Key, PlayerId, Tick};
 use crate::perspective::{Perspective, Phase};
 use crate::players::PlayerSet;
@@ -81,6 +81,9 @@ pub struct FrameData<S: Simulation> {
     pub claims: Vec<Order<S::Command>>,
     /// Commands, by (player, sequence).
     pub commands: Vec<Order<S::Command>>,
+    /// Fragments of large outcomes and commands, by entry; outside equality and digest, because a step sees only whole
+    /// entries. The lists above contain the entries that end here, which are encoded as their fragments only.
+    pub fragments: Vec<Fragment>,
     /// The input of each present player.
     pub inputs: Inputs<S::Input>,
     /// Telemetry, outside equality and digest: the players whose input the server had to fill.
@@ -100,6 +103,7 @@ impl<S: Simulation> FrameData<S> {
             outcomes: Vec::new(),
             claims: Vec::new(),
             commands: Vec::new(),
+            fragments: Vec::new(),
             inputs: Inputs::default(),
             filled: PlayerSet::default(),
             cadence: None,
@@ -126,6 +130,7 @@ impl<S: Simulation> FrameData<S> {
         self.outcomes.clear();
         self.claims.clear();
         self.commands.clear();
+        self.fragments.clear();
         self.inputs.clear();
         self.filled = PlayerSet::default();
         self.cadence = None;
@@ -138,6 +143,7 @@ impl<S: Simulation> FrameData<S> {
             && self.outcomes.is_empty()
             && self.claims.is_empty()
             && self.commands.is_empty()
+            && self.fragments.is_empty()
             && self.cadence.is_none()
     }
 
@@ -151,6 +157,72 @@ impl<S: Simulation> FrameData<S> {
             && ascending(&self.outcomes, |o| (o.asked, o.key))
             && ascending(&self.claims, |c| (c.player, c.seq))
             && ascending(&self.commands, |c| (c.player, c.seq))
+            && ascending(&self.fragments, |f| f.entry)
+    }
+
+    /// Adds the bytes from `from` on of the large entry `whole`, at most `room` of them, or continues the fragment that
+    /// the frame has. Returns the number of bytes added.
+    pub fn add_fragment(
+        &mut self,
+        entry: LargeEntry,
+        whole: &[u8],
+        from: usize,
+        room: usize,
+    ) -> usize {
+        let place = self.fragments.binary_search_by_key(&entry, |f| f.entry);
+        let at = place.unwrap_or_else(|at| {
+            let bytes = Vec::new();
+            let (from, left) = (from as u32, (whole.len() - from) as u32);
+            self.fragments.insert(
+                at,
+                Fragment {
+                    entry,
+                    from,
+                    left,
+                    bytes,
+                },
+            );
+            at
+        });
+        let fragment = &mut self.fragments[at];
+        let next = whole.len() - fragment.left as usize;
+        let added = room.min(fragment.left as usize);
+        fragment.bytes.extend_from_slice(&whole[next..next + added]);
+        fragment.left -= added as u32;
+        added
+    }
+
+    /// Returns `true` if an entry of the lists is encoded as the fragment that ends in this frame.
+    #[must_use]
+    pub fn ends(&self, entry: LargeEntry) -> bool {
+        // Nearly all frames have none.
+        self.fragments
+            .iter()
+            .any(|f| f.left == 0 && f.entry == entry)
+    }
+
+    /// Drops the fragments that end an entry which was taken out of the lists.
+    pub fn drop_ends_of_missing(&mut self) {
+        let mut fragments = core::mem::take(&mut self.fragments);
+        fragments.retain(|f| f.left > 0 || self.contains(f.entry));
+        self.fragments = fragments;
+    }
+
+    /// Returns `true` if the lists contain this entry.
+    #[must_use]
+    pub fn contains(&self, entry: LargeEntry) -> bool {
+        match entry {
+            LargeEntry::Outcome { asked, key } => {
+                let is_it = |a: &Answer<_>| (a.asked, a.key) == (asked, key);
+                self.outcomes
+                    .iter()
+                    .any(|answer| is_it(answer) && answer.outcome.is_some())
+            }
+            LargeEntry::Command { player, seq } => {
+                let is_it = |o: &Order<_>| (o.player, o.seq) == (player, seq);
+                self.commands.iter().any(is_it)
+            }
+        }
     }
 }
 
@@ -167,6 +239,7 @@ impl<S: Simulation> Clone for FrameData<S> {
         self.outcomes.clone_from(&other.outcomes);
         self.claims.clone_from(&other.claims);
         self.commands.clone_from(&other.commands);
+        self.fragments.clone_from(&other.fragments);
         self.inputs.clone_from(&other.inputs);
         self.filled = other.filled;
         self.cadence = other.cadence;
@@ -175,7 +248,7 @@ impl<S: Simulation> Clone for FrameData<S> {
 
 impl<S: Simulation> PartialEq for FrameData<S> {
     fn eq(&self, other: &Self) -> bool {
-        // `filled` and `cadence` do not count (law Only on difference).
+        // `fragments`, `filled` and `cadence` do not count (law Only on difference).
         self.tick == other.tick
             && self.inputs == other.inputs
             && self.roster == other.roster
@@ -201,6 +274,7 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
             .field("outcomes", &self.outcomes)
             .field("claims", &self.claims)
             .field("commands", &self.commands)
+            .field("fragments", &self.fragments)
             .field("inputs", &Held(&self.inputs))
             .field("filled", &self.filled)
             .field("cadence", &self.cadence)

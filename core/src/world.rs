@@ -4,11 +4,13 @@
 //! the open queries would leave some of them unanswered forever. [`Stepper`] is the one place that steps a world, on
 //! the server, in the authority and in the prediction alike.
 
+mod fragments;
 mod roster;
 mod state;
 mod stepper;
 
 pub use crate::entries::OpenQuery;
+pub use fragments::LargeEntries;
 pub use roster::Presence;
 pub use state::World;
 pub use stepper::{FrameError, Stepper};

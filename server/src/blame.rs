@@ -80,6 +80,7 @@ impl<S: Simulation> Blame<'_, S> {
     /// Steps the frame from the world before the tick. A failure is expected here and not counted.
     fn retry(&mut self) -> Option<Option<Weighed>> {
         self.world.step_back(self.sealer.frame.tick)?;
+        self.sealer.frame.drop_ends_of_missing();
         self.world.attempt(&self.sealer.frame).ok()
     }
 

@@ -10,9 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    BACKLOG, HISTORY, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS, backlog, load_ticks,
+    BACKLOG, COMMANDS_PER_TICK_BYTES, HISTORY, LOAD_FRAMES_BYTES_MAX, LOAD_TICKS, backlog,
+    load_ticks,
 };
-use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
+use twinstep_core::frame::{Answer, Fragment, FrameData, Order, Perspective, PlayerSet};
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
@@ -38,6 +39,7 @@ pub struct History<S: Simulation> {
     outcomes: Flat<Answer<S::Outcome>>,
     claims: Flat<Order<S::Command>>,
     commands: Flat<Order<S::Command>>,
+    fragments: Flat<Fragment>,
 }
 
 struct Sealed {
@@ -48,8 +50,8 @@ struct Sealed {
     /// The players with an input in its frame.
     present: PlayerSet,
     filled: PlayerSet,
-    /// The numbers of its roster changes, outcomes, claims and commands.
-    lists: [u32; 4],
+    /// The numbers of its roster changes, outcomes, claims, commands and fragments.
+    lists: [u32; 5],
 }
 
 /// A queue whose front is dropped with the oldest tick.
@@ -85,15 +87,16 @@ impl<T: Clone> Flat<T> {
 }
 
 impl Sealed {
-    /// The number of items in each queue: inputs, roster changes, outcomes, claims and commands.
-    fn counts(&self) -> [u32; 5] {
-        let [roster, outcomes, claims, commands] = self.lists;
+    /// The number of items in each queue: inputs, roster changes, outcomes, claims, commands and fragments.
+    fn counts(&self) -> [u32; 6] {
+        let [roster, outcomes, claims, commands, fragments] = self.lists;
         [
             self.present.len() as u32,
             roster,
             outcomes,
             claims,
             commands,
+            fragments,
         ]
     }
 }
@@ -115,6 +118,7 @@ impl<S: Simulation> History<S> {
             outcomes: Flat::with_capacity(256),
             claims: Flat::with_capacity(256),
             commands: Flat::with_capacity(0),
+            fragments: Flat::with_capacity(0),
         }
     }
 
@@ -146,6 +150,8 @@ impl<S: Simulation> History<S> {
             + self.outcomes.bytes()
             + self.claims.bytes()
             + self.commands.bytes()
+            + self.fragments.bytes()
+            + self.fragments.items.len() * COMMANDS_PER_TICK_BYTES
     }
 
     /// The oldest tick whose frame is kept.
@@ -212,6 +218,7 @@ impl<S: Simulation> History<S> {
             self.outcomes.push(&frame.outcomes),
             self.claims.push(&frame.claims),
             self.commands.push(&frame.commands),
+            self.fragments.push(&frame.fragments),
         ];
         let given = frame.inputs.iter();
         self.inputs
@@ -234,6 +241,7 @@ impl<S: Simulation> History<S> {
             self.outcomes.forget(oldest.lists[1]);
             self.claims.forget(oldest.lists[2]);
             self.commands.forget(oldest.lists[3]);
+            self.fragments.forget(oldest.lists[4]);
         }
     }
 
@@ -279,12 +287,12 @@ impl<S: Simulation> History<S> {
         let skipped = ((tick - self.first) as usize).min(self.ticks.len());
         // Most callers want few frames from the end, so it counts from the nearer end.
         let from_front = skipped < self.ticks.len() / 2;
-        // A walk needs the positions in the five queues, which only a count of the items can give.
+        // A walk needs the positions in the six queues, which only a count of the items can give.
         let counted = match from_front {
             true => self.ticks.range(..skipped),
             false => self.ticks.range(skipped..),
         };
-        let mut at = [0; 5];
+        let mut at = [0; 6];
         for sealed in counted {
             for (at, len) in at.iter_mut().zip(sealed.counts()) {
                 *at += len as usize;
@@ -296,6 +304,7 @@ impl<S: Simulation> History<S> {
             self.outcomes.items.len(),
             self.claims.items.len(),
             self.commands.items.len(),
+            self.fragments.items.len(),
         ];
         if !from_front {
             for (at, end) in at.iter_mut().zip(ends) {
@@ -314,8 +323,8 @@ impl<S: Simulation> History<S> {
 pub struct FrameWalk<'a, S: Simulation> {
     history: &'a History<S>,
     tick: Tick,
-    /// The next positions in the queues: inputs, roster changes, outcomes, claims and commands.
-    at: [usize; 5],
+    /// The next positions in the queues: inputs, roster changes, outcomes, claims, commands and fragments.
+    at: [usize; 6],
 }
 
 impl<S: Simulation> FrameWalk<'_, S> {
@@ -328,8 +337,8 @@ impl<S: Simulation> FrameWalk<'_, S> {
         frame.reset(self.tick);
         frame.filled = sealed.filled;
         frame.cadence = sealed.cadence;
-        let [inputs, roster, outcomes, claims, commands] = &mut self.at;
-        let [given, changes, answers, claimed, commanded] = sealed.counts();
+        let [inputs, roster, outcomes, claims, commands, fragments] = &mut self.at;
+        let [given, changes, answers, claimed, commanded, parts] = sealed.counts();
         for (player, input) in sealed
             .present
             .iter()
@@ -345,6 +354,9 @@ impl<S: Simulation> FrameWalk<'_, S> {
         frame
             .commands
             .extend(history.commands.next(commands, commanded));
+        frame
+            .fragments
+            .extend(history.fragments.next(fragments, parts));
         self.tick += 1;
         true
     }

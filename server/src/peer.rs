@@ -13,7 +13,7 @@ use twinstep_protocol::lineage::Stamp;
 
 use crate::seat::NotAdmitted;
 use arrayvec::ArrayVec;
-use twinstep_core::bounds::{REPORT_BYTES_MAX, SEATS_MAX, SPARSE_AFTER, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{LANE_UP_BYTES_MAX, SEATS_MAX, SPARSE_AFTER, WORLD_BYTES_MAX};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
@@ -100,7 +100,7 @@ impl Peer {
             since: now,
             link: LinkState::default(),
             lane_out: LaneSender::new(WORLD_BYTES_MAX),
-            lane_in: LaneReceiver::new(REPORT_BYTES_MAX),
+            lane_in: LaneReceiver::new(LANE_UP_BYTES_MAX),
             acks: FrameAcks::new(now),
             reach: Reach::default(),
             sent_at: Duration::ZERO,

@@ -15,10 +15,11 @@
 //! Law **One door**: an outcome enters the simulation once, as an action of a frame, no matter which side answers.
 
 use twinstep_core::bounds::{
-    ANSWER_HEAD_BYTES, OUTCOME_BYTES_MAX, QUERIES_OPEN_MAX, answer_ticks, owner_ticks,
+    ANSWER_BYTES_MAX, ANSWER_HEAD_BYTES, FRAGMENT_BYTES, FRAGMENT_HEAD_BYTES, OUTCOME_BYTES_MAX,
+    QUERIES_OPEN_MAX, answer_ticks, owner_ticks,
 };
 use twinstep_core::codec;
-use twinstep_core::frame::{Answer, FrameData};
+use twinstep_core::frame::{Answer, FrameData, LargeEntry};
 use twinstep_core::{Key, OpenQuery, Simulation, Tick};
 
 use crate::diagnostics::Diagnostics;
@@ -225,12 +226,15 @@ impl<S: Simulation> OpenQueries<S> {
             .map(|outcome| codec::sealable(outcome, OUTCOME_BYTES_MAX, &mut self.scratch))
             .transpose();
         let bytes = ANSWER_HEAD_BYTES + sealable.as_ref().ok().copied().flatten().unwrap_or(0);
+        let outcome_bytes = outcome.as_ref().filter(|_| sealable.is_err());
+        let outcome_bytes = outcome_bytes.and_then(|outcome| codec::size(outcome).ok());
         let outcome = outcome.filter(|_| sealable.is_ok());
         self.set(id, QueryState::Ready { outcome, bytes });
         if let Err(error) = sealable {
             let QueryId { asked, key } = id;
             diagnostics.stats.outcomes_unsent += 1;
-            let message = format!("the outcome of the query {key} of {asked}: {error}");
+            let size = outcome_bytes.map_or(String::new(), |bytes| format!(" takes {bytes} bytes"));
+            let message = format!("the outcome of the query {key} of {asked}{size}: {error}");
             diagnostics.report(Incident::new(asked, Trouble::Outcome, &message));
             debug_assert!(false, "{message}");
         }
@@ -271,7 +275,10 @@ impl<S: Simulation> OpenQueries<S> {
                 _ if frame.tick - opened >= patience => ANSWER_HEAD_BYTES,
                 _ => continue,
             };
-            if !room.take(Kind::Outcomes, bytes) {
+            if bytes > ANSWER_BYTES_MAX && !self.take_fragment(frame, context, room, id) {
+                continue;
+            }
+            if bytes <= ANSWER_BYTES_MAX && !room.take(Kind::Outcomes, bytes) {
                 continue;
             }
             let outcome = match known.map(|at| self.queries.remove(at).state) {
@@ -288,6 +295,70 @@ impl<S: Simulation> OpenQueries<S> {
         frame
             .outcomes
             .sort_unstable_by_key(|answer| (answer.asked, answer.key));
+    }
+
+    /// Adds a fragment of a large outcome to the frame, after the one before it has ended. Returns `true` if this outcome
+    /// ends with it.
+    fn take_fragment(
+        &mut self,
+        frame: &mut FrameData<S>,
+        context: &HookContext<'_, S>,
+        room: &mut Room,
+        id: QueryId,
+    ) -> bool {
+        let QueryId { asked, key } = id;
+        let entry = LargeEntry::Outcome { asked, key };
+        let is_outcome = |entry: &LargeEntry| matches!(entry, LargeEntry::Outcome { .. });
+        let here = frame
+            .fragments
+            .iter()
+            .find(|f| f.left > 0 && is_outcome(&f.entry));
+        // One that began before a crash counts only once it is answered again.
+        let earlier = context.world.unfinished().outcome();
+        let earlier = earlier.filter(|e| !frame.ends(*e) && self.is_ready(*e));
+        let current = here.map(|f| f.entry).or(earlier);
+        let state = self.find(id).ok().map(|at| &self.queries[at].state);
+        let Some(QueryState::Ready {
+            outcome: Some(outcome),
+            ..
+        }) = state
+        else {
+            return false;
+        };
+        if current.is_some_and(|current| current != entry) {
+            return false;
+        }
+        self.scratch.clear();
+        if codec::append(outcome, &mut self.scratch).is_err() {
+            return false;
+        }
+        let from = context.world.unfinished().collected(entry, &self.scratch);
+        let begins = here.is_none();
+        // At its first turn of a tick it leaves room to other outcomes.
+        let most = if begins {
+            FRAGMENT_BYTES
+        } else {
+            OUTCOME_BYTES_MAX
+        };
+        let head = if begins { FRAGMENT_HEAD_BYTES } else { 0 };
+        let most = most.min(room.free(Kind::Outcomes).saturating_sub(head));
+        if most == 0 {
+            return false;
+        }
+        let added = frame.add_fragment(entry, &self.scratch, from, most);
+        room.take(Kind::Outcomes, head + added);
+        frame
+            .fragments
+            .iter()
+            .any(|f| f.left == 0 && f.entry == entry)
+    }
+
+    fn is_ready(&self, entry: LargeEntry) -> bool {
+        let LargeEntry::Outcome { asked, key } = entry else {
+            return false;
+        };
+        self.find(QueryId { asked, key })
+            .is_ok_and(|at| matches!(self.queries[at].state, QueryState::Ready { .. }))
     }
 
     fn set(&mut self, id: QueryId, state: QueryState<S::Outcome>) {

@@ -10,7 +10,8 @@
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    ANNOUNCE_TICKS, FRAME_HEAD_BYTES, PLAYERS_MAX, ROSTER_CHANGE_BYTES, drop_after_ticks, ticks_in,
+    ANNOUNCE_TICKS, FRAME_HEAD_BYTES, ORDER_BYTES_MAX, PLAYERS_MAX, ROSTER_CHANGE_BYTES,
+    drop_after_ticks, ticks_in,
 };
 use twinstep_core::codec;
 use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
@@ -188,6 +189,11 @@ impl<S: Simulation> Sealer<S> {
                     continue;
                 }
                 let bytes = order_bytes(command);
+                if bytes > ORDER_BYTES_MAX {
+                    // Large commands are not announced, and neither are the later ones, whose ticks depend on them.
+                    due = end;
+                    continue;
+                }
                 if !share.take(bytes) {
                     (due, share) = (due + 1, CommandShare::default());
                     share.take(bytes);

@@ -8,13 +8,15 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use twinstep_core::bounds::{
-    CLAIMS_PER_SECOND, COMMAND_BYTES_MAX, COMMAND_DELAY_MAX, COMMANDS_OPEN_MAX,
-    COMMANDS_PER_SECOND, COUNT_MAX, INPUT_WINDOW,
+    CLAIMS_PER_SECOND, COMMAND_BYTES_MAX, COMMAND_DELAY_MAX, COMMAND_INLINE_MAX, COMMANDS_OPEN_MAX,
+    COMMANDS_PER_SECOND, COUNT_MAX, INPUT_WINDOW, LARGE_COMMAND_BYTES_BURST,
+    LARGE_COMMAND_BYTES_PER_SECOND, LARGE_COMMANDS_OPEN_MAX,
 };
 use twinstep_core::frame::Order;
 use twinstep_core::{PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::packet::play_up::CommandUp;
 use twinstep_protocol::packet::refusal::CommandRefusal;
+use twinstep_protocol::share::is_large;
 
 /// The largest gap in a returning client's command sequence: commands that this server may never have seen.
 const SKIP_MAX: u32 = 1 << 16;
@@ -114,9 +116,10 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
     command_rate: Bucket,
+    large_rate: Bucket,
     claim_rate: Bucket,
-    /// A buffer to encode an order in, to check that it can be decoded.
-    scratch: Vec<u8>,
+    /// A buffer to encode an order in: to check that it can be decoded, or for its fragments.
+    pub(crate) scratch: Vec<u8>,
     pub(crate) stats: SeatStats,
 }
 
@@ -158,14 +161,15 @@ impl<S: Simulation> Seat<S> {
             commands: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             claims: VecDeque::with_capacity(COMMANDS_OPEN_MAX),
             command_rate: Bucket::new(COMMANDS_PER_SECOND, COMMANDS_PER_SECOND),
+            large_rate: Bucket::new(LARGE_COMMAND_BYTES_PER_SECOND, LARGE_COMMAND_BYTES_BURST),
             claim_rate: Bucket::new(CLAIMS_PER_SECOND, CLAIMS_PER_SECOND),
-            scratch: Vec::with_capacity(COMMAND_BYTES_MAX),
+            scratch: Vec::with_capacity(COMMAND_INLINE_MAX),
             stats: SeatStats::default(),
         }
     }
 
-    pub(crate) fn is_sealable(&mut self, command: &S::Command) -> bool {
-        codec::sealable(command, COMMAND_BYTES_MAX, &mut self.scratch).is_ok()
+    pub(crate) fn is_sealable(&mut self, command: &S::Command, limit: usize) -> bool {
+        codec::sealable(command, limit, &mut self.scratch).is_ok()
     }
 
     pub(crate) fn commands_by(&self, due: Tick) -> bool {
@@ -349,8 +353,16 @@ impl<S: Simulation> Seat<S> {
             self.next_seq = seq;
             self.early.retain(|held| held.order.seq >= seq);
         }
-        let is_open =
-            (self.next_seq..self.next_seq.saturating_add(COMMANDS_OPEN_MAX as u32)).contains(&seq);
+        let are_too_many = is_large(&command)
+            && self
+                .early
+                .iter()
+                .filter(|held| is_large(&held.order.command))
+                .count()
+                >= LARGE_COMMANDS_OPEN_MAX;
+        let is_open = !are_too_many
+            && (self.next_seq..self.next_seq.saturating_add(COMMANDS_OPEN_MAX as u32))
+                .contains(&seq);
         if is_open && self.early.iter().all(|held| held.order.seq != seq) {
             let order = Order {
                 player,
@@ -372,9 +384,15 @@ impl<S: Simulation> Seat<S> {
             return Some((seq, Arrival::Refused(CommandRefusal::Bounds)));
         }
         self.next_seq = seq + 1;
+        let bytes = codec::size(&held.order.command).unwrap_or(usize::MAX);
+        let is_large_one = bytes > COMMAND_INLINE_MAX;
+        let large = |held: &&Held<S::Command>| is_large(&held.order.command);
+        let open = self.commands.iter().filter(large).count();
         if self.commands.len() >= COMMANDS_OPEN_MAX
-            || !self.command_rate.take(now)
-            || !self.is_sealable(&held.order.command)
+            || !self.command_rate.take(now, 1)
+            || !self.is_sealable(&held.order.command, COMMAND_BYTES_MAX)
+            || is_large_one
+                && (open >= LARGE_COMMANDS_OPEN_MAX || !self.large_rate.take(now, bytes))
         {
             self.stats.refused += 1;
             return Some((seq, Arrival::Refused(CommandRefusal::Bounds)));
@@ -401,8 +419,8 @@ impl<S: Simulation> Seat<S> {
         }
         self.next_claim = seq + 1;
         if self.claims.len() >= COMMANDS_OPEN_MAX
-            || !self.claim_rate.take(now)
-            || !self.is_sealable(&command)
+            || !self.claim_rate.take(now, 1)
+            || !self.is_sealable(&command, COMMAND_INLINE_MAX)
         {
             return Arrival::Refused(CommandRefusal::Bounds);
         }
@@ -434,13 +452,13 @@ impl Bucket {
         }
     }
 
-    pub(crate) fn take(&mut self, now: Duration) -> bool {
+    pub(crate) fn take(&mut self, now: Duration, cost: usize) -> bool {
         let gained = now.saturating_sub(self.at).as_secs_f64() * f64::from(self.per_second);
         self.at = self.at.max(now);
         self.tokens = (self.tokens + gained).min(f64::from(self.burst));
-        let has = self.tokens >= 1.0;
+        let has = self.tokens >= cost as f64;
         if has {
-            self.tokens -= 1.0;
+            self.tokens -= cost as f64;
         }
         has
     }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use crate::seat::NotAdmitted;
 use twinstep_core::{Simulation, Tick};
-use twinstep_protocol::lane::LaneAck;
+use twinstep_protocol::lane::{LaneAck, Message};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::hello::{self, Hello, Joining};
-use twinstep_protocol::packet::play_up::{PlayUp, UpNear, UpStatus};
-use twinstep_protocol::packet::{UpKind, UpPacket, leave};
+use twinstep_protocol::packet::play_up::{CommandUp, PlayUp, UpNear, UpStatus};
+use twinstep_protocol::packet::{UpKind, UpPacket, large, leave, message};
 use twinstep_protocol::wire::WireError;
 
 use crate::caught::decoded;
@@ -104,13 +104,7 @@ pub(crate) fn read<S: Simulation>(
             }
         },
         UpKind::Play => {
-            let near = UpNear {
-                wanted: peer.acks.wanted(),
-                next: position.next,
-                turn: position.turn,
-                command_delay: position.mode.turns_ahead(),
-                players: &peer.players,
-            };
+            let near = near(peer, position);
             let is_sound = decoded(|| play.read(body, &near))
                 .and_then(|()| check(peer, seats, position, play));
             if let Err(error) = is_sound {
@@ -193,22 +187,7 @@ fn apply<S: Simulation>(
         }
     }
     for given in play.commands.drain(..) {
-        let player = peer.players[given.seat];
-        let seat = &mut seats[player.index()];
-        seat.offer_command(player, given);
-        while let Some((seq, arrival)) = seat.take_command(now) {
-            if let Arrival::Refused(why) = arrival {
-                let claim = false;
-                peer.refuse(NotAdmitted {
-                    player,
-                    claim,
-                    seq,
-                    why,
-                });
-            }
-        }
-        // Acknowledged again even if it is not new: the last ack may have been lost.
-        peer.fates.acknowledge();
+        offer_command(peer, seats, now, given);
     }
     for claim in play.claims.drain(..) {
         let (player, seq) = (peer.players[claim.seat], claim.tick.0);
@@ -225,6 +204,65 @@ fn apply<S: Simulation>(
         }
     }
     apply_batches(peer, seats, position, play);
+}
+
+fn offer_command<S: Simulation>(
+    peer: &mut Peer,
+    seats: &mut [Seat<S>],
+    now: Duration,
+    given: CommandUp<S::Command>,
+) {
+    let player = peer.players[given.seat];
+    let seat = &mut seats[player.index()];
+    seat.offer_command(player, given);
+    while let Some((seq, arrival)) = seat.take_command(now) {
+        if let Arrival::Refused(why) = arrival {
+            let claim = false;
+            peer.refuse(NotAdmitted {
+                player,
+                claim,
+                seq,
+                why,
+            });
+        }
+    }
+    // Acknowledged again even if it is not new: the last ack may have been lost.
+    peer.fates.acknowledge();
+}
+
+/// Reads a large command or answer, which arrived on the lane, and applies it like one of a `Play`.
+///
+/// # Errors
+/// If the bytes are not such a message, or this session may not send it.
+pub(crate) fn read_large<S: Simulation>(
+    peer: &mut Peer,
+    seats: &mut [Seat<S>],
+    position: MatchPosition,
+    play: &mut PlayUp<S>,
+    received: &Message,
+) -> Result<(), WireError> {
+    if peer.greeting().is_some() {
+        return Err(WireError::Malformed("a large order before the join"));
+    }
+    if received.kind == message::ANSWER {
+        let answer = decoded(|| large::read_answer::<S>(&received.bytes, &peer.players))?;
+        play.answers.push(answer);
+        return Ok(());
+    }
+    let near = near(peer, position);
+    let given = decoded(|| large::read_command(&received.bytes, &near))?;
+    offer_command(peer, seats, position.now, given);
+    Ok(())
+}
+
+fn near(peer: &Peer, position: MatchPosition) -> UpNear<'_> {
+    UpNear {
+        wanted: peer.acks.wanted(),
+        next: position.next,
+        turn: position.turn,
+        command_delay: position.mode.turns_ahead(),
+        players: &peer.players,
+    }
 }
 
 /// Records the client's progress, and whether it is late.

@@ -90,7 +90,7 @@ impl Simulation for Fragile {
 
 fn resolver(_: &HookContext<'_, Fragile>, _: Key, query: &Outcome) -> Decision<Vec<u8>> {
     Decision::Now(match query {
-        Outcome::Huge => vec![7; 300],
+        Outcome::Huge => vec![7; 5_000],
         _ => vec![7],
     })
 }
@@ -351,5 +351,9 @@ fn an_outcome_that_cannot_be_encoded_is_reported_and_panics_in_debug_builds() {
     assert_eq!(played.is_err(), cfg!(debug_assertions));
     let incidents = table.match_.take_incidents();
     assert_eq!(incidents.len(), 1, "{incidents:?}");
-    assert!(incidents[0].message.contains("256"), "{}", incidents[0]);
+    assert!(
+        incidents[0].message.contains("4096 bytes"),
+        "{}",
+        incidents[0]
+    );
 }

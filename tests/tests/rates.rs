@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::Presence;
-use twinstep_core::bounds::COMMAND_BYTES_MAX;
+use twinstep_core::bounds::COMMAND_INLINE_MAX;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::history::History;
@@ -14,7 +14,7 @@ use twinstep_server::config::{Laggards, TurnLength};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn command_bytes_max() -> u8 {
-    u8::try_from(COMMAND_BYTES_MAX).expect("a load counts the bytes of a command in a u8")
+    u8::try_from(COMMAND_INLINE_MAX).expect("a load counts the bytes of a command in a u8")
 }
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const RATES: [u32; 4] = [10, 30, 144, 240];

@@ -11,6 +11,7 @@ mod evidence;
 mod golden_packets;
 mod joins;
 mod kit;
+mod large_entries;
 mod laws;
 mod numbers;
 mod outgrown;

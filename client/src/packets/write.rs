@@ -23,19 +23,22 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, SEATS_MAX};
-use twinstep_core::frame::Order;
-use twinstep_core::{PlayerId, Simulation, Tick};
+use arrayvec::ArrayVec;
+use serde::Serialize;
+use twinstep_core::bounds::{COMMAND_INLINE_MAX, INPUT_WINDOW, OUTCOME_INLINE_MAX, SEATS_MAX};
+use twinstep_core::frame::{LargeEntry, Order};
+use twinstep_core::{PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::lane::{self, LaneAck};
 use twinstep_protocol::packet::play_up::{
     ClaimUp, CommandUp, LOAD_UNITS, PlayUpWriter, UpNotes, UpStatus,
 };
-use twinstep_protocol::packet::{ByteCounts, chunk, gaps, hello, leave};
+use twinstep_protocol::packet::{ByteCounts, chunk, gaps, hello, large, leave, message};
 use twinstep_protocol::wire::{WireError, Writer};
 
 use crate::hooks::Answers;
 use crate::input_repeats;
 use crate::local_actions::LocalActions;
+use crate::outgoing::UPLOADS_MAX;
 use crate::pace::Pace;
 use crate::picture::Show;
 use crate::session::Session;
@@ -101,7 +104,62 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
+    /// Queues the large commands and answers that the server lacks, once for each path. Those for which the lane has no
+    /// room follow with a later packet.
+    fn upload(&mut self) {
+        let Some(playing) = self.stage.playing() else {
+            return;
+        };
+        let actions = playing.replica.timeline.local_actions();
+        let sent = &mut self.outgoing.uploaded;
+        let mut open = ArrayVec::<LargeEntry, UPLOADS_MAX>::new();
+        for pending in actions.unacknowledged() {
+            let Order { player, seq, .. } = pending.order;
+            let entry = LargeEntry::Command { player, seq };
+            let Some(whole) = pending.large.as_deref().filter(|_| !open.is_full()) else {
+                continue;
+            };
+            if !sent.contains(&entry) {
+                let mut all = actions.unacknowledged();
+                let message = large::write_command(&CommandUp {
+                    seat: actions.seat_of(player),
+                    seq,
+                    stamp: pending.stamp,
+                    is_oldest: !all.any(|p| p.order.player == player && p.order.seq < seq),
+                    command: whole,
+                });
+                if self
+                    .lane_out
+                    .push(message::COMMAND, message.into())
+                    .is_err()
+                {
+                    continue;
+                }
+            }
+            open.push(entry);
+        }
+        for (asked, key, outcome) in playing.replica.answers.iter().flat_map(Answers::given) {
+            let entry = LargeEntry::Outcome { asked, key };
+            if open.is_full() || !is_large_outcome(outcome) {
+                continue;
+            }
+            if !sent.contains(&entry) {
+                let mut whole = Vec::new();
+                if codec::append(outcome, &mut whole).is_err() {
+                    continue;
+                }
+                let message = large::write_answer(asked, key, &whole);
+                if self.lane_out.push(message::ANSWER, message.into()).is_err() {
+                    continue;
+                }
+            }
+            open.push(entry);
+        }
+        *sent = open;
+    }
+
     fn write_play(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<ByteCounts, WireError> {
+        self.upload();
         let Some(playing) = self.stage.playing() else {
             return Err(WireError::Malformed("a session that does not play"));
         };
@@ -154,6 +212,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             rests,
         };
         let answers = playing.replica.answers.iter().flat_map(Answers::given);
+        let answers = answers.filter(|(_, _, outcome)| !is_large_outcome(*outcome));
         packet.rare(&notes, answers)?;
         Ok(packet.end())
     }
@@ -268,12 +327,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
+fn is_large_outcome<O: Serialize>(outcome: &O) -> bool {
+    codec::size(outcome).is_ok_and(|bytes| bytes > OUTCOME_INLINE_MAX)
+}
+
 /// Bytes that orders leave for the end of a packet: the lane's ack, and requests to the server; gaps take more.
 const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
 /// The largest command in a packet up, in bytes: seat, sequence, stamp.
-const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_BYTES_MAX;
+const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_INLINE_MAX;
 /// Bytes that commands leave for a claim, if one is open: the count, and the largest claim.
-const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_BYTES_MAX;
+const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_INLINE_MAX;
 /// Bytes that inputs leave for the largest command and claim.
 const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
@@ -341,15 +404,18 @@ fn write_commands<'p, S: Simulation, V: Show<S>>(
     }
     let mut oldest = [u32::MAX; SEATS_MAX];
     let mut begin = 0;
-    for (at, pending) in actions.unacknowledged().enumerate() {
+    let mut small = 0;
+    for pending in actions.unacknowledged() {
         let Order { player, seq, .. } = pending.order;
         let oldest = &mut oldest[actions.seat_of(player)];
         *oldest = seq.min(*oldest);
         if from == Some((player, seq)) && !is_lockstep {
-            begin = at;
+            begin = small;
         }
+        small += usize::from(pending.large.is_none());
     }
-    let all = || actions.unacknowledged();
+    // Large ones go up the lane.
+    let all = || actions.unacknowledged().filter(|p| p.large.is_none());
     let commands = all().skip(begin).chain(all().take(begin)).map(|pending| {
         let seat = actions.seat_of(pending.order.player);
         CommandUp {

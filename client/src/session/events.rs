@@ -68,10 +68,13 @@ pub enum CommandError {
     OutOfRange,
     /// The command exceeds its size limit.
     #[error(
-        "a command takes at most {} bytes",
+        "a command takes at most {} bytes, but this one takes {bytes}",
         twinstep_core::bounds::COMMAND_BYTES_MAX
     )]
-    TooLarge,
+    TooLarge {
+        /// The size of the command.
+        bytes: usize,
+    },
 }
 
 /// Something that a game may want to show to its player.

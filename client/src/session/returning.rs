@@ -17,7 +17,7 @@ use std::time::Duration;
 use twinstep_protocol::lineage::Stamp;
 
 use twinstep_core::Simulation;
-use twinstep_core::bounds::{REPORT_BYTES_MAX, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{LANE_UP_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::world::World;
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
 use twinstep_protocol::packet::closed::CloseCode;
@@ -60,7 +60,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.hello.holds = part;
         }
         self.link = self.link.anew();
-        self.lane_out = LaneSender::new(REPORT_BYTES_MAX);
+        self.lane_out = LaneSender::new(LANE_UP_BYTES_MAX);
         self.outages.take_path(now);
         self.outgoing.restart();
     }

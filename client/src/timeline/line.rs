@@ -4,7 +4,7 @@
 //! lead holds all frames still to be compared. A line allocates only at its creation.
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
-use twinstep_core::frame::{Answer, FrameData, Perspective, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, LargeEntry, Order, Perspective, PlayerSet};
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick};
 use twinstep_protocol::share::{CommandShare, order_bytes};
@@ -189,9 +189,15 @@ impl<S: Simulation> Assume<'_, S> {
         for pending in actions.commands().filter(|p| p.stamp <= self.tick) {
             let player = pending.order.player;
             let next = assumed.commands[player.index()].max(world.next_seq(player));
-            if pending.order.seq >= next
-                && shares[player.index()].take(order_bytes(&pending.order.command))
-            {
+            let share = &mut shares[player.index()];
+            if pending.order.seq < next {
+                continue;
+            }
+            let ends = match &pending.large {
+                Some(whole) => assume_fragment(world, &pending.order, whole, share, data),
+                None => share.take(order_bytes(&pending.order.command)),
+            };
+            if ends {
                 assumed.commands[player.index()] = pending.order.seq + 1;
                 data.commands.push(pending.order.clone());
             }
@@ -212,7 +218,8 @@ impl<S: Simulation> Assume<'_, S> {
     /// Adds announced commands at their tick, or in the line's first frame if their tick is past.
     pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
         let announced = &self.grounds.announced;
-        if announced.commands().next().is_none() && data.commands.is_empty() {
+        let none_own = data.commands.is_empty() && data.fragments.is_empty();
+        if announced.commands().next().is_none() && none_own {
             return;
         }
         let seated = world.seated();
@@ -228,6 +235,8 @@ impl<S: Simulation> Assume<'_, S> {
             }
         }
         data.commands.retain(|order| seated.contains(order.player));
+        data.fragments
+            .retain(|f| f.entry.player().is_none_or(|p| seated.contains(p)));
         data.commands.sort_unstable_by_key(|c| (c.player, c.seq));
     }
 
@@ -254,6 +263,30 @@ impl<S: Simulation> Assume<'_, S> {
             data.inputs.set(player, Some(input.or_neutral()));
         }
     }
+}
+
+/// Adds the bytes of an own large command that the sealer will take at this tick. Returns `true` if the command ends with
+/// them.
+fn assume_fragment<S: Simulation>(
+    world: &World<S>,
+    order: &Order<S::Command>,
+    whole: &[u8],
+    share: &mut CommandShare,
+    data: &mut FrameData<S>,
+) -> bool {
+    let (player, seq) = (order.player, order.seq);
+    let entry = LargeEntry::Command { player, seq };
+    let from = world.unfinished().collected(entry, whole);
+    let bytes = share.fragment_room(true).min(whole.len() - from);
+    let ends = bytes > 0 && from + bytes == whole.len();
+    if bytes > 0 {
+        data.add_fragment(entry, whole, from, bytes);
+        share.take_fragment(true, bytes, ends);
+    }
+    if !ends {
+        share.close();
+    }
+    ends
 }
 
 /// Returns the input that a guess for `player` at `tick` starts from, and its age. `line` is stepped up to `tick`.

@@ -31,6 +31,7 @@ pub mod gaps;
 pub mod head;
 pub mod hello;
 pub mod inputs;
+pub mod large;
 pub mod leave;
 pub mod play_down;
 pub mod play_up;
@@ -210,4 +211,8 @@ pub mod message {
     pub const REQUEST: u8 = 10;
     /// The [result](super::request::RequestResult) of a request.
     pub const REQUEST_RESULT: u8 = 11;
+    /// Up: a [large command](super::large::write_command).
+    pub const COMMAND: u8 = 16;
+    /// Up: a [large answer](super::large::write_answer) to a query of an own player.
+    pub const ANSWER: u8 = 17;
 }

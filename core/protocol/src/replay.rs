@@ -401,7 +401,11 @@ fn begin<S: Simulation>(
             offset,
             record: Record::World { tick, bytes },
             ..
-        })) => Ok((frames, decode(offset, tick, bytes)?)),
+        })) => {
+            let world: World<S> = decode(offset, tick, bytes)?;
+            frames.go_on_with(world.unfinished());
+            Ok((frames, world))
+        }
         _ => Err(ReplayError::Misplaced {
             offset: place.offset(),
         }),

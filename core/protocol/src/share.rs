@@ -3,13 +3,22 @@
 
 use serde::Serialize;
 
-use twinstep_core::bounds::{COMMANDS_PER_TICK, COMMANDS_PER_TICK_BYTES, ORDER_HEAD_BYTES};
+use twinstep_core::bounds::{
+    COMMANDS_PER_TICK, COMMANDS_PER_TICK_BYTES, FRAGMENT_HEAD_BYTES, ORDER_BYTES_MAX,
+    ORDER_HEAD_BYTES,
+};
 use twinstep_core::codec;
 
 /// The bytes that a command or claim takes in a frame, including its player and sequence.
 #[must_use]
 pub fn order_bytes<C: Serialize>(command: &C) -> usize {
     codec::size(command).map_or(usize::MAX, |bytes| bytes.saturating_add(ORDER_HEAD_BYTES))
+}
+
+/// Returns `true` if frames contain this command in fragments.
+#[must_use]
+pub fn is_large<C: Serialize>(command: &C) -> bool {
+    order_bytes(command) > ORDER_BYTES_MAX
 }
 
 /// The share of one frame that one player's commands have taken so far.
@@ -29,6 +38,28 @@ impl CommandShare {
         !self.full
             && self.count < COMMANDS_PER_TICK
             && bytes <= COMMANDS_PER_TICK_BYTES - self.bytes
+    }
+
+    /// The bytes of a large command that still fit into the frame; `begins` if the frame has none of it yet.
+    #[must_use]
+    pub fn fragment_room(&self, begins: bool) -> usize {
+        let taken = self.bytes + if begins { FRAGMENT_HEAD_BYTES } else { 0 };
+        match self.full || self.count == COMMANDS_PER_TICK {
+            true => 0,
+            false => COMMANDS_PER_TICK_BYTES.saturating_sub(taken),
+        }
+    }
+
+    /// Reserves the room of a fragment, or of its continuation, of this many bytes. `ends` if the command ends with it:
+    /// only then later commands may follow.
+    pub fn take_fragment(&mut self, begins: bool, bytes: usize, ends: bool) {
+        self.bytes += bytes + if begins { FRAGMENT_HEAD_BYTES } else { 0 };
+        self.count += usize::from(ends);
+    }
+
+    /// Leaves no room for later commands, because they must not overtake one that has not ended.
+    pub fn close(&mut self) {
+        self.full = true;
     }
 
     /// Reserves the room of a command. Returns `false` if it does not fit.

@@ -17,6 +17,7 @@ use crate::players::PlayerSet;
 use crate::turn::{Cadence, Turn};
 use crate::{Controls, PlayerId, Simulation, Tick};
 
+use super::fragments::LargeEntries;
 use super::roster::{Presence, Roster};
 
 /// The simulation with all data that a copy of it needs to continue.
@@ -31,6 +32,7 @@ pub struct World<S: Simulation> {
     // Not open yet, in the order of opening. All were asked after the open ones.
     pub(super) waiting: Vec<OpenQuery<S::Query>>,
     pub(super) next_seq: [u32; PLAYERS_MAX],
+    pub(super) unfinished: LargeEntries,
     /// The number of ticks for which each held input has been a repetition: telemetry, outside the digest.
     pub(super) ages: [u32; PLAYERS_MAX],
     /// The turn of the next tick, with the match's current cadence: outside the digest.
@@ -55,6 +57,7 @@ impl<S: Simulation> World<S> {
             open: Vec::new(),
             waiting: Vec::new(),
             next_seq: [0; PLAYERS_MAX],
+            unfinished: LargeEntries::default(),
             ages: [0; PLAYERS_MAX],
             turn: Turn {
                 began: tick,
@@ -143,6 +146,12 @@ impl<S: Simulation> World<S> {
         self.next_seq[player.index()]
     }
 
+    /// The large entries that have begun in the frames so far. They are outside the digest, because no step sees them.
+    #[must_use]
+    pub fn unfinished(&self) -> &LargeEntries {
+        &self.unfinished
+    }
+
     /// The input that is assumed for a player at this tick if none arrived. The server fills with it, and clients guess
     /// by the same rule ([`Controls::repeat`]), so a filled tick is guessed right.
     #[must_use]
@@ -213,6 +222,7 @@ impl<S: Simulation> World<S> {
             && ascending(&self.open)
             && ascending(&self.waiting)
             && is_after(&self.open, &self.waiting)
+            && self.unfinished.is_sound()
             && self.turn.number <= COUNT_MAX
             && self.ages.iter().all(|age| *age <= COUNT_MAX)
             && self.next_seq.iter().all(|seq| *seq <= COUNT_MAX)
@@ -258,6 +268,7 @@ impl<S: Simulation> Clone for World<S> {
             open: self.open.clone(),
             waiting: self.waiting.clone(),
             next_seq: self.next_seq,
+            unfinished: self.unfinished.clone(),
             ages: self.ages,
             turn: self.turn,
             tick_ns: self.tick_ns,
@@ -276,6 +287,7 @@ impl<S: Simulation> Clone for World<S> {
         self.open.clone_from(&other.open);
         self.waiting.clone_from(&other.waiting);
         self.next_seq = other.next_seq;
+        self.unfinished.held.clone_from(&other.unfinished.held);
         self.ages = other.ages;
         self.turn = other.turn;
         self.tick_ns = other.tick_ns;

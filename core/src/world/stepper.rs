@@ -6,8 +6,8 @@
 use alloc::vec::Vec;
 
 use super::state::World;
-use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, QUERIES_OPEN_MAX, QUERIES_WAITING_MAX};
-use crate::entries::OpenQuery;
+use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_WAITING_MAX};
+use crate::entries::{Fragment, LargeEntry, OpenQuery};
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
@@ -15,51 +15,27 @@ use crate::{Effects, Key, PlayerId, Simulation, Tick};
 /// a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum FrameError {
-    /// The frame is for another tick.
     #[error("expected the frame of {expected}, got that of {got}")]
-    OutOfTurn {
-        /// The world's next tick.
-        expected: Tick,
-        /// The frame's tick.
-        got: Tick,
-    },
-    /// An entry is out of order or occurs twice.
+    OutOfTurn { expected: Tick, got: Tick },
     #[error("the frame of {0} is not in canonical order")]
     NotCanonical(Tick),
-    /// A roster change that does not follow from the roster, or an input of a player without a seat.
     #[error("the frame of {tick} does not fit the roster at {player}")]
-    Roster {
-        /// The frame's tick.
-        tick: Tick,
-        /// The player concerned.
-        player: PlayerId,
-    },
-    /// An outcome for a query that is not open.
+    Roster { tick: Tick, player: PlayerId },
     #[error("the frame of {tick} answers a query that is not open (asked at {asked} as {key})")]
-    UnknownQuery {
-        /// The frame's tick.
-        tick: Tick,
-        /// The tick that the answer names.
-        asked: Tick,
-        /// The key that the answer names.
-        key: Key,
-    },
-    /// A cadence out of its range, or not at a turn's first tick.
+    UnknownQuery { tick: Tick, asked: Tick, key: Key },
     #[error("the frame of {0} changes the cadence within a turn, or to an invalid one")]
     Cadence(Tick),
-    /// A command out of its sequence.
+    #[error("the frame of {tick} does not continue {entry}")]
+    Fragment { tick: Tick, entry: LargeEntry },
     #[error(
         "the frame of {tick} repeats a command of {player}: expected at least #{expected}, got #{got}"
     )]
     Sequence {
-        /// The frame's tick.
         tick: Tick,
-        /// The player that gave the command.
         player: PlayerId,
-        /// The lowest sequence that fits.
         expected: u32,
-        /// The command's sequence.
         got: u32,
     },
 }
@@ -113,6 +89,7 @@ impl<S: Simulation> Stepper<S> {
         for order in &frame.commands {
             world.next_seq[order.player.index()] = order.seq + 1;
         }
+        world.collect(&frame.fragments);
         self.open_asked(world);
         // Before `reach`, because the new cadence already determines where this turn ends.
         if let Some(cadence) = frame.cadence {
@@ -172,6 +149,31 @@ impl<S: Simulation> World<S> {
         self.open
             .binary_search_by_key(&(asked, key), |open| (open.asked, open.key))
             .ok()
+    }
+
+    /// Returns `true` if the next frame may contain this fragment.
+    pub(super) fn fits(&self, fragment: &Fragment) -> bool {
+        let is_open = match fragment.entry {
+            LargeEntry::Outcome { asked, key } => self.find(asked, key).is_some(),
+            LargeEntry::Command { player, seq } => {
+                player.index() < PLAYERS_MAX && seq >= self.next_seq(player) && seq < COUNT_MAX
+            }
+        };
+        is_open && self.unfinished.follows(fragment)
+    }
+
+    /// Keeps the fragments of a frame that was stepped, and forgets the entries that can no longer end.
+    pub(super) fn collect(&mut self, fragments: &[Fragment]) {
+        self.unfinished.collect(fragments);
+        let (open, next_seq, seated) = (&self.open, &self.next_seq, self.roster.seated());
+        self.unfinished.held.retain(|held| match held.entry {
+            LargeEntry::Outcome { asked, key } => {
+                open.iter().any(|o| (o.asked, o.key) == (asked, key))
+            }
+            LargeEntry::Command { player, seq } => {
+                seated.contains(player) && seq >= next_seq[player.index()]
+            }
+        });
     }
 
     fn change_roster(&mut self, player: PlayerId, change: RosterChange) {
@@ -255,6 +257,14 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
                 asked: answer.asked,
                 key: answer.key,
             });
+        }
+    }
+    for fragment in &frame.fragments {
+        let entry = fragment.entry;
+        let is_there = fragment.left > 0 || frame.contains(entry);
+        let seated = entry.player().is_none_or(|p| roster.seated().contains(p));
+        if !(is_there && seated && world.fits(fragment)) {
+            return Err(FrameError::Fragment { tick, entry });
         }
     }
     Ok(())

@@ -411,6 +411,18 @@ impl<S: Simulation> Match<S> {
                 self.handle_request(at, &received.bytes);
                 continue;
             }
+            if matches!(received.kind, message::COMMAND | message::ANSWER) {
+                let (peer, seats) = (&mut self.people[at], &mut self.seats);
+                let read = up::read_large(peer, seats, position, &mut self.play_up, &received);
+                if read.is_err() {
+                    self.diagnostics.stats.malformed += 1;
+                    if peer.limits.strike(now) {
+                        self.leave(at, CloseCode::Strikes);
+                        return;
+                    }
+                }
+                continue;
+            }
             let peer = &mut self.people[at];
             let is_due = received.kind == message::REPORT
                 && received.bytes.len() <= REPORT_BYTES_MAX

@@ -1,7 +1,12 @@
 //! Commands and claims of a frame: the players are served in turns, as far as there is room.
 
-use twinstep_core::bounds::{COMMANDS_PER_TICK, PLAYERS_MAX, WAITING_BYTES_MAX};
-use twinstep_core::frame::Order;
+use serde::Serialize;
+use twinstep_core::bounds::{
+    COMMAND_INLINE_MAX, COMMANDS_PER_TICK, FRAGMENT_BYTES, FRAGMENT_HEAD_BYTES, ORDER_BYTES_MAX,
+    PLAYERS_MAX, WAITING_BYTES_MAX,
+};
+use twinstep_core::codec;
+use twinstep_core::frame::{LargeEntry, Order};
 use twinstep_core::{PlayerId, Simulation};
 use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::share::order_bytes;
@@ -34,7 +39,7 @@ impl<S: Simulation> Sealing<'_, S> {
                 continue;
             }
             if let Some(command) = self.referee.owed(self.context, player, within)
-                && seat.is_sealable(&command)
+                && seat.is_sealable(&command, COMMAND_INLINE_MAX)
             {
                 self.owed.set(player, true);
                 let order = Order {
@@ -125,6 +130,9 @@ impl<S: Simulation> Sealing<'_, S> {
             return Next::Waits;
         };
         let bytes = order_bytes(&held.order.command);
+        if bytes > ORDER_BYTES_MAX {
+            return self.take_fragment(player, room);
+        }
         if seated && !(share.has_room(bytes) && room.has(Kind::Commands, bytes)) {
             return Next::Waits;
         }
@@ -154,13 +162,76 @@ impl<S: Simulation> Sealing<'_, S> {
         Next::Sealed
     }
 
+    /// Seals a fragment of the player's next command, which is large, and the command itself with the last one. The
+    /// referee decides before the first and before the last.
+    fn take_fragment(&mut self, player: PlayerId, room: &mut Room) -> Next {
+        let seated = self.is_seated(player);
+        let seat = &mut self.seats[player.index()];
+        let share = &mut self.served.commands[player.index()];
+        let Some(held) = seat.commands.front() else {
+            return Next::Waits;
+        };
+        let (seq, command) = (held.order.seq, &held.order.command);
+        let entry = LargeEntry::Command { player, seq };
+        seat.scratch.clear();
+        // It was sealable when it arrived.
+        if codec::append(command, &mut seat.scratch).is_err() {
+            return Next::Waits;
+        }
+        let whole = &seat.scratch[..];
+        let from = self.context.world.unfinished().collected(entry, whole);
+        let here = self.frame.fragments.iter().find(|f| f.entry == entry);
+        let (begins, left) = (here.is_none(), here.map(|f| f.left as usize));
+        let left = left.unwrap_or(whole.len() - from);
+        let head = if begins { FRAGMENT_HEAD_BYTES } else { 0 };
+        let free = room.free(Kind::Commands).saturating_sub(head);
+        let bytes = FRAGMENT_BYTES
+            .min(left)
+            .min(free)
+            .min(share.fragment_room(begins));
+        let ends = bytes == left;
+        let admitted = match seated {
+            true if bytes == 0 => return Next::Waits,
+            true if ends || left == whole.len() => {
+                self.referee.admit(self.context, player, command, false)
+            }
+            true => Ok(()),
+            false => Err(CommandRefusal::TooLate),
+        };
+        if admitted.is_ok() {
+            self.frame.add_fragment(entry, whole, from, bytes);
+            share.take_fragment(begins, bytes, ends);
+            room.take(Kind::Commands, head + bytes);
+            if !ends {
+                return Next::Sealed;
+            }
+        }
+        let Some(held) = seat.commands.pop_front() else {
+            return Next::Waits;
+        };
+        if let Err(why) = admitted {
+            self.frame.fragments.retain(|f| f.entry != entry);
+            seat.stats.refused += 1;
+            self.refused.push(NotAdmitted {
+                player,
+                claim: false,
+                seq,
+                why,
+            });
+            return Next::Refused;
+        }
+        seat.stats.accepted += 1;
+        self.frame.commands.push(held.order);
+        Next::Sealed
+    }
+
     /// Refuses waiting commands beyond the bound of bytes: the newest of the player with the most bytes waiting.
     pub(super) fn shed(&mut self) {
         let (due, seats) = (self.due, &mut *self.seats);
         let mut waiting = [0usize; PLAYERS_MAX];
         for (waits, seat) in waiting.iter_mut().zip(seats.iter()) {
             let due = seat.commands.iter().take_while(|held| held.stamp <= due);
-            *waits = due.map(|held| order_bytes(&held.order.command)).sum();
+            *waits = due.map(waiting_bytes).sum();
         }
         while waiting.iter().sum::<usize>() > WAITING_BYTES_MAX {
             let most = (0..seats.len()).max_by_key(|&i| waiting[i]);
@@ -175,7 +246,7 @@ impl<S: Simulation> Sealing<'_, S> {
             let Some(held) = at.checked_sub(1).and_then(|at| seat.commands.remove(at)) else {
                 return;
             };
-            waiting[i] -= order_bytes(&held.order.command).min(waiting[i]);
+            waiting[i] -= waiting_bytes(&held).min(waiting[i]);
             seat.stats.refused += 1;
             self.refused.push(NotAdmitted {
                 player: held.order.player,
@@ -185,4 +256,9 @@ impl<S: Simulation> Sealing<'_, S> {
             });
         }
     }
+}
+
+/// The bytes that a command counts while it waits. The number of large ones is bounded already.
+fn waiting_bytes<C: Serialize>(held: &Held<C>) -> usize {
+    order_bytes(&held.order.command).min(ORDER_BYTES_MAX)
 }

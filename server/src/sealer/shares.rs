@@ -5,8 +5,9 @@
 //!                        if one waits            if one waits     outcomes, claims or commands, by the tick
 //! ```
 //!
-//! Invariants (law **Bounded**): other kinds never keep a small entry out of a frame, nor an entry of any size for
-//! longer than [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that a kind does not use goes to
+//! Invariants (law **Bounded**): other kinds never keep a small entry out of a frame, nor any other entry, or the next
+//! fragment of a large one, for longer than
+//! [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that a kind does not use goes to
 //! the other kinds. The order of the kinds depends only on the tick.
 
 use arrayvec::ArrayVec;
@@ -39,10 +40,15 @@ impl Room {
         }
     }
 
+    /// The room that a kind may take: what is not reserved for other kinds.
+    pub(crate) fn free(&self, kind: Kind) -> usize {
+        let others: usize = self.kept.iter().sum::<usize>() - self.kept[kind as usize];
+        self.left.saturating_sub(others)
+    }
+
     /// Returns `true` if an entry of a kind fits into the room that is not reserved for other kinds.
     pub(crate) fn has(&self, kind: Kind, bytes: usize) -> bool {
-        let others: usize = self.kept.iter().sum::<usize>() - self.kept[kind as usize];
-        bytes <= self.left.saturating_sub(others)
+        bytes <= self.free(kind)
     }
 
     /// Takes the room of an entry. Returns `true` if the room was sufficient.

@@ -52,6 +52,8 @@ pub struct Load {
     pub command_bytes: u8,
     pub outcome_bytes: u16,
     pub claim_bytes: u8,
+    /// Bytes of the large commands and outcomes, some of all. 0 without.
+    pub large_bytes: u16,
     /// Ticks a second, which the rates below refer to.
     pub hertz: u16,
     pub commands_in_10_s: u16,
@@ -86,6 +88,7 @@ impl Default for Load {
             command_bytes: 12,
             outcome_bytes: 12,
             claim_bytes: 2,
+            large_bytes: 0,
             hertz: 60,
             commands_in_10_s: 20,
             claims_in_10_s: 2,

@@ -17,7 +17,7 @@ pub struct ByteCounts {
     pub inputs: u64,
     /// Announced inputs and commands.
     pub announcements: u64,
-    /// Commands and claims, and their refusals.
+    /// Commands and claims, and their refusals; also fragments of large outcomes.
     pub commands: u64,
     /// Outcomes.
     pub outcomes: u64,

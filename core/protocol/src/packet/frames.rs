@@ -3,7 +3,7 @@
 //! ```text
 //! run   [first tick: 16][frames: 8][players present: varint] frame…
 //! frame [bit 0: more; a change bit per present player: varint]
-//!       [more: flags, then cadence · presence · roster · outcomes · claims · commands · filled]
+//!       [more: flags, then cadence · presence · roster · outcomes · claims · commands · fragments · filled]
 //!       [changed inputs, in player order]
 //! ```
 //!
@@ -20,9 +20,9 @@ use serde::de::DeserializeOwned;
 use super::ByteCounts;
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{
-    ANNOUNCE_TICKS, COMMANDS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX,
+    ANNOUNCE_TICKS, COMMANDS_PER_TICK, COUNT_MAX, FRAGMENTS_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX,
 };
-use twinstep_core::frame::{Answer, FrameData, Inputs, Order, PlayerSet};
+use twinstep_core::frame::{Answer, FrameData, Inputs, LargeEntry, Order, PlayerSet};
 use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
 
 const ROSTER: u8 = 1;
@@ -32,6 +32,7 @@ const COMMANDS: u8 = 8;
 const FILLED: u8 = 16;
 const PRESENCE: u8 = 32;
 const CADENCE: u8 = 64;
+const FRAGMENTS: u8 = 128;
 
 /// The maximum number of frames in one run.
 pub const RUN_MAX: usize = u8::MAX as usize;
@@ -115,13 +116,23 @@ fn write_frame<S: Simulation>(
         changes.set(player, !same);
     }
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    // A large entry is written as its fragments.
+    let outcomes = || {
+        let small = |a: &&Answer<_>| !frame.ends(large_outcome(a));
+        frame.outcomes.iter().filter(small)
+    };
+    let commands = || {
+        let small = |o: &&Order<_>| !frame.ends(large_command(o));
+        frame.commands.iter().filter(small)
+    };
     let more = flag(!frame.roster.is_empty(), ROSTER)
-        | flag(!frame.outcomes.is_empty(), OUTCOMES)
+        | flag(outcomes().next().is_some(), OUTCOMES)
         | flag(!frame.claims.is_empty(), CLAIMS)
-        | flag(!frame.commands.is_empty(), COMMANDS)
+        | flag(commands().next().is_some(), COMMANDS)
         | flag(!frame.filled.is_empty(), FILLED)
         | flag(here != before, PRESENCE)
-        | flag(frame.cadence.is_some(), CADENCE);
+        | flag(frame.cadence.is_some(), CADENCE)
+        | flag(!frame.fragments.is_empty(), FRAGMENTS);
     let mut at = out.len();
     let mut count = |out: &Writer<'_>, kind: &mut u64| {
         *kind += (out.len() - at) as u64;
@@ -138,12 +149,12 @@ fn write_frame<S: Simulation>(
         out.varint(u32::from(here.0))?;
     }
     if more & ROSTER != 0 {
-        write_list(out, &frame.roster)?;
+        write_list(out, frame.roster.iter())?;
     }
     count(out, &mut bytes.inputs);
     if more & OUTCOMES != 0 {
-        out.u8(frame.outcomes.len() as u8)?;
-        for answer in &frame.outcomes {
+        out.u8(outcomes().count() as u8)?;
+        for answer in outcomes() {
             out.varint(frame.tick - answer.asked)?;
             out.value(&answer.key)?;
             out.value(&answer.outcome)?;
@@ -151,10 +162,13 @@ fn write_frame<S: Simulation>(
     }
     count(out, &mut bytes.outcomes);
     if more & CLAIMS != 0 {
-        write_list(out, &frame.claims)?;
+        write_list(out, frame.claims.iter())?;
     }
     if more & COMMANDS != 0 {
-        write_list(out, &frame.commands)?;
+        write_list(out, commands())?;
+    }
+    if more & FRAGMENTS != 0 {
+        write_list(out, frame.fragments.iter())?;
     }
     count(out, &mut bytes.commands);
     if more & FILLED != 0 {
@@ -167,9 +181,22 @@ fn write_frame<S: Simulation>(
     Ok(())
 }
 
-fn write_list<T: Serialize>(out: &mut Writer<'_>, list: &[T]) -> Result<(), WireError> {
-    out.u8(list.len() as u8)?;
-    list.iter().try_for_each(|item| out.value(item))
+fn write_list<'i, T: Serialize + 'i>(
+    out: &mut Writer<'_>,
+    mut list: impl Iterator<Item = &'i T> + Clone,
+) -> Result<(), WireError> {
+    out.u8(list.clone().count() as u8)?;
+    list.try_for_each(|item| out.value(item))
+}
+
+fn large_outcome<O>(answer: &Answer<O>) -> LargeEntry {
+    let (asked, key) = (answer.asked, answer.key);
+    LargeEntry::Outcome { asked, key }
+}
+
+fn large_command<C>(order: &Order<C>) -> LargeEntry {
+    let (player, seq) = (order.player, order.seq);
+    LargeEntry::Command { player, seq }
 }
 
 fn read_list<T: DeserializeOwned>(
@@ -311,6 +338,7 @@ impl<S: Simulation> RunReader<S> {
         frame.outcomes.clear();
         frame.claims.clear();
         frame.commands.clear();
+        frame.fragments.clear();
         frame.filled = PlayerSet::default();
         frame.cadence = None;
         let head = packet.varint()?;
@@ -345,6 +373,9 @@ impl<S: Simulation> RunReader<S> {
         }
         if more & COMMANDS != 0 {
             read_list(packet, PLAYERS_MAX * COMMANDS_PER_TICK, &mut frame.commands)?;
+        }
+        if more & FRAGMENTS != 0 {
+            read_list(packet, FRAGMENTS_MAX, &mut frame.fragments)?;
         }
         if more & FILLED != 0 {
             frame.filled = read_set(packet)?;

@@ -20,7 +20,7 @@ use core::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use twinstep_core::bounds::{
-    ANSWERS_MAX, COMMAND_BYTES_MAX, COMMANDS_OPEN_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX, SEATS_MAX,
+    ANSWERS_MAX, COMMAND_INLINE_MAX, COMMANDS_OPEN_MAX, INPUT_WINDOW, OUTCOME_INLINE_MAX, SEATS_MAX,
 };
 use twinstep_core::frame::Answer;
 use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick};
@@ -482,7 +482,7 @@ fn read_command<C: DeserializeOwned>(
     if seat >= near.players.len() {
         return Err(WireError::Malformed("a command of an unknown seat"));
     }
-    if bytes > COMMAND_BYTES_MAX {
+    if bytes > COMMAND_INLINE_MAX {
         return Err(WireError::Malformed("a command over its limit"));
     }
     Ok(CommandUp {
@@ -504,7 +504,7 @@ fn read_claim<C: DeserializeOwned>(
     if seat >= near.players.len() {
         return Err(WireError::Malformed("a claim of an unknown seat"));
     }
-    if bytes > COMMAND_BYTES_MAX || tick > near.next + INPUT_WINDOW {
+    if bytes > COMMAND_INLINE_MAX || tick > near.next + INPUT_WINDOW {
         return Err(WireError::Malformed("a claim over its limit"));
     }
     Ok(ClaimUp {
@@ -526,7 +526,7 @@ fn read_answer<S: Simulation>(
         .owner()
         .filter(|owner| players.contains(owner))
         .ok_or(WireError::Malformed("an answer to another player's query"))?;
-    if bytes > OUTCOME_BYTES_MAX {
+    if bytes > OUTCOME_INLINE_MAX {
         return Err(WireError::Malformed("an outcome over its limit"));
     }
     let answer = Answer {

@@ -6,8 +6,10 @@ use proptest::prelude::*;
 
 use super::ByteCounts;
 use super::frames::{self, RunReader};
+use super::large;
+use super::play_up::{CommandUp, UpNear};
 use crate::wire::{Reader, Writer};
-use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
+use twinstep_core::frame::{Answer, Fragment, FrameData, LargeEntry, Order, PlayerSet};
 use twinstep_core::testing::doc::Echo;
 use twinstep_core::{Key, PlayerId, RosterChange, Tick};
 
@@ -18,8 +20,12 @@ pub(super) fn frame_strategy() -> impl Strategy<Value = FrameData<Echo>> {
     let outcomes =
         proptest::collection::btree_map((0u32..9, any::<u64>()), any::<Option<u8>>(), 0..3);
     let roster = proptest::collection::btree_map(0u8..16, Just(RosterChange::Joined), 0..2);
-    (inputs, commands, claims, outcomes, roster, any::<u16>()).prop_map(
-        |(inputs, commands, claims, outcomes, roster, filled)| {
+    let bytes = proptest::collection::vec(any::<u8>(), 1..40);
+    let fragments =
+        proptest::collection::btree_map(0u8..6, (0u32..9_000, 1u32..9_000, bytes), 0..3);
+    let lists = (claims, outcomes, fragments);
+    (inputs, commands, lists, roster, any::<u16>()).prop_map(
+        |(inputs, commands, (claims, outcomes, fragments), roster, filled)| {
             let order = |((player, seq), command): ((u8, u32), u8)| Order {
                 player: PlayerId(player),
                 seq,
@@ -31,6 +37,18 @@ pub(super) fn frame_strategy() -> impl Strategy<Value = FrameData<Echo>> {
             }
             frame.commands = commands.into_iter().map(order).collect();
             frame.claims = claims.into_iter().map(order).collect();
+            let fragments = fragments.into_iter();
+            frame.fragments = fragments
+                .map(|(player, (from, left, bytes))| Fragment {
+                    entry: LargeEntry::Command {
+                        player: PlayerId(player),
+                        seq: from,
+                    },
+                    from,
+                    left,
+                    bytes,
+                })
+                .collect();
             frame.outcomes = outcomes
                 .into_iter()
                 .map(|((ago, of), outcome)| Answer {
@@ -98,6 +116,7 @@ proptest! {
         for ((frame, filled), truth) in got.iter().zip(&run) {
             prop_assert_eq!(frame, truth);
             prop_assert_eq!(*filled, truth.filled);
+            prop_assert_eq!(&frame.fragments, &truth.fragments);
         }
     }
 
@@ -109,9 +128,38 @@ proptest! {
             let held = 3u8;
             while let Ok(true) = reader.next(&mut packet, PlayerSet(1), |_, _| Some(&held), |frame| {
                 assert!(frame.outcomes.len() <= 64 && frame.commands.len() <= 64);
+                assert!(frame.fragments.iter().map(|f| f.bytes.len()).sum::<usize>() <= 600);
             }) {}
             let _ = reader.announced(&mut packet, PlayerSet(1), |_, _, _| {}, |_, _| {});
         }
+    }
+
+    #[test]
+    fn garbage_is_no_large_command_or_answer(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        let players = [PlayerId(3)];
+        let near = UpNear { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 0, players: &players };
+        if let Ok(given) = large::read_command::<u8>(&bytes, &near) {
+            assert!(given.seat == 0 && given.stamp <= Tick(9) + 255);
+        }
+        if let Ok((player, answer)) = large::read_answer::<Echo>(&bytes, &players) {
+            assert!(player == PlayerId(3) && answer.outcome.is_some());
+        }
+    }
+
+    #[test]
+    fn a_large_command_and_an_answer_survive_a_round_trip(seq: u32, value: u8, is_oldest: bool, asked in 0u32..9) {
+        let players = [PlayerId(3), PlayerId(5)];
+        let near = UpNear { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 2, players: &players };
+        let command = CommandUp { seat: 1, seq, stamp: Tick(6), is_oldest, command: &[value.min(250)][..] };
+        let message = large::write_command(&command);
+        let CommandUp { seat, stamp, .. } = command;
+        let read = large::read_command::<u8>(&message, &near).unwrap();
+        prop_assert_eq!(read, CommandUp { seat, seq, stamp, is_oldest, command: value.min(250) });
+        let key = Key::player(PlayerId(5), seq);
+        let message = large::write_answer(Tick(asked), key, &[7]);
+        let answer = Answer { asked: Tick(asked), key, outcome: Some(7) };
+        prop_assert_eq!(large::read_answer::<Echo>(&message, &players).unwrap(), (PlayerId(5), answer));
+        prop_assert!(large::read_answer::<Echo>(&message, &players[..1]).is_err());
     }
 
     #[test]

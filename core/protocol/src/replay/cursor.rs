@@ -11,7 +11,7 @@ use crate::wire::{Reader, WireError};
 use twinstep_core::bounds::TURN_TICKS_MAX;
 use twinstep_core::codec;
 use twinstep_core::frame::{FrameData, PlayerSet};
-use twinstep_core::world::World;
+use twinstep_core::world::{LargeEntries, World};
 use twinstep_core::{Simulation, Tick};
 
 /// The next item of a journal.
@@ -70,6 +70,7 @@ pub(super) struct Cursor<S: Simulation> {
     reader: JournalReader,
     run: RunReader<S>,
     frame: FrameData<S>,
+    unfinished: LargeEntries,
     /// The next tick. `None` before the first world.
     next: Option<Tick>,
     /// Whether no frame has been read since the last world or resumption. The next frame is then encoded against
@@ -92,6 +93,7 @@ impl<S: Simulation> Cursor<S> {
             reader: place.reader.clone(),
             run: RunReader::default(),
             frame: FrameData::roomy(place.tick),
+            unfinished: LargeEntries::default(),
             next: None,
             fresh: true,
             turn: Vec::new(),
@@ -105,6 +107,11 @@ impl<S: Simulation> Cursor<S> {
 
     pub(super) fn frame(&self) -> &FrameData<S> {
         &self.frame
+    }
+
+    /// Continues the large entries that a world at this place has begun.
+    pub(super) fn go_on_with(&mut self, unfinished: &LargeEntries) {
+        self.unfinished.clone_from(unfinished);
     }
 
     pub(super) fn offset(&self) -> u64 {
@@ -157,6 +164,9 @@ impl<S: Simulation> Cursor<S> {
                         |read| frame.clone_from(read),
                     )
                     .map_err(damage)?;
+                // An entry that began before the first world stays without its beginning.
+                let _ = self.unfinished.complete(&mut self.frame);
+                self.unfinished.collect(&self.frame.fragments);
                 self.turn_read = self.turn.len() - turn.rest().len();
                 self.turn_ticks += 1;
                 return Ok(Some(self.found_frame()));

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use twinstep_core::Mwc;
 use twinstep_core::bounds::{
-    COMMAND_BYTES_MAX, DELAY_MAX, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX, PLAYERS_MAX, SEATS_MAX,
-    TURN_TICKS_MAX, WORLD_BYTES_MAX,
+    COMMAND_BYTES_MAX, COMMAND_INLINE_MAX, DELAY_MAX, INPUT_BYTES_MAX, OUTCOME_INLINE_MAX,
+    PLAYERS_MAX, SEATS_MAX, TURN_TICKS_MAX, WORLD_BYTES_MAX,
 };
+use twinstep_core::{Key, Mwc};
 use twinstep_protocol::datagrams::SURE_BYTES;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
@@ -228,7 +228,7 @@ impl Plan {
             }
             Role::Hogs => {
                 self.load.asks = pick(luck, &[1, 16]);
-                self.load.outcome_bytes = pick(luck, &[24, 88, OUTCOME_BYTES_MAX as u16]);
+                self.load.outcome_bytes = pick(luck, &[24, 88, OUTCOME_INLINE_MAX as u16]);
             }
             _ => {}
         }
@@ -363,8 +363,8 @@ fn policies(luck: &mut Mwc, hertz: u32) -> MatchConfig {
 /// Draws sizes and rates: zero, typical, or the largest permitted.
 fn load(luck: &mut Mwc, is_full: bool, policies: &MatchConfig) -> Load {
     let byte = |bytes: usize| u8::try_from(bytes).expect("a load counts these bytes in a u8");
-    let (input, command) = (byte(INPUT_BYTES_MAX), byte(COMMAND_BYTES_MAX));
-    let outcome = OUTCOME_BYTES_MAX as u16;
+    let (input, command) = (byte(INPUT_BYTES_MAX), byte(COMMAND_INLINE_MAX));
+    let outcome = OUTCOME_INLINE_MAX as u16;
     let hertz = (Duration::from_secs(1).as_nanos() / policies.tick.as_nanos()) as u16;
     let mut load = Load {
         input_bytes: pick(luck, &[3, 5, input]),
@@ -390,6 +390,15 @@ fn load(luck: &mut Mwc, is_full: bool, policies: &MatchConfig) -> Load {
         load.commands_in_10_s = 200;
         load.claims_in_10_s = 80;
         load.asks = 1;
+    }
+    // Of a generator of its own, so that the other draws do not depend on it.
+    let mut large = luck.fork(Key::new(0, 86));
+    if one_in(&mut large, 3) {
+        let most = pick(
+            &mut large,
+            &[OUTCOME_INLINE_MAX + 1, 1_500, COMMAND_BYTES_MAX],
+        );
+        load.large_bytes = most as u16;
     }
     load
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 use twinstep_core::PlayerSet;
-use twinstep_core::bounds::{COMMAND_BYTES_MAX, PLAYERS_MAX, SEATS_MAX, WORLD_BYTES_MAX};
+use twinstep_core::bounds::{
+    COMMAND_INLINE_MAX, OUTCOME_INLINE_MAX, PLAYERS_MAX, SEATS_MAX, WORLD_BYTES_MAX,
+};
 use twinstep_server::peer::SessionStage;
 
 use super::plan::{Game, Plan};
@@ -45,6 +47,10 @@ edges! {
     WideOutcomes,
     /// Claims close to the largest size ran.
     WideClaims,
+    /// Large commands ran.
+    LargeCommands,
+    /// Large outcomes ran.
+    LargeOutcomes,
     /// Twelve or more players were present, with inputs and commands of the largest size.
     AllAtMaximum,
     /// No command ran.
@@ -147,6 +153,8 @@ impl Edge {
                 | Edge::WideCommands
                 | Edge::WideOutcomes
                 | Edge::WideClaims
+                | Edge::LargeCommands
+                | Edge::LargeOutcomes
                 | Edge::AllAtMaximum
                 | Edge::NoCommands
                 | Edge::TinyWorld
@@ -260,11 +268,15 @@ impl Reached {
             cadence.turn() >= Duration::from_millis(100),
             Edge::LongTurns,
         );
-        let nearly = COMMAND_BYTES_MAX as u16 * 7 / 8;
+        let nearly = COMMAND_INLINE_MAX as u16 * 7 / 8;
         let (input, command) = (widest.input == 16, widest.command >= nearly);
         self.record_if(input, Edge::WideInputs);
         self.record_if(command, Edge::WideCommands);
         self.record_if(widest.outcome >= 224, Edge::WideOutcomes);
+        let large = usize::from(widest.command) > COMMAND_INLINE_MAX;
+        self.record_if(large, Edge::LargeCommands);
+        let large = usize::from(widest.outcome) > OUTCOME_INLINE_MAX;
+        self.record_if(large, Edge::LargeOutcomes);
         self.record_if(widest.claim >= nearly, Edge::WideClaims);
         self.record_if(present >= 12 && input && command, Edge::AllAtMaximum);
         self.record_if(bytes > 0 && bytes < 300 && ticks > 100, Edge::TinyWorld);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use twinstep_core::bounds::INPUT_BYTES_MAX;
+use twinstep_core::bounds::{INPUT_BYTES_MAX, OUTCOME_BYTES_MAX};
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_server::{Decision, HookContext, Resolver};
 
@@ -17,6 +17,8 @@ use crate::rig::{Play, RigConfig, Role, Sticks};
 const OUTCOME_HEAD_BYTES: usize = 6;
 /// Bytes of a command besides its value: its tag and mark.
 const COMMAND_HEAD_BYTES: usize = 6;
+/// One in this many commands is large, and so is the outcome that it asks for, if the load has large ones.
+const LARGE_EVERY: u32 = 5;
 /// One in this many calls of a faulty hook fails.
 const HOOK_FAILS: u32 = 200;
 /// One in this many commands of a poisoner is poison.
@@ -68,7 +70,12 @@ impl Driver {
             let (mark, value) = (mark | POISONED, Shape::Nothing);
             return Some(Command::Ask { mark, value });
         }
-        let bytes = usize::from(load.command_bytes).saturating_sub(COMMAND_HEAD_BYTES);
+        let is_large = load.large_bytes > 0 && self.orders.is_multiple_of(LARGE_EVERY);
+        let bytes = match is_large {
+            true => usize::from(load.large_bytes),
+            false => usize::from(load.command_bytes),
+        };
+        let bytes = bytes.saturating_sub(COMMAND_HEAD_BYTES);
         let value = Shape::made(self.luck.next_u32(), bytes);
         Some(if self.luck.below(4) == 0 {
             Command::Ask { mark, value }
@@ -80,7 +87,13 @@ impl Driver {
 
 /// The answer that a client predicts: right three times out of four.
 fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
-    let bytes = usize::from(load.outcome_bytes);
+    // Only commands ask for large ones, whose rate is bounded.
+    let is_large =
+        load.large_bytes > 0 && query.about.is_some() && query.number.is_multiple_of(LARGE_EVERY);
+    let bytes = match is_large {
+        true => usize::from(load.large_bytes),
+        false => usize::from(load.outcome_bytes),
+    };
     if bytes <= OUTCOME_HEAD_BYTES {
         return Outcome::Fine {
             number: u32::from(odd),
@@ -95,7 +108,7 @@ fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
 
 fn nonsense(luck: &mut Mwc) -> Outcome {
     let (seed, kind) = (luck.next_u32(), luck.below(3));
-    let too_many = 300 + luck.below(2_000) as usize;
+    let too_many = OUTCOME_BYTES_MAX + 100 + luck.below(2_000) as usize;
     // In a debug build an outcome that is too large is an author's mistake, and panics.
     let bytes = if cfg!(debug_assertions) {
         100

@@ -95,7 +95,9 @@ impl Shape {
             3 => Shape::Nested(fill(4).map(|i| nested(i + number as usize)).collect()),
             4 => {
                 let entry = |i: usize| (i as u16, i.is_multiple_of(2).then_some(i as i32 % 50));
-                Shape::Map(fill(3).map(entry).collect())
+                // Numbers above 250 take three bytes.
+                let entries = (room / 3).min(250 + room.saturating_sub(750) / 5);
+                Shape::Map((0..entries).map(entry).collect())
             }
             5 => Shape::Tags(fill(1).map(|i| PLAIN[i % PLAIN.len()]).collect()),
             6 => {

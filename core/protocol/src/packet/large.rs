@@ -1,0 +1,100 @@
+//! Large commands and answers, up: messages of the lane. `Play` packets contain the small ones.
+//!
+//! ```text
+//!  command  seat: 8 · oldest open: 8 · stamp · sequence · value
+//!  answer   tick asked · key · value
+//! ```
+//!
+//! The server gets a message only once it is whole, so half a command costs it a window of the lane, and delays only the
+//! later commands of the same player.
+
+use alloc::vec::Vec;
+
+use serde::de::DeserializeOwned;
+
+use super::play_up::{CommandUp, UpNear};
+use crate::wire::WireError;
+use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX};
+use twinstep_core::frame::Answer;
+use twinstep_core::{Key, PlayerId, Simulation, Tick, codec};
+
+type CommandHead = (u8, bool, Tick, u32);
+type AnswerHead = (Tick, Key);
+
+/// Writes the message of an encoded command.
+#[must_use]
+pub fn write_command(given: &CommandUp<&[u8]>) -> Vec<u8> {
+    let head: CommandHead = (given.seat as u8, given.is_oldest, given.stamp, given.seq);
+    message(&head, given.command)
+}
+
+/// Writes the message of an encoded answer.
+#[must_use]
+pub fn write_answer(asked: Tick, key: Key, outcome: &[u8]) -> Vec<u8> {
+    let head: AnswerHead = (asked, key);
+    message(&head, outcome)
+}
+
+fn message(head: &impl serde::Serialize, whole: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Numbers always fit.
+    let _ = codec::append(head, &mut bytes);
+    bytes.extend_from_slice(whole);
+    bytes
+}
+
+/// Reads the message of a command.
+///
+/// # Errors
+/// If the bytes are not a command of a seat of this session.
+pub fn read_command<C: DeserializeOwned>(
+    bytes: &[u8],
+    near: &UpNear<'_>,
+) -> Result<CommandUp<C>, WireError> {
+    let wrong = WireError::Malformed("a large command");
+    let ((seat, is_oldest, stamp, seq), head) =
+        codec::decode_prefix::<CommandHead>(bytes).map_err(|_| wrong)?;
+    let value = &bytes[head..];
+    if usize::from(seat) >= near.players.len() || value.len() > COMMAND_BYTES_MAX {
+        return Err(wrong);
+    }
+    let stamp = match near.command_delay {
+        0 => stamp.min(near.next + INPUT_WINDOW),
+        m => stamp.min(Tick(near.turn) + u32::from(m)),
+    };
+    Ok(CommandUp {
+        seat: usize::from(seat),
+        seq,
+        stamp,
+        is_oldest,
+        command: codec::decode_whole(value).map_err(|_| wrong)?,
+    })
+}
+
+/// Reads the message of an answer. Returns it with the player that asked.
+///
+/// # Errors
+/// If the bytes are not an answer to a query of one of `players`.
+pub fn read_answer<S: Simulation>(
+    bytes: &[u8],
+    players: &[PlayerId],
+) -> Result<(PlayerId, Answer<S::Outcome>), WireError> {
+    let wrong = WireError::Malformed("a large answer");
+    let ((asked, key), head) = codec::decode_prefix::<AnswerHead>(bytes).map_err(|_| wrong)?;
+    let value = &bytes[head..];
+    let owner = key.owner().filter(|owner| players.contains(owner));
+    let owner = owner.ok_or(wrong)?;
+    if value.len() > OUTCOME_BYTES_MAX {
+        return Err(wrong);
+    }
+    let outcome = codec::decode_whole(value).map_err(|_| wrong)?;
+    let outcome = Some(outcome);
+    Ok((
+        owner,
+        Answer {
+            asked,
+            key,
+            outcome,
+        },
+    ))
+}
