@@ -9,7 +9,7 @@ use std::{error::Error, path::Path, sync::Arc, thread::sleep, time::Duration};
 use powderkeg_view::window::{Sketch, display, run_sketch};
 use serde::{Deserialize, Serialize};
 use twinstep_client::prelude::*;
-use twinstep_client::{ShowWith, show_with};
+use twinstep_client::{MatchRequest, ShowWith, show_with};
 use twinstep_core::prelude::*;
 use twinstep_host::prelude::*;
 
@@ -18,7 +18,7 @@ const ARMY: u16 = 600;
 const CAMPS: [Spot; 4] = [(44, 24), (115, 65), (115, 24), (44, 65)];
 const TICK: Duration = Duration::from_millis(100);
 const SCREEN: [f32; 2] = [160.0, 96.0]; // the map, and a line of words
-const KEYS: &str = "drag: select   right click: march   B: bomb";
+const KEYS: &str = "drag: select  right click: march  B: bomb  1, 2: speed  P, R: pause, resume";
 type Spot = (i16, i16);
 type UnitId = (PlayerId, u16);
 type Look<'a> = HookContext<'a, Realm>;
@@ -136,7 +136,6 @@ impl Realm {
             return (at, 30);
         }
         let (x, y) = ((unit.to.0 - at.0).signum(), (unit.to.1 - at.1).signum());
-        // Straight on, or past what stands in the way.
         for (x, y) in [(x, y), (x, 0), (0, y), (x - y, y + x), (x + y, y - x)] {
             let next = (at.0 + x.signum(), at.1 + y.signum());
             if at != unit.to && !self.units.contains_key(&next) {
@@ -157,7 +156,17 @@ fn blast(look: &Look<'_>, _: Key, bomb: &Spot) -> Decision<Vec<UnitId>> {
         u64::from(far) <= chance.hash_one(unit.id) % 8
     };
     let hit = look.sim().units.iter().filter(is_hit);
-    Decision::Now(hit.map(|(_, unit)| unit.id).take(50).collect())
+    Decision::Now(hit.map(|(_, unit)| unit.id).collect())
+}
+
+struct Judge;
+impl Referee<Realm> for Judge {
+    fn admit(&mut self, _: &Look<'_>, _: PlayerId, _: &Order, _: bool) -> Admission {
+        Admission::Admitted
+    }
+    fn admit_request(&mut self, _: &Look<'_>, _: PlayerId, _: MatchRequest) -> Admission {
+        Admission::Admitted
+    }
 }
 
 fn poses(realm: &Realm, out: &mut Poses<UnitId, [f32; 3]>) {
@@ -193,7 +202,7 @@ impl War {
         let mut config = MatchConfig::strategy();
         (config.tick, config.turn) = (TICK, TurnLength::adaptive(1, 4));
         let game = Server::with(config, Realm::default(), ()).players(players.into());
-        let server = game.resolver(blast).listen("127.0.0.1:0")?;
+        let server = game.resolver(blast).referee(Judge).listen("127.0.0.1:0")?;
         let mut clients = Vec::new();
         for n in 0..players {
             let config = SessionConfig::new(Arc::new(())).start(Realm::default());
@@ -220,14 +229,21 @@ impl War {
         }
         let session = self.clients[0].session_mut();
         let spot = |[x, y]: [f32; 2]| (x as i16, y as i16);
-        if let Some([from, to]) = sketch.dragged() {
-            session.command(0, Order::Select(spot(from), spot(to)))?;
-        }
-        if let Some(to) = sketch.clicked() {
-            session.command(0, Order::March(spot(to)))?;
-        }
-        if sketch.letter() == Some('b') {
-            session.command(0, Order::Bomb(spot(sketch.mouse())))?;
+        if !session.seats().is_empty() {
+            if let Some([from, to]) = sketch.dragged() {
+                session.command(0, Order::Select(spot(from), spot(to)))?;
+            }
+            if let Some(to) = sketch.clicked() {
+                session.command(0, Order::March(spot(to)))?;
+            }
+            match sketch.letter() {
+                Some('b') => drop(session.command(0, Order::Bomb(spot(sketch.mouse())))?),
+                Some('1') => session.request(0, MatchRequest::Tick(TICK))?,
+                Some('2') => session.request(0, MatchRequest::Tick(TICK / 2))?,
+                Some('p') => session.request(0, MatchRequest::Pause)?,
+                Some('r') => session.request(0, MatchRequest::Resume)?,
+                _ => {}
+            }
         }
         while let Some(cue) = session.poll_cue() {
             if let CueKind::Started { cue, .. } = cue.kind {
