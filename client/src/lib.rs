@@ -10,7 +10,7 @@
 //! | play it | [`Session`], [`CommandError`], [`Event`], [`Progress`] |
 //! | draw | [`Show`], [`Pose`], [`Smoothing`]; for engines with entities [`EntityMap`], [`Spawner`] |
 //! | play each sound and flash once | [`CueEvent`], [`CueKind`] |
-//! | show who else is there | [`PresenceView`] |
+//! | show who else is there; wait for a start | [`PresenceView`]; [`Lobby`] |
 //! | see mispredictions, rebuilt ticks and stalls | [`SessionStats`], [`TimelineStats`] |
 //!
 //! [`prelude`] has the imports that most games need. [`internal`] has parts for tests and load generators; any release
@@ -84,9 +84,10 @@ pub mod internal {
     pub use crate::timeline::{ConfirmError, TakenBack, Timeline, Watch};
 }
 
-/// The part of the protocol that games use: player names, refusal reasons, close codes, and simulated networks for
+/// The part of the protocol that games use: lobbies, player names, refusal reasons, close codes, and simulated networks for
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
+    lobby::{Lobby, LobbyPlayer, StartCondition},
     names::Name,
     packet::{
         closed::CloseCode, presence::LinkQuality, refusal::CommandRefusal, request::MatchRequest,

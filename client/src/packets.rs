@@ -7,6 +7,7 @@ use twinstep_core::bounds::{NOTICE_BYTES_MAX, SEALING_AHEAD_MAX};
 use twinstep_core::{Simulation, Tick, codec};
 use twinstep_protocol::lane::Message;
 use twinstep_protocol::link::LinkHeader;
+use twinstep_protocol::lobby::LobbyMessage;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::play_down::{DownNear, DownStatus, PlayDown, SLACK_UNIT_MS};
 use twinstep_protocol::packet::refusal::OrderRefusal;
@@ -62,6 +63,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.welcome(now, codec::decode_whole(bytes).ok());
             }
             (message::WORLD, Stage::Joining(_)) => self.begin_with(now, bytes),
+            (message::LOBBY, Stage::Joining(_)) => self.take_lobby(LobbyMessage::read(bytes)),
+            (message::RULES, Stage::Joining(_)) => self.take_rules(bytes),
             (message::WELCOME, Stage::Returning(_)) => {
                 self.welcome_back(now, codec::decode_whole(bytes).ok());
             }
@@ -125,6 +128,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     fn handle_closed(&mut self, code: CloseCode) {
         match (&self.stage, code) {
             (Stage::Closed(_), _) => {}
+            (Stage::Joining(joining), CloseCode::NoAcks) if joining.lobby.view().is_some() => {
+                self.outages.record_cut(code);
+            }
             // Only the transport ended: the player may return, or join elsewhere.
             (Stage::Playing(_) | Stage::Returning(_), CloseCode::NoAcks)
             | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.outages.record_cut(code),

@@ -20,7 +20,7 @@ use download::WorldDownload;
 use events::{Controls, Events};
 use outages::Outages;
 use playing::{Hooks, Mode};
-use stage::{Joining, Returning, Stage};
+use stage::{Antechamber, Joining, Returning, Stage};
 use twinstep_core::bounds::{KEEP_ALIVE, LANE_UP_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::{Simulation, Tick, codec, digest};
 use twinstep_protocol::lane::{LaneReceiver, LaneSender};
@@ -46,6 +46,7 @@ mod config;
 pub(crate) mod download;
 pub(crate) mod events;
 pub(crate) mod joining;
+mod lobby;
 mod outages;
 pub(crate) mod playing;
 mod returning;
@@ -91,6 +92,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     pub fn new(config: SessionConfig<S, V>) -> Result<Self, digest::NanError> {
         let SessionConfig {
             rules,
+            read_rules,
             build,
             guess,
             speculate,
@@ -103,21 +105,28 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             recorded_since,
             verify,
         } = config;
-        let holds = match &start {
-            Some(sim) => Holds::Start(digest::digest(sim)? as u32),
-            None => Holds::Nothing,
+        let start = start.filter(|_| read_rules.is_none());
+        let holds = match (&start, read_rules) {
+            (Some(sim), _) => Holds::Start(digest::digest(sim)? as u32),
+            (None, Some(_)) => Holds::AnyRules,
+            (None, None) => Holds::Nothing,
+        };
+        let hello = match &rules {
+            Some(rules) => Hello::of::<S>(rules, &build)?,
+            None => Hello::without_rules::<S>(&build),
         };
         let hello = Hello {
             holds,
             names,
-            ..Hello::of::<S>(&rules, &build)?
+            ..hello
         };
         let tape = recorded_since.map(|since| Tape::new(hello.clone(), since, REEL_BYTES_MAX));
         Ok(Session {
             hello,
             stage: Stage::Joining(Box::new(Joining {
+                rules,
+                lobby: Antechamber::new(read_rules),
                 hooks: Hooks {
-                    rules,
                     guess,
                     speculate,
                     resolve,

@@ -88,7 +88,7 @@ impl<S: Simulation> Reel<S> {
 }
 
 pub(crate) struct Tape<S: Simulation> {
-    hello: Hello,
+    pub(crate) hello: Hello,
     unix_s: u64,
     reel_bytes_max: usize,
     /// The maximum number of bytes written at a time: a world, and the turn before it.

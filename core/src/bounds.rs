@@ -120,6 +120,8 @@ pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
 /// A snapshot of a world, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
+/// The rules that a server sends to its guests, in bytes before compression.
+pub const RULES_BYTES_MAX: usize = 1 << 20;
 /// Size of an operator's message to players, in bytes.
 pub const NOTICE_BYTES_MAX: usize = 200;
 /// A client's desync report, in bytes.

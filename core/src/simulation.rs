@@ -52,7 +52,8 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     /// Raised by the author whenever `step` changes its results. Compared in the handshake.
     const VERSION: u32;
 
-    /// Read-only content (level, tuning): shared, never sent. Its digest is compared in the handshake.
+    /// Read-only content (level, tuning), shared. Its digest is compared in the handshake; it is sent only to clients
+    /// that lack and take it.
     type Rules: Serialize + Send + Sync + 'static;
     /// The state of a player's controls during one tick.
     type Input: Controls;

@@ -105,6 +105,8 @@ pub(super) enum WaitReason {
     /// These players have not returned since the server's restart.
     Return(PlayerSet),
     Pause,
+    // The match has not started: these players are not ready, or load their worlds.
+    Start(PlayerSet),
 }
 
 impl WaitReason {
@@ -112,7 +114,8 @@ impl WaitReason {
         match self {
             WaitReason::Batches(players)
             | WaitReason::Laggards(players)
-            | WaitReason::Return(players) => players,
+            | WaitReason::Return(players)
+            | WaitReason::Start(players) => players,
             WaitReason::Pause => PlayerSet::default(),
         }
     }

@@ -75,6 +75,26 @@ pub enum TickLength {
     },
 }
 
+/// The moment at which a match starts. Before that, its first tick is not sealed: players are connected, see each other
+/// in the client's `Session::lobby`, get the rules that the host [chooses](crate::Match::choose), and say that they are
+/// ready. [`Match::start`](crate::Match::start) starts any match that waits.
+///
+/// No player is dropped or charged for the wait. A player that disconnects loses its seat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StartWhen {
+    /// The match starts with its first [`advance`](crate::Match::advance), without a lobby.
+    #[default]
+    Immediately,
+    /// The match starts when at least this many players are connected (1 to the number of seats), and all connected
+    /// players are ready.
+    Players(usize),
+    /// The match starts when these identities (1 to the number of seats) are connected, and all connected players are
+    /// ready. A seat is kept for each identity until then.
+    Identities(Vec<String>),
+    /// The match starts by [`Match::start`](crate::Match::start) alone.
+    HostSays,
+}
+
 /// The policy for clients whose authority trails the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Laggards {
@@ -169,6 +189,8 @@ pub struct MatchConfig {
     pub tick_length: TickLength,
     /// The first tick; above 0 when a match begins from a saved state.
     pub start: Tick,
+    /// When the match starts. Fixed for the match. A resumed match continues immediately.
+    pub start_when: StartWhen,
     /// When a tick is sealed.
     pub sealing: SealWhen,
     /// The number of ticks that are sent together.
@@ -252,6 +274,16 @@ pub enum ConfigError {
     /// The number of seats is out of range.
     #[error("expected 1 to {PLAYERS_MAX} players, got {0}")]
     Players(usize),
+    /// The match would wait for no player, or for more than it has seats.
+    #[error(
+        "expected the match to wait for 1 to {seats} players, one for each seat, got {awaited}"
+    )]
+    StartWhen {
+        /// The players that the match would wait for.
+        awaited: usize,
+        /// The seats of the match.
+        seats: usize,
+    },
     /// The spectators' number or delay is out of range.
     #[error(
         "expected at most {SPECTATORS_LIVE_MAX} spectators without delay, or at most {SPECTATORS_DELAYED_MAX} with a \
@@ -282,6 +314,7 @@ impl MatchConfig {
             tick: Duration::from_nanos(16_666_667),
             tick_length: TickLength::Fixed,
             start: Tick(0),
+            start_when: StartWhen::Immediately,
             sealing: SealWhen::Deadline,
             turn: TurnLength::Fixed(2),
             command_delay: 0,
@@ -366,6 +399,15 @@ impl MatchConfig {
         if !(1..=PLAYERS_MAX).contains(&self.players_max) {
             return Err(ConfigError::Players(self.players_max));
         }
+        let awaited = match &self.start_when {
+            StartWhen::Immediately | StartWhen::HostSays => 1,
+            StartWhen::Players(players) => *players,
+            StartWhen::Identities(identities) => identities.len(),
+        };
+        if !(1..=self.players_max).contains(&awaited) {
+            let seats = self.players_max;
+            return Err(ConfigError::StartWhen { awaited, seats });
+        }
         self.check_spectators()
     }
 
@@ -393,6 +435,7 @@ impl MatchConfig {
                 self.command_delay != next.command_delay,
             ),
             ("the first tick", self.start != next.start),
+            ("when it starts", self.start_when != next.start_when),
             ("the number of seats", self.players_max != next.players_max),
             ("who answers queries", self.answered_by != next.answered_by),
             ("the spectators' delay", self.spectators != next.spectators),

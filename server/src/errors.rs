@@ -1,6 +1,7 @@
 //! The reasons why a match cannot be started or resumed.
 
 use twinstep_core::PlayerId;
+use twinstep_core::bounds::RULES_BYTES_MAX;
 use twinstep_core::digest::NanError;
 use twinstep_protocol::journal::WriteError;
 use twinstep_protocol::replay::ReplayError;
@@ -21,6 +22,15 @@ pub enum MatchStartError {
     /// The journal's first record cannot be written.
     #[error("the journal cannot be started: {0}")]
     Journal(#[from] WriteError),
+    /// The match has started, so its rules are fixed.
+    #[error("the match has started: rules can be chosen only while it waits for its players")]
+    Started,
+    /// The rules are too large to be sent to guests.
+    #[error("expected rules of at most {RULES_BYTES_MAX} bytes to send to guests, got {bytes}")]
+    RulesTooLarge {
+        /// Their encoded size in bytes; `usize::MAX` if they cannot be encoded.
+        bytes: usize,
+    },
 }
 
 /// The reason why a match cannot be resumed.

@@ -72,7 +72,11 @@ pub use outbox::{JobId, Output};
 /// `twinstep-protocol` is internal.
 pub use twinstep_protocol::identity::{Identity, Role, SessionId};
 pub use twinstep_protocol::packet::request::MatchRequest;
-pub use twinstep_protocol::{packet::closed::CloseCode, replay};
+pub use twinstep_protocol::{
+    lobby::{Lobby, LobbyPlayer, StartCondition},
+    packet::closed::CloseCode,
+    replay,
+};
 
 /// The interface between a match and the hosts of this repository. Internal: it changes without notice.
 pub mod internal {

@@ -14,7 +14,8 @@
 //! Outcomes of tick t are sealed with the inputs of t + 1, so a query adds no latency. Law **One door**: the server's
 //! own simulation is stepped by the sealed frame alone.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use twinstep_core::digest::{self, NanError};
 use twinstep_core::frame::PlayerSet;
@@ -22,13 +23,15 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 use twinstep_protocol::identity::SessionId;
+use twinstep_protocol::lobby::{Lobby, StartCondition};
+use twinstep_protocol::names::Name;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::play_up::PlayUp;
 
 use crate::clock::{Clock, Requested};
-use crate::config::{ConfigError, MatchConfig};
+use crate::config::{ConfigError, MatchConfig, StartWhen};
 use crate::degradation::Degradation;
 use crate::diagnostics::{Diagnostics, MatchStats, Report};
 use crate::down::Scratch;
@@ -54,6 +57,7 @@ use crate::tally::Tally;
 mod advance;
 mod desync;
 mod join;
+mod lobby;
 mod requests;
 mod resume;
 mod sending;
@@ -83,6 +87,8 @@ pub struct Match<S: Simulation> {
     degradation: Degradation,
     requested: Requested,
     closed: Option<CloseCode>,
+    // `Some` until the first tick of a match that waits for its players.
+    gathering: Option<Gathering>,
 }
 
 impl<S: Simulation> Match<S> {
@@ -105,6 +111,7 @@ impl<S: Simulation> Match<S> {
         let start = Start::of(&world)?;
         let mut match_ = Match::begin(config, hello, world, history, rules, resolver)?;
         match_.origin.start = Some(start);
+        match_.gathering = Gathering::of(&match_.config, &match_.origin.hello);
         Ok(match_)
     }
 
@@ -121,6 +128,7 @@ impl<S: Simulation> Match<S> {
                 hello,
                 start: None,
                 asked_delay: None,
+                packed_rules: OnceLock::new(),
             },
             clock: Clock::new(MatchMode::of(&config), world.turn().cadence),
             mode: MatchMode::of(&config),
@@ -139,6 +147,7 @@ impl<S: Simulation> Match<S> {
             degradation: Degradation::default(),
             requested: Requested::default(),
             closed: None,
+            gathering: None,
             config,
         })
     }
@@ -148,11 +157,15 @@ impl<S: Simulation> Match<S> {
         self.sealer.set_referee(referee);
     }
 
-    /// Keeps a journal from now on. [`poll`](Match::poll) returns its bytes.
+    /// Keeps a journal from now on, or from the [start](crate::config::StartWhen) of a match that waits for its players.
+    /// [`poll`](Match::poll) returns its bytes.
     ///
     /// # Errors
     /// If the names are too long for a journal's head.
     pub fn keep_journal(&mut self) -> Result<(), MatchStartError> {
+        if self.keep_journal_later()? {
+            return Ok(());
+        }
         self.journal = JournalOut::start(
             &self.origin.hello,
             &self.config,
@@ -370,6 +383,7 @@ impl<S: Simulation> Match<S> {
     /// Continues without a journal, because the journal cannot be written any more. From now on a crash ends the match.
     pub fn forgo_journal(&mut self) {
         self.journal = JournalOut::none();
+        self.forgo_journal_later();
         let tick = self.world.current.tick();
         self.diagnostics.stats.journal_lost.get_or_insert(tick);
     }
@@ -482,6 +496,8 @@ pub(super) struct Origin {
     pub(super) start: Option<Start>,
     /// The command delay of the configuration after a crash, even if the journal has another one.
     pub(super) asked_delay: Option<u8>,
+    // The message with the rules for sessions that lack them, once one did; `None` if they are too large.
+    pub(super) packed_rules: OnceLock<Option<Arc<[u8]>>>,
 }
 
 /// The first world of a match, which clients may have too.
@@ -509,5 +525,34 @@ impl Start {
         let is_fresh = world.digest().ok()? == fresh.digest().ok()?
             && (world.turn().number, world.turn().began) == (0, world.tick());
         is_fresh.then(|| Start::of(world).ok()).flatten()
+    }
+}
+
+/// The start of a match that waits for its players.
+pub(super) struct Gathering {
+    // The lobby as it was last shown, and its number.
+    pub(super) shown: Lobby,
+    pub(super) number: u32,
+    pub(super) keeps_journal: bool,
+    // The time of the start, after which the guests load their worlds.
+    pub(super) started: Option<Duration>,
+}
+
+impl Gathering {
+    // `None` if the match starts immediately.
+    pub(super) fn of(config: &MatchConfig, hello: &Hello) -> Option<Gathering> {
+        let names = |identities: &[String]| identities.iter().map(|name| Name::new(name)).collect();
+        let start = match &config.start_when {
+            StartWhen::Immediately => return None,
+            StartWhen::Players(players) => StartCondition::Players(*players as u8),
+            StartWhen::Identities(identities) => StartCondition::Identities(names(identities)),
+            StartWhen::HostSays => StartCondition::HostSays,
+        };
+        Some(Gathering {
+            shown: Lobby::new(1, hello.rules, start),
+            number: 1,
+            keeps_journal: false,
+            started: None,
+        })
     }
 }

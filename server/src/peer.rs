@@ -38,7 +38,7 @@ use inquiry::Inquiry;
 pub(crate) use inquiry::Verdict;
 use rhythm::Rhythm;
 use stage::PeerStage;
-pub(crate) use stage::{Distance, Greeting, Judgement};
+pub(crate) use stage::{Distance, Greeting, Guest, Judgement};
 use tickets::Tickets;
 
 /// A session that began to play less than this long ago is not counted as late.
@@ -49,6 +49,8 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 pub enum SessionStage {
     /// The session has not been accepted yet.
     Greeting,
+    /// The session waits for the start of the match.
+    Lobby,
     /// The session is being sent a world, or the frames that it asked for.
     Loading,
     /// The session has its world and steps through the turns since then.

@@ -4,8 +4,8 @@
 //! The names of the simulation itself are in `twinstep_core::prelude`.
 
 pub use crate::config::{
-    Announce, AnsweredBy, Claims, Laggards, MatchConfig, SealWhen, Spectators, TickLength,
-    TurnLength,
+    Announce, AnsweredBy, Claims, Laggards, MatchConfig, SealWhen, Spectators, StartWhen,
+    TickLength, TurnLength,
 };
 pub use crate::hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use crate::incident::{Incident, Trouble};

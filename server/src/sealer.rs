@@ -88,6 +88,11 @@ impl<S: Simulation> Sealer<S> {
         };
     }
 
+    // Drops all queued changes.
+    pub(crate) fn forget_changes(&mut self) {
+        self.roster = Default::default();
+    }
+
     pub(crate) fn leaves(&self, player: PlayerId) -> bool {
         self.roster[player.index()] == Some(RosterChange::Left)
     }

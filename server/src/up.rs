@@ -67,7 +67,7 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     match packet.kind {
         UpKind::Hello => Ok(match hello::read(packet.body)? {
             Joining::Hello(hello) => FirstPacket::Hello(hello),
-            Joining::Loading(_) => FirstPacket::Other,
+            Joining::Loading(_) | Joining::Waiting(..) => FirstPacket::Other,
         }),
         UpKind::Leave => leave::read(packet.body).map(|()| FirstPacket::Leave),
         UpKind::Play | UpKind::Lane => Ok(FirstPacket::Other),
@@ -100,6 +100,14 @@ pub(crate) fn read<S: Simulation>(
             Joining::Loading(ack) => {
                 check_lane_ack(peer, Some(&ack))?;
                 take_lane_ack(peer, now, Some(&ack));
+                UpRequest::None
+            }
+            Joining::Waiting(ack, waiting) => {
+                check_lane_ack(peer, Some(&ack))?;
+                take_lane_ack(peer, now, Some(&ack));
+                if let Some(guest) = peer.guest_mut().filter(|_| header.newest) {
+                    guest.record(waiting);
+                }
                 UpRequest::None
             }
         },

@@ -13,6 +13,7 @@ mod joins;
 mod kit;
 mod large_entries;
 mod laws;
+mod lobby;
 mod numbers;
 mod outgrown;
 mod packet_savings;

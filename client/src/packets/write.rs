@@ -88,6 +88,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         now: Duration,
         out: &mut Writer<'_>,
     ) -> Result<ByteCounts, WireError> {
+        if let Stage::Joining(joining) = &self.stage
+            && let Some(waiting) = joining.lobby.waiting(self.hello.rules)
+        {
+            let ack = self
+                .lane_in
+                .poll_ack()
+                .unwrap_or_else(|| self.lane_in.ack());
+            return hello::write_waiting(now, &mut self.link, &ack, waiting, out);
+        }
         // Once chunks arrive, the server has the hello: acks of chunks replace it.
         match self.lane_in.poll_ack() {
             Some(ack) => hello::write_loading(now, &mut self.link, &ack, out),

@@ -4,19 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use twinstep_core::Simulation;
+use serde::de::DeserializeOwned;
 use twinstep_core::bounds::SEATS_MAX;
+use twinstep_core::{Simulation, codec};
 use twinstep_protocol::names::Name;
 
 use crate::hooks::{Guess, LeaveToServer, OwnerResolver, Repeat, Speculate, Wait};
 use crate::picture::{Hidden, Show, Smoothing};
 use crate::timeline::Reconcile;
 
+pub(crate) type ReadRules<S> = fn(&[u8]) -> Option<<S as Simulation>::Rules>;
+
 /// Configures a session.
 #[non_exhaustive]
 pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
-    /// The game's read-only content.
-    pub rules: Arc<S::Rules>,
+    /// The game's read-only content. `None` if the server sends it.
+    pub rules: Option<Arc<S::Rules>>,
+    // Decodes the server's rules, if the client takes them.
+    pub(crate) read_rules: Option<ReadRules<S>>,
     /// The author's name for this build: sent to the server, not compared.
     pub build: String,
     /// Guesses the inputs of remote players.
@@ -48,8 +53,13 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
 impl<S: Simulation> SessionConfig<S> {
     /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline, and verify in debug builds.
     pub fn new(rules: Arc<S::Rules>) -> Self {
+        SessionConfig::of(Some(rules), None)
+    }
+
+    fn of(rules: Option<Arc<S::Rules>>, read_rules: Option<ReadRules<S>>) -> Self {
         SessionConfig {
             rules,
+            read_rules,
             build: String::new(),
             guess: Box::new(Repeat),
             speculate: Box::new(Wait),
@@ -65,6 +75,18 @@ impl<S: Simulation> SessionConfig<S> {
             recorded_since: None,
             verify: cfg!(debug_assertions),
         }
+    }
+}
+
+impl<S: Simulation> SessionConfig<S>
+where
+    S::Rules: DeserializeOwned,
+{
+    /// The defaults of a client without rules: the server sends the rules that its host has chosen, at most 1 MiB and
+    /// compressed. [`Session::rules`](crate::Session::rules) returns them.
+    #[must_use]
+    pub fn without_rules() -> Self {
+        SessionConfig::of(None, Some(|bytes| codec::decode_whole(bytes).ok()))
     }
 }
 
@@ -139,6 +161,17 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
+    /// Takes the server's rules if they differ from its own: see [`without_rules`](SessionConfig::without_rules). A
+    /// [`start`](SessionConfig::start) is then not used.
+    #[must_use]
+    pub fn takes_rules(mut self) -> Self
+    where
+        S::Rules: DeserializeOwned,
+    {
+        self.read_rules = Some(|bytes| codec::decode_whole(bytes).ok());
+        self
+    }
+
     /// Records the confirmed match for [`Session::recording`](crate::Session::recording), dated from `unix_s`, in
     /// seconds since 1970. Costs a digest per turn, and memory: at most twice
     /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds if these are larger.
@@ -153,6 +186,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
         let SessionConfig {
             rules,
+            read_rules,
             build,
             guess,
             speculate,
@@ -166,6 +200,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         } = self;
         SessionConfig {
             rules,
+            read_rules,
             build,
             guess,
             speculate,

@@ -24,6 +24,11 @@ pub enum SessionEnd {
         "the server sent a world that cannot be read: client and server differ in the game's types"
     )]
     UnreadableWorld,
+    /// The server sent rules that cannot be decoded, are too large, or have another digest than the server's.
+    #[error(
+        "the server sent rules that cannot be read: client and server differ in the game's types"
+    )]
+    UnreadableRules,
     /// The server answers, but sends no welcome and no world.
     #[error(
         "the server answers, but sent no part of the match for a minute: it may be busy; try again later"

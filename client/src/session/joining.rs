@@ -28,7 +28,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
         };
-        let welcome = welcome.filter(Welcome::is_sound);
+        // Rules that are lacking were sent before.
+        let welcome = welcome.filter(|welcome| welcome.is_sound() && joining.rules.is_some());
+        if welcome.is_some() {
+            joining.lobby.leave();
+        }
         match welcome.as_ref().map(|welcome| welcome.basis) {
             Some(basis @ Basis::World { .. }) => match self.download.begin(basis) {
                 Some(had) => {
@@ -59,7 +63,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     fn begin(&mut self, now: Duration, welcome: Option<Welcome>, world: Option<World<S>>) {
-        let (Some(world), Some(welcome)) = (world, welcome) else {
+        let Stage::Joining(joining) = &mut self.stage else {
+            return;
+        };
+        let rules = joining.rules.take();
+        let (Some(world), Some(welcome), Some(rules)) = (world, welcome, rules) else {
             self.close(SessionEnd::UnreadableWorld);
             return;
         };
@@ -67,7 +75,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.match_status.begin(world.tick());
         self.outgoing.needed = world.tick();
         self.outages.meet(now);
-        self.stage.begin(welcome, world);
+        self.stage.begin(welcome, world, rules);
         self.outgoing.urge();
     }
 

@@ -40,9 +40,8 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) mode: Mode<S>,
 }
 
-/// The rules and hooks that a session takes from its configuration into the match.
+/// The hooks that a session takes from its configuration into the match.
 pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
-    pub(crate) rules: Arc<S::Rules>,
     pub(crate) guess: Box<dyn Guess<S>>,
     pub(crate) speculate: Box<dyn Speculate<S>>,
     pub(crate) resolve: Box<dyn OwnerResolver<S>>,
@@ -53,7 +52,12 @@ pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
 }
 
 impl<S: Simulation, V: Show<S>> Playing<S, V> {
-    pub(crate) fn new(welcome: Welcome, world: World<S>, hooks: Hooks<S, V>) -> Self {
+    pub(crate) fn new(
+        welcome: Welcome,
+        world: World<S>,
+        rules: Arc<S::Rules>,
+        hooks: Hooks<S, V>,
+    ) -> Self {
         let cadence = world.turn().cadence;
         let mut actions = LocalActions::new(welcome.seats.clone(), &welcome.next_seq);
         let seats = welcome.seats.len();
@@ -74,7 +78,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let mut view = View::new(hooks.show, hooks.smoothing, locals, cadence.tick());
         view.jump(world.sim(), world.tick());
         let Hooks {
-            rules,
             guess,
             speculate,
             resolve,

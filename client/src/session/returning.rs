@@ -44,8 +44,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             Stage::Closed(_) => return,
             Stage::Joining(joining) => {
                 joining.welcome = None;
+                joining.lobby.greet_again();
                 if let Holds::Part { .. } = self.hello.holds {
-                    self.hello.holds = Holds::Nothing;
+                    self.hello.holds = joining.lobby.holds();
                 }
             }
             Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {

@@ -2,8 +2,11 @@
 //!
 //! Invariant: no method here changes what is simulated or sent.
 
+use std::sync::Arc;
+
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
+use twinstep_protocol::lobby::Lobby;
 use twinstep_protocol::packet::message;
 
 use super::Session;
@@ -32,12 +35,36 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map(|playing| playing.replica.timeline.prediction())
     }
 
-    /// The players of this session's seats.
+    /// The players of this session's seats. Empty before the session is in its match or lobby, and for a spectator.
     #[must_use]
     pub fn seats(&self) -> &[PlayerId] {
-        self.stage.playing().map_or(&[], |playing| {
-            playing.replica.timeline.local_actions().seats()
-        })
+        match &self.stage {
+            Stage::Joining(joining) => joining.lobby.seats(),
+            stage => stage.playing().map_or(&[], |playing| {
+                playing.replica.timeline.local_actions().seats()
+            }),
+        }
+    }
+
+    /// The lobby, while the match waits for its players: their names, whether they are ready, and the condition for the
+    /// start. Returns `None` before the server answers, and once the match has started.
+    #[must_use]
+    pub fn lobby(&self) -> Option<&Lobby> {
+        match &self.stage {
+            Stage::Joining(joining) => joining.lobby.view(),
+            _ => None,
+        }
+    }
+
+    /// The rules that the session plays with, or will play with if its host chooses no others. Returns `None` until the
+    /// server has sent them to a client [without rules](super::SessionConfig::without_rules), and once the session is
+    /// over.
+    #[must_use]
+    pub fn rules(&self) -> Option<&Arc<S::Rules>> {
+        match &self.stage {
+            Stage::Joining(joining) => joining.rules.as_ref(),
+            stage => stage.playing().map(|playing| &playing.replica.rules),
+        }
     }
 
     /// The progress of joining, or of returning with a world download. Returns `None` before the server answers, and

@@ -11,10 +11,14 @@
 //!
 //! Invariant: a stage changes only in this file; a closed session stays closed.
 
-use twinstep_core::Simulation;
-use twinstep_core::world::World;
-use twinstep_protocol::packet::hello::Welcome;
+use std::sync::Arc;
 
+use twinstep_core::world::World;
+use twinstep_core::{PlayerId, Simulation};
+use twinstep_protocol::lobby::{Lobby, LobbyMessage};
+use twinstep_protocol::packet::hello::{Holds, Waiting, Welcome};
+
+use super::config::ReadRules;
 use super::events::SessionEnd;
 use super::playing::{Hooks, Playing};
 use crate::picture::Show;
@@ -29,6 +33,9 @@ pub(crate) enum Stage<S: Simulation, V: Show<S>> {
 }
 
 pub(crate) struct Joining<S: Simulation, V: Show<S>> {
+    // `None` until the server has sent them.
+    pub(crate) rules: Option<Arc<S::Rules>>,
+    pub(crate) lobby: Antechamber<S>,
     pub(crate) hooks: Hooks<S, V>,
     /// The server's welcome; the world that it names is being downloaded.
     pub(crate) welcome: Option<Welcome>,
@@ -48,6 +55,61 @@ pub(crate) struct Over<S: Simulation> {
     pub(crate) tape: Option<Tape<S>>,
 }
 
+/// A session's part in a lobby.
+pub(crate) struct Antechamber<S: Simulation> {
+    pub(super) read_rules: Option<ReadRules<S>>,
+    pub(super) shown: Option<LobbyMessage>,
+    // Whether the lobby was received over the current path, so that the server knows the hello.
+    pub(super) is_known: bool,
+    pub(super) is_ready: bool,
+}
+
+impl<S: Simulation> Antechamber<S> {
+    pub(crate) fn new(read_rules: Option<ReadRules<S>>) -> Self {
+        Antechamber {
+            read_rules,
+            shown: None,
+            is_known: false,
+            is_ready: false,
+        }
+    }
+
+    pub(crate) fn view(&self) -> Option<&Lobby> {
+        self.shown.as_ref().map(|shown| &shown.lobby)
+    }
+
+    pub(crate) fn seats(&self) -> &[PlayerId] {
+        self.shown.as_ref().map_or(&[], |shown| &shown.seats)
+    }
+
+    // The world of a client that has none.
+    pub(crate) fn holds(&self) -> Holds {
+        match self.read_rules {
+            Some(_) => Holds::AnyRules,
+            None => Holds::Nothing,
+        }
+    }
+
+    pub(crate) fn leave(&mut self) {
+        (self.shown, self.is_known) = (None, false);
+    }
+
+    // The server of another path does not know the hello.
+    pub(crate) fn greet_again(&mut self) {
+        self.is_known = false;
+    }
+
+    // `None` if the server still needs the hello. `rules`: the digest of the client's rules.
+    pub(crate) fn waiting(&self, rules: u64) -> Option<Waiting> {
+        let lobby = self.view().filter(|_| self.is_known)?;
+        let has_rules = lobby.rules == rules;
+        Some(Waiting {
+            choice: if has_rules { lobby.choice } else { 0 },
+            ready: has_rules && self.is_ready,
+        })
+    }
+}
+
 impl<S: Simulation, V: Show<S>> Stage<S, V> {
     pub(crate) fn playing(&self) -> Option<&Playing<S, V>> {
         match self {
@@ -64,10 +126,10 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
     }
 
     /// Begins to play, and to record, from `world`. Has no effect unless the session is joining.
-    pub(crate) fn begin(&mut self, welcome: Welcome, world: World<S>) {
+    pub(crate) fn begin(&mut self, welcome: Welcome, world: World<S>, rules: Arc<S::Rules>) {
         self.change(|stage| match stage {
             Stage::Joining(joining) => {
-                let mut playing = Box::new(Playing::new(welcome, world, joining.hooks));
+                let mut playing = Box::new(Playing::new(welcome, world, rules, joining.hooks));
                 playing.replica.tape = joining.tape;
                 playing.restart_tape();
                 Stage::Playing(playing)

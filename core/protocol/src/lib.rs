@@ -7,6 +7,7 @@
 //! | [`wire`], [`varint`] | integers and bit lists as bytes |
 //! | [`link`], [`lane`], [`datagrams`] | acks and round trips; reliable messages; packets split for small datagrams |
 //! | [`repeats`], [`share`] | which repeats a packet can leave out; a player's share of a frame for its commands |
+//! | [`lobby`] | the players and rules of a match that has not started |
 //! | [`names`], [`text`] | display names of players; foreign text made safe to show |
 //! | [`identity`], [`lineage`] | session ids; which tickets are out of date |
 //! | [`journal`], [`replay`] | the record format of a match's file; recording and replaying a match |
@@ -25,6 +26,7 @@ pub mod journal;
 pub mod lane;
 pub mod lineage;
 pub mod link;
+pub mod lobby;
 pub mod names;
 pub mod packet;
 pub mod repeats;

@@ -115,7 +115,6 @@ pub struct Lineages {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
-    /// The lowest valid generation.
     safe: u32,
     /// The time when the newest ticket expires, or a later one.
     until_unix_s: u64,

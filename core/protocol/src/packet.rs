@@ -3,6 +3,7 @@
 //! ```text
 //! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match answers,
 //!               first · link · lane ack                                                but this once its world comes
+//!               first · link · lane ack · choice and ready                             and this in a lobby
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
 //!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]  inputs or batches, never
 //!               both
@@ -211,6 +212,8 @@ pub mod message {
     pub const REQUEST: u8 = 10;
     /// The [result](super::request::RequestResult) of a request.
     pub const REQUEST_RESULT: u8 = 11;
+    pub const LOBBY: u8 = 12;
+    pub const RULES: u8 = 13;
     /// Up: a [large command](super::large::write_command).
     pub const COMMAND: u8 = 16;
     /// Up: a [large answer](super::large::write_answer) to a query of an own player.

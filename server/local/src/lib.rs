@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use twinstep_client::{SessionConfig, Show};
 use twinstep_core::Simulation;
-use twinstep_server::config::{MatchConfig, TurnLength};
+use twinstep_server::config::{MatchConfig, StartWhen, TurnLength};
 use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
 
@@ -90,7 +90,7 @@ impl<S: Simulation> Local<S> {
     }
 
     /// Creates a match with any configuration that begins with `sim`, for example with the configuration of your
-    /// server, so that a tutorial feels like the online game.
+    /// server, so that a tutorial feels like the online game. It [starts](MatchConfig::start_when) immediately.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Local {
             config,
@@ -139,7 +139,11 @@ impl<S: Simulation> Local<S> {
             None => config.start(self.sim.clone()),
             Some(_) => config,
         };
-        let server = self.hooks.make(self.config, self.sim, self.rules)?;
+        let now = MatchConfig {
+            start_when: StartWhen::Immediately,
+            ..self.config
+        };
+        let server = self.hooks.make(now, self.sim, self.rules)?;
         let mut game = LocalGame::of(server);
         game.join(config, self.seats)?;
         Ok(game)

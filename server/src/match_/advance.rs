@@ -74,7 +74,12 @@ impl<S: Simulation> Match<S> {
             Some(WaitReason::Laggards(players)) => {
                 repeat.min(self.clock.now + self.hold_left(players))
             }
-            Some(WaitReason::Batches(_) | WaitReason::Return(_) | WaitReason::Pause) => repeat,
+            Some(
+                WaitReason::Batches(_)
+                | WaitReason::Return(_)
+                | WaitReason::Start(_)
+                | WaitReason::Pause,
+            ) => repeat,
             None => due.min(repeat),
         }
     }
@@ -137,6 +142,7 @@ impl<S: Simulation> Match<S> {
         let tick = self.world.current.turn().cadence.tick();
         self.clock.begin(now, tick);
         self.end_return(now);
+        self.gather(now);
         // Before the loop, so that players are not charged for time in which this process was stopped.
         self.give_way(now);
         while self.closed.is_none() && self.clock.due.is_some_and(|due| now >= due) {
@@ -209,6 +215,9 @@ impl<S: Simulation> Match<S> {
 
     /// The players that the match must wait for before it may seal the next tick or turn.
     fn wait(&self) -> Option<WaitReason> {
+        if let Some(awaited) = self.awaited_at_start() {
+            return Some(WaitReason::Start(awaited));
+        }
         if self.is_paused() {
             return Some(WaitReason::Pause);
         }
@@ -295,7 +304,13 @@ impl<S: Simulation> Match<S> {
             }
             (WaitReason::Batches(_), SealWhen::Deadline) => {}
             // The schedule moves with the clock: the wait is not caught up.
-            (WaitReason::Return(_) | WaitReason::Laggards(_) | WaitReason::Pause, _) => {
+            (
+                WaitReason::Return(_)
+                | WaitReason::Start(_)
+                | WaitReason::Laggards(_)
+                | WaitReason::Pause,
+                _,
+            ) => {
                 self.clock.due = Some(now);
                 self.clock.paid = Duration::ZERO;
             }
@@ -310,6 +325,9 @@ impl<S: Simulation> Match<S> {
             None => self.clock.due.unwrap_or(now),
         };
         self.clock.waiting_since.get_or_insert(now);
+        if let WaitReason::Start(_) = wait {
+            return;
+        }
         let is_same = |before: &WaitReason| discriminant(before) == discriminant(&wait);
         let before = self.clock.waited_for.filter(is_same);
         let before = before.map(WaitReason::players).unwrap_or_default();
@@ -346,7 +364,10 @@ impl<S: Simulation> Match<S> {
         let due = began.max(self.clock.excused_until);
         let absorbed = match wait {
             WaitReason::Batches(_) => self.clock.absorbed(),
-            WaitReason::Laggards(_) | WaitReason::Return(_) | WaitReason::Pause => Duration::ZERO,
+            WaitReason::Laggards(_)
+            | WaitReason::Return(_)
+            | WaitReason::Start(_)
+            | WaitReason::Pause => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
         // Only what was added since the last call: a wait is charged bit by bit, so that a spent budget ends it early.
@@ -359,9 +380,9 @@ impl<S: Simulation> Match<S> {
             (WaitReason::Laggards(players), _) => {
                 self.charge(now, players, waited, Budget::of(Duration::ZERO));
             }
-            // A pause and the server's own restart are charged to no player.
+            // A pause, the start and the server's own restart are charged to no player.
             (WaitReason::Batches(_), SealWhen::Deadline)
-            | (WaitReason::Return(_) | WaitReason::Pause, _) => {}
+            | (WaitReason::Return(_) | WaitReason::Start(_) | WaitReason::Pause, _) => {}
         }
     }
 
@@ -582,7 +603,7 @@ impl<S: Simulation> Match<S> {
     pub(super) fn record_pause(&mut self, wait: WaitReason) {
         let players = match wait {
             WaitReason::Batches(players) | WaitReason::Laggards(players) => players,
-            WaitReason::Return(_) | WaitReason::Pause => return,
+            WaitReason::Return(_) | WaitReason::Start(_) | WaitReason::Pause => return,
         };
         let is_missing = |peer: &&mut Peer| peer.players.iter().any(|p| players.contains(*p));
         for peer in self.people.iter_mut().filter(is_missing) {

@@ -72,9 +72,13 @@ impl Begins {
 
 impl<S: Simulation> Match<S> {
     pub(super) fn join(&mut self, now: Duration, at: usize, hello: &Hello) {
-        if let Some(code) = self.origin.hello.refusal(hello) {
+        if let Some(code) = self.refusal(hello) {
             return self.leave_unseated(at, code);
         }
+        if self.take_guest(now, at, hello) {
+            return;
+        }
+        let rules = self.rules_for(at, hello);
         let begins = match self.by_frames(at, hello.holds) {
             Some((basis, from)) => self.begin_by_frames(now, at, basis, from),
             None => self.begin_by_world(now, at, hello.holds),
@@ -105,6 +109,7 @@ impl<S: Simulation> Match<S> {
         let granted = world.as_ref().map(|(world, _)| world.id);
         let lane = &mut peer.lane_out;
         let is_queued = codec::append(&welcome, &mut bytes).is_ok()
+            && rules.is_none_or(|rules| lane.push(message::RULES, rules).is_ok())
             && lane.push(message::WELCOME, bytes.into()).is_ok()
             && world.is_none_or(|(world, from)| {
                 lane.push_rest(message::WORLD, world.bytes, from as usize)

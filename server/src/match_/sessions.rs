@@ -124,7 +124,7 @@ impl<S: Simulation> Match<S> {
     /// example tickets and worlds that heal.
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
-        let here = |p: &Peer| p.plays() && p.lane_out.is_idle();
+        let here = |p: &Peer| (p.plays() || p.guest().is_some()) && p.lane_out.is_idle();
         self.people.takeovers.is_empty() && self.people.iter().all(here)
     }
 
@@ -186,6 +186,7 @@ impl<S: Simulation> Match<S> {
         };
         let mut free: Numbers = free.collect();
         free.sort_by_key(order);
+        free.truncate(free.len().saturating_sub(self.reserved_seats(identity)));
         if players.len() < seats && !self.config.open {
             return Err(CloseCode::Shut);
         }
@@ -581,7 +582,7 @@ impl<S: Simulation> Match<S> {
         };
         match packet {
             up::FirstPacket::Hello(hello) => {
-                if let Some(code) = self.origin.hello.refusal(&hello) {
+                if let Some(code) = self.refusal(&hello) {
                     self.dismiss(at, code);
                     return None;
                 }

@@ -21,7 +21,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::WorldId;
 use twinstep_protocol::packet::message;
 
-use super::stage::{Distance, Greeting, Judgement, Loading, PeerStage, Stride};
+use super::stage::{Distance, Greeting, Guest, Judgement, Loading, PeerStage, Stride};
 use super::{Peer, SessionStage};
 use crate::encoding::Snapshot;
 
@@ -31,6 +31,7 @@ const BULK_BESIDE: u32 = 128 << 10;
 impl Peer {
     pub(crate) fn stage(&self) -> SessionStage {
         match self.stage {
+            PeerStage::Greeting(Greeting { guest: Some(_), .. }) => SessionStage::Lobby,
             PeerStage::Greeting(_) => SessionStage::Greeting,
             PeerStage::Loading(_) => SessionStage::Loading,
             PeerStage::CatchingUp(_) => SessionStage::CatchingUp,
@@ -64,6 +65,23 @@ impl Peer {
             PeerStage::Greeting(greeting) => Some(greeting),
             _ => None,
         }
+    }
+
+    pub(crate) fn guest(&self) -> Option<&Guest> {
+        self.greeting()?.guest.as_deref()
+    }
+
+    pub(crate) fn guest_mut(&mut self) -> Option<&mut Guest> {
+        self.greeting_mut()?.guest.as_deref_mut()
+    }
+
+    // Returns `true` if rules may be sent to the session now, and counts that as its join.
+    pub(crate) fn count_rules(&mut self, now: Duration) -> bool {
+        let may = self.limits.may_join(now);
+        if let Some(greeting) = self.greeting_mut().filter(|_| may) {
+            greeting.count();
+        }
+        may
     }
 
     /// Answers the hello with this world on the session's lane, or with frames alone, from `from` on.
@@ -117,7 +135,14 @@ impl Peer {
         };
         let is_stuck = self.stands_for(now, JOIN_STALL_MAX);
         let has_loaded = self.has_loaded();
+        let silent_for = now.saturating_sub(self.link.heard_at().unwrap_or(self.since));
         match &mut self.stage {
+            PeerStage::Greeting(Greeting { guest: Some(_), .. }) => {
+                match silent_for > ACK_CLOSE_AFTER {
+                    true => Judgement::Over(CloseCode::NoAcks),
+                    false => Judgement::Stays,
+                }
+            }
             // Waiting for a place does not count while the client keeps asking.
             PeerStage::Greeting(greeting) => {
                 too_slow(now.saturating_sub(greeting.at.max(self.since)) > HELLO_WITHIN)

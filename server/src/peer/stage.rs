@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use twinstep_core::Tick;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::packet::hello::WorldId;
+use twinstep_protocol::packet::hello::{Hello, Holds, Waiting, WorldId};
 
 pub(super) enum PeerStage {
     Greeting(Greeting),
@@ -25,6 +25,8 @@ pub(crate) struct Greeting {
     counted: Option<bool>,
     /// The first tick of the turn in which the session's world first had to be encoded.
     from: Option<Tick>,
+    // `Some` while the session is in the lobby, and until its world is sent.
+    pub(crate) guest: Option<Box<Guest>>,
 }
 
 impl Greeting {
@@ -34,6 +36,7 @@ impl Greeting {
             at: now,
             counted: None,
             from: None,
+            guest: None,
         }
     }
 
@@ -81,6 +84,62 @@ impl Greeting {
     /// first turn for which this was recorded.
     pub(crate) fn wait_from(&mut self, began: Tick) -> Tick {
         *self.from.get_or_insert(began)
+    }
+}
+
+/// A session in the lobby of a match that waits for its players.
+pub(crate) struct Guest {
+    pub(crate) hello: Hello,
+    // The newest choice of rules that the client reports to have; 0: none.
+    choice: u32,
+    ready: bool,
+    // The choice of rules that the session was sent and has not confirmed; 0: none.
+    pub(crate) sent: u32,
+    // The number of the lobby that the session was shown, and the time; 0: none.
+    pub(crate) shown: u32,
+    pub(crate) shown_at: Duration,
+}
+
+impl Guest {
+    pub(crate) fn new(hello: Hello, choice: u32, now: Duration) -> Guest {
+        Guest {
+            hello,
+            choice,
+            ready: false,
+            sent: 0,
+            shown: 0,
+            shown_at: now,
+        }
+    }
+
+    pub(crate) fn record(&mut self, waiting: Waiting) {
+        (self.choice, self.ready) = (waiting.choice, waiting.ready);
+    }
+
+    pub(crate) fn has(&self, choice: u32) -> bool {
+        self.choice == choice
+    }
+
+    pub(crate) fn is_ready(&self, choice: u32) -> bool {
+        self.ready && self.has(choice)
+    }
+
+    // Records that the client has confirmed the rules with this digest, if it has.
+    pub(crate) fn settle(&mut self, choice: u32, rules: u64) {
+        if self.has(choice) {
+            (self.hello.rules, self.sent) = (rules, 0);
+        }
+    }
+
+    // Records a new choice of rules. Returns `false` if the client neither has them nor takes them.
+    pub(crate) fn takes(&mut self, choice: u32, rules: u64) -> bool {
+        // Rules that are on their way replace the ones that it has.
+        let has = self.hello.rules == rules && self.sent == 0;
+        if has {
+            self.choice = choice;
+        }
+        self.ready = false;
+        has || self.hello.holds == Holds::AnyRules
     }
 }
 

@@ -91,6 +91,7 @@ pub fn run<S: Play>(plan: &Plan) -> Run {
         }
     }
     chaos.look();
+    chaos.rig.match_.start();
     chaos.as_host(MatchRequest::Resume);
     chaos.as_host(MatchRequest::Tick(plan.policies.tick));
     chaos.rig.converge();
@@ -105,6 +106,8 @@ struct Chaos<'a, S: Play> {
     end: Duration,
     joined: usize,
     crashed_at: Vec<Duration>,
+    // A match that still waits for its players is started at this time.
+    starts_at: Duration,
 }
 
 impl<'a, S: Play> Chaos<'a, S> {
@@ -117,6 +120,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             end: Duration::from_secs(plan.seconds),
             joined: 0,
             crashed_at: Vec::new(),
+            starts_at: Duration::from_secs(1 + plan.seed % 9),
         };
         for (i, person) in plan.people.iter().enumerate() {
             chaos.come(&format!("player {i}"), person);
@@ -139,6 +143,10 @@ impl<'a, S: Play> Chaos<'a, S> {
     fn pass(&mut self, time: Duration) {
         let left = self.end.saturating_sub(self.rig.now);
         self.rig.run(time.min(left));
+        // The host's patience ends.
+        if self.rig.now >= self.starts_at {
+            self.rig.match_.start();
+        }
         self.rig.redial_stallers();
         self.rig.freeze_laggards();
         self.rig.redial_slow_clients();
@@ -340,7 +348,15 @@ impl<'a, S: Play> Chaos<'a, S> {
             Crashes::Again => self.a_moment().min(Duration::from_millis(400)),
             Crashes::Usual | Crashes::WhileJoining => self.a_while(),
         };
-        self.rig.crash(down);
+        if self.rig.match_.lobby().is_some() {
+            // The journal is empty, so there is nothing to resume.
+            self.run.reached.record(Edge::CrashInLobby);
+            self.rig.start_over(self.plan.policies.clone());
+            self.rig.match_.keep_journal().expect("a journal");
+            self.rig.stall(self.rig.now + down);
+        } else {
+            self.rig.crash(down);
+        }
         self.run.crashes += 1;
         self.crashed_at.push(self.rig.now);
         let lately = self

@@ -1,7 +1,10 @@
 //! A game whose state is its own history: all commands in order, with their ticks, and all answers. Two equal states
 //! had the same history.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+use twinstep_client::SessionConfig;
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, PlayerId, Schedule, Simulation, Table, Tick,
@@ -188,7 +191,14 @@ impl Play for History {
         History::new(seed)
     }
 
-    fn show(_rules: &std::sync::Arc<u32>) -> Self::Show {
+    fn session(rules: &Arc<u32>, knows: bool) -> SessionConfig<Self> {
+        match knows {
+            true => SessionConfig::new(rules.clone()),
+            false => SessionConfig::without_rules(),
+        }
+    }
+
+    fn show(_rules: &Arc<u32>) -> Self::Show {
         twinstep_client::Hidden
     }
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 use asked_queries::Asked;
 use background::Elsewhere;
 use hooks::{COUNTER, Judge, watched};
-use twinstep_client::{Reconcile, Session, SessionConfig, SessionStats, Smoothing};
+use twinstep_client::{Reconcile, Session, SessionStats, Smoothing};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerSet, Tick};
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
+use twinstep_server::config::StartWhen;
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, SessionId};
 use twinstep_testing::scene::{Place, Scene};
@@ -281,7 +282,8 @@ impl<S: Play> Rig<S> {
     fn new_session(&self, peer: SessionId) -> Session<S, S::Show> {
         let smoothing = Smoothing::new(8.0, Duration::from_millis(100));
         let forge = self.config.forge;
-        let mut config = SessionConfig::new(self.rules.clone())
+        let waits = self.config.policies.start_when != StartWhen::Immediately;
+        let mut config = S::session(&self.rules, !waits || peer.0.is_multiple_of(2))
             .speculate(|sim: &S, rules: &S::Rules, _: Key, query: &S::Query| {
                 S::speculate(sim, rules, query)
             })
@@ -300,7 +302,9 @@ impl<S: Play> Rig<S> {
         if self.config.rebuilds_late.is_some() {
             config.reconcile = Reconcile::Background;
         }
-        Session::new(config).expect("rules without NaN")
+        let mut session = Session::new(config).expect("rules without NaN");
+        session.ready(waits);
+        session
     }
 
     fn new_line(&self, peer: SessionId) -> SimLink {

@@ -61,7 +61,6 @@ pub enum Record<'a> {
     Start(Start<'a>),
     /// The whole world before a tick; at most [`WORLD_BYTES_MAX`] bytes.
     World {
-        /// The world's next tick.
         tick: Tick,
         /// The encoded world, opaque to this module.
         bytes: &'a [u8],
@@ -71,15 +70,9 @@ pub enum Record<'a> {
     /// A turn like the one before it, without events.
     Idle,
     /// The digest of the world before a tick.
-    Digest {
-        /// The world's next tick.
-        tick: Tick,
-        /// The digest.
-        digest: u64,
-    },
+    Digest { tick: Tick, digest: u64 },
     /// A ruling: tickets of an identity that are refused from now on.
     Ruling {
-        /// The ruling on the tickets.
         ruling: Ruling,
         /// The role that the tickets are for: those of a player and of a spectator are counted apart.
         role: Role,
@@ -88,7 +81,6 @@ pub enum Record<'a> {
     },
     /// The identity of a player, until its number is given to another identity.
     Seat {
-        /// The player's number.
         player: PlayerId,
         /// The identity; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
@@ -107,7 +99,6 @@ pub enum Record<'a> {
     },
     /// A record of an unknown kind, which this version skips.
     Other {
-        /// The kind.
         kind: u8,
         /// The payload; at most [`OTHER_BYTES_MAX`] bytes.
         payload: &'a [u8],
@@ -155,7 +146,6 @@ pub struct Start<'a> {
     pub started_unix_s: u64,
     /// The command delay in turns, which is fixed for a match, including after restarts.
     pub command_delay: u8,
-    /// The writer of the journal.
     pub by: WrittenBy,
 }
 

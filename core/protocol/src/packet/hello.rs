@@ -5,6 +5,7 @@
 //! answers,
 //! first · link · lane ack                                                               but this once its world
 //! comes
+//! first · link · lane ack · choice · ready                                              and this in a lobby
 //! ```
 
 use alloc::boxed::Box;
@@ -36,7 +37,6 @@ pub struct Hello {
     pub wire: u16,
     pub game: String,
     pub version: u32,
-    /// The digest of the rules.
     pub rules: u64,
     /// The author's name for this build.
     pub build: String,
@@ -67,6 +67,8 @@ pub enum Holds {
         /// The number of bytes that the client has, from the first one on.
         bytes: u32,
     },
+    /// No world. The client takes the server's rules if they differ from its own.
+    AnyRules,
 }
 
 /// Identifies a world that is being sent, so that a client can request the rest of it over another connection.
@@ -116,14 +118,22 @@ impl Hello {
     /// If the rules contain a NaN, so that they have no digest.
     pub fn of<S: Simulation>(rules: &S::Rules, build: &str) -> Result<Hello, digest::NanError> {
         Ok(Hello {
+            rules: digest::digest(rules)?,
+            ..Hello::without_rules::<S>(build)
+        })
+    }
+
+    #[must_use]
+    pub fn without_rules<S: Simulation>(build: &str) -> Hello {
+        Hello {
             wire: WIRE_VERSION,
             game: S::NAME.into(),
             version: S::VERSION,
-            rules: digest::digest(rules)?,
+            rules: 0,
             build: clip(build).into(),
-            holds: Holds::Nothing,
+            holds: Holds::AnyRules,
             names: ArrayVec::new(),
-        })
+        }
     }
 
     /// The reason why a client with `theirs` must not join. Returns `None` if it can join.
@@ -135,7 +145,7 @@ impl Hello {
             Some(CloseCode::WrongGame)
         } else if self.version != theirs.version {
             Some(CloseCode::WrongVersion)
-        } else if self.rules != theirs.rules {
+        } else if self.rules != theirs.rules && theirs.holds != Holds::AnyRules {
             Some(CloseCode::WrongRules)
         } else {
             None
@@ -223,23 +233,59 @@ pub fn write_loading(
     Ok(packet.end())
 }
 
+pub fn write_waiting(
+    now: Duration,
+    link: &mut LinkState,
+    ack: &LaneAck,
+    waiting: Waiting,
+    out: &mut Writer<'_>,
+) -> Result<ByteCounts, WireError> {
+    let mut packet = PacketWriter::begin(UpKind::Hello.alone(), now, link, out)?;
+    packet.add(UpPart::LaneAck);
+    ack.write(packet.out())?;
+    packet.add(UpPart::Rare);
+    packet.out().varint(waiting.choice)?;
+    packet.out().u8(u8::from(waiting.ready))?;
+    Ok(packet.end())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    // The newest choice of rules that the client has; 0: none.
+    pub choice: u32,
+    pub ready: bool,
+}
+
 /// The body of a `Hello`, which a client sends until it plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Joining {
     Hello(Box<Hello>),
     Loading(LaneAck),
+    Waiting(LaneAck, Waiting),
 }
 
-/// Reads the body of either packet.
+/// Reads the body of these packets.
 ///
 /// # Errors
-/// If the bytes are neither packet. If the hello's wire version differs, only the version is read.
+/// If the bytes are none of these packets. If the hello's wire version differs, only the version is read.
 pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
     let PacketBody { parts, mut packet } = body;
     if parts.has(UpPart::LaneAck) {
         let ack = LaneAck::read(&mut packet)?;
+        if !parts.has(UpPart::Rare) {
+            packet.end()?;
+            return Ok(Joining::Loading(ack));
+        }
+        let waiting = Waiting {
+            choice: packet.varint()?,
+            ready: match packet.u8()? {
+                0 => false,
+                1 => true,
+                _ => return Err(WireError::Malformed("neither ready nor not")),
+            },
+        };
         packet.end()?;
-        return Ok(Joining::Loading(ack));
+        return Ok(Joining::Waiting(ack, waiting));
     }
     let hello = Hello::read(&mut packet)?;
     // The rest of another version is unknown.

@@ -63,6 +63,9 @@ impl<S: Simulation> Runner<S> {
             MatchOrder::Release(answer) => match (&self.journal, &self.released) {
                 (None, _) => drop(answer.send(Err(NO_JOURNAL))),
                 (_, Some(_)) => drop(answer.send(Err("it is released already"))),
+                (Some(_), None) if self.match_.lobby().is_some() => {
+                    let _ = answer.send(Err("it waits for its players: it has no journal yet"));
+                }
                 (Some(_), None) => {
                     logged::info!(id = self.id.0, "released by an operator");
                     let by = self.ends.clock.now() + RELEASE_PATIENCE;

@@ -14,7 +14,7 @@ use twinstep_protocol::datagrams::SURE_BYTES;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{
-    Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,
+    Announce, AnsweredBy, Claims, Laggards, SealWhen, StartWhen, TickLength, TurnLength,
 };
 
 use crate::edges::{Hooks, Load};
@@ -106,7 +106,8 @@ impl Plan {
             true => 60,
             false => pick(&mut luck, &[10, 15, 20, 30, 50, 60, 72, 90, 120, 144, 240]),
         };
-        let policies = policies(&mut luck, hertz);
+        let mut policies = policies(&mut luck, hertz);
+        policies.start_when = start_when(seed);
         let is_full = one_in(&mut luck, 24);
         let mut plan = Plan {
             seed,
@@ -292,6 +293,16 @@ fn refuses(seed: u64) -> bool {
 fn rebuilds_late(seed: u64) -> Option<u32> {
     let mut luck = Mwc::seed(seed ^ 0x6c61_7465);
     one_in(&mut luck, 4).then(|| pick(&mut luck, &[0, 1, 1, 2, 7]))
+}
+
+// One in six matches waits for its players. A separate stream too.
+fn start_when(seed: u64) -> StartWhen {
+    let mut luck = Mwc::seed(seed ^ 0x6c6f_6262);
+    match luck.below(12) {
+        0 => StartWhen::Players(1 + luck.below(4) as usize),
+        1 => StartWhen::HostSays,
+        _ => StartWhen::Immediately,
+    }
 }
 
 /// Half of all worlds are encoded in the background. A separate stream too.

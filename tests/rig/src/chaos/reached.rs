@@ -27,6 +27,8 @@ macro_rules! edges {
 }
 
 edges! {
+    Lobby,
+    CrashInLobby,
     /// Only one player was present.
     Alone,
     /// Sixteen players were present together.
@@ -248,6 +250,8 @@ impl Reached {
         let (widest, bytes) = (sim.widest(), sim.bytes());
         let cadence = world.turn().cadence;
         let ticks = world.tick().0;
+        let guests = rig.match_.lobby().map_or(0, |lobby| lobby.players.len());
+        self.record_if(guests >= 2, Edge::Lobby);
         self.record_if(present == 1 && ticks > 100, Edge::Alone);
         self.record_if(present == PLAYERS_MAX, Edge::SixteenPlayers);
         let playing = |seats: usize| {

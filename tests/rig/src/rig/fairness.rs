@@ -11,7 +11,7 @@ use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
-use twinstep_server::config::{Laggards, SealWhen};
+use twinstep_server::config::{Laggards, SealWhen, StartWhen};
 use twinstep_server::peer::SessionStage;
 use twinstep_testing::scene::Scene;
 
@@ -169,6 +169,11 @@ impl<S: Play> Rig<S> {
         let passed = self.now - self.looked_at;
         let moved = self.match_.world().tick() != self.moved.0;
         self.record_waits(passed, moved);
+        // Guests that have their world wait for the others'.
+        let begins = self.match_.world().tick() == self.config.policies.start;
+        if begins && self.config.policies.start_when != StartWhen::Immediately {
+            self.excuse += passed;
+        }
         let is_over = |since: Duration| moved || self.now >= since + HOLD_MAX;
         if self.returning_since.is_some_and(is_over) {
             self.end_return();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::{BUDGET_TICKS, Show};
+use twinstep_client::{BUDGET_TICKS, SessionConfig, Show};
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
 use twinstep_protocol::simnet::LinkProfile;
@@ -88,6 +88,11 @@ pub trait Play: Simulation {
         Self::rules(config.crowd)
     }
     fn start(rules: &Self::Rules, seed: u64) -> Self;
+    // The configuration of a session. `knows`: it has the rules; otherwise the server sends them, if the game's rules
+    // can be decoded.
+    fn session(rules: &Arc<Self::Rules>, _knows: bool) -> SessionConfig<Self> {
+        SessionConfig::new(rules.clone())
+    }
     fn show(rules: &Arc<Self::Rules>) -> Self::Show;
     /// The game's resolver. It may be nondeterministic.
     fn resolver(rules: &Self::Rules, seed: u64) -> impl Resolver<Self>;

@@ -1,0 +1,698 @@
+//! A match that waits for its players: each condition, the rules that its host chooses, and guests that misbehave. In
+//! virtual time, in lockstep and with prediction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::{Event, Session, SessionConfig, SessionEnd};
+use twinstep_core::bounds::{PACKET_BYTES_MAX, RULES_BYTES_MAX};
+use twinstep_core::{Effects, Frame, Mwc, RosterChange, Simulation, Tick};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::{LinkProfile, SimLink};
+use twinstep_rig::direct::unasked;
+use twinstep_rig::game_types;
+use twinstep_server::config::{ConfigError, StartWhen, TurnLength};
+use twinstep_server::peer::SessionStage;
+use twinstep_server::{
+    CloseCode, Match, MatchConfig, MatchStartError, Output, SessionId, StartCondition,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MS: Duration = Duration::from_millis(1);
+
+// A map of up to a megabyte.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Map {
+    name: String,
+    tiles: Vec<u8>,
+}
+
+impl Map {
+    // Tiles of 16 kinds, so that the map compresses to a half.
+    fn new(name: &str, bytes: usize) -> Map {
+        let mut luck = Mwc::seed(name.len() as u64);
+        let tiles = (0..bytes).map(|_| luck.below(16) as u8).collect();
+        Map {
+            name: name.to_owned(),
+            tiles,
+        }
+    }
+
+    // The largest map that can be sent.
+    fn largest(name: &str) -> Map {
+        Map::new(name, RULES_BYTES_MAX - 6 - name.len())
+    }
+}
+
+// A game whose step depends on each tile of its map.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Isle {
+    ships: [u32; 16],
+    // The players that joined, with the tick.
+    came: Vec<(Tick, u8)>,
+}
+
+impl Simulation for Isle {
+    game_types!(
+        "isle",
+        Map,
+        u8,
+        twinstep_core::Never,
+        twinstep_core::Never,
+        twinstep_core::Never,
+        twinstep_core::Never
+    );
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, change) in frame.roster() {
+            if change == RosterChange::Joined {
+                self.came.push((frame.tick(), player.0));
+            }
+        }
+        let tiles = &frame.rules().tiles;
+        for (player, input) in frame.inputs() {
+            let ship = &mut self.ships[player.index()];
+            let at = (*ship as usize * 7_919 + usize::from(*input)) % tiles.len();
+            *ship = ship.wrapping_mul(31) + u32::from(tiles[at]) + 1;
+        }
+    }
+}
+
+struct Client {
+    session: Session<Isle>,
+    line: SimLink,
+    id: SessionId,
+    identity: String,
+    joined: bool,
+}
+
+// A match, its host's choices, and its clients.
+struct Party {
+    match_: Match<Isle>,
+    policies: MatchConfig,
+    clients: Vec<Client>,
+    journal: Vec<u8>,
+    now: Duration,
+    step: Duration,
+    next_id: u64,
+}
+
+fn action() -> MatchConfig {
+    MatchConfig {
+        tick: 50 * MS,
+        players_max: 4,
+        ..MatchConfig::action()
+    }
+}
+
+fn strategy() -> MatchConfig {
+    MatchConfig {
+        players_max: 4,
+        ..MatchConfig::strategy()
+    }
+}
+
+// Both kinds of matches, with this start.
+fn modes(start_when: StartWhen) -> [MatchConfig; 2] {
+    [action(), strategy()].map(|policies| MatchConfig {
+        start_when: start_when.clone(),
+        ..policies
+    })
+}
+
+fn taker() -> SessionConfig<Isle> {
+    SessionConfig::without_rules().verify(true)
+}
+
+fn holder(map: &Map) -> SessionConfig<Isle> {
+    SessionConfig::new(Arc::new(map.clone())).verify(true)
+}
+
+impl Party {
+    fn new(policies: MatchConfig, map: Map) -> Party {
+        let start = Isle::default();
+        let mut match_ = Match::new(policies.clone(), start, Arc::new(map), unasked()).unwrap();
+        match_.keep_journal().unwrap();
+        Party {
+            match_,
+            policies,
+            clients: Vec::new(),
+            journal: Vec::new(),
+            now: Duration::ZERO,
+            step: 20 * MS,
+            next_id: 1,
+        }
+    }
+
+    fn dial(&mut self, identity: &str) -> Result<SessionId, CloseCode> {
+        let id = SessionId(self.next_id);
+        self.next_id += 1;
+        self.match_.connect(self.now, id, identity, 1)?;
+        Ok(id)
+    }
+
+    fn come(&mut self, identity: &str, link: LinkProfile, config: SessionConfig<Isle>) -> usize {
+        let id = self.dial(identity).unwrap();
+        let session = Session::new(config.names([identity])).unwrap();
+        self.clients.push(Client {
+            session,
+            line: SimLink::new(link, id.0),
+            id,
+            identity: identity.to_owned(),
+            joined: false,
+        });
+        self.clients.len() - 1
+    }
+
+    // Moves a client to a new transport, whose predecessor the server knows to be gone if `hangs_up`.
+    fn redial(&mut self, client: usize, link: LinkProfile, hangs_up: bool) {
+        let identity = self.clients[client].identity.clone();
+        if hangs_up {
+            self.match_.disconnect(self.clients[client].id);
+        }
+        let id = self.dial(&identity).unwrap();
+        let client = &mut self.clients[client];
+        (client.id, client.line) = (id, SimLink::new(link, id.0));
+        client.session.reconnect(self.now);
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        let mut buffer = [0; PACKET_BYTES_MAX];
+        while self.now < end {
+            self.now += self.step;
+            let now = self.now;
+            for client in &mut self.clients {
+                while let Some(bytes) = client.line.down.poll(now) {
+                    client.session.handle(now, bytes);
+                }
+                let tick = client.session.authority().map_or(0, |world| world.tick().0);
+                let _ = client.session.advance(now, 8, |_| (tick / 7) as u8);
+                while let Some(event) = client.session.poll_event() {
+                    client.joined |= matches!(event, Event::Joined(_));
+                }
+                while let Some(len) = client.session.poll_transmit(now, &mut buffer) {
+                    client.line.up.send(now, &buffer[..len]);
+                }
+                while let Some(bytes) = client.line.up.poll(now) {
+                    self.match_.handle(now, client.id, bytes);
+                }
+            }
+            self.match_.advance(now);
+            while let Some(output) = self.match_.poll() {
+                match output {
+                    Output::Packet { peer, bytes } => {
+                        let client = self.clients.iter_mut().find(|client| client.id == peer);
+                        if let Some(client) = client {
+                            client.line.down.send(now, bytes);
+                        }
+                    }
+                    Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn ready(&mut self) {
+        for client in &mut self.clients {
+            client.session.ready(true);
+        }
+    }
+
+    // Runs until the match has sealed a tick.
+    fn until_it_runs(&mut self) -> Duration {
+        let began = self.now;
+        while self.tick() == Tick(0) {
+            self.run(self.step);
+            assert!(self.now < began + 60 * SECOND, "it never starts");
+        }
+        self.now - began
+    }
+
+    fn tick(&self) -> Tick {
+        self.match_.world().tick()
+    }
+
+    fn waits(&self) -> bool {
+        self.match_.lobby().is_some() && self.tick() == Tick(0)
+    }
+
+    fn stage(&self, client: usize) -> Option<SessionStage> {
+        self.match_.stage(self.clients[client].id)
+    }
+
+    // Checks that all clients play, and have the server's digests.
+    fn check_equal(&self) {
+        for client in &self.clients {
+            let (session, name) = (&client.session, &client.identity);
+            assert_eq!(session.closed(), None, "{name}");
+            let world = session.authority().unwrap_or_else(|| panic!("{name}"));
+            assert!(self.tick() - world.tick() < 40, "{name} trails");
+            assert!(world.sim().ships.iter().any(|ship| *ship > 0), "{name}");
+            assert_eq!(
+                world.digest().ok(),
+                self.match_.digest_at(world.tick()),
+                "{name}"
+            );
+            assert_eq!(session.stats().heals, 0, "{name}");
+        }
+    }
+
+    // The ticks at which players joined.
+    fn came(&self) -> Vec<u32> {
+        let came = self.match_.world().sim().came.iter();
+        came.map(|(tick, _)| tick.0).collect()
+    }
+}
+
+/// Row 82.
+#[test]
+fn a_match_starts_when_enough_players_are_there_and_all_are_ready() {
+    for policies in modes(StartWhen::Players(2)) {
+        let map = Map::new("isle", 100);
+        let mut party = Party::new(policies, map.clone());
+        party.come("anna", LinkProfile::WAN, holder(&map));
+        party.clients[0].session.ready(true);
+        party.run(5 * SECOND);
+        assert!(party.waits(), "Anna is alone");
+        let ben = party.come("ben", LinkProfile::WAN, holder(&map));
+        party.run(5 * SECOND);
+        assert!(party.waits(), "Ben is not ready");
+        let lobby = party.clients[0].session.lobby().unwrap();
+        assert_eq!(lobby.start, StartCondition::Players(2));
+        let seen: Vec<_> = lobby
+            .players
+            .iter()
+            .map(|p| (p.player.0, p.name.as_str(), p.has_rules, p.ready))
+            .collect();
+        assert_eq!(seen, [(0, "anna", true, true), (1, "ben", true, false)]);
+        assert_eq!(party.stage(ben), Some(SessionStage::Lobby));
+        assert_eq!(
+            party.clients[ben].session.seats(),
+            [twinstep_core::PlayerId(1)]
+        );
+        party.clients[ben].session.ready(true);
+        let took = party.until_it_runs();
+        assert!(took < 2 * SECOND, "{took:?}");
+        party.run(5 * SECOND);
+        assert_eq!(party.came(), [0, 0], "all join in the first frame");
+        assert!(party.clients.iter().all(|client| client.joined));
+        assert!(party.clients[0].session.lobby().is_none());
+        party.check_equal();
+    }
+}
+
+// Each identity keeps its seat free until the start, however many others come first.
+#[test]
+fn a_match_that_waits_for_identities_keeps_their_seats() {
+    let awaited = vec!["anna".to_owned(), "ben".to_owned(), "cleo".to_owned()];
+    for policies in modes(StartWhen::Identities(awaited)) {
+        let map = Map::new("isle", 100);
+        let mut party = Party::new(policies, map.clone());
+        for identity in ["stranger", "cleo", "anna"] {
+            party.come(identity, LinkProfile::LAN, holder(&map));
+            party.ready();
+            party.run(SECOND);
+        }
+        assert_eq!(party.dial("another").unwrap_err(), CloseCode::Full);
+        assert!(party.waits(), "Ben is missing");
+        party.come("ben", LinkProfile::LAN, holder(&map));
+        party.ready();
+        party.until_it_runs();
+        party.run(3 * SECOND);
+        assert_eq!(party.came(), [0, 0, 0, 0]);
+        party.check_equal();
+    }
+}
+
+#[test]
+fn the_host_starts_a_match_before_all_are_ready() {
+    for policies in modes(StartWhen::HostSays) {
+        let map = Map::new("isle", 100);
+        let mut party = Party::new(policies, map.clone());
+        party.come("anna", LinkProfile::WAN, holder(&map));
+        party.come("ben", LinkProfile::WAN, holder(&map));
+        party.clients[0].session.ready(true);
+        party.run(20 * SECOND);
+        assert!(party.waits());
+        assert!(party.match_.start());
+        assert!(!party.match_.start(), "it has started");
+        let (none, chosen) = (Isle::default(), Arc::new(Map::new("other", 9)));
+        let chosen = party.match_.choose(none, chosen);
+        assert!(matches!(chosen, Err(MatchStartError::Started)));
+        party.until_it_runs();
+        party.run(5 * SECOND);
+        assert_eq!(party.came(), [0, 0], "Ben was not ready, and plays");
+        party.check_equal();
+    }
+}
+
+/// Rows 26 and 82: a common start. Guests without rules get the largest map, chosen in the lobby, and play with it.
+#[test]
+fn guests_without_rules_get_a_chosen_map_and_play_to_equal_digests() {
+    for (n, link) in [LinkProfile::WAN, LinkProfile::BAD].into_iter().enumerate() {
+        for policies in modes(StartWhen::Players(3)) {
+            let mut party = Party::new(policies, Map::new("first", 100));
+            for identity in ["anna", "ben", "cleo"] {
+                party.come(identity, link, taker());
+            }
+            party.run(3 * SECOND);
+            let chosen = Map::largest("second");
+            party
+                .match_
+                .choose(Isle::default(), Arc::new(chosen.clone()))
+                .unwrap();
+            party.run(2 * SECOND);
+            for client in &mut party.clients {
+                assert_eq!(client.session.lobby().map(|lobby| lobby.choice), Some(2));
+                client.session.ready(true);
+            }
+            let took = party.until_it_runs();
+            assert!(took < (6 + 12 * n as u32) * SECOND, "{took:?}");
+            party.run(10 * SECOND);
+            assert_eq!(party.came(), [0, 0, 0]);
+            party.check_equal();
+            for client in &party.clients {
+                assert_eq!(client.session.rules().map(|rules| &**rules), Some(&chosen));
+                let bulk = party.match_.bytes_down(client.id).unwrap().bulk;
+                assert!(bulk < 800_000 * (1 + n as u64), "compressed, once: {bulk}");
+            }
+        }
+    }
+}
+
+/// Row 82: the first turn follows from the round trips of all, measured in the lobby. An early client alone knows its
+/// own only.
+#[test]
+fn the_first_turn_is_as_long_as_the_longest_round_trip() {
+    let map = Map::new("isle", 100);
+    let policies = MatchConfig {
+        turn: TurnLength::adaptive(2, 20),
+        ..modes(StartWhen::Players(3))[1].clone()
+    };
+    let mut party = Party::new(policies, map.clone());
+    for (identity, link) in [("anna", "rtt=20"), ("ben", "rtt=60"), ("cleo", "rtt=480")] {
+        party.come(identity, link.parse().unwrap(), holder(&map));
+    }
+    party.run(10 * SECOND);
+    party.ready();
+    party.until_it_runs();
+    let ticks = party.match_.world().turn().cadence.turn_ticks;
+    assert!(
+        (9..=12).contains(&ticks),
+        "480 ms and frames, in ticks of 50 ms: {ticks}"
+    );
+    party.run(10 * SECOND);
+    party.check_equal();
+}
+
+#[test]
+fn a_new_choice_reaches_guests_that_still_load_the_old_one_and_makes_all_unready() {
+    let mut party = Party::new(modes(StartWhen::Players(2))[0].clone(), Map::largest("one"));
+    party.come("anna", LinkProfile::WAN, taker());
+    party.come("ben", LinkProfile::WAN, taker());
+    party.ready();
+    party.run(700 * MS);
+    assert!(party.clients[0].session.rules().is_none(), "under way");
+    for name in ["four", "of them", "at last"] {
+        let map = Arc::new(Map::new(name, 1_000));
+        party.match_.choose(Isle::default(), map).unwrap();
+        party.run(300 * MS);
+    }
+    party.run(10 * SECOND);
+    assert!(party.waits(), "ready for another map is not ready");
+    let lobby = party.match_.lobby().unwrap();
+    assert!(lobby.players.iter().all(|p| p.has_rules && !p.ready));
+    party.ready();
+    party.until_it_runs();
+    party.run(3 * SECOND);
+    party.check_equal();
+    assert_eq!(party.clients[1].session.rules().unwrap().name, "at last");
+}
+
+// A client with the chosen rules gets no byte of them. A client that has others and takes none is refused, in the
+// hello or by a later choice.
+#[test]
+fn rules_go_only_to_clients_that_lack_and_take_them() {
+    let (one, two) = (Map::largest("one"), Map::largest("second"));
+    let mut party = Party::new(modes(StartWhen::HostSays)[0].clone(), one.clone());
+    let has = party.come("anna", LinkProfile::LAN, holder(&one));
+    let takes = party.come("ben", LinkProfile::LAN, holder(&two).takes_rules());
+    let stays = party.come("cleo", LinkProfile::LAN, holder(&two));
+    party.run(4 * SECOND);
+    let wrong = Some(SessionEnd::Server(CloseCode::WrongRules));
+    assert_eq!(party.clients[stays].session.closed(), wrong);
+    let bulk = |party: &Party, at: usize| party.match_.bytes_down(party.clients[at].id);
+    assert!(bulk(&party, has).unwrap().bulk < 2_000);
+    assert!(bulk(&party, takes).unwrap().bulk > 400_000);
+    // Ben had the second map once, but has the first now.
+    party.match_.choose(Isle::default(), Arc::new(two)).unwrap();
+    party.run(4 * SECOND);
+    assert_eq!(party.clients[has].session.closed(), wrong);
+    assert_eq!(party.clients[takes].session.rules().unwrap().name, "second");
+    party
+        .clients
+        .retain(|client| client.session.closed().is_none());
+    party.match_.start();
+    party.until_it_runs();
+    party.run(3 * SECOND);
+    party.check_equal();
+}
+
+#[test]
+fn a_late_joiner_gets_the_rules_with_its_world() {
+    for start_when in [StartWhen::Players(1), StartWhen::Immediately] {
+        for policies in modes(start_when) {
+            let map = Map::largest("isle");
+            let mut party = Party::new(policies, map.clone());
+            party.come("anna", LinkProfile::LAN, holder(&map));
+            party.ready();
+            party.run(5 * SECOND);
+            let late = party.come("ben", LinkProfile::WAN, taker());
+            party.run(10 * SECOND);
+            assert_eq!(party.stage(late), Some(SessionStage::Playing));
+            party.check_equal();
+            // It has the rules now, and returns with its world.
+            party.redial(late, LinkProfile::WAN, true);
+            party.run(5 * SECOND);
+            let bulk = party
+                .match_
+                .bytes_down(party.clients[late].id)
+                .unwrap()
+                .bulk;
+            assert!(bulk < 2_000, "{bulk}");
+            party.check_equal();
+        }
+    }
+}
+
+// A seat is free when its session is gone: by a goodbye, a kick, a lost transport, or silence.
+#[test]
+fn a_guest_that_leaves_frees_its_seat() {
+    let map = Map::new("isle", 100);
+    let mut party = Party::new(modes(StartWhen::HostSays)[1].clone(), map.clone());
+    for identity in ["anna", "ben", "cleo", "dora"] {
+        party.come(identity, LinkProfile::LAN, holder(&map));
+    }
+    party.run(2 * SECOND);
+    assert_eq!(party.match_.free_seats(), 0);
+    party.clients[0].session.leave();
+    assert!(party.match_.remove_identity("ben", CloseCode::Kicked));
+    party.match_.disconnect(party.clients[2].id);
+    party.run(SECOND);
+    assert_eq!(party.match_.free_seats(), 3);
+    assert_eq!(party.dial("ben").unwrap_err(), CloseCode::Kicked);
+    party.clients[3].line = SimLink::new(twinstep_rig::rig::MUTE, 1);
+    party.run(12 * SECOND);
+    assert_eq!(party.match_.free_seats(), 4);
+    party.clients.clear();
+    for identity in ["cleo", "emil"] {
+        party.come(identity, LinkProfile::LAN, holder(&map));
+    }
+    party.run(2 * SECOND);
+    party.match_.start();
+    party.until_it_runs();
+    party.run(3 * SECOND);
+    assert_eq!(party.came(), [0, 0]);
+    party.check_equal();
+}
+
+// A hostile client that reconnects and asks for the rules again and again gets them as rarely as a world.
+#[test]
+fn a_hundred_reconnects_cost_few_rules_and_change_no_seat() {
+    let mut party = Party::new(modes(StartWhen::HostSays)[0].clone(), Map::largest("isle"));
+    party.come("anna", LinkProfile::LAN, taker());
+    let again = party.come("ben", LinkProfile::LAN, taker());
+    for n in 0..100 {
+        party.run(100 * MS);
+        let identity = party.clients[again].identity.clone();
+        if n % 2 == 0 {
+            party.match_.disconnect(party.clients[again].id);
+        }
+        let id = party.dial(&identity).unwrap();
+        party.clients[again].id = id;
+        party.clients[again].line = SimLink::new(LinkProfile::LAN, id.0);
+        // A new process, which has forgotten the rules.
+        party.clients[again].session = Session::new(taker()).unwrap();
+    }
+    let bytes = party.match_.bytes_down_to("ben").bulk;
+    assert!(bytes < 3 * 600_000, "three times in ten seconds: {bytes}");
+    party.run(8 * SECOND);
+    let lobby = party.match_.lobby().unwrap();
+    let seats: Vec<u8> = lobby.players.iter().map(|p| p.player.0).collect();
+    assert_eq!(seats, [0, 1]);
+    assert!(lobby.players.iter().all(|p| p.has_rules));
+    party.match_.start();
+    party.until_it_runs();
+    party.run(3 * SECOND);
+    party.check_equal();
+}
+
+// No player is dropped or charged for an hour in the lobby, and the match needs few bytes for it.
+#[test]
+fn a_lobby_of_an_hour_over_bad_links_loses_no_guest() {
+    for policies in modes(StartWhen::Players(3)) {
+        let map = Map::new("isle", 100);
+        let mut party = Party::new(policies, map.clone());
+        for identity in ["anna", "ben", "cleo"] {
+            party.come(identity, LinkProfile::BAD, holder(&map));
+        }
+        party.clients[0].session.ready(true);
+        party.step = 100 * MS;
+        party.run(1_800 * SECOND);
+        party.redial(1, LinkProfile::BAD, false);
+        party.run(1_800 * SECOND);
+        assert!(party.waits());
+        assert_eq!(party.match_.lobby().unwrap().players.len(), 3);
+        let bytes = party.match_.bytes_down_to("anna").total();
+        assert!(bytes < 3_600 * 400, "{} B/s", bytes / 3_600);
+        party.step = 20 * MS;
+        party.ready();
+        party.until_it_runs();
+        party.run(5 * SECOND);
+        assert_eq!(party.came(), [0, 0, 0]);
+        party.check_equal();
+        for player in 0..3 {
+            let stats = party.match_.seat_stats(twinstep_core::PlayerId(player));
+            assert!(stats.waited < SECOND, "{:?}", stats.waited);
+        }
+        assert!(party.match_.stats().slipped < SECOND);
+    }
+}
+
+// A guest whose connection is too slow for its world does not keep the others from playing.
+#[test]
+fn the_first_tick_waits_for_worlds_but_not_for_ever() {
+    let map = Map::new("isle", 100);
+    let mut party = Party::new(modes(StartWhen::HostSays)[0].clone(), map.clone());
+    party.come("anna", LinkProfile::LAN, holder(&map));
+    let mute = party.come("ben", LinkProfile::LAN, holder(&map));
+    party.run(2 * SECOND);
+    party.clients[mute].line = SimLink::new(twinstep_rig::rig::DEAF, 1);
+    party.match_.start();
+    let took = party.until_it_runs();
+    assert!(took > SECOND && took < 31 * SECOND, "{took:?}");
+    party.clients.truncate(1);
+    party.run(3 * SECOND);
+    party.check_equal();
+}
+
+// Law Journal first. A crash in the lobby loses the lobby alone; the journal begins with the chosen rules.
+#[test]
+fn the_journal_begins_at_the_start_with_the_chosen_rules() {
+    for policies in modes(StartWhen::Players(2)) {
+        let mut party = Party::new(policies, Map::new("first", 100));
+        party.come("anna", LinkProfile::WAN, taker());
+        party.come("ben", LinkProfile::WAN, taker());
+        party.run(3 * SECOND);
+        let chosen = Map::new("second", 50_000);
+        let rules = Arc::new(chosen.clone());
+        party.match_.choose(Isle::default(), rules.clone()).unwrap();
+        party.run(3 * SECOND);
+        assert!(party.journal.is_empty(), "nothing was played");
+        party.ready();
+        party.until_it_runs();
+        party.run(5 * SECOND);
+        let hello = Hello::of::<Isle>(&chosen, "").unwrap();
+        let mut replay = Replay::<Isle>::open(&party.journal, &chosen, &hello).unwrap();
+        assert_eq!(replay.world().tick(), Tick(0));
+        assert!(replay.verify().fault.is_none());
+        drop(replay);
+        // Another server resumes it, and waits for no lobby.
+        let policies = party.policies.clone();
+        let resumed = Match::resume(policies, &party.journal[..], rules, unasked()).unwrap();
+        let keep = resumed.keep_bytes as usize;
+        party.match_ = resumed.match_;
+        party.journal.truncate(keep);
+        assert!(party.match_.lobby().is_none());
+        for client in 0..2 {
+            party.redial(client, LinkProfile::WAN, false);
+        }
+        party.run(8 * SECOND);
+        assert_eq!(party.came(), [0, 0]);
+        party.check_equal();
+    }
+}
+
+// Law Hostile wire: rules of a hostile server.
+#[test]
+fn rules_that_are_damaged_too_large_or_of_another_digest_end_the_session() {
+    let good = twinstep_protocol::lobby::pack_rules(&Map::new("isle", 100), 7).unwrap();
+    let cut = good[..good.len() / 2].to_vec();
+    for message in [good.to_vec(), cut, vec![1; 8], Vec::new()] {
+        let mut session = Session::<Isle>::new(taker()).unwrap();
+        let mut link = twinstep_protocol::link::LinkState::default();
+        let mut lane = twinstep_protocol::lane::LaneSender::new(1 << 20);
+        lane.push(twinstep_protocol::packet::message::RULES, message.into())
+            .unwrap();
+        let mut chunk = [0; twinstep_protocol::lane::FRAME_BYTES_MAX];
+        while let Some(len) = lane.poll(Duration::ZERO, MS, &mut chunk) {
+            let mut bytes = [0; PACKET_BYTES_MAX];
+            let mut packet = twinstep_protocol::wire::Writer::new(&mut bytes);
+            twinstep_protocol::packet::chunk::write_down(
+                Duration::ZERO,
+                &mut link,
+                &chunk[..len],
+                &mut packet,
+            )
+            .unwrap();
+            let len = packet.len();
+            session.handle(Duration::ZERO, &bytes[..len]);
+        }
+        assert_eq!(session.closed(), Some(SessionEnd::UnreadableRules));
+    }
+}
+
+#[test]
+fn a_match_waits_for_at_most_as_many_players_as_it_has_seats() {
+    for (start_when, awaited) in [
+        (StartWhen::Players(0), 0),
+        (StartWhen::Players(5), 5),
+        (StartWhen::Identities(Vec::new()), 0),
+    ] {
+        let policies = MatchConfig {
+            start_when,
+            ..action()
+        };
+        let seats = 4;
+        assert_eq!(
+            policies.check(),
+            Err(ConfigError::StartWhen { awaited, seats })
+        );
+    }
+    let mut party = Party::new(modes(StartWhen::HostSays)[0].clone(), Map::new("isle", 9));
+    let map = Arc::new(Map::new("isle", RULES_BYTES_MAX));
+    let chosen = party.match_.choose(Isle::default(), map);
+    let Err(MatchStartError::RulesTooLarge { bytes }) = chosen else {
+        panic!("{chosen:?}");
+    };
+    assert!(bytes > RULES_BYTES_MAX);
+    assert_eq!(
+        party.match_.lobby().unwrap().choice,
+        1,
+        "the old choice stays"
+    );
+}
