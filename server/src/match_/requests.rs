@@ -108,13 +108,7 @@ impl<S: Simulation> Match<S> {
     fn apply_request(&mut self, by: Option<PlayerId>, request: MatchRequest) {
         self.diagnostics.stats.requests += 1;
         match request {
-            MatchRequest::Tick(tick) => {
-                self.config.tick = tick;
-                if let TickLength::Adaptive { max } = &mut self.config.tick_length {
-                    *max = tick.max(*max);
-                }
-                self.requested.tick_ns = Some(tick.as_nanos() as u32);
-            }
+            MatchRequest::Tick(tick) => self.set_tick(tick),
             MatchRequest::Pause => {
                 (self.requested.pause, self.requested.steps) = (Some((true, by)), 0);
             }
@@ -151,9 +145,16 @@ impl<S: Simulation> Match<S> {
     }
 
     pub(super) fn resume_requests(&mut self) {
-        self.requested.tick_ns = self.world.current.turn().cadence.requested_ns;
-        if let Some(ns) = self.requested.tick_ns {
-            self.config.tick = Duration::from_nanos(ns.into());
+        if let Some(ns) = self.world.current.turn().cadence.requested_ns {
+            self.set_tick(Duration::from_nanos(ns.into()));
         }
+    }
+
+    fn set_tick(&mut self, tick: Duration) {
+        self.config.tick = tick;
+        if let TickLength::Adaptive { max } = &mut self.config.tick_length {
+            *max = tick.max(*max);
+        }
+        self.requested.tick_ns = Some(tick.as_nanos() as u32);
     }
 }
