@@ -27,25 +27,18 @@ const FORMAT: bincode::config::Configuration = bincode::config::standard();
 /// The reason why bytes are not the expected value, or why a value cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the messages name the fields")]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum CodecError {
     #[error("the value does not fit into {limit} bytes")]
     TooLarge { limit: usize },
-    /// The value cannot be encoded (a map without a known length, an author's error).
     #[error("the value cannot be encoded")]
     Unencodable,
-    /// The bytes end before the value does.
     #[error("the bytes end before the value does")]
     Truncated,
-    /// The bytes are not a value of the expected type.
     #[error("the bytes are not a value of the expected type")]
     Malformed,
     #[error("{left} bytes are left over after the value")]
-    Trailing {
-        /// The number of bytes left over.
-        left: usize,
-    },
-    /// The decoded value differs from the encoded one (a field is not serialised).
+    Trailing { left: usize },
     #[error("the value decodes to a different one: is a field of it skipped?")]
     Altered,
 }

@@ -240,7 +240,6 @@ impl<K, V> Table<K, V> {
         self.used = filled;
     }
 
-    /// Two pages, `a` before `b`.
     fn two(&mut self, a: usize, b: usize) -> [&mut Page<K, V>; 2] {
         let (before, after) = self.pages.split_at_mut(b);
         [&mut before[a], &mut after[0]]
@@ -533,7 +532,6 @@ impl<K: Ord, V> FromIterator<(K, V)> for Table<K, V> {
     }
 }
 
-/// Inserts the entries one by one.
 impl<K: Ord, V> Extend<(K, V)> for Table<K, V> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         for (key, value) in entries {

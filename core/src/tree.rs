@@ -218,7 +218,6 @@ impl Path {
         self.push(format_args!("[{}]", key.short(KEY_MAX)));
     }
 
-    /// The current length, for [`back_to`](Path::back_to).
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

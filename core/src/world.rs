@@ -12,5 +12,5 @@ mod stepper;
 pub use crate::entries::OpenQuery;
 pub use fragments::LargeEntries;
 pub use roster::Presence;
-pub use state::World;
+pub use state::{World, WorldShell};
 pub use stepper::{FrameError, Stepper};

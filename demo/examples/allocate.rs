@@ -113,7 +113,6 @@ fn tickets(
     players.iter().map(ticket).collect()
 }
 
-/// A minimal HTTP request.
 fn post(at: &str, path: &str, body: &str) -> Result<(u16, String), Failure> {
     let address = at.to_socket_addrs()?.next().ok_or("no address")?;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;

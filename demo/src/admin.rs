@@ -87,6 +87,14 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
+    /// Save a match as a game from which `host --load` begins another one
+    SaveGame {
+        /// The name of the file, without .save, in the server's folder of saved games
+        name: String,
+        /// The match
+        #[arg(default_value_t = 1)]
+        id: u64,
+    },
     /// Send a message to players
     Message {
         /// The text
@@ -221,6 +229,10 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             ("/revoke", Some(body))
         }
         AdminTask::Save { id } => ("/save", Some(json!({ "match": id }))),
+        AdminTask::SaveGame { name, id } => {
+            let body = json!({ "match": id, "name": name });
+            ("/save-game", Some(body))
+        }
         AdminTask::Message { words, id } => {
             let mut body = json!({ "words": words });
             if let Some(id) = id {
@@ -338,7 +350,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 list(&ids)
             )
         }
-        AdminTask::Save { .. } => {
+        AdminTask::Save { .. } | AdminTask::SaveGame { .. } => {
             format!("saved {} ({} bytes)", cell(&told["saved"]), told["bytes"])
         }
         AdminTask::Message { .. } => {

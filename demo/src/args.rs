@@ -165,6 +165,9 @@ pub(crate) struct HostArgs {
     /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
+    /// Begin from a saved game, which `save FILE` or `admin save-game` made; players keep their names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,

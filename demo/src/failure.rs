@@ -16,6 +16,7 @@ use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Failure {
     #[error("--{flag}: {reason}")]
     Flag { flag: &'static str, reason: String },
@@ -23,7 +24,6 @@ pub enum Failure {
     Environment { name: &'static str, reason: String },
     #[error("{}{}", .0, key_hint(.0))]
     Key(#[from] TicketKeyError),
-    /// The file next to a key file that records out-of-date tickets cannot be used.
     #[error("{0}")]
     Lineages(#[from] LineageFileError),
     #[error("{0}")]
@@ -32,7 +32,6 @@ pub enum Failure {
     Host(#[from] HostError),
     #[error("{}{}", .0, setting_hint(.0))]
     Setting(#[from] SettingError),
-    /// The admin port of a server did not answer, or refused.
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error("{}{}", .0, journal_hint(.0))]
@@ -70,7 +69,6 @@ pub enum Failure {
     Replay {
         path: PathBuf,
         source: ReplayError,
-        /// The number of enemies, if it was played as an arena; `None` for a campaign.
         enemies: Option<u16>,
     },
     #[error("{0}")]
@@ -81,7 +79,6 @@ pub enum Failure {
     Shots(#[from] powderkeg_view::window::ShotsError),
     #[error("{0}")]
     Ended(#[from] SessionEnd),
-    /// The server plays by other rules.
     #[error("{ended}\n({})", arena_hint(*enemies))]
     Rules {
         ended: SessionEnd,

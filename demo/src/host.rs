@@ -20,7 +20,7 @@ use twinstep_udp::ServerAddress;
 use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
-use twinstep_host::{Server, TicketIssuer};
+use twinstep_host::{MatchHandle, SaveFileError, Server, TicketIssuer};
 use twinstep_udp::{SERVERS_MAX, TicketKey};
 
 use crate::args::HostArgs;
@@ -51,11 +51,15 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.journal {
         server = server.journal(serve::new_journal(folder)?);
     }
+    if let Some(file) = &args.load {
+        server = server.load(file);
+    }
     let server = reachable(server, args).listen(&args.listen.to_string())?;
     let dialled = server.public_addresses().to_vec();
     let is_new_folder = make_private_folder(&args.invites)?;
     let inviter = Inviter {
         issuer: server.issuer(),
+        match_: server.handle(),
         folder: args.invites.clone(),
         screens: args.players / args.seats,
         seats: args.seats,
@@ -84,6 +88,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
 #[derive(Clone)]
 struct Inviter {
     issuer: TicketIssuer,
+    match_: MatchHandle<Game>,
     folder: PathBuf,
     screens: u8,
     seats: u8,
@@ -109,6 +114,14 @@ impl Inviter {
     /// Returns the answer to a typed line: another invite for the player that it names; `None` for an empty line.
     fn answer(&self, line: &str) -> Option<String> {
         let player = line.trim();
+        if let Some(file) = player.strip_prefix("save ") {
+            return Some(match self.save(file.trim()) {
+                Ok(bytes) => {
+                    format!("saved {file} ({bytes} bytes): host --load {file} continues it")
+                }
+                Err(failure) => failure.to_string(),
+            });
+        }
         let known = (1..=self.screens).any(|n| player == format!("player-{n}"));
         match known.then(|| self.invite(player)) {
             Some(Ok(file)) => Some(format!(
@@ -118,10 +131,19 @@ impl Inviter {
             Some(Err(failure)) => Some(failure.to_string()),
             None if player.is_empty() => None,
             None => Some(format!(
-                "unknown player: type player-1 to player-{}",
+                "unknown player: type player-1 to player-{}, or save FILE",
                 self.screens
             )),
         }
+    }
+
+    fn save(&self, file: &str) -> Result<usize, SaveFileError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.map_err(|source| SaveFileError::Write {
+            path: file.into(),
+            source,
+        })?;
+        runtime.block_on(self.match_.save(file))
     }
 
     /// Answers typed lines as long as the process lives.
@@ -332,7 +354,8 @@ fn words(
     }
     let _ = writeln!(
         out,
-        "If a friend has lost an invite: type the player's name here, such as player-2, and Enter.\nCtrl-C ends the match."
+        "If a friend has lost an invite: type the player's name here, such as player-2, and Enter.\nTo \
+         save the match: type save FILE; host --load FILE continues it.\nCtrl-C ends the match."
     );
     out
 }
@@ -361,7 +384,7 @@ mod tests {
 
     /// Finding O1: there was no second invite for a player.
     #[test]
-    fn a_typed_name_makes_another_invite_of_a_new_lineage() {
+    fn a_typed_name_makes_another_invite_of_a_new_lineage_and_save_saves_the_match() {
         let folder = std::env::temp_dir().join(format!("powderkeg-again-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         make_private_folder(&folder).unwrap();
@@ -369,6 +392,7 @@ mod tests {
         let server = server.listen("127.0.0.1:0").unwrap();
         let inviter = Inviter {
             issuer: server.issuer(),
+            match_: server.handle(),
             folder: folder.clone(),
             screens: 2,
             seats: 1,
@@ -386,6 +410,15 @@ mod tests {
         assert_eq!(inviter.made(), [first.clone(), second.clone()]);
         let lineage = |file| twinstep_udp::Ticket::load(file).unwrap().stamp().lineage;
         assert_ne!(lineage(second), lineage(first));
+        let file = folder.join("evening.save");
+        let answer = inviter.answer(&format!("save {}", file.display())).unwrap();
+        assert!(answer.starts_with("saved "), "{answer}");
+        let server = wiring::server(&terms::rules(Some(0)), 1, 2).load(&file);
+        server.check(([127, 0, 0, 1], 0).into()).unwrap();
+        let answer = inviter
+            .answer(&format!("save {}", folder.display()))
+            .unwrap();
+        assert!(answer.starts_with("cannot save"), "{answer}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

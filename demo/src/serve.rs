@@ -37,6 +37,9 @@ pub(crate) struct ServeArgs {
     settings: Settings,
     #[command(flatten)]
     many: ManySettings,
+    /// Begin from a saved game, which `powderkeg admin save-game` made, unless a journal is resumed
+    #[arg(long, value_name = "FILE", conflicts_with = "matches")]
+    load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
     #[arg(long, value_name = "N")]
     enemies: Option<u16>,
@@ -82,7 +85,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         tracing::info!(address = %server.running().local_addr(), seed, "Powderkeg is served");
         return end_of(server.run_until_stopped());
     }
-    let server = wiring::server(&rules, seed, 1).policies(policies);
+    let mut server = wiring::server(&rules, seed, 1).policies(policies);
+    if let Some(file) = &args.load {
+        server = server.load(file);
+    }
     if settings.check {
         settings.check_one(server)?;
         return will_do();

@@ -44,6 +44,10 @@ pub mod rts {
     #![doc = include_str!("../guide/rts.md")]
 }
 
+pub mod saving {
+    #![doc = include_str!("../guide/saving.md")]
+}
+
 pub mod shooting {
     #![doc = include_str!("../guide/shooting.md")]
 }

@@ -98,9 +98,7 @@ impl Clock {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitReason {
-    /// These players' batches are missing.
     Batches(PlayerSet),
-    /// These players' clients trail too far.
     Laggards(PlayerSet),
     /// These players have not returned since the server's restart.
     Return(PlayerSet),
@@ -124,8 +122,10 @@ impl WaitReason {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Return {
     pub(super) players: PlayerSet,
-    /// The time when the wait began. `None` if the match has not been advanced yet.
+    /// The time when the wait began. `None` before that.
     pub(super) since: Option<Duration>,
+    /// Whether the wait begins with the first player that plays: in a match that was loaded.
+    pub(super) from_first: bool,
 }
 
 /// Admitted requests that the next turn's cadence takes up.

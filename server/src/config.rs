@@ -6,12 +6,13 @@
 
 use std::time::Duration;
 
-use twinstep_core::Tick;
 use twinstep_core::bounds::{
     COMMAND_DELAY_MAX, DELAY_MAX, PLAYERS_MAX, SPECTATOR_DELAY_MAX, SPECTATOR_DELAY_MIN,
     SPECTATORS_DELAYED_MAX, SPECTATORS_LIVE_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX,
 };
 use twinstep_core::turn::Cadence;
+use twinstep_core::{PlayerId, Tick};
+use twinstep_protocol::journal::IDENTITY_BYTES_MAX;
 
 /// The moment when a tick, or a turn, is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +213,8 @@ pub struct MatchConfig {
     pub delay_ticks: u8,
     /// The number of seats, 1..=16.
     pub players_max: usize,
+    /// Seats that only these identities get, in whichever order players come: see [`reserve`](MatchConfig::reserve).
+    pub reserved: Vec<(PlayerId, String)>,
     /// Whether newcomers are admitted. Players of the match may always return.
     pub open: bool,
     /// The policy for spectators.
@@ -284,6 +287,12 @@ pub enum ConfigError {
         /// The seats of the match.
         seats: usize,
     },
+    /// A reserved seat does not exist, is reserved twice, or its identity has no or too many bytes.
+    #[error(
+        "expected one identity of 1 to {IDENTITY_BYTES_MAX} bytes for each reserved seat, and seats below the number \
+         of players; got another reservation of {0}"
+    )]
+    Reserved(PlayerId),
     /// The spectators' number or delay is out of range.
     #[error(
         "expected at most {SPECTATORS_LIVE_MAX} spectators without delay, or at most {SPECTATORS_DELAYED_MAX} with a \
@@ -325,6 +334,7 @@ impl MatchConfig {
             checksums: Checksums::Budgeted,
             delay_ticks: 0,
             players_max: 8,
+            reserved: Vec::new(),
             open: true,
             spectators: Spectators {
                 max: 0,
@@ -350,6 +360,19 @@ impl MatchConfig {
             announce: Announce::Never,
             ..MatchConfig::action()
         }
+    }
+
+    /// Reserves a seat for an identity: it gets this player whenever it comes, and no other identity does. An identity
+    /// may have several seats, for the players at its screen.
+    #[must_use]
+    pub fn reserve(mut self, identity: &str, player: PlayerId) -> Self {
+        self.reserved.push((player, identity.to_owned()));
+        self
+    }
+
+    pub(crate) fn reserved_for(&self, player: PlayerId) -> Option<&str> {
+        let reserved = self.reserved.iter().find(|(seat, _)| *seat == player);
+        reserved.map(|(_, identity)| &**identity)
     }
 
     /// Checks that all values are in their ranges.
@@ -407,6 +430,13 @@ impl MatchConfig {
         if !(1..=self.players_max).contains(&awaited) {
             let seats = self.players_max;
             return Err(ConfigError::StartWhen { awaited, seats });
+        }
+        for (at, (player, identity)) in self.reserved.iter().enumerate() {
+            let is_second = self.reserved[..at].iter().any(|(seat, _)| seat == player);
+            let fits = (1..=IDENTITY_BYTES_MAX).contains(&identity.len());
+            if is_second || !fits || player.index() >= self.players_max {
+                return Err(ConfigError::Reserved(*player));
+            }
         }
         self.check_spectators()
     }

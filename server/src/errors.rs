@@ -1,10 +1,11 @@
-//! The reasons why a match cannot be started or resumed.
+//! The reasons why a match cannot be started, resumed or loaded, and why a seat cannot be given.
 
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::RULES_BYTES_MAX;
 use twinstep_core::digest::NanError;
-use twinstep_protocol::journal::WriteError;
+use twinstep_protocol::journal::{IDENTITY_BYTES_MAX, WriteError};
 use twinstep_protocol::replay::ReplayError;
+use twinstep_protocol::save::SaveFormatError;
 use twinstep_protocol::text::line;
 
 use crate::config::ConfigError;
@@ -12,14 +13,12 @@ use crate::config::ConfigError;
 /// The reason why a match cannot be started.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum MatchStartError {
-    /// A policy is out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The rules or the state hold a NaN.
     #[error("cannot compute the digest of the rules and the state: {0}")]
     Nan(#[from] NanError),
-    /// The journal's first record cannot be written.
     #[error("the journal cannot be started: {0}")]
     Journal(#[from] WriteError),
     /// The match has started, so its rules are fixed.
@@ -36,33 +35,79 @@ pub enum MatchStartError {
 /// The reason why a match cannot be resumed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum ResumeError {
-    /// The journal cannot be played to its end: the journal is damaged in the middle, or another program wrote it.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The match is over.
     #[error(
         "the match of this journal is over ({}): start a new one",
         line(reason)
     )]
-    Over {
-        /// The reason in the journal why the match ended.
-        reason: String,
-    },
-    /// A client recorded this journal: its seats have names instead of identities.
+    Over { reason: String },
     #[error("a client recorded this journal: it can be watched, but not resumed")]
     Recording,
-    /// The configuration has fewer seats than the match had.
+    #[error("expected the journal of a match, got a saved game: load it into a new match instead")]
+    Saved,
     #[error(
         "the journal has a player {player}, but the configuration has only {seats} seats: allow more players"
     )]
-    Seats {
-        /// The configured seats.
-        seats: usize,
-        /// A player of the match without a seat.
-        player: PlayerId,
-    },
-    /// The match cannot be started with this configuration.
+    Seats { seats: usize, player: PlayerId },
     #[error(transparent)]
     Start(#[from] MatchStartError),
+}
+
+/// The reason why a match cannot begin from a saved game.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
+pub enum LoadError {
+    #[error(transparent)]
+    Format(#[from] SaveFormatError),
+    #[error("expected a saved game of {expected:?}, got one of {:?}", line(got))]
+    Game { expected: String, got: String },
+    #[error(
+        "the game was saved by version {saved}, and this program has version {version}: update it"
+    )]
+    Newer { saved: u32, version: u32 },
+    #[error(
+        "the game was saved by version {saved}, and this program has version {version} and no upgrade for older saves: \
+         load it with version {saved}, or set an upgrade function"
+    )]
+    Older { saved: u32, version: u32 },
+    #[error(
+        "the game was saved with other rules (level or tuning): load it with those rules, or set an upgrade function \
+         that adapts its state to these rules"
+    )]
+    Rules,
+    #[error("the saved game cannot be upgraded: {0}")]
+    Upgrade(String),
+    #[error(
+        "the state in the saved game is not one of version {version} of this game: load it with the build that saved \
+         it. Authors must raise VERSION when the state's type changes"
+    )]
+    State { version: u32 },
+    #[error(
+        "the saved game has a player {player}, but the configuration has only {seats} seats: allow more players"
+    )]
+    Seats { seats: usize, player: PlayerId },
+    #[error(transparent)]
+    Start(#[from] MatchStartError),
+}
+
+/// The reason why a seat cannot be given to an identity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
+pub enum SeatError {
+    #[error("expected a player below {seats}, got {player}")]
+    NoSeat { player: PlayerId, seats: usize },
+    #[error("expected an identity of 1 to {IDENTITY_BYTES_MAX} bytes, got {bytes}")]
+    Identity { bytes: usize },
+    #[error("{:?} plays {player}: it must leave first", line(identity))]
+    Played { player: PlayerId, identity: String },
+    #[error(
+        "{:?} plays {player}: it must leave before it can get another seat",
+        line(identity)
+    )]
+    Plays { identity: String, player: PlayerId },
 }

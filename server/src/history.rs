@@ -47,7 +47,6 @@ struct Sealed {
     digest: Option<u64>,
     turn_began: Tick,
     cadence: Option<Cadence>,
-    /// The players with an input in its frame.
     present: PlayerSet,
     filled: PlayerSet,
     /// The numbers of its roster changes, outcomes, claims, commands and fragments.

@@ -61,17 +61,18 @@ pub use config::MatchConfig;
 pub use degradation::Degradation;
 pub use diagnostics::{MatchStats, Report};
 pub use encoding::{Encoded, Encoding};
-pub use errors::{MatchStartError, ResumeError};
+pub use errors::{LoadError, MatchStartError, ResumeError, SeatError};
 pub use fold::{Folded, Unfolded};
 pub use hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use incident::{Incident, Trouble};
 pub use journal::{KEPT, MOVED};
-pub use match_::{Match, Resumed};
+pub use match_::{Match, OldSave, Resumed, Upgrade};
 pub use outbox::{JobId, Output};
 /// The part of the protocol that games use: replays of journals, and the close codes of sessions. The rest of
 /// `twinstep-protocol` is internal.
 pub use twinstep_protocol::identity::{Identity, Role, SessionId};
 pub use twinstep_protocol::packet::request::MatchRequest;
+pub use twinstep_protocol::save::{SAVE_BYTES_MAX, SaveFormatError, SaveWriteError};
 pub use twinstep_protocol::{
     lobby::{Lobby, LobbyPlayer, StartCondition},
     packet::closed::CloseCode,

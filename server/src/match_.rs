@@ -60,9 +60,12 @@ mod join;
 mod lobby;
 mod requests;
 mod resume;
+mod save;
 mod sending;
 mod sessions;
 mod tick;
+
+pub use save::{OldSave, Upgrade};
 
 /// One running match: its parts, each of which owns its fields.
 pub struct Match<S: Simulation> {
@@ -172,6 +175,7 @@ impl<S: Simulation> Match<S> {
             &self.world.current,
             &mut self.outbox,
         )?;
+        self.record_reserved();
         Ok(())
     }
 
@@ -318,8 +322,11 @@ impl<S: Simulation> Match<S> {
     /// The number of seats that newcomers could take now; 0 if the match is [closed to them](Match::set_open).
     #[must_use]
     pub fn free_seats(&self) -> usize {
-        let taken = self.people.identities().len();
-        let free = self.seats.len().saturating_sub(taken);
+        let is_free = |player: &PlayerId| {
+            self.people.identity_of(*player).is_none() && self.reserved_for(*player).is_none()
+        };
+        let numbers = (0..self.seats.len() as u8).map(PlayerId);
+        let free = numbers.filter(is_free).count();
         if self.config.open
             && self.closed.is_none()
             && self.degradation.refuses_newcomers().is_none()

@@ -21,8 +21,10 @@ pub(super) struct People {
     pub(super) takeovers: Vec<PendingTakeover>,
     /// The taken seats and the identities that have them, in the order in which they were taken.
     identities: Vec<(String, PlayerId)>,
-    /// The last identity that had each player number, even if that identity has left.
+    /// The last identity that played each player number, even if that identity has left.
     last_owners: [Option<String>; PLAYERS_MAX],
+    /// The identities that seats are reserved for until they play. Such a seat is never freed.
+    expected: [Option<String>; PLAYERS_MAX],
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<Identity>,
     /// The newest tick that each player's screen was built on.
@@ -76,6 +78,7 @@ impl Default for People {
             takeovers: Vec::new(),
             identities: Vec::new(),
             last_owners: Default::default(),
+            expected: Default::default(),
             away: AwayIdentities::default(),
             lineages: LineageTable::new(MATCH_LINEAGES_MAX),
             views: Default::default(),
@@ -148,7 +151,6 @@ impl People {
 
     pub(super) fn seat(&mut self, player: PlayerId, identity: &str) {
         self.identities.push((identity.to_owned(), player));
-        self.record_owner(player, identity);
     }
 
     pub(super) fn record_owner(&mut self, player: PlayerId, identity: &str) {
@@ -161,6 +163,19 @@ impl People {
 
     pub(super) fn was_joined(&self) -> bool {
         self.last_owners.iter().any(Option::is_some)
+    }
+
+    pub(super) fn expect(&mut self, player: PlayerId, identity: Option<&str>) {
+        self.expected[player.index()] = identity.map(str::to_owned);
+    }
+
+    pub(super) fn expected(&self, player: PlayerId) -> Option<&str> {
+        self.expected[player.index()].as_deref()
+    }
+
+    pub(super) fn all_expected(&self) -> impl Iterator<Item = (PlayerId, &str)> {
+        let expected = self.expected.iter().enumerate();
+        expected.filter_map(|(n, identity)| Some((PlayerId(n as u8), identity.as_deref()?)))
     }
 
     /// Frees a seat. Returns the identity that had the seat.

@@ -66,6 +66,13 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
+    /// The world at the beginning of its turn. Law **Journal first**: the later ticks are not written yet, so clients
+    /// must not see them.
+    pub(super) fn of_turn(&self) -> &World<S> {
+        self.world_at(self.current.turn().began)
+            .unwrap_or(&self.current)
+    }
+
     pub(super) fn digest_at(&self, tick: Tick) -> Option<u64> {
         match tick == self.current.tick() {
             true => self.digest,

@@ -120,7 +120,7 @@ impl Snapshots {
         if self.aside.is_busy() {
             return None;
         }
-        let world = world_of_turn(world);
+        let world = world.of_turn();
         Some(self.aside.begin(world, diagnostics.stats.world_bytes, now))
     }
 
@@ -196,7 +196,7 @@ impl Snapshots {
         world: &ServerWorld<S>,
         diagnostics: &mut Diagnostics,
     ) -> Option<Snapshot> {
-        let current = world_of_turn(world);
+        let current = world.of_turn();
         let tick = current.tick();
         if let Some((newest, _)) = &self.newest
             && newest.id.tick == tick
@@ -236,14 +236,6 @@ impl Snapshots {
             diagnostics.report(Incident::new(world.current.tick(), trouble, &message));
         }
     }
-}
-
-/// The world at the beginning of its turn. Law **Journal first**: the later ticks are not written yet, so clients must
-/// not see them.
-fn world_of_turn<S: Simulation>(world: &ServerWorld<S>) -> &World<S> {
-    world
-        .world_at(world.current.turn().began)
-        .unwrap_or(&world.current)
 }
 
 /// The match does not wait for a world that the host does not return within this time.

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 struct File {
     module: Vec<String>,
-    /// The absolute paths that it imports.
     paths: Vec<Vec<String>>,
     defines: BTreeSet<String>,
 }

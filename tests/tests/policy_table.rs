@@ -15,7 +15,6 @@ use twinstep_tests::golden;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// Ends of the windows, in seconds.
 const WINDOWS: [u64; 7] = [10, 20, 30, 40, 50, 60, 90];
 
 fn policies() -> Vec<(&'static str, MatchConfig)> {

@@ -122,7 +122,6 @@ pub(crate) fn sources(folder: &str) -> Vec<String> {
     sources
 }
 
-/// A source without its comments.
 fn code(path: &str) -> String {
     let text = read(path);
     let lines = text

@@ -32,7 +32,6 @@ fn server() -> SocketAddr {
 /// A match, its admission, and the wall clock of their machine.
 struct Host {
     now: Duration,
-    /// The error of the clock, in seconds.
     set_s: i64,
     key: TicketKey,
     endpoint: ServerEndpoint,

@@ -23,6 +23,7 @@ mod policies;
 mod replay;
 mod response;
 mod returns;
+mod saves;
 mod schedule;
 mod seed_core;
 mod seed_determinism;

@@ -11,6 +11,7 @@
 //! | [`names`], [`text`] | display names of players; foreign text made safe to show |
 //! | [`identity`], [`lineage`] | session ids; which tickets are out of date |
 //! | [`journal`], [`replay`] | the record format of a match's file; recording and replaying a match |
+//! | [`save`] | saved games |
 //! | [`simnet`] | a bad network from a seed |
 //!
 //! Law **Hostile wire**: every reader here returns a value or an error, whatever the bytes. The limits are in
@@ -31,6 +32,7 @@ pub mod names;
 pub mod packet;
 pub mod repeats;
 pub mod replay;
+pub mod save;
 pub mod share;
 pub mod simnet;
 pub mod text;

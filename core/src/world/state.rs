@@ -15,7 +15,7 @@ use crate::digest::{self, NanError, Weighed};
 use crate::entries::OpenQuery;
 use crate::players::PlayerSet;
 use crate::turn::{Cadence, Turn};
-use crate::{Controls, PlayerId, Simulation, Tick};
+use crate::{Controls, Key, PlayerId, Simulation, Tick};
 
 use super::fragments::LargeEntries;
 use super::roster::{Presence, Roster};
@@ -77,6 +77,17 @@ impl<S: Simulation> World<S> {
         assert!(cadence.is_sound(), "{cadence:?} is out of its range");
         self.turn.cadence = cadence;
         self.tick_ns = cadence.tick_ns;
+        self
+    }
+
+    /// Sets the cadence of the turn that begins with the next tick, for a match that begins from this world.
+    ///
+    /// # Panics
+    /// If the cadence is out of its range.
+    #[must_use]
+    pub fn paced(mut self, cadence: Cadence) -> Self {
+        assert!(cadence.is_sound(), "{cadence:?} is out of its range");
+        self.turn.cadence = cadence;
         self
     }
 
@@ -247,7 +258,61 @@ struct Digested<'a, S: Simulation> {
     next_seq: &'a [u32; PLAYERS_MAX],
 }
 
+/// The part of a world that does not depend on the game's types. A state that an author upgraded from an older version
+/// continues with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WorldShell {
+    tick: Tick,
+    roster: Roster,
+    next_seq: [u32; PLAYERS_MAX],
+    turn: Turn,
+    tick_ns: u32,
+    /// The queries without an answer: the tick whose step asked each of them, and its key.
+    pub unanswered: Vec<(Tick, Key)>,
+}
+
+impl WorldShell {
+    /// The next tick of the world.
+    #[must_use]
+    pub fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// The players with a seat, dropped ones included.
+    #[must_use]
+    pub fn seated(&self) -> PlayerSet {
+        self.roster.seated()
+    }
+}
+
 impl<S: Simulation> World<S> {
+    /// The world without its state, inputs and queries.
+    #[must_use]
+    pub fn shell(&self) -> WorldShell {
+        let unanswered = self.open.iter().chain(&self.waiting);
+        WorldShell {
+            tick: self.tick,
+            roster: self.roster,
+            next_seq: self.next_seq,
+            turn: self.turn,
+            tick_ns: self.tick_ns,
+            unanswered: unanswered.map(|open| (open.asked, open.key)).collect(),
+        }
+    }
+
+    /// A world of `sim` that continues as another one did. Inputs are neutral, and no query is open. Check that it
+    /// [is sound](World::is_sound) if the shell was read from a file.
+    #[must_use]
+    pub fn in_shell(sim: S, shell: &WorldShell) -> Self {
+        World {
+            roster: shell.roster,
+            next_seq: shell.next_seq,
+            turn: shell.turn,
+            tick_ns: shell.tick_ns,
+            ..World::new(sim, shell.tick)
+        }
+    }
+
     /// Reserves room for the maximum number of queries, so that copies do not allocate later.
     fn make_room(&mut self) {
         self.open
@@ -298,7 +363,6 @@ impl<S: Simulation> Clone for World<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Key;
     use crate::testing::doc::Echo;
 
     #[test]

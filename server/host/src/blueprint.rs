@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use twinstep_core::Simulation;
+use twinstep_core::{PlayerId, Simulation};
 
 use super::clock::unix_now;
 use super::journal_file::{Journal, JournalFileError};
 use twinstep_server::config::{MatchConfig, Spectators};
 use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
-use twinstep_server::{Match, MatchStartError};
+use twinstep_server::{LoadError, Match, MatchStartError, Upgrade};
 
 /// The initial world, rules, hooks and configuration of a match. Nothing is computed before the match is made.
 ///
@@ -66,6 +66,7 @@ impl<S: Simulation> Blueprint<S> {
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.config = MatchConfig {
             players_max: self.config.players_max,
+            reserved: self.config.reserved,
             build: self.config.build,
             ..policies
         };
@@ -76,6 +77,13 @@ impl<S: Simulation> Blueprint<S> {
     #[must_use]
     pub fn players(mut self, seats: usize) -> Self {
         self.config.players_max = seats;
+        self
+    }
+
+    /// Reserves a seat for an identity: see [`MatchConfig::reserve`].
+    #[must_use]
+    pub fn seat(mut self, identity: &str, player: PlayerId) -> Self {
+        self.config = self.config.reserve(identity, player);
         self
     }
 
@@ -113,6 +121,16 @@ impl<S: Simulation> Blueprint<S> {
 
     pub(super) fn make(self) -> Result<Match<S>, MatchStartError> {
         self.hooks.make(self.config, self.sim, self.rules)
+    }
+
+    /// Makes a match that begins from a save instead of this blueprint's initial world.
+    ///
+    /// # Errors
+    /// The errors of [`Match::load`].
+    pub fn load(self, save: &[u8], upgrade: Option<Upgrade<S>>) -> Result<Match<S>, LoadError> {
+        let (config, rules) = (self.config, self.rules);
+        let load = |resolver| Ok((Match::load(config, save, rules, resolver, upgrade)?, ()));
+        self.hooks.give(load).map(|(match_, ())| match_)
     }
 
     pub(super) fn resume(

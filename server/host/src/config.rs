@@ -17,6 +17,7 @@ use super::journal_file::JournalFileError;
 use super::load_monitor::Limits;
 use super::logged;
 use super::observer::{AdmissionPolicy, Observer};
+use super::save_file::SaveFileError;
 use twinstep_server::MatchStartError;
 
 /// The default for the time until a restarted server continues its matches.
@@ -107,51 +108,36 @@ impl HostConfig {
 /// The reason why a host, or a match on it, cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum HostError {
-    /// The port is taken.
     #[error(
         "cannot listen on {address}: another program uses this port; stop it, or choose another address with \
          --listen (port 0 takes a free one)"
     )]
-    PortInUse {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// The address cannot be bound.
+    PortInUse { address: SocketAddr },
     #[error(
         "cannot listen on {address}: {source}; choose an address of this machine with --listen"
     )]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The text is not an address.
     #[error("expected an address to listen on, such as 127.0.0.1:7777, got {got:?}")]
-    Address {
-        /// The text.
-        got: String,
-    },
-    /// The keys, the number of sessions or the addresses are out of range.
+    Address { got: String },
     #[error(transparent)]
     Config(#[from] ServerConfigError),
-    /// The file of rulings on tickets cannot be used.
     #[error(transparent)]
     Lineages(#[from] LineageFileError),
-    /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalFileError),
-    /// The match cannot start.
     #[error(transparent)]
     Match(#[from] MatchStartError),
-    /// The match id is in use.
+    #[error(transparent)]
+    Save(#[from] SaveFileError),
     #[error("expected a new match id, but match {0} runs here already; choose another id")]
     MatchExists(MatchId),
-    /// The host was shut down.
     #[error("the host was shut down; start another one")]
     Stopped,
-    /// The operating system refused a thread for the runtime.
     #[error("cannot start the server's threads: {0}")]
     Threads(std::io::Error),
 }

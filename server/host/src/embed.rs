@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::Simulation;
+use twinstep_core::{PlayerId, Simulation};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_udp::{SESSIONS_MAX, ServerAddress, TicketKey};
 
@@ -25,9 +25,10 @@ use super::config::{HostConfig, HostError, bind};
 use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::logged;
 use super::matches::Host;
-use twinstep_server::MatchStartError;
+use super::save_file::{SaveFileError, read_save};
 use twinstep_server::config::MatchConfig;
 use twinstep_server::hooks::{Referee, Resolver};
+use twinstep_server::{Match, MatchStartError, Upgrade};
 
 mod issuer;
 mod many;
@@ -48,6 +49,8 @@ pub struct Server<S: Simulation> {
     journal: Option<Keep>,
     durability: Durability,
     on_journal_failure: OnJournalFailure,
+    load: Option<PathBuf>,
+    upgrade: Option<Upgrade<S>>,
 }
 
 enum Keep {
@@ -64,6 +67,19 @@ fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
         (true, 0) => Some("a fixed port (Server::listen)"),
         (true, _) => None,
     }
+}
+
+/// Makes the match, from a file if there is one.
+fn begin<S: Simulation>(
+    blueprint: Blueprint<S>,
+    load: Option<PathBuf>,
+    upgrade: Option<Upgrade<S>>,
+) -> Result<Match<S>, HostError> {
+    let Some(path) = load else {
+        return Ok(blueprint.make()?);
+    };
+    let loaded = blueprint.load(&read_save(&path)?, upgrade);
+    Ok(loaded.map_err(|source| SaveFileError::Load { path, source })?)
 }
 
 impl<S: Simulation> Server<S> {
@@ -94,6 +110,8 @@ impl<S: Simulation> Server<S> {
             journal: None,
             durability: Durability::default(),
             on_journal_failure: OnJournalFailure::default(),
+            load: None,
+            upgrade: None,
         }
     }
 
@@ -188,6 +206,30 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// Begins the match from a file that [`Running::save`] wrote, instead of from the initial world of this server.
+    /// Players have their seats again, in any order: see [`Match::load`](twinstep_server::Match::load). A match that
+    /// is [resumed](Server::resume) does not use the file.
+    #[must_use]
+    pub fn load(mut self, path: impl Into<PathBuf>) -> Self {
+        self.load = Some(path.into());
+        self
+    }
+
+    /// Sets the function that adapts a save of an older version, or of other rules. Without one, such a save is
+    /// refused.
+    #[must_use]
+    pub fn upgrade(mut self, upgrade: Upgrade<S>) -> Self {
+        self.upgrade = Some(upgrade);
+        self
+    }
+
+    /// Reserves a seat for an identity: see [`MatchConfig::reserve`].
+    #[must_use]
+    pub fn seat(mut self, identity: &str, player: PlayerId) -> Self {
+        self.blueprint = self.blueprint.seat(identity, player);
+        self
+    }
+
     /// Sets how safe the journal is. Default: [`Durability::Process`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
@@ -250,7 +292,9 @@ impl<S: Simulation> Server<S> {
         match server.journal {
             // The journal holds the world that it resumes from.
             Some(Keep::Resume(_)) => Ok(()),
-            Some(Keep::New(_)) | None => Ok(server.blueprint.make().map(drop)?),
+            Some(Keep::New(_)) | None => {
+                begin(server.blueprint, server.load, server.upgrade).map(drop)
+            }
         }
     }
 
@@ -272,6 +316,8 @@ impl<S: Simulation> Server<S> {
             journal,
             durability,
             on_journal_failure,
+            load,
+            upgrade,
         } = self.prepare(listen)?;
         let socket = bind(listen)?;
         let threads = threads(host.heeds_stop)?;
@@ -281,8 +327,8 @@ impl<S: Simulation> Server<S> {
                 let (match_, journal) = blueprint.resume(path)?;
                 (match_, Some(journal), None)
             }
-            Some(Keep::New(path)) => (blueprint.make()?, None, Some(path)),
-            None => (blueprint.make()?, None, None),
+            Some(Keep::New(path)) => (begin(blueprint, load, upgrade)?, None, Some(path)),
+            None => (begin(blueprint, load, upgrade)?, None, None),
         };
         let (host, match_) = runtime.block_on(async {
             let host = Host::start_on(socket, host).await?;

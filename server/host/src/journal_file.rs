@@ -70,82 +70,39 @@ pub enum OnJournalFailure {
 /// The reason why a journal could not be created, written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum JournalFileError {
-    /// The path is taken.
     #[error(
         "{path} is already there and a journal is never overwritten; choose another path, or move it away"
     )]
-    Exists {
-        /// The journal's path.
-        path: PathBuf,
-    },
-    /// Another process writes the journal.
+    Exists { path: PathBuf },
     #[error("another process writes the journal {path}: stop it first, or begin a new match")]
-    InUse {
-        /// The journal's path.
-        path: PathBuf,
-    },
-    /// The file changed since it was inspected.
+    InUse { path: PathBuf },
     #[error("the journal {path} changed after it was checked: check it again, then repair it")]
-    Changed {
-        /// The journal's path.
-        path: PathBuf,
-    },
-    /// The file is compressed; only plain files can be written.
+    Changed { path: PathBuf },
     #[error("the journal {path} is compressed: unpack it with gunzip, and use that")]
-    Compressed {
-        /// The journal's path.
-        path: PathBuf,
-    },
-    /// The file cannot be created or written.
+    Compressed { path: PathBuf },
     #[error(
         "cannot write the journal {path}: {source}; choose a folder that exists, can be written to and has room"
     )]
-    Unwritable {
-        /// The journal's path.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file cannot be read.
+    Unwritable { path: PathBuf, source: io::Error },
     #[error(
         "cannot read the journal {path}: {source}; give it to the user that runs this program, or move it away"
     )]
-    Unreadable {
-        /// The journal's path.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file is damaged, or not a journal.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error(
         "expected a sound journal at {path}, but: {source}; move it away, or bring back an undamaged copy"
     )]
-    Damaged {
-        /// The journal's path.
-        path: PathBuf,
-        /// The damage.
-        source: JournalError,
-    },
-    /// The file ends before its first world.
+    Damaged { path: PathBuf, source: JournalError },
     #[error(
         "the journal {path} was cut off before its first world: if a match was played in it, it is lost; bring back a \
          whole copy, or move it away to begin a new match"
     )]
-    Cut {
-        /// The journal's path.
-        path: PathBuf,
-    },
-    /// The match cannot be resumed.
+    Cut { path: PathBuf },
     #[error(
         "cannot resume the match of {path}: {source}; begin a new match, or move the file away"
     )]
-    Resume {
-        /// The journal's path.
-        path: PathBuf,
-        /// The reason.
-        source: ResumeError,
-    },
+    Resume { path: PathBuf, source: ResumeError },
 }
 
 /// Waits until the disk has the bytes of a file.

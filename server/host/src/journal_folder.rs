@@ -139,7 +139,7 @@ fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFil
     };
     Ok(match (is_over(&index), index.check(ours)) {
         (_, Err(mismatch)) => Some(LeftAlone::Other(mismatch)),
-        _ if index.about.by == WrittenBy::Client => Some(LeftAlone::Recording),
+        _ if index.about.by != WrittenBy::Server => Some(LeftAlone::Recording),
         (Some(reason), Ok(())) => Some(LeftAlone::Ended(reason.to_owned())),
         _ if index.worlds.is_empty() => return Err(cut()),
         _ => None,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tokio::sync::oneshot;
-use twinstep_server::MatchRequest;
 use twinstep_server::config::ConfigError;
+use twinstep_server::{MatchRequest, SaveWriteError};
 
 /// One player or spectator of a match, as the admin port lists it.
 #[derive(Debug, Serialize)]
@@ -46,6 +46,8 @@ pub enum MatchOrder {
     Request(MatchRequest, oneshot::Sender<Result<(), ConfigError>>),
     /// Ends the match, for this reason.
     End(String, oneshot::Sender<()>),
+    /// Saves the match. Answers the bytes of the save, or why there are none.
+    Save(oneshot::Sender<Result<Vec<u8>, SaveWriteError>>),
     /// Answers the absolute path of the journal, or why there is none.
     Journal(oneshot::Sender<Result<PathBuf, &'static str>>),
     /// Ends the match here, so that another process can resume it from its journal. Answers the next tick once that

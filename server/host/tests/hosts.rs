@@ -21,6 +21,7 @@ mod loopback;
 mod overload;
 mod players;
 mod releasing;
+mod saves;
 mod scrape;
 mod sessions;
 mod several;

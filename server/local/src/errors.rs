@@ -6,29 +6,25 @@ use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::digest::NanError;
 use twinstep_protocol::packet::closed::CloseCode;
 
-use twinstep_server::MatchStartError;
+use twinstep_server::{LoadError, MatchStartError};
 
 /// The reason why a local game cannot start, or another client cannot join it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum LocalStartError {
-    /// The match cannot start: its configuration, or a NaN in rules or state.
     #[error(transparent)]
     Match(#[from] MatchStartError),
-    /// The rules or the start of a session hold a NaN.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     #[error("the session cannot be digested: {0}")]
     Nan(#[from] NanError),
-    /// The number of seats of a client is out of range.
     #[error("expected 1 to {SEATS_MAX} seats at a client, got {0}: more players need more clients")]
     Seats(usize),
-    /// The match refused the client, for example because it is full.
     #[error("the match refused this client: {0}")]
     Refused(CloseCode),
-    /// The game ended before the client was in the match, for example because the client's rules differ from those of
-    /// the match.
     #[error(transparent)]
     Ended(#[from] LocalEnded),
-    /// The match runs, but the client could not join it.
     #[error("the client did not get into the match within {0} ticks: this is a bug in Twinstep")]
     Stuck(u32),
 }

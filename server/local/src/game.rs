@@ -8,7 +8,7 @@ use twinstep_core::Simulation;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
 use twinstep_server::config::ConfigError;
 use twinstep_server::internal::panic_message;
-use twinstep_server::{Incident, Match, MatchRequest, Output, SessionId};
+use twinstep_server::{Incident, Match, MatchRequest, Output, SaveWriteError, SessionId};
 
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalEnded, LocalStartError};
@@ -212,6 +212,15 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// If a value of the request is out of its range.
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
         self.server.request(request)
+    }
+
+    /// Saves the game: the bytes for [`Local::load`](super::Local::load), and for a server's
+    /// [`Match::load`]. A game in turns of one tick is saved as it is now.
+    ///
+    /// # Errors
+    /// If the world exceeds 8 MB.
+    pub fn save(&self) -> Result<Vec<u8>, SaveWriteError> {
+        self.server.save()
     }
 
     /// Takes the incidents that the match has survived since the last call, for example a panic of a hook. An incident

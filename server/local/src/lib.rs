@@ -50,6 +50,7 @@ use twinstep_core::Simulation;
 use twinstep_server::config::{MatchConfig, StartWhen, TurnLength};
 use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
+use twinstep_server::{LoadError, Match, Upgrade};
 
 mod clock;
 mod errors;
@@ -66,6 +67,7 @@ pub struct Local<S: Simulation> {
     rules: Arc<S::Rules>,
     hooks: Hooks<S>,
     seats: usize,
+    load: Option<(Vec<u8>, Option<Upgrade<S>>)>,
 }
 
 impl<S: Simulation> Local<S> {
@@ -98,6 +100,7 @@ impl<S: Simulation> Local<S> {
             rules: rules.into(),
             hooks: Hooks::default(),
             seats: 1,
+            load: None,
         }
     }
 
@@ -117,6 +120,15 @@ impl<S: Simulation> Local<S> {
         self
     }
 
+    /// Begins the match from a save of [`LocalGame::save`] instead of from `sim`. `upgrade` adapts a save of an older
+    /// version, or of other rules; without it such a save is refused. Clients have the players again that clients of
+    /// their number had.
+    #[must_use]
+    pub fn load(mut self, save: Vec<u8>, upgrade: Option<Upgrade<S>>) -> Self {
+        self.load = Some((save, upgrade));
+        self
+    }
+
     /// Sets the number of players of the first client, 1..=4; 1 by default. [`LocalGame::join`] adds more clients.
     #[must_use]
     pub fn seats(mut self, seats: usize) -> Self {
@@ -130,7 +142,7 @@ impl<S: Simulation> Local<S> {
     ///
     /// # Errors
     /// [`LocalStartError`] if the configuration or the number of seats is out of range, rules or state contain a NaN,
-    /// the rules differ from those of the match, or a step panics.
+    /// the rules differ from those of the match, or a step panics. If the save cannot be loaded.
     pub fn play<V: Show<S>>(
         self,
         config: SessionConfig<S, V>,
@@ -139,11 +151,24 @@ impl<S: Simulation> Local<S> {
             None => config.start(self.sim.clone()),
             Some(_) => config,
         };
-        let now = MatchConfig {
+        // A local game begins at once.
+        let config_now = MatchConfig {
             start_when: StartWhen::Immediately,
             ..self.config
         };
-        let server = self.hooks.make(now, self.sim, self.rules)?;
+        let server = match self.load {
+            None => self.hooks.make(config_now, self.sim, self.rules)?,
+            Some((save, upgrade)) => {
+                let rules = self.rules;
+                let load = |resolver| {
+                    Ok::<_, LoadError>((
+                        Match::load(config_now, &save, rules, resolver, upgrade)?,
+                        (),
+                    ))
+                };
+                self.hooks.give(load)?.0
+            }
+        };
         let mut game = LocalGame::of(server);
         game.join(config, self.seats)?;
         Ok(game)

@@ -17,6 +17,7 @@
 //!  POST /request         match, request, ticks | tick_us       pause, resume, step or tick (its length)
 //!  POST /end             match, words                          ends a match for good; the words go into its journal
 //!  POST /save            match                                 copies its journal; returns the path
+//!  POST /save-game       match, name                           saves it as NAME.save in the state folder; returns the path
 //!  POST /release         match                                 ends a match here; another server resumes its journal
 //! ```
 //!
@@ -165,6 +166,7 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/request", post(act::request))
         .route("/end", post(act::end))
         .route("/save", post(save::save))
+        .route("/save-game", post(save::save_game))
         .route("/release", post(act::release))
         .with_state(admin);
     (open, guarded)

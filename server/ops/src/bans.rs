@@ -321,38 +321,22 @@ fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
 /// The reason why bans could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum BansError {
-    /// The operating system refused.
     #[error(
         "cannot use the file of bans {path}: {source}; give it, and its folder, to the user that \
          runs this server"
     )]
-    Io {
-        /// The file of bans.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file is malformed.
+    Io { path: PathBuf, source: io::Error },
     #[error(
         "expected a list of bans in {path}: {what}; repair the file, or move it away to begin without bans"
     )]
-    Damaged {
-        /// The file of bans.
-        path: PathBuf,
-        /// The error.
-        what: String,
-    },
-    /// Another process holds the lock.
+    Damaged { path: PathBuf, what: String },
     #[error(
         "cannot change the bans: another process has held the lock {lock} for 3 s; end that process, or remove the file \
          if no process uses it"
     )]
-    Locked {
-        /// The file that is locked.
-        lock: PathBuf,
-    },
-    /// The limit is reached.
+    Locked { lock: PathBuf },
     #[error("expected at most 65536 bans; lift some first")]
     TooMany,
 }

@@ -97,6 +97,10 @@ enum Row<'a, S: Simulation> {
         player: u8,
         identity: String,
     },
+    Reserved {
+        player: u8,
+        identity: String,
+    },
     Outdated {
         identity: String,
         watches: bool,
@@ -192,6 +196,7 @@ pub fn export_journal<S: Simulation>(
         by: match about.by {
             WrittenBy::Server => "server",
             WrittenBy::Client => "client",
+            WrittenBy::Save => "save",
         },
     })?;
     let end = index.sound_bytes();
@@ -249,6 +254,10 @@ fn row_of<S: Simulation>(record: Record<'_>) -> Option<Row<'_, S>> {
             digest: hex(digest),
         },
         Record::Seat { player, identity } => Row::Seat {
+            player: player.0,
+            identity: text(identity),
+        },
+        Record::Reserved { player, identity } => Row::Reserved {
             player: player.0,
             identity: text(identity),
         },

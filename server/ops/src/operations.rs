@@ -38,6 +38,8 @@ pub struct OpsConfig {
     /// The file of bans, created if it does not exist; shared by processes that share a folder of journals. If
     /// `None`, bans end with the process.
     pub bans_file: Option<PathBuf>,
+    /// The folder in which the admin port saves games; created with the first one. If `None`, it saves none.
+    pub saves: Option<PathBuf>,
     /// The fleet of the host, by its manager's sidecar.
     pub fleet: Option<Sidecar>,
     /// A folder of journals, and how long those of ended matches are kept there.
@@ -57,6 +59,7 @@ pub enum OpsError {
 
 /// The opened tools, before the host starts.
 pub struct Ops {
+    saves: Option<PathBuf>,
     fleet: Option<Sidecar>,
     keep: Option<(PathBuf, KeepJournals)>,
     listener: Option<(SocketAddr, TcpListener)>,
@@ -77,6 +80,7 @@ impl Ops {
             admin_socket,
             admin_token,
             bans_file,
+            saves,
             fleet,
             keep,
         } = config;
@@ -88,6 +92,7 @@ impl Ops {
         let token = token.transpose().map_err(AdminError::from)?;
         let socket = admin_socket.as_deref().map(admin::bind_socket);
         Ok(Ops {
+            saves,
             fleet,
             keep,
             listener,
@@ -116,6 +121,7 @@ impl Ops {
             control: control.clone(),
             metrics: self.metrics,
             bans: self.bans.clone(),
+            saves: self.saves,
         };
         let (mut tasks, mut address) = (Vec::new(), None);
         if let Some((at, listener)) = self.listener {

@@ -405,10 +405,9 @@ impl<S: Simulation> Match<S> {
         seats: usize,
     ) -> Result<(), CloseCode> {
         let has = self.people.seats_of(identity);
-        let free = self
-            .seats
-            .len()
-            .saturating_sub(self.people.identities().len());
+        let numbers = (0..self.seats.len() as u8).map(PlayerId);
+        let free = numbers.filter(|player| self.is_free_for(*player, identity));
+        let free = free.count();
         let mut lacks = seats.saturating_sub(has.count() + free);
         let never_played = |player: &PlayerId| {
             self.world.current.presence(*player) == Presence::Absent
@@ -477,14 +476,20 @@ impl<S: Simulation> Match<S> {
         let next = self.world.current.tick();
         let turn = self.world.current.turn().number;
         for player in players {
-            if self.world.current.presence(player) != Presence::Absent {
+            let is_in = self.world.current.presence(player) != Presence::Absent;
+            if is_in && self.people.expected(player).is_none() {
                 continue;
             }
             let identity = self.people[at].identity.name.clone();
+            self.people.record_owner(player, &identity);
+            self.people.expect(player, None);
             // Not earlier: after a crash, the journal's last identity of a number owns the character of that player.
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)
             });
+            if is_in {
+                continue;
+            }
             self.sealer.change(player, RosterChange::Joined);
             let seat = &mut self.seats[player.index()];
             seat.given = seat.given.max(next);

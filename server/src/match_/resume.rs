@@ -38,7 +38,7 @@ use crate::snapshots::Watched;
 /// The match's clock waits at most this long for its players to return.
 const HOLD_MAX: Duration = Duration::from_secs(5);
 /// Silent players are not dropped for this long.
-const EXCUSED: Duration = Duration::from_secs(30);
+pub(super) const EXCUSED: Duration = Duration::from_secs(30);
 /// The minimum number of frames that are kept for returning clients.
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
@@ -62,8 +62,10 @@ impl<S: Simulation> Match<S> {
         let hello = Hello::of::<S>(&rules, &config.build).map_err(MatchStartError::from)?;
         let index = Index::scan(&mut journal).map_err(ReplayError::from)?;
         index.check(&hello)?;
-        if index.about.by != WrittenBy::Server {
-            return Err(ResumeError::Recording);
+        match index.about.by {
+            WrittenBy::Server => {}
+            WrittenBy::Client => return Err(ResumeError::Recording),
+            WrittenBy::Save => return Err(ResumeError::Saved),
         }
         if let Some(reason) = is_over(&index) {
             let reason = reason.to_owned();
@@ -149,9 +151,22 @@ impl<S: Simulation> Match<S> {
                 self.people.seat(*player, identity);
             }
         }
+        let mut players = self.world.current.present();
+        let seats = self.seats.len();
+        let reserved = index.reserved.iter();
+        for (player, identity) in reserved.filter(|(player, _)| player.index() < seats) {
+            self.people.expect(*player, Some(identity));
+            self.seats[player.index()].awaited_from = u32::MAX;
+            players.set(*player, false);
+            if self.world.current.presence(*player) != Presence::Absent {
+                let _ = self.people.unseat(*player);
+                self.people.seat(*player, identity);
+            }
+        }
         self.clock.returning = Some(Return {
-            players: self.world.current.present(),
+            players,
             since: None,
+            from_first: false,
         });
         Ok(())
     }
@@ -170,10 +185,13 @@ impl<S: Simulation> Match<S> {
         missing
     }
 
-    /// Ends the pause after a crash when all players that were present play again, or after [`HOLD_MAX`].
+    /// Ends the pause after a crash, or of a loaded match, when all players that were present play again, or after [`HOLD_MAX`].
     pub(super) fn end_return(&mut self, now: Duration) {
         let missing = self.missing_after_restart();
         if let Some(returning) = &mut self.clock.returning {
+            if returning.from_first && self.people.playing().next().is_none() {
+                return;
+            }
             if returning.since.is_none() {
                 self.clock.excused_until = now + EXCUSED;
             }

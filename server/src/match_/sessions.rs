@@ -128,10 +128,12 @@ impl<S: Simulation> Match<S> {
         self.people.takeovers.is_empty() && self.people.iter().all(here)
     }
 
-    /// Returns `true` if the match has no sessions and no seat is kept: all players have left.
+    /// Returns `true` if the match has no sessions and no seat is kept: all players have left. Owners of a
+    /// [loaded](Match::load) match that have not come do not count.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
-        self.people.len() == 0 && self.people.identities().is_empty()
+        let is_away = |(_, player): &(_, _)| self.people.expected(*player).is_some();
+        self.people.len() == 0 && self.people.identities().iter().all(is_away)
     }
 
     /// Returns `true` if any identity has had a seat. A match that is [deserted](Match::is_deserted) and was never
@@ -175,11 +177,11 @@ impl<S: Simulation> Match<S> {
         let known = self.people.seats_of(identity);
         let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
         let numbers = (0..self.seats.len() as u8).map(PlayerId);
-        let free = numbers.filter(|p| self.people.identity_of(*p).is_none());
+        let free = numbers.filter(|p| self.is_free_for(*p, identity));
         // A simulation knows players by number. So a returning identity gets its former number, with what its player
         // left there, and a new one gets a number that was never used, if there is one. A number whose last player
         // leaves with the next tick is used last.
-        let order = |p: &PlayerId| match self.people.last_owner(*p) {
+        let order = |p: &PlayerId| match self.reserved_for(*p).or(self.people.last_owner(*p)) {
             Some(had) if had == identity => 0,
             None => 1,
             Some(_) => 2 + u8::from(self.sealer.leaves(*p)),
@@ -187,11 +189,16 @@ impl<S: Simulation> Match<S> {
         let mut free: Numbers = free.collect();
         free.sort_by_key(order);
         free.truncate(free.len().saturating_sub(self.reserved_seats(identity)));
-        if players.len() < seats && !self.config.open {
+        let own = free
+            .iter()
+            .filter(|p| self.reserved_for(**p).is_some())
+            .count();
+        if players.len() + own < seats && !self.config.open {
             return Err(CloseCode::Shut);
         }
         if let Some(code) = self.degradation.refuses_newcomers()
             && players.is_empty()
+            && own == 0
         {
             return Err(code);
         }
@@ -311,7 +318,7 @@ impl<S: Simulation> Match<S> {
         Some(identity)
     }
 
-    fn report_unseated(&mut self, identity: &str) {
+    pub(super) fn report_unseated(&mut self, identity: &str) {
         if self.people.seats_of(identity).next().is_none() {
             self.outbox.push(Output::Unseated {
                 identity: identity.to_owned(),
@@ -498,6 +505,7 @@ impl<S: Simulation> Match<S> {
             was_here = true;
             self.free(player);
         }
+        was_here |= self.stop_expecting(identity);
         if was_here {
             let now = self.clock.now;
             self.people.away.bar(now, identity, code);

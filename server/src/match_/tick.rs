@@ -221,6 +221,8 @@ impl<S: Simulation> Match<S> {
         for i in 0..self.seats.len() {
             let player = PlayerId(i as u8);
             let seat = &mut self.seats[i];
+            // Whatever the policy: a player that never came is neither waited for nor kicked.
+            let is_expected = self.people.expected(player).is_some();
             let session = self
                 .people
                 .iter()
@@ -233,7 +235,7 @@ impl<S: Simulation> Match<S> {
                 tick,
                 is_active,
             )
-            .filter(|change| drops || *change == RosterChange::Returned)
+            .filter(|change| drops || is_expected || *change == RosterChange::Returned)
             {
                 self.sealer.change(player, change);
                 if change == RosterChange::Returned {
@@ -245,6 +247,7 @@ impl<S: Simulation> Match<S> {
             let named = self.people.identity_of(player).is_some();
             // Dropped for long, or never joined.
             let gone = presence == Presence::Dropped
+                && !is_expected
                 && next - seat.last_active() > ticks_in(LEAVE_AFTER, tick)
                 || presence == Presence::Absent && named;
             if gone && !held {

@@ -80,12 +80,10 @@ impl Fates {
         }
     }
 
-    /// Records that packet `seq` holds no fates.
     pub(crate) fn record_without_fates(&mut self, seq: u32) {
         self.held_fates[seq as usize % PACKETS_KEPT] = false;
     }
 
-    /// Forgets the fates that the client has acknowledged.
     pub(crate) fn forget_acknowledged(&mut self, link: &LinkState) {
         let acked = link.acked();
         // Flags of older packets have been overwritten.

@@ -27,7 +27,6 @@ use reached::{Edge, Reached};
 const CLIENTS_MAX: usize = 6;
 /// This many crashes within [`AGAIN`] count as a server that crashes repeatedly.
 const CRASHES_AGAIN: usize = 4;
-/// The window of [`CRASHES_AGAIN`].
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The result of one run.

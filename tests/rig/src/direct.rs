@@ -12,7 +12,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{
-    Decision, Encoding, HookContext, Match, MatchConfig, Output, Resolver, SessionId,
+    CloseCode, Decision, Encoding, HookContext, Match, MatchConfig, Output, Resolver, SessionId,
 };
 
 thread_local! {
@@ -136,22 +136,20 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         seats: usize,
         fps: u32,
     ) -> Self {
-        let mut match_ = Match::new(policies, sim, rules, resolver).expect("the game starts");
-        let sessions = sessions.into_iter().enumerate().map(|(i, config)| {
-            match_
-                .connect(
-                    Duration::ZERO,
-                    SessionId(i as u64),
-                    &format!("player {i}"),
-                    seats,
-                )
+        let match_ = Match::new(policies, sim, rules, resolver).expect("the game starts");
+        let mut all = Direct::around(match_, fps);
+        for (i, config) in sessions.into_iter().enumerate() {
+            all.connect(&format!("player {i}"), seats, config)
                 .expect("a free seat");
-            Session::new(config).expect("rules without NaN")
-        });
-        let sessions: Vec<_> = sessions.collect();
+        }
+        all
+    }
+
+    /// A match without clients, which draw `fps` frames a second.
+    pub fn around(match_: Match<S>, fps: u32) -> Self {
         Direct {
-            deaf_until: vec![Duration::ZERO; sessions.len()],
-            sessions,
+            deaf_until: Vec::new(),
+            sessions: Vec::new(),
             match_,
             now: Duration::ZERO,
             budget_ticks: BUDGET_TICKS,
@@ -162,6 +160,27 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
             late: Vec::new(),
             frame: Duration::from_secs(1) / fps,
         }
+    }
+
+    /// Connects another client.
+    ///
+    /// # Errors
+    /// If the match refuses it.
+    ///
+    /// # Panics
+    /// If the rules hold a NaN.
+    pub fn connect(
+        &mut self,
+        identity: &str,
+        seats: usize,
+        config: SessionConfig<S, V>,
+    ) -> Result<SessionId, CloseCode> {
+        let peer = SessionId(self.sessions.len() as u64);
+        self.match_.connect(self.now, peer, identity, seats)?;
+        self.sessions
+            .push(Session::new(config).expect("rules without NaN"));
+        self.deaf_until.push(Duration::ZERO);
+        Ok(peer)
     }
 
     /// Plays one frame of every client: it handles its packets, advances, and sends. A background rebuild is handed
@@ -274,8 +293,9 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         let peers = 0..self.sessions.len() as u64;
         let plays =
             |match_: &Match<S>, peer| match_.stage(SessionId(peer)) == Some(SessionStage::Playing);
+        let until = self.now + Duration::from_secs(60);
         while !peers.clone().all(|peer| plays(&self.match_, peer)) {
-            assert!(self.now < Duration::from_secs(60), "not all clients joined");
+            assert!(self.now < until, "not all clients joined");
             self.rest(self.frame);
         }
         self.rest(Duration::from_secs(1))

@@ -20,13 +20,11 @@ pub struct Entry<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// The last record is incomplete, because of a crash during writing.
     #[error(
         "the journal is torn at byte {offset}: its last record is incomplete; \
          the records before it are intact"
     )]
     Torn { offset: u64 },
-    /// A record differs from the one that was written.
     #[error(
         "the journal is corrupt at byte {offset}: {damage}; only the records before it can be used"
     )]
@@ -35,7 +33,6 @@ pub enum JournalError {
     Unreadable { offset: u64, why: &'static str },
     #[error("expected a journal of Twinstep, got another kind of file")]
     NotAJournal,
-    /// The journal is in a format of another version.
     #[error(
         "expected a journal of format {FORMAT_VERSION}, got format {found}; read it with the version that wrote it"
     )]
@@ -50,12 +47,10 @@ pub enum Damage {
     Head(VarintError),
     #[error("unknown kind of record: {kind}")]
     Kind { kind: u8 },
-    /// The head's check is wrong: the head, its place or an earlier record was altered.
     #[error("expected {expected:#04x} as the checksum of its head, got {found:#04x}")]
     HeadCheck { expected: u8, found: u8 },
     #[error("expected at most {max} bytes in a record of kind {kind}, got {bytes}")]
     Length { kind: u8, bytes: u64, max: usize },
-    /// The payload's check is wrong: the payload was altered.
     #[error("expected {expected:#010x} as the checksum of its payload, got {found:#010x}")]
     PayloadCheck { expected: u32, found: u32 },
     #[error("expected the payload of a record of kind {kind}, got something else")]

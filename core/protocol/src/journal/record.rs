@@ -40,6 +40,8 @@ const RULING: u8 = 6;
 const SEAT: u8 = 7;
 pub(super) const END: u8 = 8;
 const RESUMED: u8 = 9;
+const RESERVED: u8 = 10;
+const SHELL: u8 = 11;
 
 /// The reason why a record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +99,15 @@ pub enum Record<'a> {
         /// The name of the build that resumes the match, for display only; at most [`BUILD_BYTES_MAX`] bytes.
         build: &'a str,
     },
+    /// A player's seat is reserved for an identity until that identity takes it: then a [`Seat`](Record::Seat) follows.
+    Reserved {
+        /// The player's number.
+        player: PlayerId,
+        /// The identity, or an empty one if the seat is not reserved any more; at most [`IDENTITY_BYTES_MAX`] bytes.
+        identity: &'a [u8],
+    },
+    /// The part of a [saved](crate::save) world that every version of a game can read; at most [`OTHER_BYTES_MAX`] bytes.
+    Shell(&'a [u8]),
     /// A record of an unknown kind, which this version skips.
     Other {
         kind: u8,
@@ -114,6 +125,8 @@ pub enum WrittenBy {
     /// A client that recorded the frames that it received: its seats have display names, and the journal can only be
     /// replayed.
     Client,
+    /// A match that was [saved](crate::save): another match can begin from it.
+    Save,
 }
 
 impl WrittenBy {
@@ -121,11 +134,12 @@ impl WrittenBy {
         match self {
             WrittenBy::Server => 0,
             WrittenBy::Client => 1,
+            WrittenBy::Save => 2,
         }
     }
 
     fn of(byte: u8) -> Option<WrittenBy> {
-        [WrittenBy::Server, WrittenBy::Client]
+        [WrittenBy::Server, WrittenBy::Client, WrittenBy::Save]
             .into_iter()
             .find(|by| by.byte() == byte)
     }
@@ -172,6 +186,8 @@ impl<'a> Record<'a> {
             Record::Seat { .. } => SEAT,
             Record::End { .. } => END,
             Record::Resumed { .. } => RESUMED,
+            Record::Reserved { .. } => RESERVED,
+            Record::Shell(_) => SHELL,
             Record::Other { kind, .. } => *kind,
         }
     }
@@ -242,7 +258,7 @@ impl<'a> Record<'a> {
                 }
                 identity
             }
-            Record::Seat { player, identity } => {
+            Record::Seat { player, identity } | Record::Reserved { player, identity } => {
                 assert!(
                     player.index() < PLAYERS_MAX,
                     "{player} is not below the limit of players"
@@ -260,8 +276,12 @@ impl<'a> Record<'a> {
                 fields.extend(varint::encode(at_unix_s));
                 build.as_bytes()
             }
+            Record::Shell(bytes) => {
+                limit(bytes.len(), OTHER_BYTES_MAX)?;
+                bytes
+            }
             // A reader would take it for the known kind.
-            Record::Other { kind, .. } if kind <= RESUMED => {
+            Record::Other { kind, .. } if kind <= SHELL => {
                 return Err(WriteError::Misplaced { kind });
             }
             Record::Other { payload, .. } => {
@@ -284,7 +304,7 @@ impl<'a> Record<'a> {
             IDLE => 0,
             DIGEST => 5 + 8,
             RULING => 1 + 8 + 4 + 8 + IDENTITY_BYTES_MAX,
-            SEAT => 1 + IDENTITY_BYTES_MAX,
+            SEAT | RESERVED => 1 + IDENTITY_BYTES_MAX,
             END => REASON_BYTES_MAX,
             RESUMED => varint::BYTES_MAX + BUILD_BYTES_MAX,
             _ => OTHER_BYTES_MAX,
@@ -333,11 +353,15 @@ impl<'a> Record<'a> {
                     identity: rest,
                 })?
             }
-            SEAT => {
+            SEAT | RESERVED => {
                 let (&number, identity) = rest.split_first()?;
                 let player = PlayerId(number);
-                (player.index() < PLAYERS_MAX).then_some(Record::Seat { player, identity })?
+                (player.index() < PLAYERS_MAX).then_some(match kind {
+                    SEAT => Record::Seat { player, identity },
+                    _ => Record::Reserved { player, identity },
+                })?
             }
+            SHELL => Record::Shell(payload),
             END => Record::End {
                 reason: core::str::from_utf8(payload).ok()?,
             },

@@ -71,7 +71,7 @@ pub struct About {
 
 impl About {
     /// Reads the first record of a journal. Returns `None` if it is not a start.
-    pub(super) fn of(record: &Record<'_>) -> Option<About> {
+    pub(crate) fn of(record: &Record<'_>) -> Option<About> {
         let Record::Start(start) = record else {
             return None;
         };

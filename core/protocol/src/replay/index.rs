@@ -75,6 +75,8 @@ pub struct Index {
     pub newest: Tick,
     /// Player and identity of each join, oldest first. If there are very many, only the newest are kept.
     pub seats: Vec<(PlayerId, String)>,
+    /// The seats that are reserved for an identity that has not taken its seat.
+    pub reserved: Vec<(PlayerId, String)>,
     /// The tickets that are out of date, by identity.
     pub lineages: LineageTable<Identity>,
     /// The number of times that another process resumed the match.
@@ -145,6 +147,7 @@ impl Index {
             worlds: Vec::new(),
             newest: Tick(0),
             seats: Vec::new(),
+            reserved: Vec::new(),
             lineages: LineageTable::new(MATCH_LINEAGES_MAX),
             resumes: 0,
             ended: None,
@@ -180,8 +183,15 @@ impl Index {
                 thin_out(&mut self.worlds);
             }
             Record::Seat { player, identity } => {
+                self.reserved.retain(|(reserved, _)| *reserved != player);
                 self.seats.push((player, text(identity)));
                 forget_oldest(&mut self.seats);
+            }
+            Record::Reserved { player, identity } => {
+                self.reserved.retain(|(reserved, _)| *reserved != player);
+                if !identity.is_empty() {
+                    self.reserved.push((player, text(identity)));
+                }
             }
             Record::Ruling {
                 ruling,

@@ -153,6 +153,20 @@ impl<S: Simulation> Recorder<S> {
         self.append(&Record::Seat { player, identity }, out)
     }
 
+    /// Records the identity that a seat is reserved for; an empty one if it is not reserved any more.
+    ///
+    /// # Errors
+    /// If the identity is too long; no byte is then written.
+    pub fn reserved(
+        &mut self,
+        player: PlayerId,
+        identity: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WriteError> {
+        let identity = identity.as_bytes();
+        self.append(&Record::Reserved { player, identity }, out)
+    }
+
     /// Records that some tickets of an identity are refused from now on.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! [`Running`]: a running server of one match, on its own threads.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 use twinstep_udp::ServerAddress;
 
@@ -15,6 +16,7 @@ use crate::control::HostControl;
 use crate::handle::{MatchEnded, MatchHandle};
 use crate::logged;
 use crate::matches::Host;
+use crate::save_file::{SaveFileError, write_save};
 use twinstep_server::incident::Incident;
 use twinstep_server::{Match, Report};
 
@@ -96,6 +98,12 @@ impl<S: Simulation> Running<S> {
         self.host().control()
     }
 
+    /// Access to the match from other threads and tasks, also while the server [runs](Running::run_until_stopped).
+    #[must_use]
+    pub fn handle(&self) -> MatchHandle<S> {
+        self.match_.clone()
+    }
+
     /// Runs `look` on the match between two steps: see [`MatchHandle::inspect`]. Blocks until then, within another
     /// tokio runtime too. Must not be called from within `look`.
     ///
@@ -106,6 +114,15 @@ impl<S: Simulation> Running<S> {
         look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
     ) -> Result<R, MatchEnded> {
         inspect(self.runtime().handle(), &self.match_, look)
+    }
+
+    /// Saves the match to a file: see [`MatchHandle::save`]. Blocks until the file is on disk.
+    ///
+    /// # Errors
+    /// The errors of [`MatchHandle::save`].
+    pub fn save(&self, path: impl Into<PathBuf>) -> Result<usize, SaveFileError> {
+        let save = self.inspect(|match_| match_.save())??;
+        write_save(&path.into(), &save).map(|()| save.len())
     }
 
     /// Takes the incidents of the match since the last call, also after its end: see [`MatchHandle::take_incidents`].

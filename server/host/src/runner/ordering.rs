@@ -56,6 +56,9 @@ impl<S: Simulation> Runner<S> {
                 self.match_.close(CloseCode::MatchOver);
                 let _ = answer.send(());
             }
+            MatchOrder::Save(answer) => {
+                let _ = answer.send(self.match_.save());
+            }
             MatchOrder::Journal(answer) => {
                 let journal = self.journal.as_ref().map(Journal::found_from_anywhere);
                 let _ = answer.send(journal.ok_or(NO_JOURNAL));

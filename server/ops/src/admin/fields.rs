@@ -118,6 +118,22 @@ impl Fields {
         }
     }
 
+    /// A file name without an extension. It cannot be a path or a hidden file.
+    pub(super) fn file_name(&mut self) -> Result<String, Refusal> {
+        let given = self.0.remove("name");
+        let is_name = |name: &&str| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+            (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
+        };
+        match given.as_ref().and_then(Value::as_str).filter(is_name) {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(Refusal::bad(
+                "`name`: 1 to 64 letters, digits, - and _, without an extension",
+                given.as_ref(),
+            )),
+        }
+    }
+
     pub(super) fn number(&mut self, name: &str, expected: &str) -> Result<Option<u64>, Refusal> {
         let Some(given) = self.0.remove(name) else {
             return Ok(None);

@@ -1,7 +1,10 @@
-//! Copies the journal of a running match, for inspection or for the game's developers.
+//! Copies the journal of a running match, for inspection or for the game's developers; and saves a match as a file from
+//! which another one begins.
 //!
 //! The copy ends where the journal ended at that moment. It is next to the journal, under a name that no server
-//! resumes.
+//! resumes. Saved games are in a folder of their own, which no request can leave.
+
+use std::path::Path;
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -10,8 +13,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use twinstep_host::MatchOrder;
 use twinstep_host::internal::{copy_to_new, logged, open_to_read, unix_now};
+use twinstep_host::{MatchOrder, write_save};
 
 use super::act::{ANSWER_PATIENCE, does_not_answer, running};
 use super::fields::{Fields, Refusal};
@@ -44,7 +47,7 @@ pub(super) async fn save(
     let (from, to) = (journal.clone(), saved.clone());
     let copied = tokio::task::spawn_blocking(move || {
         let from = open_to_read(&from)?;
-        copy_to_new(&from, std::path::Path::new(&to))
+        copy_to_new(&from, Path::new(&to))
     });
     let copied = copied.await;
     match copied {
@@ -65,4 +68,68 @@ pub(super) async fn save(
             Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, message))
         }
     }
+}
+
+/// The maximum number of saved games in the folder.
+const SAVES_MAX: usize = 256;
+
+pub(super) async fn save_game(
+    State(admin): State<Admin>,
+    RawQuery(query): RawQuery,
+    body: String,
+) -> Result<Response, Refusal> {
+    let mut fields = Fields::read(query.as_deref(), &body)?;
+    let (id, name) = (fields.match_id()?, fields.file_name()?);
+    fields.done()?;
+    let Some(folder) = admin.saves.clone() else {
+        let message = "this server has no folder for saved games\n".to_owned();
+        return Err(Refusal(StatusCode::CONFLICT, message));
+    };
+    let known = running(&admin, id)?;
+    let (answer, answered) = oneshot::channel();
+    known.order(MatchOrder::Save(answer));
+    let save = match timeout(ANSWER_PATIENCE, answered).await {
+        Ok(Ok(Ok(save))) => save,
+        Ok(Ok(Err(why))) => {
+            let message = format!("match {id}: {why}\n");
+            return Err(Refusal(StatusCode::CONFLICT, message));
+        }
+        Ok(Err(_)) | Err(_) => return Err(does_not_answer(id)),
+    };
+    let bytes = save.len();
+    let path = folder.join(format!("{name}.save"));
+    let written = tokio::task::spawn_blocking(move || {
+        write_in(&folder, &path, &save).map(|()| path.display().to_string())
+    });
+    let failed = |why: String| {
+        let message = format!("match {id} cannot be saved: {why}\n");
+        Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
+    };
+    // Cancelled by a shutdown, or a panic.
+    let written = written.await.map_err(|error| failed(error.to_string()))?;
+    let saved = written.map_err(failed)?;
+    logged::info!(id = id.0, saved, bytes, "match saved by an operator");
+    Ok(Json(json!({ "match": id.0, "saved": saved, "bytes": bytes })).into_response())
+}
+
+fn write_in(folder: &Path, path: &Path, save: &[u8]) -> Result<(), String> {
+    make_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    if !path.exists() {
+        let listed = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+        if listed.count() >= SAVES_MAX {
+            let folder = folder.display();
+            return Err(format!(
+                "{folder} has {SAVES_MAX} files: remove some, or save under the name of one of them"
+            ));
+        }
+    }
+    write_save(path, save).map_err(|error| error.to_string())
+}
+
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    #[allow(unused_mut)]
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
 }

@@ -1,5 +1,7 @@
 //! [`Admin`]: the state that the admin port's requests share.
 
+use std::path::PathBuf;
+
 use twinstep_host::HostControl;
 
 use crate::bans::Bans;
@@ -10,4 +12,6 @@ pub(crate) struct Admin {
     pub(crate) control: HostControl,
     pub(crate) metrics: Metrics,
     pub(crate) bans: Bans,
+    /// The folder of saved games.
+    pub(crate) saves: Option<PathBuf>,
 }

@@ -6,6 +6,7 @@
 //!  state           the flag, else $STATE_DIRECTORY for a credential, else next to the key file
 //!                  KEY-FILE.lineages  rulings on tickets
 //!                  KEY-FILE.bans      bans
+//!                  KEY-FILE.saves     the folder of saved games
 //!                  KEY-FILE.admin     the admin port's token, unless admin-token-file names another
 //! ```
 
@@ -28,6 +29,7 @@ pub(super) struct Files {
     old_key: Option<(PathBuf, String)>,
     pub(super) lineages: PathBuf,
     pub(super) bans: PathBuf,
+    pub(super) saves: PathBuf,
     pub(super) token: PathBuf,
     token_from: String,
 }
@@ -58,6 +60,7 @@ impl Files {
             old_key,
             lineages: named(&base, ".lineages"),
             bans: named(&base, ".bans"),
+            saves: named(&base, ".saves"),
             token,
             token_from,
         })

@@ -186,6 +186,7 @@ impl Settings {
             admin_socket,
             admin_token: Some(files.token.clone()),
             bans_file: Some(files.bans.clone()),
+            saves: Some(files.saves.clone()),
             fleet,
             keep: self.keep(),
         };

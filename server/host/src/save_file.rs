@@ -1,0 +1,134 @@
+//! Saved games as files: written whole or not at all, and read up to the size that a save can have.
+//!
+//! ```text
+//!  write   NAME.PID-N.new ─▶ bytes ─▶ disk ─▶ renamed to NAME ─▶ the folder's entry on disk
+//! ```
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::task::spawn_blocking;
+use twinstep_core::Simulation;
+use twinstep_server::{LoadError, SAVE_BYTES_MAX, SaveWriteError};
+
+use crate::handle::{MatchEnded, MatchHandle};
+use crate::own_files::{Opened, make_new, open_to_read, sync_folder, with_end};
+
+/// The reason why a match was not saved to a file, or not loaded from one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
+pub enum SaveFileError {
+    #[error("cannot save to {path}: {source}", path = path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot read the saved game {path}: {source}", path = path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot load {path}: {source}", path = path.display())]
+    Load { path: PathBuf, source: LoadError },
+    #[error(transparent)]
+    Save(#[from] SaveWriteError),
+    #[error(transparent)]
+    Ended(#[from] MatchEnded),
+}
+
+impl<S: Simulation> MatchHandle<S> {
+    /// Saves the match to a file, from which [`Server::load`](super::Server::load) begins another one: see
+    /// [`Match::save`](twinstep_server::Match::save). The file is written on another thread, and is on disk when this
+    /// returns. It replaces a file of that name, whole or not at all. Returns its size in bytes.
+    ///
+    /// # Errors
+    /// [`SaveFileError`]: the match is over, its world is too large, or the file cannot be written.
+    pub async fn save(&self, path: impl Into<PathBuf>) -> Result<usize, SaveFileError> {
+        let path = path.into();
+        let save = self.inspect(|match_| match_.save()).await??;
+        let written = spawn_blocking(move || write_save(&path, &save).map(|()| save.len()));
+        // Cancelled by the end of the runtime.
+        written.await.unwrap_or(Err(MatchEnded.into()))
+    }
+}
+
+/// Writes a save of [`Match::save`](twinstep_server::Match::save) to a file that only its owner can read, and waits
+/// until the disk has it. Replaces a file of that name, whole or not at all.
+///
+/// # Errors
+/// [`SaveFileError::Write`].
+pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
+    static WRITTEN: AtomicU32 = AtomicU32::new(0);
+    let n = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let fresh = with_end(path, format!(".{}-{n}.new", std::process::id()));
+    let write = |mut file: File| {
+        file.write_all(save)?;
+        file.sync_all()?;
+        drop(file);
+        std::fs::rename(&fresh, path)?;
+        sync_folder(path)
+    };
+    let written = match make_new(&fresh) {
+        Ok(Opened::Alone(file)) => write(file).inspect_err(|_| drop(std::fs::remove_file(&fresh))),
+        Ok(Opened::InUse) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) => Err(error),
+    };
+    written.map_err(|source| {
+        let path = path.to_owned();
+        SaveFileError::Write { path, source }
+    })
+}
+
+/// Reads a save for [`Match::load`](twinstep_server::Match::load). Reads at most [`SAVE_BYTES_MAX`] bytes.
+///
+/// # Errors
+/// [`SaveFileError::Read`]: it cannot be read, is larger, or is not a regular file.
+pub fn read_save(path: &Path) -> Result<Vec<u8>, SaveFileError> {
+    let read = || {
+        let mut save = Vec::new();
+        let file = open_to_read(path)?;
+        file.take(SAVE_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut save)?;
+        match save.len() > SAVE_BYTES_MAX {
+            true => Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!(
+                    "expected a saved game of at most {SAVE_BYTES_MAX} bytes, got a larger file"
+                ),
+            )),
+            false => Ok(save),
+        }
+    };
+    read().map_err(|source| {
+        let path = path.to_owned();
+        SaveFileError::Read { path, source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_save_is_written_whole_or_not_at_all() {
+        let folder =
+            std::env::temp_dir().join(format!("twinstep-save-file-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("evening.save");
+        for save in [&[1; 3_000][..], &[2; 10]] {
+            write_save(&path, save).unwrap();
+            assert_eq!(read_save(&path).unwrap(), save);
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        // A folder of that name cannot be replaced.
+        let taken = folder.join("taken");
+        std::fs::create_dir(&taken).unwrap();
+        let refused = write_save(&taken, &[3]).unwrap_err().to_string();
+        assert!(refused.contains("taken"), "{refused}");
+        assert!(write_save(&folder.join("none").join("x"), &[3]).is_err());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        let large = File::create(&path).unwrap();
+        large.set_len(SAVE_BYTES_MAX as u64 + 1).unwrap();
+        let refused = read_save(&path).unwrap_err().to_string();
+        assert!(refused.contains("at most"), "{refused}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

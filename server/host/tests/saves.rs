@@ -1,0 +1,267 @@
+//! Anna hosts a town in her process, Ben is her guest. Their game goes on another evening, from a save or a journal.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use twinstep_client::{Client, SessionConfig};
+use twinstep_core::{Effects, Frame, Never, PlayerId, Simulation};
+use twinstep_host::{HostError, Running, SaveFileError, Server, read_save, write_save};
+use twinstep_ops::{Ops, OpsConfig};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_server::{LoadError, OldSave};
+
+use crate::folder::{Folder, token};
+use crate::loopback::loopback;
+use crate::players::{closed_by, is_in, play_blocking};
+use crate::scrape::ask_by_hand;
+
+/// Rounds of each kind in the suite. `TWINSTEP_EVENINGS` sets another number.
+const EVENINGS: u32 = 1;
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Town {
+    gold: [u32; 16],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Earn(u32);
+
+impl Simulation for Town {
+    const NAME: &'static str = "town";
+    const VERSION: u32 = 3;
+    type Rules = ();
+    type Input = u8;
+    type Command = Earn;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, Earn(gold)) in frame.commands() {
+            self.gold[player.index()] += gold;
+        }
+    }
+}
+
+fn server() -> Server<Town> {
+    Server::strategy(Town::default(), ()).players(2)
+}
+
+fn join(running: &Running<Town>, identity: &str) -> Client<Town> {
+    let ticket = running.ticket(identity).unwrap();
+    Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap()
+}
+
+/// The gold of a player in a client's world.
+fn gold(client: &Client<Town>, player: u8) -> u32 {
+    let world = client.session().authority();
+    world.map_or(0, |world| world.sim().gold[usize::from(player)])
+}
+
+fn plays(client: &Client<Town>) -> bool {
+    client.session().progress().is_none() && is_in(client)
+}
+
+fn player(client: &Client<Town>) -> PlayerId {
+    client.session().seats()[0]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Keeps {
+    Save,
+    Journal,
+}
+
+/// The first evening ends at a moment of its own: at once after the last order, or when Ben or Anna has seen it run.
+/// Returns the gold that a client was shown by then.
+fn first_evening(n: u32, keeps: Keeps, file: &Path) -> u32 {
+    let running = match keeps {
+        Keeps::Save => server().listen("127.0.0.1:0"),
+        Keeps::Journal => server().journal(file).listen("127.0.0.1:0"),
+    };
+    let running = running.unwrap();
+    let mut anna = join(&running, "anna");
+    play_blocking("anna", &mut [&mut anna], |one| plays(one[0])).unwrap();
+    let mut ben = join(&running, "ben");
+    play_blocking("ben", &mut [&mut anna, &mut ben], |all| plays(all[1])).unwrap();
+    assert_eq!((player(&anna), player(&ben)), (PlayerId(0), PlayerId(1)));
+    let order = |client: &mut Client<Town>, gold| {
+        client.session_mut().command(0, Earn(gold)).unwrap();
+    };
+    order(&mut anna, 1_000);
+    order(&mut ben, 7);
+    let mut party = [anna, ben];
+    play_blocking("gold", &mut party, |all| {
+        all.iter()
+            .all(|one| (gold(one, 0), gold(one, 1)) == (1_000, 7))
+    })
+    .unwrap();
+    order(&mut party[0], 500);
+    let mut frames = 10 * n;
+    play_blocking("the last order", &mut party, |all| match n % 3 {
+        0 => {
+            frames = frames.saturating_sub(1);
+            frames == 0
+        }
+        sees => gold(&all[sees as usize - 1], 0) == 1_500,
+    })
+    .unwrap();
+    let shown = party.iter().map(|one| gold(one, 0)).max().unwrap();
+    if keeps == Keeps::Save {
+        let bytes = running.save(file).unwrap();
+        assert_eq!(bytes as u64, std::fs::metadata(file).unwrap().len());
+    }
+    // As if the process had been killed.
+    drop(running);
+    shown
+}
+
+fn next_evening(n: u32, keeps: Keeps, file: &Path, shown: u32) {
+    let what = format!("evening {n} by {keeps:?}, with {shown} gold shown");
+    let running = match keeps {
+        Keeps::Save => server().load(file).listen("127.0.0.1:0"),
+        Keeps::Journal => server().resume(file).listen("127.0.0.1:0"),
+    };
+    let running = running.unwrap();
+    let mut party = Vec::new();
+    // A saved world has its players from the first moment, before their clients may give orders.
+    let came = |all: &mut [Client<Town>]| all.iter().all(plays);
+    for guest_first in ["ben", "anna"] {
+        party.push(join(&running, guest_first));
+        // A match that is resumed waits for both.
+        if keeps == Keeps::Save {
+            play_blocking(&what, &mut party, came).unwrap();
+        }
+    }
+    play_blocking(&what, &mut party, came).unwrap();
+    let seats = party.iter().map(player).collect::<Vec<_>>();
+    assert_eq!(seats, [PlayerId(1), PlayerId(0)], "{what}");
+    let kept = gold(&party[0], 0);
+    assert!(
+        kept >= shown && [1_000, 1_500].contains(&kept),
+        "{what}: {kept}"
+    );
+    assert_eq!(gold(&party[0], 1), 7, "{what}");
+    party[0].session_mut().command(0, Earn(1)).unwrap();
+    party[1].session_mut().command(0, Earn(2)).unwrap();
+    play_blocking(&what, &mut party, |all| {
+        all.iter()
+            .all(|one| (gold(one, 0), gold(one, 1)) == (kept + 2, 8))
+    })
+    .unwrap();
+    running.shutdown();
+}
+
+/// Row 83: the right owners, and no order lost that a client was shown.
+#[test]
+fn a_game_of_two_goes_on_with_its_owners_and_all_orders_that_a_client_was_shown() {
+    let rounds = std::env::var("TWINSTEP_EVENINGS").ok();
+    let rounds = rounds.map_or(EVENINGS, |rounds| rounds.parse().unwrap());
+    let folder = Folder::new("evenings");
+    for n in 1..=rounds {
+        for keeps in [Keeps::Save, Keeps::Journal] {
+            let file = folder.file(&format!("{n}-{keeps:?}"));
+            let shown = first_evening(n, keeps, &file);
+            next_evening(n, keeps, &file, shown);
+        }
+    }
+}
+
+#[test]
+fn a_stranger_gets_no_seat_of_a_save_until_the_host_gives_it() {
+    let folder = Folder::new("given");
+    let file = folder.file("town.save");
+    first_evening(1, Keeps::Save, &file);
+    let running = server().load(&file).listen("127.0.0.1:0").unwrap();
+    let mut carl = join(&running, "carl");
+    let refused = play_blocking("carl", &mut [&mut carl], |_| false).unwrap_err();
+    assert_eq!(refused, closed_by(CloseCode::Full));
+    let give = |match_: &mut twinstep_server::Match<Town>| match_.give_seat(PlayerId(1), "carl");
+    running.inspect(give).unwrap().unwrap();
+    let mut carl = join(&running, "carl");
+    play_blocking("carl", &mut [&mut carl], |one| plays(one[0])).unwrap();
+    assert_eq!((player(&carl), gold(&carl, 1)), (PlayerId(1), 7));
+    running.shutdown();
+}
+
+#[test]
+fn seats_of_a_server_are_reserved_without_a_save() {
+    let running = server().seat("anna", PlayerId(0)).listen("127.0.0.1:0");
+    let running = running.unwrap();
+    let mut ben = join(&running, "ben");
+    play_blocking("ben", &mut [&mut ben], |one| plays(one[0])).unwrap();
+    let mut anna = join(&running, "anna");
+    play_blocking("anna", &mut [&mut anna, &mut ben], |all| plays(all[0])).unwrap();
+    assert_eq!((player(&anna), player(&ben)), (PlayerId(0), PlayerId(1)));
+    running.shutdown();
+}
+
+#[test]
+fn a_file_that_cannot_be_loaded_is_refused_before_the_server_starts() {
+    let folder = Folder::new("unloadable");
+    let file = folder.file("town.save");
+    let none = server().load(&file).listen("127.0.0.1:0").err().unwrap();
+    assert!(
+        matches!(none, HostError::Save(SaveFileError::Read { .. })),
+        "{none}"
+    );
+    first_evening(2, Keeps::Save, &file);
+    let save = read_save(&file).unwrap();
+    write_save(&file, &save[..save.len() - 1]).unwrap();
+    let torn = server().load(&file).check(loopback()).err().unwrap();
+    assert!(torn.to_string().contains("torn at byte"), "{torn}");
+    write_save(&file, &save).unwrap();
+    // An upgrade is asked for other versions and rules only.
+    fn refuse(_: OldSave<'_>) -> Result<Town, String> {
+        Err("too old".into())
+    }
+    server()
+        .load(&file)
+        .upgrade(refuse)
+        .check(loopback())
+        .unwrap();
+    let few = server().players(1).load(&file).check(loopback());
+    let few = few.err().unwrap();
+    let HostError::Save(SaveFileError::Load { source, .. }) = few else {
+        panic!("{few}");
+    };
+    assert!(matches!(source, LoadError::Seats { seats: 1, .. }));
+}
+
+/// The admin port writes only into its folder.
+#[test]
+fn an_operator_saves_a_game_under_a_name_in_the_folder_of_saves() {
+    let folder = Folder::new("operator");
+    let ops = Ops::open(OpsConfig {
+        admin: Some(loopback()),
+        admin_token: Some(folder.file("token")),
+        saves: Some(folder.file("saves")),
+        ..OpsConfig::default()
+    })
+    .unwrap();
+    let running = server().host(|host| ops.attach(host)).listen("127.0.0.1:0");
+    let running = running.unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let within = runtime.enter();
+    let ops = ops.start(running.control()).unwrap();
+    drop(within);
+    let bearer = format!("Authorization: Bearer {}", token(&folder.file("token")));
+    let ask = |query: &str| {
+        let request = format!("POST /save-game?{query} HTTP/1.1\r\n{bearer}");
+        ask_by_hand(ops.admin_addr().unwrap(), &request, "")
+    };
+    for name in ["..%2Fout", "", ".hidden", "a%2Fb", "a.b", &"a".repeat(65)] {
+        let refused = ask(&format!("match=1&name={name}"));
+        assert!(refused.starts_with("HTTP/1.1 400"), "{name}: {refused}");
+    }
+    assert!(ask("match=9&name=town").starts_with("HTTP/1.1 404"));
+    assert!(!folder.file("saves").exists());
+    let _anna = join(&running, "anna");
+    let saved = ask("match=1&name=town-1");
+    assert!(saved.starts_with("HTTP/1.1 200"), "{saved}");
+    let path = folder.file("saves").join("town-1.save");
+    server().load(path).check(loopback()).unwrap();
+    running.shutdown();
+    drop(ops);
+}
