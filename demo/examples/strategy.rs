@@ -18,7 +18,7 @@ const ARMY: u16 = 600;
 const CAMPS: [Spot; 4] = [(44, 24), (115, 65), (115, 24), (44, 65)];
 const TICK: Duration = Duration::from_millis(100);
 const SCREEN: [f32; 2] = [160.0, 96.0]; // the map, and a line of words
-const KEYS: &str = "drag: select  right click: march  B: bomb  1, 2: speed  P, R: pause, resume";
+const KEYS: &str = "drag: select  right click: march  B: bomb  1 2: speed  P R: pause  S L: save";
 type Spot = (i16, i16);
 type UnitId = (PlayerId, u16);
 type Look<'a> = HookContext<'a, Realm>;
@@ -26,17 +26,14 @@ type View = ShowWith<fn(&Realm, &mut Poses<UnitId, [f32; 3]>), UnitId, [f32; 3]>
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Realm {
-    /// At most one unit stands on a field.
-    units: Table<Spot, Unit>,
-    /// When each unit acts next, and where it is then.
-    wakes: Schedule<Spot>,
+    units: Table<Spot, Unit>, // at most one on a field
+    wakes: Schedule<Spot>,    // when each unit acts next, and where it is then
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Unit {
     id: UnitId,
-    /// Selections are a part of the state, so that orders are small.
-    selected: bool,
+    selected: bool, // a part of the state, so that orders are small
     to: Spot,
 }
 
@@ -117,8 +114,7 @@ impl Realm {
                 }
             }
             Order::Bomb(at) => {
-                // This event sleeps until the next bomb is ready, 3 s later.
-                let ready = Key::new(1, player.0.into());
+                let ready = Key::new(1, player.0.into()); // it sleeps until then
                 if self.wakes.get(ready).is_none() {
                     self.wakes.at(now + 30, ready, at);
                     fx.ask(Key::player(player, now.0), at);
@@ -198,10 +194,11 @@ struct War {
 }
 
 impl War {
-    fn new(players: u8) -> Result<War, Box<dyn Error>> {
+    fn new(players: u8, loads: bool) -> Result<War, Box<dyn Error>> {
         let mut config = MatchConfig::strategy();
         (config.tick, config.turn) = (TICK, TurnLength::adaptive(1, 4));
         let game = Server::with(config, Realm::default(), ()).players(players.into());
+        let game = if loads { game.load("war.save") } else { game };
         let server = game.resolver(blast).referee(Judge).listen("127.0.0.1:0")?;
         let mut clients = Vec::new();
         for n in 0..players {
@@ -227,6 +224,7 @@ impl War {
                 client.session_mut().command(0, order)?;
             }
         }
+        let players = self.clients.len() as u8;
         let session = self.clients[0].session_mut();
         let spot = |[x, y]: [f32; 2]| (x as i16, y as i16);
         if !session.seats().is_empty() {
@@ -242,6 +240,8 @@ impl War {
                 Some('2') => session.request(0, MatchRequest::Tick(TICK / 2))?,
                 Some('p') => session.request(0, MatchRequest::Pause)?,
                 Some('r') => session.request(0, MatchRequest::Resume)?,
+                Some('s') => drop(self.server.save("war.save")?),
+                Some('l') => return War::new(players, true).map(|war| *self = war),
                 _ => {}
             }
         }
@@ -270,7 +270,7 @@ impl War {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let players = args.next().map_or(Ok(4), |players| players.parse::<u8>())?;
-    let (mut war, picture) = (War::new(players.clamp(2, 4))?, args.next());
+    let (mut war, picture) = (War::new(players.clamp(2, 4), false)?, args.next());
     if picture.is_some() || display().is_err() {
         return play_itself(war, picture.as_deref());
     }
@@ -296,5 +296,5 @@ fn play_itself(mut war: War, picture: Option<&str>) -> Result<(), Box<dyn Error>
 
 #[test]
 fn bots_play_without_a_fault() {
-    play_itself(War::new(3).unwrap(), None).unwrap();
+    play_itself(War::new(3, false).unwrap(), None).unwrap();
 }
