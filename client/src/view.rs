@@ -99,7 +99,6 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.captured += 1;
     }
 
-    /// Redraws from the poses of a rebuild's last two ticks.
     fn redraw(&mut self) {
         let over = self.over();
         let [previous, newest] = &mut self.poses;

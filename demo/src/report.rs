@@ -14,29 +14,23 @@ use twinstep_protocol::packet::ByteCounts;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
-    /// The requested length, in seconds.
     pub seconds: u32,
     /// Ticks that the server sealed, from its start until all clients were settled.
     pub ticks: u32,
-    /// Ticks per second.
     pub tick_hz: u32,
     pub turns: u64,
     pub queries: u64,
     pub outcomes: u64,
-    /// Commands that clients gave.
     pub commands_sent: u64,
     /// Commands that the server put into a frame.
     pub commands_accepted: u64,
-    /// Commands that the server refused.
     pub commands_refused: u64,
     /// Own commands that ran in the clients' authorities.
     pub commands_executed: u64,
     /// Clients whose worlds differed from the server's.
     pub desyncs: u64,
     pub server_digest: String,
-    /// The tick of that world.
     pub server_tick: u32,
-    /// The team's points.
     pub score: u32,
     pub clients: Vec<ClientReport>,
 }
@@ -44,7 +38,6 @@ pub struct RunReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientReport {
     pub player: String,
-    /// The tick of its authority.
     pub authority_tick: u32,
     /// Whether its authority's digest equals the server's at that tick.
     pub digest_matches: bool,
@@ -65,14 +58,12 @@ pub struct ClientReport {
     pub reach_ticks_mean: f64,
     /// The newest input at the server minus the tick that it seals next.
     pub margin_ticks_p50: i32,
-    /// The round trip.
     pub rtt_ms_p50: i32,
     /// The distance, in player radii, within which 95 % of all moving entities were shown of their correct place, over
     /// all ticks.
     pub pdiff_p95: f32,
     /// That distance for entities that a rebuild had just moved, before smoothing.
     pub pdiff_moved_p95: f32,
-    /// Cues delivered.
     pub cues_started: u64,
     pub cues_confirmed: u64,
     pub cues_cancelled: u64,
@@ -88,7 +79,6 @@ pub struct ClientReport {
     pub bytes_up_by_kind: Kinds,
     /// Bytes that the server sent here per second, by purpose.
     pub bytes_down_by_kind: Kinds,
-    /// Reconnects over a new transport.
     pub returns: u64,
     /// Silences of the server that were long enough to dial again, and ended before the dial succeeded.
     pub silences: u64,
@@ -116,7 +106,6 @@ pub fn line_of(stats: &SessionStats) -> String {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RebuildCauses {
-    /// A player joined or left.
     pub roster: u64,
     pub outcome: u64,
     /// An own command or claim ran at another tick.
@@ -124,7 +113,6 @@ pub struct RebuildCauses {
     /// A command or claim of another player.
     pub command: u64,
     pub input: u64,
-    /// An effect was withheld.
     pub withheld: u64,
 }
 

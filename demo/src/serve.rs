@@ -48,7 +48,6 @@ pub(crate) struct ServeArgs {
     seed: Option<u64>,
     #[command(flatten)]
     policies: PolicyArgs,
-    /// The sources of all settings.
     #[arg(skip)]
     pub(crate) reading: ReadSettings,
 }

@@ -33,7 +33,6 @@ pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint
         .referee(Judge)
 }
 
-/// Returns an unpredictable number.
 fn random_seed() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");

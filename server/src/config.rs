@@ -140,8 +140,8 @@ pub enum AnsweredBy {
     Owner,
 }
 
-/// Whether inputs and admitted commands that wait for their tick are sent to the other players before it. Inputs and
-/// commands of a player with a strike in the last 10 s are not.
+/// Whether inputs and admitted commands that wait for their tick are sent to the other players
+/// before it. Those of a player with a strike in the last 10 s are never sent early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
     /// They are sent before their tick. For co-op games only: a modified client can read others' inputs shortly before
@@ -228,19 +228,12 @@ pub struct MatchConfig {
 /// The reason why a configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ConfigError {
-    /// The tick's length is out of range.
     #[error("expected a tick of 1 ms to 1 s, got {0:?}")]
     Tick(Duration),
-    /// The longest tick is out of range.
     #[error("expected the longest tick to be {tick:?} to 1 s, got {max:?}")]
-    TickMax {
-        /// The tick's length.
-        tick: Duration,
-        /// The longest tick.
-        max: Duration,
-    },
-    /// The turn's length is out of range.
+    TickMax { tick: Duration, max: Duration },
     #[error("expected a turn of 1 to {TURN_TICKS_MAX} ticks, got {0}")]
     Turn(u8),
     /// The shortest turn is longer than the longest.
@@ -251,10 +244,8 @@ pub enum ConfigError {
         /// The longest turn, in ticks.
         max: u8,
     },
-    /// The patience of adaptive turns is out of its range.
     #[error("expected 1 s to 5 min without pauses before a shorter turn is tried, got {0:?}")]
     TurnPatience(Duration),
-    /// The command delay is out of range.
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
     CommandDelay(u8),
     /// [`SealWhen::WaitForAll`] without a command delay.
@@ -263,10 +254,8 @@ pub enum ConfigError {
          delay clients run ahead of the server; set a command delay, or seal by deadline"
     )]
     WaitWithoutDelay,
-    /// The time that the others wait is out of range.
     #[error("expected a wait of 1 s to 5 min before a slow player is removed, got {0:?}")]
     KickAfter(Duration),
-    /// The input delay is out of range.
     #[error("expected an input delay of 0 to {DELAY_MAX} ticks, got {0}")]
     Delay(u8),
     /// The configuration has both an input delay and a command delay.

@@ -113,7 +113,6 @@ impl People {
         self.peers.iter_mut()
     }
 
-    /// The index of the first session for which `is` returns `true`.
     pub(super) fn find(&self, is: impl Fn(&Peer) -> bool) -> Option<usize> {
         self.peers.iter().position(is)
     }
@@ -178,7 +177,6 @@ impl People {
         expected.filter_map(|(n, identity)| Some((PlayerId(n as u8), identity.as_deref()?)))
     }
 
-    /// Frees a seat. Returns the identity that had the seat.
     pub(super) fn unseat(&mut self, player: PlayerId) -> Option<String> {
         let at = self.identities.iter().position(|(_, p)| *p == player)?;
         Some(self.identities.remove(at).0)
@@ -206,7 +204,6 @@ impl People {
         self.peers.iter().position(|p| p.identity == *identity)
     }
 
-    /// The index of the first takeover for which `is` returns `true`.
     pub(super) fn find_takeover(&self, is: impl Fn(&PendingTakeover) -> bool) -> Option<usize> {
         self.takeovers.iter().position(is)
     }

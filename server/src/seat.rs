@@ -34,7 +34,6 @@ pub(crate) enum Outlook {
     Refused,
 }
 
-/// A command or claim that waits for its tick.
 pub(crate) struct Held<C> {
     /// The first tick (in lockstep, the first turn) at which it may run.
     pub(crate) stamp: Tick,

@@ -51,13 +51,11 @@ pub(crate) struct MatchPosition {
     pub(crate) tick: Duration,
 }
 
-/// A packet of a connection whose identity has another session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FirstPacket {
     /// The hello, with which the connection takes its seats over.
     Hello(Box<Hello>),
     Leave,
-    /// Another packet, which is ignored before the hello.
     Other,
 }
 
@@ -273,7 +271,6 @@ fn near(peer: &Peer, position: MatchPosition) -> UpNear<'_> {
     }
 }
 
-/// Records the client's progress, and whether it is late.
 fn apply_progress(
     peer: &mut Peer,
     position: MatchPosition,

@@ -85,16 +85,14 @@ pub enum CommandError {
 /// Something that a game may want to show to its player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Event {
     /// The session is in its match, with these players.
     Joined(Vec<PlayerId>),
     /// The server refused a command.
     CommandRefused {
-        /// The seat that gave the command.
         seat: usize,
-        /// The command's sequence number.
         seq: u32,
-        /// The reason.
         why: CommandRefusal,
     },
     /// The game's step is at fault: it left a NaN, differed by phase without
@@ -152,16 +150,10 @@ pub enum Event {
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes. Show it.
     Notice(String),
     /// The server received no input of this seat for two seconds: the player is dropped, and its input is ignored.
-    ControlsLost {
-        /// The seat.
-        seat: usize,
-    },
+    ControlsLost { seat: usize },
     /// The input of this seat counts again. After the first drop this happens as soon as the server receives an input;
     /// a player that is dropped repeatedly returns at most once in five seconds.
-    ControlsBack {
-        /// The seat.
-        seat: usize,
-    },
+    ControlsBack { seat: usize },
 }
 
 /// The largest number of events that wait for the game (law *Bounded*). Beyond it the oldest is dropped and counted.
@@ -194,10 +186,10 @@ impl Events {
 /// The progress of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Progress {
     /// The world is being downloaded.
     World {
-        /// Bytes received so far.
         received_bytes: usize,
         /// The world's size in bytes.
         total_bytes: usize,
@@ -206,7 +198,6 @@ pub enum Progress {
     },
     /// The world has arrived, and is stepped through the ticks since.
     CatchingUp {
-        /// Ticks stepped so far.
         done_ticks: u32,
         /// Ticks to step in total, as far as known.
         total_ticks: u32,
@@ -238,9 +229,7 @@ pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> Strin
 /// Invariant: "lost" and "back" alternate for each seat, and "lost" follows only after the player was in the match.
 #[derive(Default)]
 pub(super) struct Controls {
-    /// Local players that are in the match and not dropped.
     held: PlayerSet,
-    /// Local players that are dropped.
     dropped: PlayerSet,
 }
 

@@ -30,14 +30,11 @@ impl FromStr for MatchId {
 /// The role of an identity in a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// The identity plays.
     Player,
-    /// The identity only watches.
     Spectator,
 }
 
 impl Role {
-    /// Both roles.
     pub const ALL: [Role; 2] = [Role::Player, Role::Spectator];
 
     /// The role of a session with this many seats: a spectator if it has none.
@@ -54,9 +51,7 @@ impl Role {
 /// tickets of one never replace those of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
-    /// The name on the ticket.
     pub name: String,
-    /// Whether the identity plays or watches.
     pub role: Role,
 }
 
@@ -70,7 +65,6 @@ impl Identity {
         }
     }
 
-    /// Returns `true` if this name plays.
     #[must_use]
     pub fn plays_as(&self, name: &str) -> bool {
         self.role == Role::Player && self.name == name

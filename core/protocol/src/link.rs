@@ -24,7 +24,6 @@ const OVERTAKEN: u32 = 3;
 /// The wire value for a wait that is too long to measure.
 const STALE: u8 = u8::MAX;
 
-/// One side's state of the link.
 #[derive(Clone, Debug)]
 pub struct LinkState {
     next_seq: u32,

@@ -96,7 +96,6 @@ impl Name {
         Name(name)
     }
 
-    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -187,7 +187,6 @@ impl<'a> DownPacket<'a> {
     }
 }
 
-/// Kinds of lane messages.
 pub mod message {
     pub const WELCOME: u8 = 1;
     /// A world to start from. The tick is part of the world.
@@ -200,7 +199,6 @@ pub mod message {
     pub const REPORT: u8 = 5;
     /// A ticket to return with, opaque to this crate.
     pub const TICKET: u8 = 6;
-    /// [`Names`](super::hello::Names), the names of the players.
     pub const NAMES: u8 = 7;
     /// Up: the lineage and the generation of a ticket that is stored where a new process of this client finds it, in
     /// 8 and 4 bytes.

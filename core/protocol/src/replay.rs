@@ -140,10 +140,8 @@ struct Played<S: Simulation> {
     fields: Vec<Difference>,
 }
 
-/// The result of [`Replay::verify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The number of ticks that were stepped.
     pub ticks: u32,
     /// The number of digests that were compared and agreed.
     pub digests: u64,
@@ -225,7 +223,6 @@ impl<'j, S: Simulation> Replay<'j, S> {
         })
     }
 
-    /// The index of the journal.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
@@ -242,13 +239,11 @@ impl<'j, S: Simulation> Replay<'j, S> {
         &self.played.world
     }
 
-    /// The frame that was stepped last.
     #[must_use]
     pub fn frame(&self) -> &FrameData<S> {
         self.frames.frame()
     }
 
-    /// The effects of the last step.
     #[must_use]
     pub fn effects(&self) -> &Effects<S> {
         self.stepper.effects()

@@ -45,7 +45,6 @@ const BUFFER_BYTES: usize = 1_200;
 pub struct LegCounters {
     /// Datagrams given to [`Leg::send`].
     pub sent: u64,
-    /// Duplicates made.
     pub duplicated: u64,
     /// Datagrams returned by [`Leg::poll`].
     pub delivered: u64,
@@ -123,7 +122,6 @@ struct Flight {
 }
 
 impl Leg {
-    /// An empty leg.
     #[must_use]
     pub fn new(profile: LegProfile, seed: u64) -> Leg {
         Leg {

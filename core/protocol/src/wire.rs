@@ -34,7 +34,6 @@ pub fn near16(low: u16, near: u32) -> u32 {
     near.saturating_add_signed(i32::from(step))
 }
 
-/// Writes into a packet's buffer.
 pub struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -178,7 +177,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Reads a packet from its beginning.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],

@@ -17,7 +17,6 @@ use super::state::Game;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// Light the fuse of a barrel within reach.
     Light {
         /// Its number in [`Rules::barrels`].
         barrel: u8,

@@ -14,7 +14,6 @@ use super::units::Heading;
 /// stops instead of running into a wall for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
-    /// The left stick.
     pub walk: Heading,
     /// The right stick; at rest the player keeps facing the same way.
     pub aim: Heading,

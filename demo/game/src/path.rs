@@ -8,7 +8,6 @@ use core::f32::consts::TAU;
 use glam::Vec2;
 use serde::Serialize;
 
-/// A closed curve through the arena.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Path {
     /// A Lissajous figure: each axis swings with its own period.

@@ -75,7 +75,6 @@ pub(super) fn solo(rules: Rules) -> SoloGame {
     SoloGame::new(Game::new(&rules, 99), rules)
 }
 
-/// The arena without players or enemies.
 pub(super) fn quiet() -> SoloGame {
     solo(rules())
 }

@@ -70,7 +70,6 @@ impl Game {
         Some((age / flight.ticks().max(1) as f32).min(1.0))
     }
 
-    /// Starts the flights of an answer.
     pub(super) fn apply_toss(
         &mut self,
         key: Key,

@@ -25,7 +25,6 @@ pub struct Heading(pub u8);
 impl Heading {
     /// No direction: a stick at rest.
     pub const NONE: Heading = Heading(0);
-    /// Along +x.
     pub const EAST: Heading = Heading(1);
 
     /// Returns the nearest heading to a vector of any length; [`Heading::NONE`] for zero.

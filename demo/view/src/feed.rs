@@ -45,7 +45,6 @@ pub use notice::{Note, Notice, Surplus};
 pub use playback::{Playback, ReplayClock, Speed};
 use showing::Showing;
 
-/// See the [module](self).
 pub struct Feed {
     source: Source,
     rules: Arc<Rules>,

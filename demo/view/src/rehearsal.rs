@@ -31,7 +31,6 @@ pub struct Setup {
     pub seats: usize,
     pub names: Vec<String>,
     pub link: LinkProfile,
-    /// The time between two pictures.
     pub frame: Duration,
 }
 
@@ -57,7 +56,6 @@ struct RehearsalMember {
     bot: Option<Bot>,
 }
 
-/// See the [module](self).
 pub struct Rehearsal {
     server: Match<Game>,
     /// The local session first.
@@ -165,7 +163,6 @@ impl Rehearsal {
         self.now
     }
 
-    /// The local session.
     #[must_use]
     pub fn session(&self) -> &Session<Game, GameShow> {
         &self.members[0].session

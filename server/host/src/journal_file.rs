@@ -122,7 +122,6 @@ impl fmt::Debug for WaitForDisk {
 #[derive(Debug)]
 pub(super) struct JournalHold {
     path: PathBuf,
-    /// The open file of the match, with its lock.
     file: Option<Arc<File>>,
     state: AtomicU8,
 }
@@ -320,7 +319,6 @@ impl Journal {
         self
     }
 
-    /// Replaces the wait for the disk.
     #[cfg(test)]
     pub(super) fn on_disk(
         mut self,
@@ -342,7 +340,6 @@ impl Journal {
         found.unwrap_or_else(|_| self.path.clone())
     }
 
-    /// The handle by which it can be taken away from its match.
     pub(super) fn hold(&self) -> Arc<JournalHold> {
         self.hold.clone()
     }

@@ -49,7 +49,6 @@ impl Ban {
             .is_some_and(|until| now_unix.as_secs() >= until)
     }
 
-    /// The close code for the banned identity.
     pub(super) fn code(&self, now_unix: Duration) -> CloseCode {
         let for_s = match self.until_unix_s {
             None => BANNED_FOR_GOOD,
@@ -68,7 +67,6 @@ impl Ban {
     }
 }
 
-/// The bans. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bans(Arc<Kept>);
 
@@ -267,7 +265,8 @@ fn lock(path: &Path) -> Result<File, BansError> {
     Err(BansError::Locked { lock: name })
 }
 
-/// Earlier versions created it so that every user of the machine could lock it.
+/// Restricts the lock's file to its owner: earlier versions created it so that every user of the
+/// machine could lock it.
 fn keep_to_owner(_lock: &File) {
     #[cfg(unix)]
     {

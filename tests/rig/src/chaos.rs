@@ -29,7 +29,6 @@ const CLIENTS_MAX: usize = 6;
 const CRASHES_AGAIN: usize = 4;
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     pub virtual_time: Duration,

@@ -28,7 +28,6 @@ pub fn serves() -> bool {
 
 /// A match, and sessions that draw their frames in step.
 pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
-    /// The server's match.
     pub match_: Match<S>,
     /// The clients. Their session ids are numbered from 0.
     pub sessions: Vec<Session<S, V>>,
@@ -39,7 +38,6 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     pub mute_until: Duration,
     /// The clients receive no packet before these times.
     pub deaf_until: Vec<Duration>,
-    /// Packets on their way up, by client.
     pub up: Vec<(usize, Vec<u8>)>,
     pub journal: Vec<u8>,
     /// Worlds that the match wants encoded.
@@ -183,8 +181,6 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         Ok(peer)
     }
 
-    /// Plays one frame of every client: it handles its packets, advances, and sends. A background rebuild is handed
-    /// back in the next frame. `input` gives the input of a client.
     pub fn frame(&mut self, mut input: impl FnMut(usize, &Session<S, V>) -> S::Input) {
         self.now += self.frame;
         let mut buffer = [0; PACKET_BYTES_MAX];
@@ -202,7 +198,6 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         }
     }
 
-    /// Delivers all packets up, advances the match, and delivers its packets.
     pub fn serve(&mut self) {
         if self.now < self.mute_until {
             self.up.clear();
@@ -285,10 +280,6 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         self.run(frames as u32, |_, _| S::Input::default())
     }
 
-    /// Plays until all clients are in the match, and a second more.
-    ///
-    /// # Panics
-    /// If that takes more than a minute.
     pub fn gather(&mut self) -> &mut Self {
         let peers = 0..self.sessions.len() as u64;
         let plays =

@@ -103,7 +103,6 @@ impl Default for Load {
     }
 }
 
-/// A player's input, padded to the wanted size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
     stick: u8,

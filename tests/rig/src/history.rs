@@ -63,7 +63,6 @@ pub struct Shot {
     born: Tick,
 }
 
-/// The state: its own history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
     pub players: Table<PlayerId, Player>,

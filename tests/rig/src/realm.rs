@@ -26,20 +26,16 @@ pub const HITS_MAX: usize = 48;
 /// A place on the map, in steps from its left upper corner.
 pub type Place = (i16, i16);
 
-/// The state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Realm {
     pub towns: Table<PlayerId, Town>,
     pub villagers: Table<u32, Villager>,
-    /// Events that were handled so far.
     pub woken: u64,
-    /// Hits of bombs so far.
     pub hits: u64,
     timers: Schedule<u32>,
 }
 
-/// A player's town.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Town {
@@ -62,12 +58,10 @@ pub struct Villager {
     is_ordered: bool,
 }
 
-/// A player's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Selects the own villagers in a box, from its left upper to its right lower corner.
     Select(Place, Place),
-    /// Sends the selected villagers to a place.
     Go(Place),
     /// Asks which villagers a bomb hits.
     Bomb(Place),

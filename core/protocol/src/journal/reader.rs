@@ -39,7 +39,6 @@ pub enum JournalError {
     FormatVersion { found: u32 },
 }
 
-/// The damage of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {

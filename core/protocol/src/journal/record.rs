@@ -13,18 +13,15 @@ pub const FORMAT_VERSION: u32 = 5;
 
 /// The largest size of the encoded frames of one turn, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 << 10;
-/// The largest size of an identity, in bytes.
 pub const IDENTITY_BYTES_MAX: usize = 256;
-/// The largest size of a game's name, in bytes.
 pub const GAME_BYTES_MAX: usize = 64;
-/// The largest size of a build's name, in bytes.
 pub const BUILD_BYTES_MAX: usize = 128;
-/// The largest size of the reason for a match's end, in bytes.
 pub const REASON_BYTES_MAX: usize = 256;
 /// The largest payload of a record of an unknown kind, in bytes.
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
-/// A flag of a ruling: it is of the kind [`Ruling::MadeBefore`]. The lowest flag marks a spectator's ruling.
+/// A flag of a ruling: the ruling is a [`Ruling::MadeBefore`]. The lowest flag marks a spectator's
+/// ruling.
 const MADE_BEFORE: u8 = 2;
 
 /// The first bytes of the first payload.
@@ -43,11 +40,9 @@ const RESUMED: u8 = 9;
 const RESERVED: u8 = 10;
 const SHELL: u8 = 11;
 
-/// The reason why a record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// A part of the record is too long, so no reader would accept it.
     #[error("expected at most {max} bytes in a journal record of kind {kind}, got {bytes}")]
     TooLong { kind: u8, bytes: usize, max: usize },
     /// A second start, or an unknown record with a known kind.
@@ -150,9 +145,7 @@ impl WrittenBy {
 pub struct Start<'a> {
     /// The game's name; at most [`GAME_BYTES_MAX`] bytes.
     pub game: &'a str,
-    /// The author's version of the simulation.
     pub sim_version: u32,
-    /// The digest of the rules.
     pub rules_digest: u64,
     /// The build's name, for display only; at most [`BUILD_BYTES_MAX`] bytes.
     pub build: &'a str,
@@ -173,7 +166,6 @@ impl<'a> Record<'a> {
         matches!(kind, TURN | IDLE)
     }
 
-    /// The kind as a number in the file.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -192,7 +184,6 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The payload in two parts, if it is within its limits.
     pub(super) fn payload(&self) -> Result<(Fields, &'a [u8]), WriteError> {
         let kind = self.kind();
         let limit = |bytes: usize, max: usize| {

@@ -7,7 +7,6 @@ pub const OUTER_BYTES: u64 = 28 + 5 + 20;
 /// The bytes of packets by kind of content. Headers include those of the transport and of UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ByteCounts {
-    /// Packets counted.
     pub packets: u64,
     /// First byte, link header, and all headers around the packet.
     pub headers: u64,
@@ -19,7 +18,6 @@ pub struct ByteCounts {
     pub announcements: u64,
     /// Commands and claims, and their refusals; also fragments of large outcomes.
     pub commands: u64,
-    /// Outcomes.
     pub outcomes: u64,
     /// Worlds and other messages of the lane.
     pub bulk: u64,

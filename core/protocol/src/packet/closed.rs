@@ -41,25 +41,18 @@ pub fn read(body: PacketBody<'_, DownPart>) -> Result<CloseCode, WireError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseCode {
-    /// The wire versions differ.
     #[error("the server speaks another version of the protocol: update the game")]
     WrongWire,
-    /// The games differ.
     #[error("the server runs another game: join it with that game")]
     WrongGame,
-    /// The simulation versions differ.
     #[error("the server runs another version of the game: update it")]
     WrongVersion,
-    /// The rules differ.
     #[error("the server uses other rules (level or tuning): install the server's content")]
     WrongRules,
-    /// No seat is free.
     #[error("the match is full: try again later")]
     Full,
-    /// The join took too long.
     #[error("the join timed out: the connection is too slow for this match")]
     JoinTooSlow,
-    /// The player left.
     #[error("you left the match")]
     Left,
     /// Another session of the same identity took the seat.
@@ -76,28 +69,21 @@ pub enum CloseCode {
     /// Too many heals.
     #[error("your client's world differed from the server's too often")]
     Desync,
-    /// The server is shutting down.
     #[error("the server is shutting down")]
     Draining,
-    /// The match is over.
     #[error("the match is over")]
     MatchOver,
-    /// The game or the server failed.
     #[error("the match was stopped by a fault in the game or the server")]
     Fault,
-    /// The match is closed to new players.
     #[error("the match accepts no new players")]
     Shut,
-    /// The match continues on another server.
     #[error("the match moved to another server: join again with the newest ticket")]
     Moved,
     /// The other players waited for this client for too long.
     #[error("the other players waited for you for too long")]
     TooSlow,
-    /// The match is not on this server.
     #[error("this server does not run the ticket's match: ask for a new ticket")]
     NoMatch,
-    /// The player was removed.
     #[error("you were removed from the match")]
     Kicked,
     /// The server is shutting down in order, and another process will resume its match.

@@ -28,7 +28,6 @@ pub trait Part: Copy {
     fn index(self) -> u8;
 }
 
-/// The set of parts that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<P> {
     bits: u8,
@@ -64,7 +63,6 @@ impl<P: Part> Parts<P> {
         self.bits
     }
 
-    /// Returns `true` if a part follows.
     #[must_use]
     pub fn has(self, part: P) -> bool {
         self.bits >> part.index() & 1 != 0

@@ -21,14 +21,12 @@ use twinstep_core::{Key, PlayerId, Simulation, Tick, codec};
 type CommandHead = (u8, bool, Tick, u32);
 type AnswerHead = (Tick, Key);
 
-/// Writes the message of an encoded command.
 #[must_use]
 pub fn write_command(given: &CommandUp<&[u8]>) -> Vec<u8> {
     let head: CommandHead = (given.seat as u8, given.is_oldest, given.stamp, given.seq);
     message(&head, given.command)
 }
 
-/// Writes the message of an encoded answer.
 #[must_use]
 pub fn write_answer(asked: Tick, key: Key, outcome: &[u8]) -> Vec<u8> {
     let head: AnswerHead = (asked, key);

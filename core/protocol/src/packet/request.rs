@@ -24,7 +24,6 @@ pub enum MatchRequest {
     Tick(Duration),
     /// Pauses the match after the next turn.
     Pause,
-    /// Ends a pause.
     Resume,
     /// Plays at least this many ticks of a paused match, at least 1, and in whole turns. Without effect while the match
     /// runs.
@@ -45,7 +44,6 @@ impl MatchRequest {
         }
     }
 
-    /// The bytes of a player's request.
     #[must_use]
     pub fn encode(&self, seat: u8) -> Vec<u8> {
         encode(&(seat, self))
@@ -71,7 +69,6 @@ pub struct RequestResult {
 }
 
 impl RequestResult {
-    /// The bytes of a result.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         encode(self)

@@ -14,7 +14,6 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::{LargeEntries, World};
 use twinstep_core::{Simulation, Tick};
 
-/// The next item of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'j> {
     Frame,

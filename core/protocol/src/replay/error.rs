@@ -53,11 +53,8 @@ pub enum ReplayError {
 /// The match of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The game's name.
     pub game: String,
-    /// The author's version of the simulation.
     pub sim_version: u32,
-    /// The digest of the rules.
     pub rules_digest: u64,
     /// The build that began the journal.
     pub build: String,
@@ -65,7 +62,6 @@ pub struct About {
     pub started_unix_s: u64,
     /// The command delay in turns; 0 without lockstep.
     pub command_delay: u8,
-    /// The writer of the journal.
     pub by: WrittenBy,
 }
 

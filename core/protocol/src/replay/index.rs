@@ -19,7 +19,6 @@ const PLACES_MAX: usize = 1 << 16;
 /// The number of seats that are kept in addition to the newest of each player: more than any match has.
 const SEATS_MAX: usize = 1 << 12;
 
-/// The place of a world record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub tick: Tick,
@@ -53,7 +52,6 @@ pub struct KindBytes {
     pub idle: u64,
     pub digests: u64,
     pub worlds: u64,
-    /// All other records.
     pub other: u64,
 }
 
@@ -65,7 +63,6 @@ impl KindBytes {
     }
 }
 
-/// The contents of a journal.
 #[derive(Clone, Debug)]
 pub struct Index {
     pub about: About,

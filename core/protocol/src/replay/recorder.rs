@@ -133,7 +133,6 @@ impl<S: Simulation> Recorder<S> {
         self.places.iter().cloned().collect()
     }
 
-    /// The place of the newest world.
     #[must_use]
     pub fn last_world(&self) -> Option<&Place> {
         self.places.back()

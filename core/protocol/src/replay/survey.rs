@@ -12,23 +12,18 @@ use twinstep_core::frame::FrameData;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{Simulation, Tick};
 
-/// The statistics of one player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlayerSurvey {
     /// The number of ticks with an input of the player in the frame.
     pub ticks: u32,
     /// The number of the player's inputs that the server filled.
     pub filled: u32,
-    /// The number of commands that ran.
     pub commands: u32,
-    /// The number of claims that ran.
     pub claims: u32,
 }
 
-/// The statistics of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// The first tick.
     pub first: Tick,
     /// The number of sealed ticks.
     pub ticks: u32,
@@ -36,11 +31,8 @@ pub struct Survey {
     pub length: Duration,
     /// The length of the last tick.
     pub tick: Duration,
-    /// The statistics of each player.
     pub players: [PlayerSurvey; PLAYERS_MAX],
-    /// The number of outcomes in frames.
     pub outcomes: u64,
-    /// The number of roster changes.
     pub roster_changes: u64,
     /// The size of all inputs and orders if each tick were written in full: the reference for the journal's size.
     pub raw_bytes: u64,

@@ -135,7 +135,6 @@ impl LinkProfile {
         ("awful", LinkProfile::AWFUL),
     ];
 
-    /// A link with equal directions.
     #[must_use]
     pub const fn both(leg: LegProfile) -> LinkProfile {
         LinkProfile { up: leg, down: leg }

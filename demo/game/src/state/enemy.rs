@@ -100,7 +100,6 @@ impl Enemy {
         Key::new(cause::ENEMY | u64::from(slot), life)
     }
 
-    /// Its key, made of slot and life.
     #[must_use]
     pub fn key(&self, slot: u16) -> Key {
         Enemy::name(slot, self.life)

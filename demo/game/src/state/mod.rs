@@ -82,7 +82,6 @@ pub enum RoundPhase {
 }
 
 impl RoundPhase {
-    /// Returns `true` if players can be hurt.
     #[must_use]
     pub fn is_dangerous(self) -> bool {
         matches!(
@@ -102,13 +101,9 @@ impl RoundPhase {
 pub(crate) enum Timer {
     /// A barrel's fuse has burnt down.
     Fuse(u8),
-    /// The next barrel of a place.
     Barrel(u8),
-    /// The next crate of a place.
     Crate(u8),
-    /// The next enemy of a slot.
     Enemy(u16),
-    /// A player's return.
     Player(PlayerId),
 }
 

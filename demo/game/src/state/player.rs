@@ -44,7 +44,6 @@ pub struct Player {
 }
 
 impl Player {
-    /// Makes a player that has never appeared.
     pub(crate) fn unborn() -> Player {
         Player {
             at: Vec2::ZERO,
@@ -70,7 +69,6 @@ impl Player {
         }
     }
 
-    /// Returns `true` if it is in play.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.health > 0
@@ -81,7 +79,6 @@ impl Player {
         self.is_alive() && now >= self.safe_until
     }
 
-    /// Returns `true` if it is sprinting.
     #[must_use]
     pub fn is_dashing(&self, now: Tick) -> bool {
         now < self.dash_until
@@ -208,7 +205,6 @@ pub(crate) struct Former {
     pub(crate) fate: Fate,
 }
 
-/// The state in which a player left.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Fate {
     /// It left in safety.

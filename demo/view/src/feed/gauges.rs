@@ -14,7 +14,6 @@ const KEPT: usize = 90;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Rebuilds of the prediction.
     pub rebuilds: f64,
     /// Ticks that were simulated again.
     pub resim_ticks: f64,

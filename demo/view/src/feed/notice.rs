@@ -21,16 +21,13 @@ pub enum Notice {
     Connecting,
     /// The match's world is being transferred.
     Loading {
-        /// Bytes received.
         received_bytes: usize,
-        /// Bytes in total.
         total_bytes: usize,
         /// The estimated time for the rest, if known.
         rest: Option<Duration>,
     },
     /// The world has arrived, and steps through the ticks since.
     CatchingUp {
-        /// Ticks stepped.
         done_ticks: u32,
         total_ticks: u32,
     },
@@ -135,13 +132,11 @@ pub struct Surplus {
 }
 
 impl Surplus {
-    /// Counts the names that were given.
     #[must_use]
     pub fn of(names: usize) -> Surplus {
         Surplus { names }
     }
 
-    /// Returns a message about unused names, once. `seats` is the number of seats now; 0 while they are unknown.
     #[must_use]
     pub fn noticed(&mut self, seats: usize) -> Option<String> {
         if seats == 0 {
@@ -162,7 +157,6 @@ pub struct Note {
     pub words: String,
 }
 
-/// Returns the text of an event that matters to the player.
 pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
     if let Event::Notice(words) = event {
         return Some(words.as_str().into());

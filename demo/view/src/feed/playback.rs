@@ -26,7 +26,6 @@ use crate::time::now;
 /// The most steps of one advance: after a stall of the view, older time is skipped.
 const STEPS_MAX: u32 = 256;
 
-/// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Speed {
     Quarter,
@@ -87,7 +86,6 @@ pub enum ReplayClock {
 }
 
 impl ReplayClock {
-    /// A wall clock that starts now.
     #[must_use]
     pub fn wall() -> ReplayClock {
         ReplayClock::Wall(now())

@@ -17,7 +17,6 @@ pub(crate) struct Tint {
 }
 
 impl Tint {
-    /// Opaque paint.
     pub(crate) const fn new(rgb: u32) -> Tint {
         Tint {
             rgb: [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8],
@@ -74,7 +73,6 @@ pub(crate) const GOOD: Tint = Tint::new(0x2f_c4_95);
 pub(crate) const WARN: Tint = Tint::new(0xf0_b4_29);
 pub(crate) const BAD: Tint = Tint::new(0xf0_6a_2a);
 
-/// The colours of the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ColorMode {
     /// The palette of Okabe and Ito.
@@ -117,7 +115,6 @@ impl ColorMode {
         }
     }
 
-    /// A player's colour, by seat number.
     pub(crate) fn player(self, n: usize) -> Tint {
         const PLAYERS: [u32; 8] = [
             0x56_b4_e9, // sky blue

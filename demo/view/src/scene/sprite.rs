@@ -26,7 +26,6 @@ sprites! {
     White: 4 x 4,
     /// A rounded box, drawn in nine parts.
     Panel: 24 x 24,
-    /// The outline of a panel.
     Frame: 24 x 24,
     /// A wall's top, in nine parts.
     Wall: 32 x 32,
@@ -66,9 +65,7 @@ sprites! {
     IconReady: 32 x 32,
     Crosshair: 40 x 40,
     Pointer: 24 x 24,
-    /// A soft disc of light.
     Glow: 64 x 64,
-    /// A soft disc of dark.
     Shadow: 64 x 64,
     Ring: 96 x 96,
     /// A very thin circle: the reach of something.
@@ -80,10 +77,8 @@ sprites! {
     Streak: 64 x 12,
     Smoke: 48 x 48,
     Shard: 12 x 12,
-    /// The star of a muzzle.
     Flash: 48 x 48,
     Shot: 40 x 14,
-    /// A heavy shot.
     Bolt: 72 x 16,
     Shell: 24 x 24,
     Bullet: 24 x 24,

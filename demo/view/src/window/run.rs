@@ -247,7 +247,6 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     leave(stage, ended)
 }
 
-/// Shows a message in the window, and prints it to standard error.
 fn say(stage: &mut WindowStage, words: &str) {
     crate::say::err(words);
     stage.show_note(words, WARN);
@@ -259,7 +258,6 @@ fn keep(file: &mut SettingsFile, stage: &mut WindowStage) {
     }
 }
 
-/// Returns `true` if the reason for the end of the match should close.
 fn closes(shown: Duration, pressed: bool) -> bool {
     shown >= CLOSING_MAX || pressed && shown >= CLOSING_MIN
 }

@@ -109,7 +109,6 @@ pub(crate) struct SettingsFile {
     kept: Settings,
 }
 
-/// The file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the settings in {path} cannot be {done} ({why}); {next}", path = path.display())]
 pub(crate) struct SettingsError {

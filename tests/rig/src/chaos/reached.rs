@@ -31,9 +31,7 @@ edges! {
     CrashInLobby,
     /// Only one player was present.
     Alone,
-    /// Sixteen players were present together.
     SixteenPlayers,
-    /// A client of four seats played.
     FourSeats,
     /// Ticks of 50 ms or more were played.
     SlowTicks,
@@ -41,21 +39,16 @@ edges! {
     FastTicks,
     /// Turns of 100 ms or more were played.
     LongTurns,
-    /// Inputs of the largest size ran.
     WideInputs,
-    /// Commands of the largest size ran.
     WideCommands,
     /// Outcomes close to the largest size ran.
     WideOutcomes,
     /// Claims close to the largest size ran.
     WideClaims,
-    /// Large commands ran.
     LargeCommands,
-    /// Large outcomes ran.
     LargeOutcomes,
     /// Twelve or more players were present, with inputs and commands of the largest size.
     AllAtMaximum,
-    /// No command ran.
     NoCommands,
     /// The world had less than 400 bytes.
     TinyWorld,
@@ -65,37 +58,26 @@ edges! {
     HugeWorld,
     /// The world grew past the bound.
     WorldPastItsBound,
-    /// The input delay changed during play.
     DelayChanged,
-    /// A request paused the match.
     Paused,
-    /// A request changed the speed of the match.
     SpeedChanged,
     /// The referee, or the limit of requests, refused a request.
     RequestRefused,
-    /// All links were awful or worse all the time.
     AwfulForAll,
     /// A client's clock was ahead by hours, or jumped.
     ClocksApart,
-    /// The server's clock went back.
     ClockWentBack,
-    /// Links passed only small datagrams.
     SmallDatagrams,
-    /// The server was killed while a client joined.
     CrashWhileJoining,
-    /// A client's process was killed while it joined.
     ClientKilledWhileJoining,
     /// The server was killed four times within ten seconds.
     CrashedAgain,
-    /// A step or a hook panicked.
     Panicked,
     /// A command poisoned the step, or produced a NaN.
     Poisoned,
     /// A step or a hook panicked in an honest client's prediction.
     PredictionPanicked,
-    /// The server received malformed packets.
     HostileClient,
-    /// A client received malformed packets.
     HostileServer,
     /// Clients requested worlds and did not acknowledge them.
     Stalled,
@@ -105,17 +87,12 @@ edges! {
     Lied,
     /// One player's queries filled ticks.
     Hogged,
-    /// The match played in lockstep.
     Lockstep,
-    /// Owners answered queries.
     OwnersAnswered,
-    /// A client was healed.
     Healed,
     /// A client joined by the initial world and all frames since.
     JoinedByFrames,
-    /// A client returned by frames.
     Resumed,
-    /// A client returned by a world.
     Reloaded,
     /// More returns were excused than identities exist: one identity was excused again after a minute.
     ExcusedAgain,
@@ -172,7 +149,6 @@ impl Edge {
     }
 }
 
-/// The number of worlds that reached each edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     worlds: BTreeMap<Edge, u64>,

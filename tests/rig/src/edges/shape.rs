@@ -21,7 +21,6 @@ pub enum Shape {
     Tags(Vec<Tag>),
     /// Keys: two bytes each while their numbers are small.
     Keys(Vec<Key>),
-    /// Pairs of different types.
     Pairs(Vec<(char, Result<u8, ()>)>),
     /// Large numbers: more bytes on the wire than in memory.
     Large {

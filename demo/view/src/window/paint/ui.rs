@@ -9,7 +9,6 @@ use crate::window::batch::Batch;
 use crate::window::rect::Rect;
 use crate::window::text;
 
-/// The place of text in its box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
