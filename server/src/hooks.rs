@@ -38,7 +38,7 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         self.rules
     }
 
-    /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back
+    /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back
     /// or more.
     ///
     /// Costs nothing while worlds are small (64 KB), because one is kept at each tick. Of larger worlds one in 16 is
@@ -54,7 +54,7 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     }
 
     /// The newest confirmed tick that `player`'s screen was built on, as reported by the player's client: monotone, and
-    /// less than [`HISTORY`](twinstep_core::bounds::HISTORY) ticks back (1.05 s at 60 Hz), so that [`at`](HookContext::at) has
+    /// less than [`HISTORY`] ticks back (1.05 s at 60 Hz), so that [`at`](HookContext::at) has
     /// its world. Use it for outcomes that compensate for what the player saw. The client's prediction lets other
     /// players continue from there by their last inputs.
     ///
