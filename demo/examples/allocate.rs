@@ -27,7 +27,6 @@ use twinstep_protocol::packet::WIRE_VERSION;
 
 /// The time in which the allocator must answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The limit for its answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// The match of a server that runs only one.
 const MATCH: u64 = 1;
@@ -85,7 +84,6 @@ fn allocate(allocator: &str, namespace: &str, fleet: &str) -> Result<SocketAddr,
     found.ok_or_else(|| format!("{address} has no address").into())
 }
 
-/// Makes a ticket for each player.
 #[expect(
     clippy::disallowed_methods,
     reason = "tickets have a life by the wall clock"

@@ -31,12 +31,10 @@ use crate::{signals, wiring};
 
 /// The most players of a match that others can join.
 const SEATS: usize = 8;
-/// The limit for a pasted invite.
 const PASTED_BYTES_MAX: u64 = 16 << 10;
 /// A full server is dialled this many times, with this pause in between: for a minute.
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
-/// The longest wait for the seats of this screen.
 const SEATED_WITHIN: Duration = Duration::from_secs(3);
 /// The pause between two advances of the bots: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);

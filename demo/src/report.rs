@@ -73,7 +73,6 @@ pub struct ClientReport {
     /// Bytes per second that the server sent to this client.
     pub bytes_down_per_s: f64,
     pub packets_up_per_s: f64,
-    /// Packets that the server sent here.
     pub packets_down_per_s: f64,
     /// Bytes sent per second, by purpose.
     pub bytes_up_by_kind: Kinds,

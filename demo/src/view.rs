@@ -22,7 +22,6 @@ use crate::signals;
 pub(crate) enum ViewChoice {
     Window(Backend),
     Terminal,
-    /// No view: the output is not a terminal.
     Nowhere,
 }
 

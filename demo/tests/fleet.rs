@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, powderkeg, run, within};
 
-/// The behaviours of a sidecar.
 const WELL: u8 = 0;
 /// Accepts connections, and does not answer.
 const SILENT: u8 = 1;

@@ -17,7 +17,6 @@ use serde_json::Value;
 use crate::common::{Folder, Process, within};
 use crate::many::Served;
 
-/// The window of rates.
 const WINDOW: Duration = Duration::from_secs(20);
 
 fn ops(name: &str) -> PathBuf {

@@ -424,7 +424,6 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries = self.holders.values().map(Lineages::len).sum();
     }
 
-    /// The number of lineages and revocations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries

@@ -467,7 +467,6 @@ pub enum SaveError {
         "nothing to save: a recording begins when this screen joins a match, and a replay is already a file"
     )]
     Nothing,
-    /// The file cannot be written.
     #[error("cannot write {path}: {source}; go to a folder that can be written, and try again")]
     Unwritable { path: PathBuf, source: io::Error },
 }

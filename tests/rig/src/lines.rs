@@ -28,7 +28,6 @@ use twinstep_udp::{
 use crate::rig::{Play, RigConfig, Sticks};
 
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
-/// The granularity of time.
 const STEP: Duration = Duration::from_millis(1);
 /// The time between two frames of a client.
 const FRAME: Duration = Duration::from_millis(8);

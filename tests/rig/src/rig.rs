@@ -52,7 +52,6 @@ pub const DEAF: LinkProfile = LinkProfile {
 /// Larger than any real return ticket.
 const TICKET_BYTES: usize = 1_190;
 
-/// Allocations so far, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Allocations of all clients in `handle`, `advance` and drain.

@@ -66,8 +66,10 @@ pub enum Record<'a> {
     Turn(&'a [u8]),
     /// A turn like the one before it, without events.
     Idle,
-    /// The digest of the world before a tick.
-    Digest { tick: Tick, digest: u64 },
+    Digest {
+        tick: Tick,
+        digest: u64,
+    },
     /// A ruling: tickets of an identity that are refused from now on.
     Ruling {
         ruling: Ruling,

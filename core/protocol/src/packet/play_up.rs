@@ -70,7 +70,6 @@ pub struct CommandUp<C> {
 pub struct ClaimUp<C> {
     /// The seat of the player for whom a step emitted the claim.
     pub seat: usize,
-    /// The tick of that step.
     pub tick: Tick,
     pub command: C,
 }
@@ -90,9 +89,7 @@ pub struct UpNotes {
 pub struct UpNear<'a> {
     /// The first frame that the session lacks, as far as the server knows.
     pub wanted: Tick,
-    /// The next tick to seal.
     pub next: Tick,
-    /// The next turn to seal.
     pub turn: u32,
     /// The command delay m, or 0 without one.
     pub command_delay: u8,

@@ -39,7 +39,6 @@ impl<'j, S: Simulation> Frames<'j, S> {
         }
     }
 
-    /// The frame that was read last.
     #[must_use]
     pub fn frame(&self) -> &FrameData<S> {
         self.cursor.frame()

@@ -29,10 +29,8 @@ pub enum ReplayError {
     /// A record that cannot be at its place.
     #[error("unexpected record at byte {offset}")]
     Misplaced { offset: u64 },
-    /// A world that cannot be decoded.
     #[error("the world at byte {offset} cannot be decoded by this build")]
     World { offset: u64 },
-    /// A turn that cannot be decoded.
     #[error("the turn at byte {offset} cannot be decoded: {error}")]
     Turn { offset: u64, error: WireError },
     /// A frame that does not fit the world.
@@ -56,7 +54,6 @@ pub struct About {
     pub game: String,
     pub sim_version: u32,
     pub rules_digest: u64,
-    /// The build that began the journal.
     pub build: String,
     /// The time when the match began, in seconds since 1970.
     pub started_unix_s: u64,

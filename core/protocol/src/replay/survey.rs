@@ -25,7 +25,6 @@ pub struct PlayerSurvey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     pub first: Tick,
-    /// The number of sealed ticks.
     pub ticks: u32,
     /// The match time of the sealed ticks, with the actual length of each tick.
     pub length: Duration,

@@ -34,7 +34,6 @@ pub struct LegProfile {
     pub duplicate_ppm: u32,
     /// Whether datagrams keep their order, as in a single queue. Otherwise jitter reorders them.
     pub fifo: bool,
-    /// The bottleneck, if there is one.
     pub bandwidth: Option<Bandwidth>,
     /// The largest IP packet that passes, if there is a limit: a datagram plus [`IP_BYTES`].
     pub mtu_bytes: Option<u32>,
@@ -46,7 +45,6 @@ pub const IP_BYTES: u32 = 28;
 impl LegProfile {
     /// A link without delay, jitter or loss.
     pub const PERFECT: LegProfile = LegProfile::preset(0, 0, 0, 1);
-    /// All datagrams are lost.
     pub const BLACKOUT: LegProfile = LegProfile::preset(0, 0, 100, 1);
 
     const fn preset(rtt_ms: u64, jitter_ms: u64, loss_percent: u32, burst_datagrams: u32) -> Self {
@@ -145,12 +143,10 @@ impl LinkProfile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkProfileError {
-    /// Neither a preset nor a setting.
     #[error(
         "expected a link: perfect, lan, wan, bad, awful, or settings like `rtt=120,jitter=20,loss=5`; got `{got}`"
     )]
     Name { got: String },
-    /// A setting that does not exist.
     #[error(
         "expected a setting of a link: rtt=, jitter=, loss=, dup=, burst=, kbit=, queue=, mtu= or fifo; got `{got}`"
     )]

@@ -74,7 +74,6 @@ pub enum RoundPhase {
     /// All are ready; they cannot be hurt yet.
     Countdown,
     Wave,
-    /// A rest before the next wave.
     Lull,
     Won,
     /// All players are dead, and no life is left.

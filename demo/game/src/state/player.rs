@@ -207,7 +207,6 @@ pub(crate) struct Former {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Fate {
-    /// It left in safety.
     Well,
     /// It left in a fight, with this health.
     Hurt(i16),

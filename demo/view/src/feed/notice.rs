@@ -17,7 +17,6 @@ const SILENCE: Duration = Duration::from_millis(1_500);
 pub enum Notice {
     /// The match is paused, by a player of this name if it is known.
     Paused(Option<String>),
-    /// The server has not answered yet.
     Connecting,
     /// The match's world is being transferred.
     Loading {

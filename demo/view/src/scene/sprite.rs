@@ -27,7 +27,6 @@ sprites! {
     /// A rounded box, drawn in nine parts.
     Panel: 24 x 24,
     Frame: 24 x 24,
-    /// A wall's top, in nine parts.
     Wall: 32 x 32,
     PlayerHull: 72 x 72,
     PlayerTrim: 72 x 72,
@@ -52,7 +51,6 @@ sprites! {
     BarrelTrim: 56 x 56,
     Crate: 56 x 56,
     CrateTrim: 56 x 56,
-    /// The capsule around all pick-ups.
     Capsule: 56 x 56,
     IconBlaster: 32 x 32,
     IconScatter: 32 x 32,

@@ -15,7 +15,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub enum NoWindow {
     #[error("there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set")]
     NoDisplay,
-    /// The named display does not answer.
     #[error("the display {display} does not answer ({why}); check DISPLAY, or start it")]
     Silent { display: String, why: String },
     /// A library that is loaded at run time is not installed.

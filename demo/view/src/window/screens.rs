@@ -12,7 +12,6 @@ pub(crate) enum Overlay {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Screens {
-    /// The title, which waits for a key.
     pub(crate) title: bool,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) ghosts: bool,

@@ -32,11 +32,9 @@ pub enum Game {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfortune {
-    /// Hardly any faults.
     Calm,
     /// A fault every few seconds.
     Usual,
-    /// Faults all the time.
     Storm,
 }
 
@@ -62,7 +60,6 @@ pub struct Person {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
-    /// The virtual length of the chaos.
     pub seconds: u64,
     pub people: Vec<Person>,
     pub policies: MatchConfig,

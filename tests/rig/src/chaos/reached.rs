@@ -29,7 +29,6 @@ macro_rules! edges {
 edges! {
     Lobby,
     CrashInLobby,
-    /// Only one player was present.
     Alone,
     SixteenPlayers,
     FourSeats,
@@ -54,7 +53,6 @@ edges! {
     TinyWorld,
     /// The world had more than 1 MiB.
     LargeWorld,
-    /// The world was near the bound.
     HugeWorld,
     /// The world grew past the bound.
     WorldPastItsBound,
@@ -73,7 +71,6 @@ edges! {
     /// The server was killed four times within ten seconds.
     CrashedAgain,
     Panicked,
-    /// A command poisoned the step, or produced a NaN.
     Poisoned,
     /// A step or a hook panicked in an honest client's prediction.
     PredictionPanicked,

@@ -16,7 +16,6 @@ use super::play::{Play, Role};
 
 /// One in this many packets is spoiled.
 const SPOILS: u32 = 12;
-/// Packets that are kept for replays.
 const REMEMBERED: usize = 32;
 /// The time for which a lagging client freezes: just too short to close its session.
 const LAGS_FOR: Duration = Duration::from_millis(9_000);

@@ -170,7 +170,6 @@ pub trait Play: Simulation {
 #[derive(Clone, Debug)]
 pub struct RigConfig {
     pub seed: u64,
-    /// Clients that join at the beginning.
     pub clients: usize,
     pub link: LinkProfile,
     pub sticks: Sticks,
