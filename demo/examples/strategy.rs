@@ -216,34 +216,34 @@ impl War {
         })
     }
 
-    /// Plays a frame and draws it. The clients from number `bots` on are bots.
     fn frame(&mut self, sketch: &mut Sketch, bots: usize) -> Result<(), Box<dyn Error>> {
         for (n, client) in self.clients.iter_mut().enumerate() {
             client.advance(|_seat| ())?;
             if let Some(order) = think(client.session(), &mut self.luck).filter(|_| n >= bots) {
-                client.session_mut().command(0, order)?;
+                client.session_mut().command(0, order).ok();
             }
         }
         let players = self.clients.len() as u8;
         let session = self.clients[0].session_mut();
         let spot = |[x, y]: [f32; 2]| (x as i16, y as i16);
-        if !session.seats().is_empty() {
-            if let Some([from, to]) = sketch.dragged() {
-                session.command(0, Order::Select(spot(from), spot(to)))?;
+        // Before the session plays, and while a loaded match waits for its players, orders are not taken.
+        if let Some([from, to]) = sketch.dragged() {
+            session.command(0, Order::Select(spot(from), spot(to))).ok();
+        }
+        if let Some(to) = sketch.clicked() {
+            session.command(0, Order::March(spot(to))).ok();
+        }
+        match sketch.letter() {
+            Some('b') => drop(session.command(0, Order::Bomb(spot(sketch.mouse())))),
+            Some('1') => drop(session.request(0, MatchRequest::Tick(TICK))),
+            Some('2') => drop(session.request(0, MatchRequest::Tick(TICK / 2))),
+            Some('p') => drop(session.request(0, MatchRequest::Pause)),
+            Some('r') => drop(session.request(0, MatchRequest::Resume)),
+            Some('s') => drop(self.server.save("war.save")?),
+            Some('l') if Path::new("war.save").exists() => {
+                return War::new(players, true).map(|war| *self = war);
             }
-            if let Some(to) = sketch.clicked() {
-                session.command(0, Order::March(spot(to)))?;
-            }
-            match sketch.letter() {
-                Some('b') => drop(session.command(0, Order::Bomb(spot(sketch.mouse())))?),
-                Some('1') => session.request(0, MatchRequest::Tick(TICK))?,
-                Some('2') => session.request(0, MatchRequest::Tick(TICK / 2))?,
-                Some('p') => session.request(0, MatchRequest::Pause)?,
-                Some('r') => session.request(0, MatchRequest::Resume)?,
-                Some('s') => drop(self.server.save("war.save")?),
-                Some('l') => return War::new(players, true).map(|war| *self = war),
-                _ => {}
-            }
+            _ => {}
         }
         while let Some(cue) = session.poll_cue() {
             if let CueKind::Started { cue, .. } = cue.kind {
