@@ -41,8 +41,7 @@ impl<S: Simulation> Reel<S> {
         world: &World<S>,
         room_bytes: usize,
     ) -> Option<Self> {
-        // The last record of a full reel may be another world.
-        let mut bytes = Vec::with_capacity(room_bytes + room_bytes / REEL_WORLDS);
+        let mut bytes = Vec::new();
         let recorder = Recorder::start(
             WrittenBy::Client,
             hello,
@@ -52,6 +51,9 @@ impl<S: Simulation> Reel<S> {
             &mut bytes,
         )
         .ok()?;
+        // The last record of a full reel may be another world, and worlds grow.
+        let room_bytes = room_bytes.max(REEL_WORLDS * bytes.len());
+        bytes.reserve_exact(room_bytes + bytes.len());
         Some(Reel {
             recorder,
             whole: bytes.len(),

@@ -30,6 +30,7 @@ struct RawWorld {
     open: Vec<(u32, Key, ())>,
     refused: Vec<(u32, Key, ())>,
     next_seq: [u32; 16],
+    unfinished: Vec<()>,
     ages: [u32; 16],
     turn: Turn,
     tick_ns: u32,
@@ -46,6 +47,7 @@ fn world() -> RawWorld {
         open: Vec::new(),
         refused: Vec::new(),
         next_seq: [0; 16],
+        unfinished: Vec::new(),
         ages: [0; 16],
         turn: Turn {
             began: Tick(1),
