@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use twinstep_client::Event;
+use twinstep_client::{Event, MatchRequest};
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Journal, MatchHandle};
 use twinstep_ops::{AdminAddress, AdminClient, AdminError};
@@ -144,6 +144,64 @@ async fn players_receive_the_operators_message() {
     });
     assert_eq!(read[0], ["five minutes to go"]);
     assert_eq!(read[1], ["five minutes to go", "for bob \u{2013} alone"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_pauses_steps_and_resumes_a_match() {
+    let server = server("pause").await;
+    let handle = add(&server, 1).await;
+    let mut party = [Player::join(&server.ticket("anna", 1))];
+    all_in(&mut party).await;
+    let pause = json!({ "match": 1, "request": "pause" });
+    let reply = done(&server, "POST /request", pause).await;
+    assert_eq!(reply, json!({ "match": 1, "requested": "Pause" }));
+    play_for(&mut party, Duration::from_millis(700)).await;
+    let tick = async || {
+        handle
+            .inspect(|match_| match_.world().tick())
+            .await
+            .unwrap()
+    };
+    let paused = tick().await;
+    let request = MatchRequest::Pause;
+    assert!(
+        party[0]
+            .events
+            .contains(&Event::Request { by: None, request })
+    );
+    play_for(&mut party, Duration::from_millis(700)).await;
+    assert_eq!(tick().await, paused);
+    done(&server, "POST /request?match=1&request=step", Value::Null).await;
+    play_for(&mut party, Duration::from_millis(300)).await;
+    assert!((1..=4).contains(&(tick().await - paused)), "a turn");
+    let fast = "POST /request?match=1&request=tick&tick_us=8333";
+    done(&server, fast, Value::Null).await;
+    done(&server, "POST /request?match=1&request=resume", Value::Null).await;
+    play_for(&mut party, Duration::from_millis(500)).await;
+    assert!(tick().await > paused + 10);
+    assert_eq!(party[0].ended, None);
+    for (request, expected) in [
+        (
+            "POST /request?match=1&request=stop",
+            "pause, resume, step or tick",
+        ),
+        (
+            "POST /request?match=1&request=tick&tick_us=9",
+            "1 ms to 1 s",
+        ),
+        ("POST /request?request=pause", "`match`"),
+    ] {
+        let (status, reply) = server.ask(request, "").await;
+        assert_eq!(status, 400, "{reply}");
+        assert!(reply.contains(expected), "{reply}");
+    }
+    assert_eq!(
+        server
+            .ask("POST /request?match=9&request=pause", "")
+            .await
+            .0,
+        404
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -337,6 +395,7 @@ async fn requests_without_the_token_act_on_no_match_and_list_no_player() {
         "POST /unban?identity=anna",
         "POST /revoke?identity=anna",
         "POST /end?match=1",
+        "POST /request?match=1&request=pause",
         "POST /release?match=1",
     ];
     let token = server.token();

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use twinstep_local::LocalGame;
+use twinstep_core::PlayerId;
+use twinstep_local::{Local, LocalGame};
+use twinstep_server::{Admission, HookContext, MatchRequest, Referee};
 
-use crate::tale::{FRAME, Tale, config, frames, input_tick, local, ticks};
+use crate::tale::{FRAME, RULES, Tale, begun, config, frames, hundred, input_tick, local, ticks};
 
 /// At any frame rate, a key press shows in its own frame, no input is late, and a single player's game has no
 /// misprediction.
@@ -149,4 +151,59 @@ fn a_frame_that_took_long_plays_a_quarter_of_a_second() {
         fills,
         "every input came in time"
     );
+}
+
+/// Row 81: alone as online. The default referee refuses; the author's own may admit, and the host always may.
+#[test]
+fn a_local_match_is_paused_by_the_same_requests_as_online() {
+    struct Anyone;
+    impl Referee<Tale> for Anyone {
+        fn admit(&mut self, _: &HookContext<'_, Tale>, _: PlayerId, _: &u8, _: bool) -> Admission {
+            Admission::Admitted
+        }
+        fn admit_request(
+            &mut self,
+            _: &HookContext<'_, Tale>,
+            _: PlayerId,
+            _: MatchRequest,
+        ) -> Admission {
+            Admission::Admitted
+        }
+    }
+    let mut now = Duration::ZERO;
+    let mut strict = local();
+    frames(&mut strict, &mut now, 60, 0);
+    let asked = strict.session_mut(0).request(0, MatchRequest::Pause);
+    assert_eq!(asked, Ok(()));
+    frames(&mut strict, &mut now, 10, 0);
+    assert!(!strict.server().is_paused(), "its referee does not let it");
+    strict.request(MatchRequest::Pause).expect("in range");
+    frames(&mut strict, &mut now, 10, 0);
+    assert!(strict.server().is_paused());
+
+    let game = Local::action(Tale::default(), RULES).resolver(hundred);
+    let mut game = begun(game.referee(Anyone));
+    let mut now = Duration::ZERO;
+    frames(&mut game, &mut now, 60, 0);
+    let fills = game.session(0).stats().fills;
+    let request = |game: &mut LocalGame<Tale>, request| {
+        game.session_mut(0).request(0, request).expect("it plays");
+    };
+    request(&mut game, MatchRequest::Pause);
+    frames(&mut game, &mut now, 10, 0);
+    let paused = ticks(&game);
+    frames(&mut game, &mut now, 100, 0);
+    assert_eq!(ticks(&game), paused);
+    game.join(config(), 1)
+        .expect("it is let in after the pause");
+    request(&mut game, MatchRequest::Step(1));
+    frames(&mut game, &mut now, 10, 0);
+    assert_eq!(ticks(&game), paused.map(|tick| tick + 1));
+    request(&mut game, MatchRequest::Tick(FRAME / 2));
+    request(&mut game, MatchRequest::Resume);
+    frames(&mut game, &mut now, 60, 0);
+    let passed = ticks(&game)[0] - paused[0];
+    assert!((100..=122).contains(&passed), "{passed} ticks in 60 frames");
+    assert_eq!(game.session(0).stats().fills, fills);
+    assert_eq!(game.server().world().present().len(), 2);
 }
