@@ -25,6 +25,8 @@ pub(super) struct People {
     last_owners: [Option<String>; PLAYERS_MAX],
     /// The identities that seats are reserved for until they play. Such a seat is never freed.
     expected: [Option<String>; PLAYERS_MAX],
+    /// A session has had a seat, even if it left before it played.
+    pub(super) was_joined: bool,
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<Identity>,
     /// The newest tick that each player's screen was built on.
@@ -79,6 +81,7 @@ impl Default for People {
             identities: Vec::new(),
             last_owners: Default::default(),
             expected: Default::default(),
+            was_joined: false,
             away: AwayIdentities::default(),
             lineages: LineageTable::new(MATCH_LINEAGES_MAX),
             views: Default::default(),
@@ -154,14 +157,11 @@ impl People {
 
     pub(super) fn record_owner(&mut self, player: PlayerId, identity: &str) {
         self.last_owners[player.index()] = Some(identity.to_owned());
+        self.was_joined = true;
     }
 
     pub(super) fn last_owner(&self, player: PlayerId) -> Option<&str> {
         self.last_owners[player.index()].as_deref()
-    }
-
-    pub(super) fn was_joined(&self) -> bool {
-        self.last_owners.iter().any(Option::is_some)
     }
 
     pub(super) fn expect(&mut self, player: PlayerId, identity: Option<&str>) {

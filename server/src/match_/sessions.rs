@@ -103,6 +103,7 @@ impl<S: Simulation> Match<S> {
                 let _ = seat.purge();
                 seat.expect_new_claims();
                 self.people.seat(*player, name);
+                self.people.was_joined = true;
             }
             seat.expect_gaps();
         }
@@ -140,7 +141,7 @@ impl<S: Simulation> Match<S> {
     /// joined still waits for its first player.
     #[must_use]
     pub fn was_joined(&self) -> bool {
-        self.people.was_joined()
+        self.people.was_joined
     }
 
     /// The identities that have seats.

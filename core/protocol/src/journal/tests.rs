@@ -97,17 +97,17 @@ fn the_bytes_of_each_record_do_not_drift() {
 
 /// head · check · payload · check, of a start and of `ONE_OF_EACH`.
 const GOLDEN: &str = "\
-81500554774a0a0403efcdab896745230180e2cfaa06020009706f776465726b6567312e322e332d646576d1994580
-820c0c00776f726c64e40a0939
-830cfa6672616d6573c2f61be2
-04e5
-8514f61032547698badcfeac02cfad7de3
-8632b9004d000000000000000300000000f1536500000000616e6e617f1265ce
-861aeb034e00000000000000616e6e61ab481233
-870a6102616e6e61143aa710
-880e4f647261696e6564e00e287f
-8914c3ace4cfaa06312e322e34f0d1fc6b
-c80b1e6c6174657286b2860c
+81500554774a0a0503efcdab896745230180e2cfaa06020009706f776465726b6567312e322e332d6465763f1ba1a2
+820ce200776f726c64e02fed1d
+830caf6672616d6573c36e3b32
+0440
+8514901032547698badcfeac020deee860
+8632fd004d000000000000000300000000f1536500000000616e6e61398a1a83
+861a66034e00000000000000616e6e61b3abf989
+870a5102616e6e6145a26168
+880e15647261696e6564a9306984
+89142dace4cfaa06312e322e34b39bd646
+c80bcc6c617465728cce8c8c
 ";
 
 #[test]
@@ -267,7 +267,7 @@ fn a_file_of_another_kind_or_version_is_refused() {
     );
     let damage = Damage::Payload { kind: 1 };
     check(
-        &forged(1, b"TwJ\n\x04"),
+        &forged(1, b"TwJ\n\x05"),
         JournalError::Corrupt { offset: 0, damage },
     );
 }
@@ -458,6 +458,11 @@ impl Owned {
                 at_unix_s: self.number,
                 build: &self.text,
             },
+            10 => Record::Reserved {
+                player: PlayerId((self.number % 16) as u8),
+                identity: &self.bytes,
+            },
+            11 => Record::Shell(&self.bytes),
             kind => Record::Other {
                 kind,
                 payload: &self.bytes,

@@ -119,6 +119,7 @@ impl Hello {
     pub fn of<S: Simulation>(rules: &S::Rules, build: &str) -> Result<Hello, digest::NanError> {
         Ok(Hello {
             rules: digest::digest(rules)?,
+            holds: Holds::Nothing,
             ..Hello::without_rules::<S>(build)
         })
     }
