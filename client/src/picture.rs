@@ -74,6 +74,9 @@ impl<K, P: Pose> Shown<K, P> {
     }
 }
 
+// Removed entities that fade at the same time; others vanish at once.
+const FADING_MAX: usize = 64;
+
 #[derive(Clone, Copy)]
 struct Removed<K, P> {
     key: K,
@@ -106,7 +109,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             entities: Vec::new(),
             before: Vec::new(),
             fired: Vec::new(),
-            removed: Vec::new(),
+            removed: Vec::with_capacity(FADING_MAX),
             moved: Errors::new(),
             shown: Errors::new(),
         }
@@ -219,13 +222,14 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                 .binary_search_by_key(&gone.key, |gone| gone.key)
             {
                 Ok(i) => self.removed[i] = gone,
-                Err(i) => self.removed.insert(i, gone),
+                Err(i) if self.removed.len() < FADING_MAX => self.removed.insert(i, gone),
+                Err(_) => {}
             }
         }
     }
 
     /// The entities that a rebuild removed, by key: where each was drawn last, and the part of its fade that is left,
-    /// from 1 down to 0 in the time of a correction. An entity that is shown again is not among them.
+    /// from 1 down to 0 in the time of a correction. An entity that is shown again is not among them. At most 64 fade at the same time; others vanish at once.
     pub fn fading(&self, now: Duration) -> impl Iterator<Item = (K, P, f32)> + '_ {
         self.removed.iter().filter_map(move |gone| {
             let passed = now.saturating_sub(gone.at);

@@ -25,7 +25,7 @@ pub(super) struct People {
     last_owners: [Option<String>; PLAYERS_MAX],
     /// The identities that seats are reserved for until they play. Such a seat is never freed.
     expected: [Option<String>; PLAYERS_MAX],
-    /// A session has had a seat, even if it left before it played.
+    // Also if that session left before it played.
     pub(super) was_joined: bool,
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<Identity>,

@@ -157,7 +157,7 @@ fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
         number: turn,
         ..Turn::default()
     };
-    let nothing: [Vec<u8>; 2] = Default::default();
+    let (nothing, unfinished): ([Vec<u8>; 2], Vec<u8>) = Default::default();
     let roster = [Presence::Absent; PLAYERS_MAX];
     let held = [0_u8; PLAYERS_MAX];
     let mut bytes = Vec::new();
@@ -167,7 +167,7 @@ fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
         roster,
         held,
         nothing,
-        counts,
+        (counts.0, unfinished, counts.1),
         turn,
         Cadence::DEFAULT.tick_ns,
     );

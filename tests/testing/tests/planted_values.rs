@@ -33,7 +33,7 @@ fn orders(command_bytes: usize, outcome_bytes: usize) -> Script<Orders> {
 
 #[test]
 fn values_within_their_bounds_are_clean() {
-    let report = check(Orders::default(), (), orders(127, 253)).unwrap();
+    let report = check(Orders::default(), (), orders(4_093, 4_093)).unwrap();
     let sizes: Vec<_> = report
         .sizes
         .iter()
@@ -43,8 +43,8 @@ fn values_within_their_bounds_are_clean() {
         sizes[..3],
         [
             ("input", 1, 16),
-            ("command", 128, 128),
-            ("outcome", 256, 256)
+            ("command", 4_096, 4_096),
+            ("outcome", 4_096, 4_096)
         ],
         "{report}"
     );
@@ -55,14 +55,14 @@ fn values_within_their_bounds_are_clean() {
 #[test]
 fn an_outcome_that_is_too_large() {
     let fault = expect(
-        check(Orders::default(), (), orders(1, 254)),
+        check(Orders::default(), (), orders(1, 4_094)),
         Kind::TooLarge,
         "",
     );
     assert!(
         fault
             .what
-            .contains("an outcome of 257 bytes; the limit is 256"),
+            .contains("an outcome of 4097 bytes; the limit is 4096"),
         "{fault}"
     );
 }
@@ -70,11 +70,11 @@ fn an_outcome_that_is_too_large() {
 #[test]
 fn a_command_that_is_too_large() {
     let fault = expect(
-        check(Orders::default(), (), orders(128, 1)),
+        check(Orders::default(), (), orders(4_094, 1)),
         Kind::TooLarge,
         "",
     );
-    assert!(fault.what.contains("a command of 129 bytes"), "{fault}");
+    assert!(fault.what.contains("a command of 4097 bytes"), "{fault}");
 }
 
 /// Aim and buttons; `==` compares the aim only.
