@@ -69,7 +69,7 @@ pub(crate) struct IdentityLimits {
 
 impl IdentityLimits {
     pub(crate) fn may_request(&mut self, now: Duration) -> bool {
-        if now.saturating_sub(self.requests_since) > REQUESTS_WINDOW {
+        if self.requests == 0 || now.saturating_sub(self.requests_since) > REQUESTS_WINDOW {
             (self.requests, self.requests_since) = (0, now);
         }
         self.requests += 1;

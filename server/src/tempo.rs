@@ -56,6 +56,8 @@ pub(crate) struct Tempo {
     too_short: u8,
     jitter: Duration,
     tick: Duration,
+    // The configured tick that `tick` was decided for.
+    shortest_tick: Duration,
     pauses: u32,
     window_began: Duration,
     turns: Trial,
@@ -131,6 +133,7 @@ impl Default for Tempo {
             too_short: 0,
             jitter: Duration::ZERO,
             tick: Duration::ZERO,
+            shortest_tick: Duration::ZERO,
             pauses: 0,
             window_began: Duration::ZERO,
             turns: Trial::new(TURN_TRIED_FOR),
@@ -268,6 +271,11 @@ impl Tempo {
             }
             TickLength::Adaptive { max } => max,
         };
+        if self.shortest_tick != config.tick {
+            // A requested speed holds at once. A machine that cannot keep up slows it down again.
+            self.shortest_tick = config.tick;
+            self.tick = config.tick;
+        }
         if seen.slow {
             self.ticks.fail(now);
             if now.saturating_sub(self.slowed_at) >= SLOW_EVERY {

@@ -20,7 +20,7 @@ impl<S: Simulation> Match<S> {
     /// Sends each session the frames that it has not acknowledged. `again` is `true` if no new frame was sealed.
     pub(super) fn send_turns(&mut self, again: bool) {
         self.clock.sent_at = self.clock.now;
-        let waiting = self.waiting();
+        let (waiting, spectator_delay) = (self.waiting(), self.spectator_delay());
         let now = self.clock.now;
         let mut sender = DownSender {
             now,
@@ -39,7 +39,7 @@ impl<S: Simulation> Match<S> {
         };
         sender.scratch.views.clear();
         let (newest, sealing) = (sender.next, sender.sealing);
-        let delay = self.config.spectators.delay_ticks;
+        let (is_delayed, delay) = (self.config.spectators.delay_ticks > 0, spectator_delay);
         let company = self.player_list.block(self.world.current.tick());
         for peer in self.people.iter_mut() {
             if !peer.has_world() {
@@ -58,7 +58,7 @@ impl<S: Simulation> Match<S> {
                 false => Extent::Whole,
             };
             let silent = now.saturating_sub(peer.sent_at) >= every;
-            if delay == 0 || !peer.is_spectator() {
+            if !is_delayed || !peer.is_spectator() {
                 let quiet = slow || again && peer.acks.wanted() >= newest;
                 if !quiet || silent {
                     sender.next = newest;

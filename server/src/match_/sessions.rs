@@ -697,12 +697,20 @@ impl<S: Simulation> Match<S> {
         self.config.spectators.delay_ticks > 0 && self.people[at].is_spectator()
     }
 
-    /// The end of the frames that a session may be shown. A delayed spectator comes to the end during a pause.
-    pub(super) fn shown_to(&self, at: usize) -> Tick {
+    // It shrinks during a pause, so that delayed spectators come to the pause.
+    pub(super) fn spectator_delay(&self) -> u32 {
         let tick = self.world.current.turn().cadence.tick();
         let paused_ticks = ticks_in(self.paused_for(self.clock.now), tick);
+        self.config
+            .spectators
+            .delay_ticks
+            .saturating_sub(paused_ticks)
+    }
+
+    /// The end of the frames that a session may be shown.
+    pub(super) fn shown_to(&self, at: usize) -> Tick {
         let delay = match self.is_delayed(at) {
-            true => (self.config.spectators.delay_ticks).saturating_sub(paused_ticks),
+            true => self.spectator_delay(),
             false => 0,
         };
         self.world.current.tick().back(delay).max(self.config.start)
