@@ -19,7 +19,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 const PAUSE: MatchRequest = MatchRequest::Pause;
 const RESUME: MatchRequest = MatchRequest::Resume;
 
-/// A configuration with the command delay `m` (0: prediction) in which all policies react to clients that are late.
+// A configuration with the command delay `m` (0: prediction) in which all policies react to clients that are late.
 fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
     let mut policies = match m {
         0 => MatchConfig::action(),
@@ -44,7 +44,7 @@ fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
     }
 }
 
-/// A match of four players after some seconds of play.
+// A match of four players after some seconds of play.
 fn world<S: Play>(seed: u64, link: LinkProfile, m: u8) -> Rig<S> {
     let mut rig = Rig::new(config(seed, link, m));
     rig.run(SECOND * 8);
@@ -363,7 +363,7 @@ fn players_join_leave_and_return_while_the_match_is_paused() {
     }
 }
 
-/// A spectator with a delay would take a pause for a late turn, and see it only after it has ended.
+// A spectator with a delay would take a pause for a late turn, and see it only after it has ended.
 #[test]
 fn a_delayed_spectator_sees_a_pause_with_its_delay_and_pauses_only_then() {
     let mut config = config(8, LinkProfile::LAN, 0);
@@ -387,7 +387,7 @@ fn a_delayed_spectator_sees_a_pause_with_its_delay_and_pauses_only_then() {
     assert!(paused_ms < 150.0, "{paused_ms} ms");
 }
 
-/// No tick drops the players of a paused match.
+// No tick drops the players of a paused match.
 #[test]
 fn a_paused_match_that_all_players_lost_is_deserted_after_a_minute() {
     let mut rig = world::<History>(9, LinkProfile::LAN, 0);
