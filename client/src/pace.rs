@@ -248,14 +248,23 @@ impl Pace {
     }
 
     /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the first
-    /// tick that no received turn covers. So it moves only by single steps. Reports on earlier samples are ignored from
-    /// now on.
-    pub fn stand_still(&mut self, now: Duration, known: Tick, lead: u32) -> Beat {
+    /// tick that no received turn covers. So it moves only by single steps; ticks that are already sealed are skipped.
+    /// Reports on earlier samples are ignored from now on.
+    pub fn stand_still(&mut self, now: Duration, authority: Tick, known: Tick, lead: u32) -> Beat {
         self.clock.skip(now);
-        let first = self.input;
-        self.go_ahead(now, (known + lead) - first);
         if known > self.distance.known() {
             self.distance.record_known(now, known);
+        }
+        let mut first = self.input;
+        let end = (known + lead).max(first);
+        // The server takes no input beyond the window: the authority comes closer first.
+        if end <= authority + self.window() {
+            if first < known {
+                first = known;
+                self.clock.go_ahead(known - self.input);
+                self.input = known;
+            }
+            self.go_ahead(now, end - first);
         }
         self.samples.break_at(self.input);
         Beat {

@@ -185,13 +185,13 @@ impl Predicting {
             DelayStep::Stand => pace.stand(),
         }
         let beat = match self.paused_at {
-            Some(lead) if cadence.paused => pace.stand_still(now, known, lead),
-            Some(_) => {
-                // The first turn after a pause is sealed ahead of its time, so the input tick does not move with it.
+            Some(lead) if cadence.paused => pace.stand_still(now, authority, known, lead),
+            // The first turn after a pause is sealed ahead of its time, so the input tick does not move with it.
+            Some(_) if pace.input_tick() >= known => {
                 self.paused_at = None;
-                pace.stand_still(now, known, pace.input_tick() - known)
+                pace.stand_still(now, authority, known, pace.input_tick() - known)
             }
-            None => {
+            _ => {
                 // The clock first reaches the time at which the pause was seen.
                 let beat = pace.advance(now, authority, known);
                 let lead = pace.input_tick() - known;

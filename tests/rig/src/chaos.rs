@@ -346,14 +346,14 @@ impl<'a, S: Play> Chaos<'a, S> {
             Crashes::Again => self.a_moment().min(Duration::from_millis(400)),
             Crashes::Usual | Crashes::WhileJoining => self.a_while(),
         };
-        if self.rig.match_.lobby().is_some() {
-            // The journal is empty, so there is nothing to resume.
+        if self.rig.kill() {
+            self.rig.resume_killed(down);
+        } else {
             self.run.reached.record(Edge::CrashInLobby);
+            self.rig.journal.clear();
             self.rig.start_over(self.plan.policies.clone());
             self.rig.match_.keep_journal().expect("a journal");
             self.rig.stall(self.rig.now + down);
-        } else {
-            self.rig.crash(down);
         }
         self.run.crashes += 1;
         self.crashed_at.push(self.rig.now);

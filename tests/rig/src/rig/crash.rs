@@ -31,17 +31,33 @@ impl<S: Play> Rig<S> {
     /// # Panics
     /// If the journal leads to a world that was never played, or a client has seen more than the journal holds.
     pub fn crash(&mut self, down: Duration) -> Crash {
+        self.kill();
+        self.resume_killed(down)
+    }
+
+    /// Kills the server during its next outputs. Returns `false` if its journal has no world yet: then there is nothing
+    /// to resume, and no client has seen a world.
+    pub fn kill(&mut self) -> bool {
         let now = self.now.max(self.match_.next_due());
         self.now = now;
         self.match_.advance(now);
         self.record_digests();
         self.die_while_draining();
+        let index = twinstep_protocol::replay::Index::scan(&self.journal);
+        index.is_ok_and(|index| !index.worlds.is_empty())
+    }
+
+    /// Resumes the match of a killed server after `down`.
+    ///
+    /// # Panics
+    /// Those of [`crash`](Self::crash).
+    pub fn resume_killed(&mut self, down: Duration) -> Crash {
+        let killed_at = self.match_.world().tick();
         // A restarted server has no record of debts.
         self.slowed = Duration::ZERO;
         for client in &mut self.scene.clients {
             client.awaited.forget();
         }
-        let killed_at = self.match_.world().tick();
         let resolver = watched::<S>(
             &self.rules,
             self.config.seed ^ u64::from(killed_at.0),
