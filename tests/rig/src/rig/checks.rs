@@ -7,6 +7,7 @@ use twinstep_client::{SessionEnd, SessionStats};
 use twinstep_core::bounds::{ANSWER_TICKS, WORLD_BYTES_MAX, input_window, lead_max};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::LinkProfile;
+use twinstep_server::MatchRequest;
 use twinstep_server::peer::SessionStage;
 
 use super::Rig;
@@ -72,6 +73,11 @@ impl<S: Play> Rig<S> {
         self.stalled_until = Duration::ZERO;
         self.run(Duration::from_secs(6));
         self.run_until_slow_clients_are_back();
+        // A request of a player may have arrived only now.
+        if self.match_.is_paused() {
+            let resumed = self.match_.request(MatchRequest::Resume);
+            resumed.expect("hosts may resume");
+        }
         self.command(false);
         // A query that no resolver answers ends after `ANSWER_TICKS`.
         let tick = self.match_.world().turn().cadence.tick();
