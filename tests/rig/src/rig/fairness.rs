@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use twinstep_client::{SessionEnd, SessionStats};
 use twinstep_core::PlayerId;
-use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAME_BYTES_MAX};
+use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAGMENT_BYTES, FRAME_BYTES_MAX};
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
@@ -126,6 +126,9 @@ impl<S: Play> Rig<S> {
         let queued = orders
             .max(open)
             .min(COMMANDS_OPEN_MAX * self.config.policies.players_max) as u32;
+        // A tick may have no room for more than one fragment.
+        let fragments = u32::from(self.config.load.large_bytes).div_ceil(FRAGMENT_BYTES as u32);
+        let queued = queued + queued.div_ceil(LARGE_EVERY) * fragments;
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
     }
 
