@@ -342,6 +342,19 @@ fn a_clock_that_would_wait_again_does_not_jump() {
 }
 
 #[test]
+fn a_client_that_hears_late_of_the_end_of_a_pause_samples_nothing_that_is_sealed() {
+    let window = input_window(TICK);
+    let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(100));
+    let stood = pace.input_tick();
+    // All turns since the pause arrive at once, and are not stepped yet.
+    let known = Tick(2 * window);
+    let beat = pace.stand_still(TICK, Tick(10), known, 4);
+    assert_eq!((beat.first, beat.end), (stood, stood), "beyond the window");
+    let beat = pace.stand_still(TICK * 2, known, known, 4);
+    assert_eq!((beat.first, beat.end), (known, known + 4));
+}
+
+#[test]
 fn a_step_of_either_leg_is_followed_within_two_seconds_without_oscillation() {
     for (jitter, loss) in [(0, 0.0), (20, 0.02)] {
         for (up, down) in [(150, 50), (50, 150)] {
