@@ -17,7 +17,7 @@ use twinstep_server::internal::panic_message;
 mod driver;
 mod shape;
 
-pub use driver::Driver;
+pub use driver::{Driver, LARGE_EVERY};
 pub use shape::{Shape, Tag};
 
 /// Bytes of an input besides its filling.

@@ -18,7 +18,7 @@ const OUTCOME_HEAD_BYTES: usize = 6;
 /// Bytes of a command besides its value: its tag and mark.
 const COMMAND_HEAD_BYTES: usize = 6;
 /// One in this many commands is large, and so is the outcome that it asks for, if the load has large ones.
-pub(crate) const LARGE_EVERY: u32 = 5;
+pub const LARGE_EVERY: u32 = 5;
 /// One in this many calls of a faulty hook fails.
 const HOOK_FAILS: u32 = 200;
 /// One in this many commands of a poisoner is poison.

@@ -18,6 +18,7 @@ use twinstep_testing::scene::Scene;
 use super::Rig;
 use super::client::RigClient;
 use super::play::{Play, Role};
+use crate::edges::LARGE_EVERY;
 
 /// The longest time that a bad link may delay a command.
 const LINE_PATIENCE: Duration = Duration::from_secs(8);
