@@ -1,4 +1,4 @@
-//! [`BareSession`]: sends a server the packets of a session, and simulates nothing.
+//! [`BareSession`]: sends a server the packets of a session, without a simulation.
 //!
 //! ```text
 //!  frames ──▶ which have arrived (a bit each) ──▶ acks, gaps  ╮
@@ -59,7 +59,7 @@ struct Playing {
     repeats: InputRepeats,
     /// `None` until the frames that were sealed before the join have arrived.
     pace: Option<Pace>,
-    /// The first tick without an input of ours at the server.
+    /// The first tick whose input the server lacks.
     needed: Tick,
     next_seal: Tick,
     /// Whether a packet about the match has arrived.

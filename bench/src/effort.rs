@@ -57,7 +57,7 @@ impl Effort {
         }
     }
 
-    /// Shows within seconds that all sections work. The numbers mean nothing.
+    /// Shows within seconds that all sections work. The numbers have no meaning.
     pub(crate) fn short() -> Effort {
         Effort {
             rounds: 1,

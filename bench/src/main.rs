@@ -105,7 +105,7 @@ struct Quick {
 
 #[derive(Args)]
 struct Report {
-    /// Run for a minute, only to check that everything works; the numbers mean nothing
+    /// Run for a minute, only to check that everything works; the numbers have no meaning
     #[arg(long)]
     short: bool,
     /// The folder of REPORT.md: `bench`, and `target/short-report` for a short one.

@@ -134,8 +134,8 @@ impl Players {
         }
     }
 
-    /// Takes a sample of the server. The players play on while it answers: a silent player costs the server nothing,
-    /// and its inputs would be missing.
+    /// Takes a sample of the server. The players play on while it answers: silent players would not load the server,
+    /// and their inputs would be missing.
     pub(crate) fn sample(&mut self, served: &mut Served) -> Result<Sample, Failed> {
         served.ask()?;
         thread::scope(|scope| {

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_numbers_are_those_of_a_reader() {
+    fn medians_and_numbers_are_written_for_readers() {
         assert_eq!(median(&mut []), None);
         assert_eq!(median(&mut [4.0, 1.0, 9.0, 2.0]), Some(3.0));
         let written = [0.0, 0.0624, -1.234, 12.34, 999.6, 123_456.0].map(digits);

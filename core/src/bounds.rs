@@ -199,12 +199,12 @@ pub const SPECTATOR_DELAY_MAX: u32 = 900;
 pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
 /// Every client sends at least this often, in every stage of its session.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
-/// If a client acknowledges nothing new for this long, the server sends to it at most 10 times a second, and only the
-/// first frames that it lacks.
+/// If no ack of a client advances for this long, the server sends to it at most 10 times a second, and only the first
+/// frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// If a client acknowledges nothing new for this long, the server sends those frames and its lane only every
+/// If no ack of a client advances for this long, the server sends those frames and its lane only every
 /// [`SPARSE_EVERY`]. The player counts as dropped meanwhile, and a client that sends again is answered immediately. A
-/// client that sends nothing at all gets no frames either.
+/// client that sends no packet at all gets no frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// The interval of sends to a client after [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);

@@ -1,8 +1,8 @@
 //! [`digest`]: one number for a whole world, equal on every machine with the same world.
 //!
 //! Packets carry the server's digest, so it is computed every turn of a match whose world is small, and once a second
-//! otherwise. A serializer feeds the fields through a small stack buffer into xxh3-64; it allocates nothing and
-//! tracks no path.
+//! otherwise. A serializer feeds the fields through a small stack buffer into xxh3-64; it does not allocate, and tracks
+//! no path.
 //!
 //! ```text
 //!   value ─serde─▶ Hasher ─bytes─▶ 1 KiB buffer ─▶ xxh3-64 ─▶ u64
@@ -86,9 +86,8 @@ pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
     }
 }
 
-/// Checks that `value` contains no NaN, without computing its digest. Costs one comparison per float, and almost
-/// nothing for values without floats: a megabyte of floats takes 20 to 30 µs, a tenth of the time of its digest
-/// (measured).
+/// Checks that `value` contains no NaN, without computing its digest. Costs one comparison per float; values without
+/// floats are almost free. A megabyte of floats takes 20 to 30 µs, a tenth of the time of its digest (measured).
 ///
 /// # Errors
 ///

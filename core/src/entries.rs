@@ -106,7 +106,7 @@ impl core::fmt::Display for LargeEntry {
 /// The inputs of one frame, by player.
 ///
 /// Invariant: `players` contains exactly the players that have an input. Iteration visits only these, so empty seats
-/// cost nothing.
+/// are free.
 #[derive(Debug, Default)]
 pub struct Inputs<I> {
     players: PlayerSet,

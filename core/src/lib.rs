@@ -26,7 +26,7 @@
 //! | [`bounds`] | every number of law *Bounded* |
 //! | [`testing`] | helpers for authors' tests |
 //!
-//! Nothing here owns a clock, a socket, a thread or a file; `no_std` + alloc keeps it so.
+//! This crate owns no clock, socket, thread or file; `no_std` + alloc enforces that.
 #![no_std]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! [`Schedule`]: timers for sleeping entities, which cost nothing until they wake.
+//! [`Schedule`]: timers for sleeping entities, which have no cost per tick until they wake.
 //!
 //! ```text
 //!   runs      (t5, first, last) ─▶ (t9, first, last) …      one run for each tick at which an event is due
@@ -23,9 +23,9 @@ use crate::table::Table;
 
 /// Events that wait for their tick, each under a [`Key`] of its own; first in, first out within a tick.
 ///
-/// Cost: nothing per tick ([`pop_due`](Schedule::pop_due) reads one entry if nothing is due). Adding, cancelling or
-/// waking an event costs one hash look-up and one look-up in a [`Table`] of ticks: less than 0.1 µs even with 100,000
-/// sleepers. `clone_from` reuses allocations. The memory is proportional to the largest number of sleepers so far.
+/// Cost per tick: [`pop_due`](Schedule::pop_due) reads one entry if no event is due. Adding, cancelling or waking an
+/// event costs one hash look-up and one look-up in a [`Table`] of ticks: less than 0.1 µs even with 100,000 sleepers.
+/// `clone_from` reuses allocations. The memory is proportional to the largest number of sleepers so far.
 ///
 /// ```
 /// use twinstep_core::{Key, Schedule, Tick};
@@ -188,8 +188,8 @@ impl<E> Schedule<E> {
         })
     }
 
-    /// Reserves room for `sleepers` in total. That many sleepers then allocate nothing, if they wake at 256 different
-    /// ticks at most.
+    /// Reserves room for `sleepers` in total. Up to that number, scheduling does not allocate, if the sleepers wake at
+    /// 256 different ticks at most.
     pub fn make_room(&mut self, sleepers: usize) {
         let more = sleepers.saturating_sub(self.sleepers.len());
         self.sleepers.reserve(more);

@@ -27,8 +27,8 @@ const PAGE: usize = 128;
 
 /// A map in key order, from a few entries to hundreds of thousands.
 ///
-/// Cost: a look-up is two binary searches. Inserting and removing also move at most 127 entries and, about once in
-/// 64 times, the list of pages (appending the greatest key moves nothing). `clone_from` reuses allocations.
+/// Cost: a look-up is two binary searches. Inserting and removing also move at most 127 entries and, about once in 64
+/// times, the list of pages (appending the greatest key moves no entry). `clone_from` reuses allocations.
 ///
 /// ```
 /// use twinstep_core::{PlayerId, Table};
@@ -264,7 +264,7 @@ impl<K, V> Table<K, V> {
             self.open(page);
         } else if self.pages[page].len() == PAGE {
             self.open(page + 1);
-            // After all other keys: a full page stays full, as growing keys leave it.
+            // After all other keys, begin a new page instead of splitting: with growing keys, all pages then stay full.
             let is_last = index == PAGE && page + 2 == self.used;
             let half = if is_last { PAGE } else { PAGE / 2 };
             let [full, next] = self.two(page, page + 1);

@@ -15,7 +15,7 @@ use crate::bounds::INPUT_REPEAT_TICKS;
 pub trait Wire: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static {}
 impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
 
-/// The state of a player's controls during one tick. `Default` is neutral: nothing pressed.
+/// The state of a player's controls during one tick. `Default` is neutral: no button is pressed.
 ///
 /// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from the previous
 /// input, which it keeps. An encoded input has at most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes.

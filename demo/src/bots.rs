@@ -88,7 +88,7 @@ impl BotClient {
         }
     }
 
-    /// Advances the client; the bot decides once for each sampled tick. Does nothing once the session is over.
+    /// Advances the client; the bot decides once for each sampled tick. Has no effect once the session is over.
     pub fn advance(&mut self, hands: BotHands) {
         if self.ended.is_some() {
             return;

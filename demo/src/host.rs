@@ -229,9 +229,9 @@ fn own_addresses() -> Vec<IpAddr> {
     )
 }
 
-/// Returns this machine's source address on the way to `to`, if there is a route. `to` is an
-/// address reserved for documentation (RFC 5737, RFC 3849). Connecting a UDP socket sends nothing;
-/// the system only chooses a source address.
+/// Returns this machine's source address on the way to `to`, if there is a route. `to` is an address reserved for
+/// documentation (RFC 5737, RFC 3849). Connecting a UDP socket sends no packet; the system only chooses a source
+/// address.
 fn outward_from(any: IpAddr, to: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect((to, 9)).ok()?;

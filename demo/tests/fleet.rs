@@ -274,7 +274,7 @@ fn a_bad_sidecar_does_not_disturb_the_game_and_is_notified_later() {
     within(|| server.process.has_ended());
 }
 
-/// Findings of a chair: invalid combinations are refused before anything is bound.
+/// Invalid combinations are refused before a socket is bound.
 #[test]
 fn a_missing_fleet_is_reported_with_a_clear_error() {
     let folder = Folder::with_a_key("fleet-words");

@@ -101,7 +101,7 @@ fn powderkeg_rebuilt_elsewhere_is_the_same_in_every_frame() {
 
 /// One to five frames late: the same end, no command lost, and as many rebuilds as inline.
 #[test]
-fn late_rebuilds_end_as_inline_does() {
+fn late_rebuilds_lead_to_the_same_end_as_inline_ones() {
     for seed in [21, 22] {
         let (inline, _) = eventful::<History>(seed, None);
         for late in [1, 2, 5] {

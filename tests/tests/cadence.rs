@@ -1,4 +1,5 @@
-//! Load reports that make ticks and turns longer: whose reports count, for how long, and at whose cost.
+//! Load reports that make ticks and turns longer: which clients' reports count, for how long, and at which player's
+//! cost.
 
 use std::sync::Arc;
 use std::time::Duration;

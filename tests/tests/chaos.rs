@@ -175,7 +175,7 @@ fn a_poisoner_ends_no_other_client() {
 /// drawing keeps the case, though not its seed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn hidden_worlds_play() {
+fn worlds_that_failed_once_pass() {
     silence_intended_panics();
     let worlds = [
         (Game::Edges, [810_331, 750_262, 720_086, 900_382].as_slice()),

@@ -115,7 +115,7 @@ fn inputs_that_exceed_a_datagram_arrive_in_several() {
 
 /// Finding K7: the steps of a catch-up were outside of every budget.
 #[test]
-fn a_catch_up_goes_in_bursts_and_costs_the_prediction_its_lead_alone() {
+fn a_catch_up_runs_in_bursts_and_shortens_only_the_lead() {
     let mut table = table(MatchConfig::action(), 1);
     table.budget_ticks = 4;
     table.deaf_until[0] = table.now + Duration::from_millis(900);

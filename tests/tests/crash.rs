@@ -109,7 +109,7 @@ fn a_killed_server_resumes_where_it_was_and_resolves_no_query_twice() {
     assert!(all.iter().any(|crash| crash.killed_at > crash.resumed_at));
 }
 
-/// A claim that was sealed when the server died, and whose owner did not know that, is sent again: it must not count
+/// A claim that was sealed when the server died is sent again, because its owner did not know that. It must not count
 /// twice.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]

@@ -192,7 +192,7 @@ fn a_world_whose_counts_would_wrap_is_not_sound() {
 
 /// Frames cannot lead to counts beyond `COUNT_MAX` either.
 #[test]
-fn a_frame_cannot_count_that_far() {
+fn no_frame_leads_to_counts_beyond_the_limit() {
     let mut world = World::new(History::new(1), Tick(0));
     let mut frame = FrameData::<History>::empty(Tick(0));
     let player = PlayerId(0);

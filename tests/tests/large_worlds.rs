@@ -415,7 +415,7 @@ fn slow_loads_yield_their_slots_and_still_complete() {
 
 /// The server keeps the world of each slow download in memory: at most eight of spectators.
 #[test]
-fn of_many_slow_spectators_eight_load_at_a_time() {
+fn at_most_eight_slow_spectators_load_at_a_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     (config.clients, config.fps, config.verify) = (1, 10, false);
     config.policies.tick = SECOND / 10;

@@ -1,5 +1,5 @@
 //! Lines that fall silent, die, or lead to a dead address, and servers that freeze: with the production transports, in
-//! virtual time. A silent path costs nothing more, a dead path costs a dial, and the player gets an event for it.
+//! virtual time. A silent path has no further cost, a dead path costs a dial, and the player gets an event for it.
 
 use std::time::Duration;
 

@@ -224,7 +224,7 @@ fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockst
 }
 
 #[test]
-fn a_second_loss_while_returning_is_one_more_try() {
+fn a_client_that_is_lost_again_while_returning_tries_again() {
     let mut rig = Rig::<Game>::new(RigConfig::new(6, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.cut(0);

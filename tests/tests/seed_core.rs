@@ -1,5 +1,5 @@
-//! Rules for every policy: sleeping entities cost nothing, only random decisions travel as actions, and events are
-//! emitted at once.
+//! Rules for every policy: sleeping entities are free, only random decisions travel as actions, and events are emitted
+//! at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -123,7 +123,7 @@ impl Simulation for LastInput {
 /// Row 29: keys, mouse and presses, in a type of the game's own, reach the server's frames unchanged, each for its
 /// tick.
 #[test]
-fn any_type_of_controls_reaches_the_sequencer() {
+fn any_type_of_controls_reaches_the_servers_frames() {
     let config = SessionConfig::<LastInput>::new(Arc::new(()));
     let policies = MatchConfig::action();
     let reported = LastInput::default();
@@ -261,7 +261,7 @@ fn play_a_large_realm(villagers: u16, time: Duration) {
 }
 
 #[test]
-fn villagers_in_thousands_stay_equal_over_a_wan() {
+fn thousands_of_villagers_stay_equal_over_a_wan() {
     play_a_large_realm(8_000, SECOND * 20);
 }
 
@@ -309,7 +309,7 @@ impl Simulation for Raid {
 
 #[test]
 fn a_query_that_waited_to_be_opened_has_as_much_time_as_others() {
-    // Nobody does the jobs, so each query ends by its patience: 2 s from when it was opened.
+    // No job is done, so each query ends 2 s after it was opened.
     let resolver = |_: &HookContext<'_, Raid>, _: Key, _: &u32| Decision::Later(Box::new(|| 0));
     let config = SessionConfig::<Raid>::new(Arc::new(()));
     let policies = MatchConfig::action();
@@ -383,7 +383,7 @@ impl Simulation for Dice {
 /// Row 65: with one seed, both simulations on all machines draw the same numbers, each at its tick: the prediction's
 /// draws equal the later draws of the confirmed world, on every client.
 #[test]
-fn both_simulations_of_all_machines_draw_the_same_luck() {
+fn both_simulations_of_all_machines_draw_the_same_random_numbers() {
     let config = || SessionConfig::<Dice>::new(Arc::new(()));
     let dice = Dice {
         luck: Mwc::seed(77),

@@ -174,7 +174,7 @@ fn the_order_of_arrival_changes_no_digest() {
 /// Row 7: one match has turns of 5, 7, 3 and 20 ticks. Every client switches at the same turn as the server and stays
 /// equal (the rig checks every tick), in prediction and in lockstep.
 #[test]
-fn turns_of_any_spacing_stay_in_step() {
+fn turns_of_any_length_stay_in_step() {
     let deadline = RigConfig::new(7, LinkProfile::WAN);
     for config in [deadline, RigConfig::strategy(7, LinkProfile::WAN)] {
         let mut rig = Rig::<History>::new(config);

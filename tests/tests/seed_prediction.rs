@@ -30,7 +30,7 @@ fn counters(clients: usize) -> Direct<Counter> {
 /// Row 28: one player is 400 ms away. A near player still has each input in the picture of its own frame, and never
 /// waits.
 #[test]
-fn a_far_player_does_not_slow_the_hands_of_a_near_one() {
+fn a_far_player_does_not_delay_the_inputs_of_a_near_one() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     config.clients = 2;
     let mut rig = Rig::<Game>::new(config);

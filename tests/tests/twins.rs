@@ -216,8 +216,7 @@ struct Comparison {
     same: u32,
     other: u32,
     rebuilt: u32,
-    /// Differing frames that the other twin had caught up with one frame later; the next field: the
-    /// others.
+    /// The differing frames: those that the other twin showed one frame later, and the others.
     a_frame_late: u32,
     later: u32,
 }
@@ -304,7 +303,7 @@ impl CuesOfTwin {
 /// Finding K7: with guesses alone, both pictures are bit for bit the same in every frame in which the inline twin does
 /// not rebuild: each of its rebuilds is in the other picture exactly one frame later.
 #[test]
-fn a_twin_that_rebuilds_in_the_background_shows_the_same_at_most_one_frame_later() {
+fn a_background_rebuild_shows_the_same_picture_at_most_one_frame_later() {
     for (seed, link) in [
         (1, LinkProfile::WAN),
         (2, LinkProfile::BAD),

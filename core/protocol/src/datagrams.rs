@@ -10,7 +10,7 @@
 //! probe arrives, which takes one round trip, packets are not split from then on. If it does not, smaller sizes are
 //! probed too, and all of them again with growing pauses. While large datagrams flow, the peer reports every two
 //! seconds how large they were. If reports stop, a few probes are sent; if these are not answered, only small datagrams
-//! are used. So a path that changes costs a few seconds, and a dead path costs nothing.
+//! are used. So a change of the path is noticed within seconds, and a dead path gets only a few probes.
 //!
 //! Invariants: a session with only small packets sends no datagrams of this module. The parts of a peer take at most
 //! [`JOINED_MAX`] packets of memory. A lost part loses its packet.
@@ -100,8 +100,8 @@ const NO_PACKET: Joined = Joined {
 };
 
 impl Datagrams {
-    /// A path about which nothing is known yet. The layers below add `around` bytes to each datagram; no packet is
-    /// larger than `packet_bytes_max`.
+    /// A path of unknown size. The layers below add `around` bytes to each datagram; no packet is larger than
+    /// `packet_bytes_max`.
     ///
     /// # Panics
     /// If packets could be larger than [`CUT_BYTES_MAX`], or if `around` leaves too little of a datagram.

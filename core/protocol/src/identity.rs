@@ -56,7 +56,6 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity of a name in a role.
     #[must_use]
     pub fn new(name: impl Into<String>, role: Role) -> Identity {
         Identity {

@@ -30,17 +30,14 @@ pub struct Lobby {
     pub choice: u32,
     /// The digest of the chosen rules.
     pub rules: u64,
-    /// The condition for the start.
     pub start: StartCondition,
     /// The connected players, by number.
     pub players: ArrayVec<LobbyPlayer, PLAYERS_MAX>,
 }
 
-/// A player in a lobby.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LobbyPlayer {
-    /// The number of the player.
     pub player: PlayerId,
     /// The display name, which proves no identity.
     pub name: Name,

@@ -1,17 +1,17 @@
 //! The session's packets: the content of each kind, and the compact layout of frames and inputs.
 //!
 //! ```text
-//! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match answers,
-//!               first · link · lane ack                                                but this once its world comes
-//!               first · link · lane ack · choice and ready                             and this in a lobby
+//! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match answers
+//!               first · link · lane ack                                                while its world arrives
+//!               first · link · lane ack · choice and ready                             in a lobby
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
 //!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]  inputs or batches, never
 //!               both
 //!       Lane    first · link · chunk                                                   a desync report, a request
 //!       Leave   first · link
 //! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · presence · lane ack]
-//!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the turn with a
-//!               command delay
+//!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the next turn only
+//!               with a command delay
 //!       Lane    first · link · chunk                                                   a world, a ticket, names, results of requests
 //!       Closed  first · code
 //! ```

@@ -187,7 +187,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Self::begin(Box::new(journal), Lent::Shared(rules), index, &first)
     }
 
-    /// Opens a journal with a known index, at one of its worlds. Reads nothing before that world.
+    /// Opens a journal with a known index, at one of its worlds. Does not read the bytes before that world.
     ///
     /// # Errors
     /// If there is no world at `place`.

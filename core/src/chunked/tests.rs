@@ -127,7 +127,7 @@ fn a_digest_counts_eight_bytes_per_chunk_cached_or_not() {
 }
 
 #[test]
-fn digests_tell_lists_apart() {
+fn digests_distinguish_lists() {
     let lists = [
         few(0..0),
         few(0..1),

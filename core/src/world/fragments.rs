@@ -59,8 +59,8 @@ impl LargeEntries {
         first.filter(|entry| entry.player().is_none())
     }
 
-    /// Adds the large entries that end in a frame to its lists, if they are not there yet. Returns at once
-    /// without fragments.
+    /// Adds the large entries that end in a frame to its lists, if they are not there yet. Returns immediately if the
+    /// frame has no fragments.
     ///
     /// # Errors
     /// An entry, if its last fragment does not continue the bytes before it, or they are not a value.
@@ -104,7 +104,7 @@ impl LargeEntries {
         Ok(())
     }
 
-    /// Keeps the fragments of a frame, and forgets the entries that end in it.
+    /// Adds the fragments of a frame to the unfinished entries, and drops the entries that the frame completes.
     pub fn collect(&mut self, fragments: &[Fragment]) {
         for fragment in fragments {
             match self.slot(fragment.entry) {

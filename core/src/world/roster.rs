@@ -48,8 +48,7 @@ impl Roster {
         }
     }
 
-    /// Applies `change` to one seat. Returns `false`, and changes nothing, if the change does not follow from the
-    /// seat's state.
+    /// Applies `change` to one seat. Returns `false`, without a change, if it does not follow from the seat's state.
     #[must_use]
     pub(super) fn change(&mut self, player: PlayerId, change: RosterChange) -> bool {
         let was = self.presence(player);

@@ -8,7 +8,7 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub(crate) const NONCE_BYTES: usize = 24;
 pub(crate) const TAG_BYTES: usize = 16;
 
-/// Encrypts `bytes` in place. The returned tag authenticates them and `about`, which stays readable.
+/// Encrypts `bytes` in place. The returned tag authenticates them and `about`, which is not encrypted.
 pub(crate) fn seal(
     key: &[u8; KEY_BYTES],
     nonce: &[u8; NONCE_BYTES],

@@ -40,13 +40,13 @@ const CLAIMS_VERSION: u8 = 3;
 const CLAIMS_BYTES: usize = 177;
 /// The size of a sealed pass in bytes.
 pub(crate) const SEALED_BYTES: usize = NONCE_BYTES + CLAIMS_BYTES + TAG_BYTES;
-/// The purpose of the seal: it opens no other data.
+/// The purpose of the seal: data that was sealed for another purpose does not open.
 const ABOUT: &[u8] = b"twinstep ticket";
 
 /// The claims of a ticket, under the server's own seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketClaims {
-    /// The ticket's id: random. It distinguishes tickets and grants nothing.
+    /// The ticket's id: random. It distinguishes tickets and grants no access.
     pub ticket_id: u64,
     /// The ticket's place among the tickets of its holder, and its expiry.
     pub stamp: Stamp,

@@ -9,8 +9,8 @@
 //! does not. So each use of a ticket, by any client from any address, begins a session with other keys: bytes that were
 //! sealed in one session are useless in another.
 //!
-//! Invariant: an accepted dial was made by a holder of the ticket. It may be a copy: a client that cannot answer the
-//! challenge gains nothing by a copy, and a dial is longer than its answer.
+//! Invariant: an accepted dial was made by a holder of the ticket. It may be a copy. A copy is of no use to a client
+//! that cannot answer the challenge, and a dial is longer than its answer.
 
 use crate::aead::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::claims::SEALED_BYTES;

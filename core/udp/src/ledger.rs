@@ -69,7 +69,7 @@ impl TicketLedger {
     }
 
     /// Advances time. Tickets expire by `now_unix` alone; a jump forward of that clock counts after twenty minutes.
-    /// Each transport may call this: a repeated call with the same times changes nothing.
+    /// Each transport may call this: a repeated call with the same times has no effect.
     pub fn advance(&self, now: Duration, now_unix: Duration) {
         let mut ledger = self.lock();
         ledger.clock.advance(now, now_unix);

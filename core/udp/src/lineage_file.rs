@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A ruling is a line that is appended, under a lock; when half of the lines are obsolete, the file is rewritten and
-//! replaced as a whole. So processes that share a key do not lose each other's rulings, and read them. A crash at any
-//! moment costs at most the line that was being written, which the next writer cuts off.
+//! replaced as a whole. So processes that share a key keep and read each other's rulings. A crash at any moment costs
+//! at most the line that was being written, which the next writer cuts off.
 //!
 //! Invariant: the file has at most about twice as many lines as there are useful rulings. This module keeps none of
 //! them in memory; its caller does.
@@ -77,7 +77,8 @@ impl LineageFile {
         Ok((file, table))
     }
 
-    /// Reads the file, if it exists. Locks and creates nothing: for programs that make tickets while a server runs.
+    /// Reads the file, if it exists. Takes no lock and creates no file: for programs that make tickets while a server
+    /// runs.
     ///
     /// # Errors
     /// If the file cannot be used or is damaged: see [`LineageFileError`].

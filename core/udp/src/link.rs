@@ -7,7 +7,7 @@
 //!
 //! A client has one manager, or shares it with other clients of its process; a server has one for all its sessions. The
 //! pipe in memory holds one datagram. One packet becomes one datagram within the same call, in both directions, so
-//! nothing is queued here. A manager takes 1.7 MB from its first packet on (congestion tables), so a server makes it
+//! there is no queue here. A manager takes 1.7 MB from its first packet on (congestion tables), so a server makes it
 //! when the first session is admitted.
 //!
 //! Invariant: only whole unreliable packets, and heartbeats, pass the fence. The state that laminar would keep for a
@@ -31,7 +31,7 @@ use crate::netcode::{AROUND_BYTES, DATAGRAM_MAX};
 use crate::transport::PACKET_MAX;
 
 /// The `log` target of laminar. If a bridge from `log` is installed, turn this target off: a peer can cause an error
-/// line with each packet. Without a `log` logger nothing is written.
+/// line with each packet. Without a `log` logger no line is written.
 pub const LINK_LOG_TARGET: &str = "laminar";
 
 /// The name of the peer in this manager, which has only one.

@@ -31,7 +31,7 @@ pub(crate) use cipher_client::{CipherClient, CipherState};
 pub(crate) use cipher_server::{CipherEvent, CipherServer, HANDSHAKE_LIFE, RETURNING};
 
 /// The `log` target of netcode. It writes one error line for each bad datagram: if a bridge from `log` is installed,
-/// turn this target off. Without a `log` logger nothing is written.
+/// turn this target off. Without a `log` logger no line is written.
 pub const CIPHER_LOG_TARGET: &str = "renetcode2";
 
 /// The largest datagram, in bytes. A socket's buffer needs one byte more to detect a larger one.
@@ -74,7 +74,7 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
     }
 }
 
-/// The sequence number of a sane netcode datagram. It proves nothing until the datagram is decrypted.
+/// The sequence number of a sane netcode datagram. It is not authentic until the datagram is decrypted.
 pub(crate) fn sequence(sane: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = usize::from(sane[0] >> 4).min(8);

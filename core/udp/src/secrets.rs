@@ -131,7 +131,7 @@ pub(crate) enum Guard {
 pub(crate) enum Exposed {
     /// The file's mode lets other users open it, for example 0o644.
     Mode(u32),
-    /// The file belongs to this user, who is neither this process's user nor root.
+    /// The owner is this user id, which is neither this process's user nor root.
     Owner(u32),
 }
 

@@ -1,6 +1,6 @@
 //! [`SendQueue`]: outgoing datagrams, and the addresses that they leave from.
 //!
-//! Invariant: at most `limit` datagrams wait, and the steady state allocates nothing: the buffer of a datagram that was
+//! Invariant: at most `limit` datagrams wait, and the steady state does not allocate: the buffer of a datagram that was
 //! handed out is reused from the next [`SendQueue::pop`] on, and that of a dropped datagram immediately.
 
 use std::collections::VecDeque;

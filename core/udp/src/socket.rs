@@ -58,7 +58,7 @@ pub struct UdpClient {
     now: Duration,
     /// The look-up of the ticket's names. The dial begins when it is done.
     names: Option<LookUp>,
-    /// The reason why there was nothing to dial after the look-up.
+    /// The reason why no address could be dialled after the look-up.
     undialled: Option<CloseReason>,
     io_errors: u64,
 }
@@ -182,7 +182,7 @@ impl UdpClient {
         self
     }
 
-    /// Changes the simulated network for datagrams that are sent from now on. Without one, does nothing.
+    /// Changes the simulated network for datagrams that are sent from now on. Has no effect without one.
     pub fn set_profile(&mut self, profile: LinkProfile) {
         if let Some((old, _)) = &mut self.network {
             *old = profile;

@@ -14,8 +14,8 @@
 //! locks a player out, and a copy of an old ticket is soon useless. The order of tickets follows from the
 //! [stamp](Stamp) and from the tickets that the server saw: see [`twinstep_protocol::lineage`].
 //!
-//! Invariant: a ticket's [claims](TicketClaims) about a player can be read only with the server's key; fields outside
-//! the seal are for the holder's convenience and prove nothing.
+//! Invariant: a ticket's [claims](TicketClaims) about a player can be read only with the server's key; the server does
+//! not trust fields outside the seal, which are for the holder's convenience.
 
 use std::fmt;
 use std::io;
@@ -232,7 +232,7 @@ impl Ticket {
         })
     }
 
-    /// The ticket's id. It distinguishes tickets and grants nothing.
+    /// The ticket's id. It distinguishes tickets and grants no access.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id

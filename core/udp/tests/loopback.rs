@@ -1,4 +1,4 @@
-//! Real sockets on loopback. Time is counted in steps, so a slow machine changes nothing but the duration.
+//! Real sockets on loopback. Time is counted in steps, so a slow machine only takes longer.
 
 use std::net::UdpSocket;
 use std::time::Duration;

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fuse_asks_exactly_once_under_its_own_name() {
+    fn a_fuse_asks_exactly_once_under_its_own_key() {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = rules().barrels[usize::from(N)];
         let mut asks = Vec::new();

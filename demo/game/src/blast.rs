@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn walls_hide_and_the_dead_are_not_there() {
+    fn bodies_behind_walls_and_dead_bodies_are_not_hit() {
         let mut game = with_player(quiet());
         let middle = Vec2::new(-12.0, 0.5);
         player_mut(&mut game).at = Vec2::new(-14.0, 0.5);

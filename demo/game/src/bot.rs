@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     // A direction is held for at least `REACTION_TICKS`, and is one of eight.
-    fn keys_lead_eight_ways_and_are_held_for_a_while() {
+    fn keys_give_eight_directions_and_are_held_for_a_while() {
         let (pads, _) = play(Sticks::Keys, 600);
         let ways: std::collections::BTreeSet<u8> = pads.iter().map(|pad| pad.walk.0).collect();
         assert!((4..=9).contains(&ways.len()), "{ways:?}");

@@ -17,9 +17,8 @@ use super::rules::Rules;
 use super::state::{BULLET_RADIUS, Game, PLAYER_RADIUS, Player};
 
 impl Game {
-    /// Row 63: each screen decides the deaths of its own players, by the enemies and bullets that
-    /// *it* shows, and claims them. This tick changes nothing: the death happens in the frame that
-    /// contains the claim.
+    /// Row 63: each screen decides the deaths of its own players, by the enemies and bullets that *it* shows, and
+    /// claims them. The player still lives in this tick: it dies in the frame that contains the claim.
     pub(super) fn claim_harm(&self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (&id, player) in &self.players {
             if frame.is_local(id)

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_never_kills_and_buys_no_mercy_with_the_last_of_its_health() {
+    fn a_hit_larger_than_the_health_left_has_no_effect() {
         let mut game = vulnerable();
         player_mut(&mut game).health = 5;
         let at = player(&game).at;

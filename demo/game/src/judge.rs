@@ -33,8 +33,7 @@ pub(super) const CLAIM_REACH: f32 = 8.0;
 /// The greatest distance of an enemy whose bullet the server does not know, in units. The bullet
 /// may have flown on the player's screen until the server's frame removed it.
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
-/// The step, in ticks, in which the history is searched. Nothing moves by more than two units
-/// within it.
+/// The step, in ticks, in which the history is searched. A body moves by at most two units within it.
 const LOOK_EVERY_TICKS: u32 = 4;
 /// A player that makes a claim in a tick is not asked for debts in that tick. So the referee looks at as many ticks as
 /// claims can cover, and one more.

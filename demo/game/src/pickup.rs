@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn health_never_rises_above_its_full() {
+    fn health_never_exceeds_its_maximum() {
         let mut game = with_player(quiet());
         let at = player(&game).at;
         put_item(&mut game, Item::Health, at);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room() {
+    fn the_oldest_pickup_makes_room_for_a_new_one() {
         let mut game = with_player(quiet());
         let names: Vec<Key> = (0..PICKUPS_MAX + 3)
             .map(|n| put_item(&mut game, Item::Shield, Vec2::new(n as f32 * 0.3, 20.0)))
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_takes_things_for_others_as_it_moves_them() {
+    fn a_prediction_takes_pickups_for_remote_players_where_it_moves_them() {
         let mut game = with_player(quiet());
         game.join(TWO).step();
         // TWO is local; ONE's input is guessed.

@@ -1,9 +1,9 @@
 //! The questions that a step must not answer itself (Law: One door), and their outcomes.
 //!
-//! | question | who may know | file |
+//! | question | answered by | file |
 //! |---|---|---|
-//! | which bodies does a blast hit? | clients guess, nearly always right | `blast` |
-//! | where does a blast throw things? | clients guess, and are corrected | `toss`, `throw` |
+//! | which bodies does a blast hit? | the server; clients guess, nearly always right | `blast` |
+//! | where does a blast throw things? | the server; clients guess, and are corrected | `toss`, `throw` |
 //! | what is in a crate, was a hit critical? | only the server | `secret` |
 
 use arrayvec::ArrayVec;

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_critical_hit_takes_more_than_the_hit_and_its_credit_is_the_shooter_s() {
+    fn a_critical_hit_does_extra_damage_and_credits_the_shooter() {
         let (mut game, key) = lanced();
         assert!(game.sim().enemies[0].is_alive());
         game.answer(key, Outcome::Crit(true)).step();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_that_is_not_critical_or_gets_no_answer_costs_no_more() {
+    fn a_hit_without_a_critical_answer_does_no_extra_damage() {
         for answered in [true, false] {
             let (mut game, key) = lanced();
             let health = game.sim().enemies[0].health;

@@ -205,7 +205,7 @@ pub struct GameShow;
 impl GameShow {
     /// How corrections of this picture are smoothed. A shot of a remote player reaches its path after 100 ms. A
     /// correction larger than a shot's flight in 20 ticks jumps, so a lead of up to 20 ticks never tears a shot from
-    /// its glide. Nothing needs to jump at a shorter distance: a return to life has a new key.
+    /// its glide. No correction needs to jump at a shorter distance: a return to life has a new key.
     pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 
@@ -258,7 +258,7 @@ mod tests {
     use crate::{Heading, Pad, Rules, Weapon};
 
     #[test]
-    fn everything_is_shown_once_and_the_dead_are_not() {
+    fn each_living_body_is_shown_once() {
         let mut game = with_player(arena(40));
         game.hold(
             ONE,

@@ -17,7 +17,7 @@ pub(super) fn rules() -> Rules {
     Rules::arena(0)
 }
 
-/// A round of two small waves: a few gunners, then a boss with one. Enemies carry nothing.
+/// A round of two small waves: a few gunners, then a boss with one. Enemies carry no pick-ups.
 pub(super) fn short() -> Rules {
     let group = |kind, count| Group {
         kind,

@@ -213,8 +213,8 @@ fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
         .map(|(_, place)| place)
 }
 
-/// Returns what a client assumes until the server's answer arrives: nearly always the exact hits for a blast, about
-/// the right flights for a toss, nothing for secrets. `game` is the state at the end of the tick that asked.
+/// Returns what a client assumes until the server's answer arrives: nearly always the exact hits for a blast, about the
+/// right flights for a toss, no answer for secrets. `game` is the state at the end of the tick that asked.
 ///
 /// Cost: three lines past all walls and crates for each body within reach; see `guess` for a toss.
 #[must_use]
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearer_the_farther_and_always_away_from_the_middle() {
+    fn a_nearer_thing_is_thrown_farther_and_always_away_from_the_middle() {
         let mut last = f32::INFINITY;
         for distance in [1.0, 2.0, 3.0, 4.5, 6.0] {
             let way = Vec2::new(0.6, -0.8);

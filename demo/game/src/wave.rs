@@ -17,7 +17,7 @@ pub struct Wave {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Group {
     pub kind: EnemyKind,
-    /// Their number for one player.
+    /// The number of enemies for one player.
     pub count: u16,
     /// The time from the start of the wave to the first arrival.
     pub after_ticks: u32,

@@ -11,7 +11,7 @@ use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
 use twinstep_server::{LoadError, Match, MatchStartError, Upgrade};
 
-/// The initial world, rules, hooks and configuration of a match. Nothing is computed before the match is made.
+/// The initial world, rules, hooks and configuration of a match. All computation waits until the match is made.
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter;

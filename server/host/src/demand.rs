@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Invariant: a ticket that is forged, outdated or of a banned identity makes no match. The I/O task asks only for
-//! sessions that it would route, and the maker checks the rulings. An id is free again when nothing of its match is
-//! left, so two matches of one id never share a journal.
+//! sessions that it would route, and the maker checks the rulings. An id is free again once its match has released
+//! everything, so two matches of one id never share a journal.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -122,8 +122,8 @@ impl<S: Simulation> OnDemand<S> {
     }
 
     /// Keeps a journal of each match in this folder, which must exist: `match-ID.journal` while the match can continue,
-    /// `match-ID.N.journal` with the next free number when it is over. A match whose process was killed, or ended in
-    /// order before the match was over, continues from its journal when a ticket for it arrives.
+    /// `match-ID.N.journal` with the next free number when it is over. A match whose process was killed, or ended
+    /// cleanly before the match was over, continues from its journal when a ticket for it arrives.
     #[must_use]
     pub fn journals(mut self, folder: impl Into<PathBuf>) -> Self {
         self.journals = Some(folder.into());

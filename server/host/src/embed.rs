@@ -282,7 +282,7 @@ impl<S: Simulation> Server<S> {
         Ok(self)
     }
 
-    /// Checks whether the server would start, up to the bind of the address. Creates nothing.
+    /// Checks whether the server would start, up to the bind of the address. Leaves no file behind.
     ///
     /// # Errors
     /// The errors of [`listen`](Self::listen).

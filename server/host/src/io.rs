@@ -12,7 +12,7 @@
 //! The task wakes when a datagram arrives, after matches were run, and at each beat; under load no longer for each
 //! datagram (`host/load.rs`).
 //!
-//! Invariant: it awaits nothing but the next event. A full channel or socket drops the packet.
+//! Invariant: it awaits only the next event. A full channel or socket drops the packet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
@@ -113,7 +113,7 @@ pub(super) enum ToIo {
     /// Asks whether a match has no session that plays. If so, new sessions are no longer routed there: they wait.
     Rest(MatchId, oneshot::Sender<bool>),
     Wake(MatchId),
-    /// Nothing is left of a match: waiting sessions may have it made again.
+    /// A match has released everything: waiting sessions may have it made again.
     Free(MatchId),
     /// Close the waiting sessions of a banned identity with this code. Matches that had the identity report their ids.
     PutOut(String, CloseCode, Sender<MatchId>),

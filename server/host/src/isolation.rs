@@ -8,7 +8,7 @@
 //!
 //! It counts looks instead of time: a process that was paused as a whole has missed beats, but looks too.
 //!
-//! Invariant: a condemned match owns nothing, not even its journal, so the match can be resumed from it.
+//! Invariant: a condemned match loses everything that it owned, even its journal, so the match can be resumed from it.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -129,7 +129,7 @@ pub(super) async fn watch<E>(
                 same = if beats == seen { same + 1 } else { 0 };
                 seen = beats;
                 // While a host ends its matches, each waits for its turn; the host bounds that. And a match that has
-                // ended in order may wait for its disk.
+                // ended cleanly may wait for its disk.
                 let is_ending = closing.borrow().is_some() || pulse.has_ended();
                 if same >= SAME_BEATS_MAX && !is_ending {
                     pulse.condemn();
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Finding K3-L8: a match that had ended in order was condemned because its disk was slow.
+    /// Finding K3-L8: a match that had ended cleanly was condemned because its disk was slow.
     #[tokio::test]
     async fn an_ended_match_may_wait_for_its_disk() {
         for (has_ended, is_condemned) in [(true, false), (false, true)] {

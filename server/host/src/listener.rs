@@ -1,4 +1,5 @@
-//! [`Listener`]: the boundary between the host and one kind of transport. The I/O task (`io.rs`) knows nothing else of it.
+//! [`Listener`]: the boundary between the host and one kind of transport. The I/O task (`io.rs`) knows a transport only
+//! by this trait.
 //!
 //! ```text
 //!  UDP ───── UdpListener ──┐                  Connected, Packet, Disconnected

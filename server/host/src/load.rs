@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn beats_are_rarer_while_nothing_arrives() {
+    fn beats_are_rarer_while_no_datagram_arrives() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         load.record(now, 0);
         load.tends(now);

@@ -53,7 +53,7 @@ impl LogRoom {
         }
     }
 
-    /// Takes the room for one line, if there are at most `at_once` lines then.
+    /// Takes the room of one line. Returns `false` if more than `at_once` lines would then be in the burst.
     fn take(&mut self, now: Duration, at_once: u32) -> bool {
         let free_at = self.free_at.max(now) + LINE_EACH;
         let has_room = free_at <= now + LINE_EACH * at_once;

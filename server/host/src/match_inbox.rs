@@ -27,7 +27,7 @@ pub(super) enum FromIo {
 pub(super) struct InboxSender {
     send: Sender<FromIo>,
     waker: Waker,
-    /// The close code for its players if the process ends in order before it: a match with a journal is kept.
+    /// The close code for its players if the process ends cleanly before it: a match with a journal is kept.
     pub(super) if_kept: Option<CloseCode>,
 }
 

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! In a virtual machine, putting a thread to sleep and waking it costs some tens of microseconds, more than the tick of
-//! a small match. Matches that are due at arbitrary times would need one wake-up each. So each match begins at the next
-//! of a few moments of a tick in turn: however many there are, they need only as many wake-ups as there are moments,
-//! and the moments are equally loaded.
+//! a small match. Matches that are due at arbitrary times would need one wake-up each. So a match begins at one of a
+//! few moments of the tick. Matches are assigned to the moments in turn, so that all moments have about the same load,
+//! and there are at most as many wake-ups as moments.
 
 use std::time::Duration;
 

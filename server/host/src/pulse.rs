@@ -129,7 +129,7 @@ impl Pulse {
         self.beats.load(Ordering::Relaxed)
     }
 
-    /// Publishes that the match has ended in order: only the disk is waited for.
+    /// Publishes that the match has ended cleanly, and waits only for the disk.
     pub(super) fn show_end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -142,7 +142,7 @@ impl Pulse {
         self.condemned.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if the match was declared over while its thread hung: it must touch nothing then.
+    /// Returns `true` if the match was declared over while its thread hung: it must have no effect then.
     pub(super) fn is_condemned(&self) -> bool {
         self.condemned.load(Ordering::Acquire)
     }

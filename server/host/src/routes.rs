@@ -1,6 +1,6 @@
 //! [`Routes`]: where the I/O task routes each session: to its match, to a queue where it waits for the match, or out.
 //!
-//! Invariant: an identity has at most [`IDLE_MAX`] sessions that have not said hello, however often it dials. So a
+//! Invariant: an identity has at most [`IDLE_MAX`] sessions that have sent no hello, however often it dials. So a
 //! ticket for a match that is not running takes no places of other identities.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{SessionId, TicketClaims};
 
-/// Sessions of one identity that wait for a match, have not said hello there, or are being closed: the path that a
-/// client dials by, and the path that it gave up before.
+/// The maximum number of sessions of one identity that wait for a match, have sent no hello there, or are being closed:
+/// one on the path that a client dials by, one on the path that it gave up before.
 const IDLE_MAX: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //!  catch up after a rest ─▶ handle events ─▶ ending? ─▶ a tick, if it is due ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
 //! ```
 //!
-//! Invariant: a match that was declared over while its thread hung does nothing when that thread continues.
+//! Invariant: a match that was declared over while its thread hung has no effect when that thread continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ const NAP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
     Told(CloseCode),
-    /// Clients receive nothing, as if the process had been killed.
+    /// Clients receive no close code, as if the process had been killed.
     Abandoned,
 }
 
@@ -213,8 +213,8 @@ impl<S: Simulation> Runner<S> {
         handled == BATCH
     }
 
-    /// Returns `true` if the match was declared over while its thread hung. It must do nothing then: its players have
-    /// their close code, and another process may soon have its journal.
+    /// Returns `true` if the match was declared over while its thread hung. It must have no effect then: its players
+    /// have their close code, and another process may soon have its journal.
     fn is_condemned(&self) -> bool {
         self.ends.pulse.is_condemned()
     }
@@ -279,9 +279,9 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Returns `true` if the match may rest for several ticks: all clients have long been silent,
-    /// no answer is under way, and the missed ticks can be caught up quickly. With long ticks a
-    /// rest would save nothing, and clients would get packets too rarely.
+    /// Returns `true` if the match may rest for several ticks: all clients have long been silent, no answer is under
+    /// way, and the missed ticks can be caught up quickly. With long ticks a rest would not save work, and clients
+    /// would get packets too rarely.
     fn rests_deeply(&self) -> bool {
         let tick = self.tick();
         let is_awaited = self.folding || !self.match_.world().open_queries().is_empty();
@@ -397,7 +397,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Returns the close code for clients: a match with a journal is kept when its server ends in order.
+    /// Returns the close code for clients: a match with a journal is kept when its server ends cleanly.
     fn close_code(&self, code: CloseCode) -> CloseCode {
         match (code, &self.journal) {
             (CloseCode::Draining, Some(_)) => restarting(self.ends.back_after),

@@ -1,4 +1,4 @@
-//! [`StopSignal`]: an operator's request to end a server: once to end in order, twice to end immediately.
+//! [`StopSignal`]: an operator's request to end a server: once to end cleanly, twice to end immediately.
 
 use std::io;
 

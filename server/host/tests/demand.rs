@@ -239,7 +239,7 @@ async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// The listener of a new process knows nothing of matches that it has not made.
+/// The listener of a new process does not know the matches of earlier processes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
     let server = server("revoked-before", |_| counters()).await;

@@ -154,7 +154,7 @@ async fn a_step_that_panics_without_orders_ends_only_its_own_match() {
     world.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding A7: incidents were reported in the log only; an author without a log got nothing.
+/// Finding A7: incidents were reported in the log only; an author without a log did not see them.
 #[tokio::test]
 async fn an_author_can_take_incidents_during_and_after_a_match() {
     let mut world = World::new("told").await;

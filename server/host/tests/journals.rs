@@ -274,7 +274,7 @@ fn a_clients_recording_is_not_resumed() {
     assert!(refused.contains("a client recorded"), "{refused}");
 }
 
-/// Finding K10: a server that ended in order had written that its match was over.
+/// Finding K10: a server that ended cleanly had written that its match was over.
 #[test]
 fn a_drained_match_can_be_resumed_where_it_stopped() {
     for code in [CloseCode::Draining, CloseCode::Restarting { after_s: 5 }] {

@@ -24,8 +24,8 @@
 //! Errors: 400 with the expected and the given value, 401 and 403 for a missing token, 404 for an unknown match or
 //! player, 503 for a match that does not answer.
 //!
-//! Invariant: the port cannot be reached from other machines (`admin_port.rs`), and without the token it changes
-//! nothing and names no players. A Unix socket belongs to its owner alone: a process that can open it needs no token.
+//! Invariant: the port cannot be reached from other machines (`admin_port.rs`), and without the token it makes no
+//! change and names no players. A Unix socket belongs to its owner alone: a process that can open it needs no token.
 
 use std::net::SocketAddr;
 use std::path::Path;

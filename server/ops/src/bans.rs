@@ -119,8 +119,8 @@ impl Bans {
     /// Bans an identity, or changes its ban. Blocks on the disk.
     ///
     /// # Errors
-    /// There are too many bans: nothing changes. Or the file cannot be written: the ban is in force while this process
-    /// lives, and is written with the next change.
+    /// There are too many bans: the new one is not added. Or the file cannot be written: the ban is in force while this
+    /// process lives, and is written with the next change.
     pub(super) fn ban(&self, ban: Ban, now_unix: Duration) -> Result<(), BansError> {
         assert!(ban.is_sound(), "checked where it came from");
         let is_new = !self.has(&ban.identity, now_unix);
@@ -152,7 +152,7 @@ impl Bans {
     /// Reloads the file. Returns the new bans, and the identities whose bans ended. Blocks on the disk.
     ///
     /// # Errors
-    /// The file cannot be read or is damaged: nothing changes.
+    /// The file cannot be read or is damaged: the bans stay as they were.
     pub(super) fn reread(&self, now_unix: Duration) -> Result<(Vec<Ban>, Vec<String>), BansError> {
         let Some(path) = &self.0.path else {
             return Ok((Vec::new(), Vec::new()));

@@ -369,8 +369,8 @@ impl<S: Play> Rig<S> {
         self.clients[client].place.frame = Duration::from_secs(1) / fps;
     }
 
-    /// The real time that the match took in `handle`, `advance` and drain on this machine. Nothing in the simulation
-    /// depends on it.
+    /// The real time that the match took in `handle`, `advance` and drain on this machine. The simulation does not
+    /// depend on it.
     #[must_use]
     pub fn worked(&self) -> Duration {
         self.worked

@@ -145,7 +145,7 @@ fn other_player<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<Play
     (present.len() > 1).then(|| present[turn % present.len()])
 }
 
-/// The frame as it might have been guessed: the players `who` hold another input and order nothing. It is adapted to
+/// The frame as it might have been guessed: the players `who` hold another input and give no orders. It is adapted to
 /// `world`, which took another course before.
 pub(crate) fn otherwise<S: Simulation>(
     frame: &FrameData<S>,

@@ -8,7 +8,7 @@
 //!     └─▶ step_client(i): receive ─▶ draws? Session::advance ─▶ send     unless this client is frozen
 //! ```
 //!
-//! Invariant: nothing here is random or reads a clock, so a world built on it follows from its own seed.
+//! Invariant: this module has no randomness and no clock, so a world built on it follows from its own seed.
 
 use std::collections::BTreeSet;
 use std::ops::DerefMut;

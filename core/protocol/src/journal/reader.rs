@@ -105,8 +105,8 @@ const HEAD_BYTES_MAX: usize = varint::BYTES_MAX + 1;
 /// Reads a journal record by record, from pieces of any size.
 ///
 /// A reader holds no bytes, only its place and the chain of checks. So a caller can read a large file through a small
-/// buffer: [`Torn`](JournalError::Torn) consumes nothing, and [`read`](Self::read) can be called again with more bytes;
-/// only at the end of the file does it mean a torn tail. [`read_from`](Self::read_from) does this.
+/// buffer: after [`Torn`](JournalError::Torn), [`read`](Self::read) can be called again from the same place with more
+/// bytes. Only at the end of the file does `Torn` mean a torn tail. [`read_from`](Self::read_from) does this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReader {
     offset: u64,

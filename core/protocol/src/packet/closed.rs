@@ -86,7 +86,7 @@ pub enum CloseCode {
     NoMatch,
     #[error("you were removed from the match")]
     Kicked,
-    /// The server is shutting down in order, and another process will resume its match.
+    /// The server is shutting down cleanly, and another process will resume its match.
     #[error("the server is restarting and keeps the match: come back in {after_s} s")]
     Restarting {
         /// The number of seconds after which the match is expected to continue.

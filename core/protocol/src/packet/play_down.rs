@@ -333,7 +333,7 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
     }
 
     /// Announces, for each of `ticks` ticks after the last frame `last`, the inputs that `input` knows of players
-    /// outside `own`, and the `commands` that are due. Writes nothing if there is no room.
+    /// outside `own`, and the `commands` that are due. Leaves the announcements out if there is no room.
     pub fn announce<'s, S: Simulation>(
         &mut self,
         last: &'s FrameData<S>,

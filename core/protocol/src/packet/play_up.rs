@@ -68,7 +68,7 @@ pub struct CommandUp<C> {
 /// A claim in a packet. `C` is a reference while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimUp<C> {
-    /// The seat of the player for whom a step emitted the claim.
+    /// The seat of the player that the claim is made for.
     pub seat: usize,
     pub tick: Tick,
     pub command: C,
@@ -297,8 +297,8 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
     }
 }
 
-/// Writes a count and the items: as many as fit while `room` bytes stay free. Writes nothing if none fits. Returns
-/// whether any item was written, and the first one left out.
+/// Writes a count and the items: as many as fit while `room` bytes stay free. If no item fits, the count is left out
+/// too. Returns whether any item was written, and the first one left out.
 fn write_list<T>(
     out: &mut Writer<'_>,
     list: impl Iterator<Item = T>,

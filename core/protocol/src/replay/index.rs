@@ -89,7 +89,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// The index of a journal that is being written: only its last worlds, which its writer knows. Reads nothing.
+    /// The index of a journal that is being written: only its last worlds, which its writer knows. Does not read the
+    /// journal.
     #[must_use]
     pub fn of_worlds(hello: &Hello, worlds: Vec<Place>) -> Index {
         let about = About {

@@ -184,7 +184,7 @@ impl<S: Simulation> Recorder<S> {
         self.append(&record, out)
     }
 
-    /// Writes the world, so that a process that resumes the match does not repeat its last seconds. Does nothing in
+    /// Writes the world, so that a process that resumes the match does not repeat its last seconds. Has no effect in
     /// the middle of a turn.
     ///
     /// # Errors
@@ -196,8 +196,8 @@ impl<S: Simulation> Recorder<S> {
         self.write_world(world, out)
     }
 
-    /// Writes the world's digest, so that the frames since the last one can be verified. Does nothing in the middle
-    /// of a turn, or if the digest was just written.
+    /// Writes the world's digest, so that the frames since the last one can be verified. Has no effect in the middle of
+    /// a turn, or if the digest was just written.
     ///
     /// # Errors
     /// Does not fail: a digest is never too long.

@@ -364,7 +364,7 @@ fn a_turn_with_too_many_ticks_is_refused() {
     }
 }
 
-/// Finding K10: a match that stops in order ends with its world, and is resumed from it.
+/// Finding K10: the journal of a match that is stopped cleanly ends with its world, and the match is resumed from it.
 #[test]
 fn a_snapshot_is_at_the_newest_tick_and_can_be_resumed() {
     let mut server = Server::start(Tick(0));

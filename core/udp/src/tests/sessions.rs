@@ -394,7 +394,7 @@ fn a_server_that_sends_immediately_does_not_delay_the_handshake() {
     }
 }
 
-/// Finding O13: each client that left in order was logged as a sender of junk.
+/// Finding O13: each client that left with a goodbye was logged as a sender of junk.
 #[test]
 fn goodbyes_and_late_datagrams_do_not_count_as_junk() {
     // The server gets the goodbye; or it has ended the session already, and a packet of it was on its way.
@@ -467,7 +467,7 @@ fn a_stopped_client_reads_its_socket_before_it_gives_up() {
         assert_eq!(player.connected, connects_first);
         world.now += 4 * SECOND;
         world.step();
-        // Until then it receives nothing.
+        // Until then it receives no datagram.
         world.now += 4 * SECOND;
         player.endpoint.advance(world.now);
         assert_eq!(player.closed, None);

@@ -67,7 +67,7 @@ fn a_ticket_opens_sessions_repeatedly_from_any_address_and_after_restarts() {
     assert_eq!(ids.len(), 20, "each is a separate session");
 }
 
-/// An incomplete dial uses up nothing, and another dial from the same socket works immediately.
+/// An incomplete dial does not use the ticket up, and another dial from the same socket works immediately.
 #[test]
 fn an_abandoned_dial_blocks_no_other_dial() {
     let mut world = World::new();

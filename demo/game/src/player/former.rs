@@ -5,8 +5,8 @@
 //!   Left elsewhere  ──▶ only keys and the rest after a dash   ──Joined──▶ as new
 //! ```
 //!
-//! A step does not know who joins, only in which seat; the server gives an identity its former seat. So a new player
-//! in a seat inherits its wounds, but not longer than the round lasts, or a minute in an arena without rounds.
+//! A step does not know the identity that joins, only its seat; the server gives an identity its former seat. So a new
+//! player in a seat inherits its wounds, but not longer than the round lasts, or a minute in an arena without rounds.
 
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
 

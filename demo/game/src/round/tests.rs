@@ -293,7 +293,7 @@ fn a_round_is_lost_when_all_are_dead_and_no_life_is_left() {
 }
 
 #[test]
-fn the_cut_off_lose_no_round_and_the_last_to_leave_opens_the_lobby() {
+fn a_round_is_not_lost_by_players_that_are_cut_off_and_ends_when_all_leave() {
     let mut game = first_wave();
     for player in game.sim_mut().players.values_mut() {
         player.health = 0;

@@ -15,7 +15,7 @@ use crate::{
 const BOMB: u8 = 3;
 const BARREL: Prop = Prop::Barrel(6);
 const CRATE: Prop = Prop::Crate(0);
-/// The place of the bomb: nothing is within ten units, except what the tests put there.
+/// The place of the bomb. Within ten units there are only the things that the tests put there.
 const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
 const BARREL_AT: Vec2 = Vec2::new(-26.0, 1.0);
 const CRATE_AT: Vec2 = Vec2::new(-25.0, -1.0);
@@ -137,7 +137,7 @@ fn a_thrown_thing_follows_its_path_tick_for_tick_and_then_lies_still() {
 }
 
 #[test]
-fn without_an_answer_nothing_moves() {
+fn no_prop_moves_without_an_answer() {
     let mut game = field();
     game.step();
     for key in game
@@ -297,7 +297,7 @@ fn a_crate_that_the_blast_breaks_is_not_thrown() {
 }
 
 #[test]
-fn a_thing_that_is_put_back_while_it_flies_flies_no_more() {
+fn a_thing_that_is_put_back_ends_its_flight() {
     let mut game = field();
     toss(&mut game, &[(CRATE, &[[24, 0]; 10])]);
     game.run(5);

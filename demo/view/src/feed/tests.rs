@@ -395,7 +395,7 @@ fn a_damaged_replay_is_shown_up_to_its_damage_with_the_reason() {
     assert!(Playback::open(b"hello".to_vec(), &rules()).is_err());
 }
 
-/// A viewer of a folder of matches opens many replays: a closed one must leave nothing behind.
+/// A viewer of a folder of matches opens many replays, so a closed one must release its memory.
 #[test]
 fn a_closed_replay_releases_its_journal() {
     let (bytes, rules) = (journal(60).0, rules());

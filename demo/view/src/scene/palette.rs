@@ -46,7 +46,7 @@ impl Tint {
         Tint { rgb, ..self }
     }
 
-    /// Returns the vertex colour for premultiplied blending: light covers nothing.
+    /// Returns the vertex colour for premultiplied blending. Light has no cover.
     pub(crate) fn premultiplied(self) -> [u8; 4] {
         let alpha = self.alpha.clamp(0.0, 1.0);
         let [r, g, b] = self.rgb.map(|part| (f32::from(part) * alpha) as u8);

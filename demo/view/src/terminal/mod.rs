@@ -8,8 +8,8 @@
 //! Invariants: a picture is a pure function of the `TerminalView`; only [`run`] touches a terminal and a clock; and
 //! the terminal is always restored.
 //!
-//! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key.
-//! A terminal with the kitty protocol reports them. `NO_COLOR` is respected. Nothing else may write to the terminal
+//! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
+//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. No other code may write to the terminal
 //! meanwhile: send logs to a file.
 
 mod arena;

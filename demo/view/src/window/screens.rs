@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gamepad_s_button_begins_unless_something_lies_over_the_title() {
+    fn a_gamepads_button_starts_unless_an_overlay_covers_the_title() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         let wishes = touch(&mut screens, &mut settings, Button::Start);
         assert!(wishes.is_empty(), "there is no title");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_waits_for_a_key_that_begins() {
+    fn the_title_waits_for_a_start_key() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         screens.title = true;
         press(&mut screens, &mut settings, &[WindowAct::Ghosts]);

@@ -62,7 +62,7 @@ impl<S: Simulation> Running<S> {
     /// as long as [`inspect`](Running::inspect).
     ///
     /// # Errors
-    /// A name that is empty, too long or has control characters, or whose tickets are revoked for good.
+    /// A name that is empty, too long, has control characters, or has its tickets revoked for good.
     pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 1)
     }
@@ -70,7 +70,7 @@ impl<S: Simulation> Running<S> {
     /// Makes a ticket for a spectator; the server must have room for [`spectators`](super::super::Server::spectators).
     ///
     /// # Errors
-    /// A name out of range, or one whose tickets are revoked for good.
+    /// A name out of range, or one with its tickets revoked for good.
     pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 0)
     }

@@ -8,7 +8,7 @@ use twinstep_server::Degradation;
 const LOOKS_UP: u32 = 3;
 /// Looks in a row below half of the limit that lead to a step down.
 const LOOKS_DOWN: u32 = 10;
-/// Above this multiple of the limit, each look is a step up.
+/// Above this multiple of the limit, each look leads to a step up.
 const SEVERE: u32 = 4;
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn steps_go_up_one_by_one_and_come_down_more_slowly() {
+    fn load_shedding_goes_up_step_by_step_and_down_more_slowly() {
         let mut steps = DegradationSteps::new(MS(20));
         let mut looks =
             |ms: u64, looks: u32| -> u8 { (0..looks).fold(0, |_, _| steps.look(MS(ms))) };

@@ -212,7 +212,7 @@ fn wait_alone(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A match with nothing to do for an hour. Returns the count of its rounds.
+/// A match without work for an hour. Returns the count of its rounds.
 fn sleeping(workers: &Workers) -> (SlotId, Arc<AtomicUsize>) {
     let (count, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
     let counts = count.clone();
@@ -270,7 +270,7 @@ fn matches_end_even_if_all_workers_hang() {
     drop(release);
 }
 
-/// A match that hangs until it is released, and then has nothing to do for an hour.
+/// A match that hangs until it is released, and then has no work for an hour.
 fn hanging(workers: &Workers, what: &str) -> std::sync::mpsc::Sender<()> {
     let (release, hangs) = std::sync::mpsc::channel::<()>();
     let (enters, entered) = std::sync::mpsc::channel();

@@ -1,7 +1,7 @@
 //! [`Metrics`]: the totals of all matches of a process, including ended ones, and of its I/O task.
 //!
-//! Invariant: each match is counted once, running or over, so a sum never decreases and counts nothing twice. The lock
-//! is taken when a match starts or ends, and by a scrape; a running match never waits for it.
+//! Invariant: each match is counted once, running or over, so a sum never decreases, and no event is counted twice. The
+//! lock is taken when a match starts or ends, and by a scrape; a running match never waits for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

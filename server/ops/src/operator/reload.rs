@@ -1,7 +1,7 @@
 //! Reloading at SIGHUP.
 //!
 //! Keys, bans and the admin port's token take effect immediately, other settings at the next start. A file that cannot
-//! be read changes nothing.
+//! be read has no effect.
 
 #![cfg_attr(
     not(unix),
@@ -126,7 +126,7 @@ fn generations(keys: &[TicketKey]) -> Vec<u64> {
     keys.iter().map(TicketKey::generation).collect()
 }
 
-/// Lists generations for the log. They are public: they identify keys, and reveal nothing about them.
+/// Lists generations for the log. They are public: they identify keys, and do not reveal them.
 fn list(generations: &[u64]) -> String {
     let texts: Vec<String> = generations
         .iter()

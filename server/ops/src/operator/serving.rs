@@ -30,7 +30,7 @@ const FILES_OF_A_HOST: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preparing {
     Start,
-    /// A check whether the start would succeed, which leaves nothing behind.
+    /// A check whether the start would succeed, which removes all files that it makes.
     Check,
 }
 
@@ -44,7 +44,7 @@ struct Prepared {
 
 impl Settings {
     /// Checks whether this server would start: does everything that [`listen`](Self::listen) does before it binds an
-    /// address, and leaves nothing behind.
+    /// address, and removes all files that it makes.
     ///
     /// # Errors
     /// [`SettingError`]: the error of the start.

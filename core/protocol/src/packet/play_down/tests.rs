@@ -249,7 +249,7 @@ fn copied_frames_are_the_same_packet() {
 /// A frame that would leave no room for a digest goes into the next packet; a packet without frames has no part for
 /// them.
 #[test]
-fn frames_end_when_the_room_does() {
+fn frames_end_when_the_packet_is_full() {
     let mut frame = FrameData::<Echo>::empty(Tick(100));
     frame.inputs.set(PlayerId(3), Some(4));
     let no_players = PlayerSet::default();

@@ -1,4 +1,4 @@
-//! The lobby: the players, their links, and who is ready; meanwhile the players walk about and shoot at crates.
+//! The lobby: the players, their links, and whether they are ready; meanwhile they walk about and shoot at crates.
 
 use glam::{Vec2, vec2};
 
