@@ -173,7 +173,7 @@ mod tests {
     /// The number of each player that played, and when.
     type Log = Rc<RefCell<Vec<(usize, Duration)>>>;
 
-    /// Plays `left` frames, then cannot go on.
+    /// Plays `left` frames, then cannot continue.
     struct Ends {
         n: usize,
         left: u32,

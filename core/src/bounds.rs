@@ -99,8 +99,8 @@ pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
     + INPUT_BYTES_MAX * PLAYERS_MAX
     + FRAME_ROOM_MIN;
 /// The number of ticks after which every player was first once with every kind, so that the largest order has been
-/// placed, whatever other orders wait. The kinds of entries take turns at being first, and so do the players within a
-/// kind.
+/// placed, whatever other orders wait. The kinds of entries take turns at being first, and the players within a kind
+/// take turns too.
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// A session packet, in bytes, before the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;

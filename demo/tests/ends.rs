@@ -123,7 +123,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
         &journals,
     ];
 
-    // Like a loss of power: zeros, then old contents of the disk.
+    // Simulates a loss of power: zeros, then old contents of the disk.
     let junk: Vec<u8> = [0; 64]
         .into_iter()
         .chain(b"not a record at all".repeat(9))

@@ -42,7 +42,7 @@ fn friends_join_by_a_file_or_by_its_pasted_line_and_the_invites_end_with_the_mat
     }
     let join = ["--bot", "--enemies", "12"];
     let anna = Process::start(&[&["join", &files[0], "--name", "Anna"], &join[..]].concat());
-    // As a mail program may format it.
+    // A mail program may format the line like this.
     let line = format!("\n  \r\n {}", fs::read_to_string(&files[1]).unwrap());
     let bert = told(
         &[&["join", "-", "--name", "Bert"], &join[..]].concat(),

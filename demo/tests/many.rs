@@ -193,7 +193,7 @@ fn a_draining_server_ends_when_all_players_have_left_or_when_asked_again() {
     server.process.signal("TERM");
     let (code, log) = server.exit();
     assert_eq!(code, Some(130), "{log:?}");
-    // Like after a kill, its match can be resumed.
+    // Its match can be resumed, like after a kill.
     let journal = format!("{}/match-8.journal", folder.file("journals"));
     succeed(&["journal", "check", &journal]);
     drop(one);

@@ -85,8 +85,8 @@ fn is_the_same<S: Play>(seed: u64) {
     }
 }
 
-/// Finding K7: a rebuild leads to the same world, whichever thread does it. In seeds 3, 18, 19 and 37 a client that was
-/// advanced twice at one moment sampled an input a frame later or earlier, since its clock was steered twice.
+/// Finding K7: a rebuild leads to the same world on any thread. In seeds 3, 18, 19 and 37 a client that was advanced
+/// twice at one moment sampled an input a frame later or earlier, since its clock was steered twice.
 #[test]
 fn history_rebuilt_elsewhere_is_the_same_in_every_frame() {
     [1, 2, 3, 18, 19, 37]

@@ -113,8 +113,8 @@ impl Flood {
     }
 }
 
-/// Finding O3-16: a surprise in each turn was a rebuild in each turn. Finding O3-17: the commands after one that was
-/// stamped far ahead were announced for each next tick again, and ran in none.
+/// Finding O3-16: a wrong guess in each turn caused a rebuild in each turn. Finding O3-17: the commands behind one that
+/// was stamped far ahead were announced again for each next tick, and ran in none of these.
 #[test]
 fn the_flood_table_is_unchanged() {
     let mut table = String::from(

@@ -111,7 +111,7 @@ fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
     }
 }
 
-/// The ground is as large, but in chunks: it is digested at each turn, like a small world.
+/// The ground has the same size, but in chunks: it is digested at each turn, like a small world.
 #[test]
 fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
     for seed in 1..=3 {

@@ -98,7 +98,7 @@ fn a_client_leaves_a_dead_link_for_another_address() {
 }
 
 /// A path that passes only small datagrams: no client could join over it, and the client reported a silent server
-/// (finding P3-U1). In whichever direction it is small, its clients join, play, watch and return as others do.
+/// (finding P3-U1). If it is small in one direction or both, its clients join, play, watch and return as others do.
 #[test]
 fn a_path_that_passes_only_small_datagrams_is_as_playable_as_others() {
     // The port is a part of the payload of these lines.

@@ -66,7 +66,7 @@ fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
 }
 
 /// A client whose state differs runs no turn, so it closes no batch, and the match waits for it. Its heal is a world
-/// that is ahead: the client never runs the turns between, and must close their batches all the same.
+/// that is ahead: the client never runs the turns between, but must close their batches.
 #[test]
 fn the_wait_for_a_healing_client_is_bounded() {
     let mut rig = quiet(17, LinkProfile::WAN, 2);
@@ -447,7 +447,8 @@ fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
 }
 
 /// Row 74: turns of 150 ms and m = 2 hide up to 150 ms on each leg: no pause, no waiting. The time until a client reads
-/// the network again comes on top: a frame, 17 ms at 60 frames a second. So 150 ms fit if clients read all the time.
+/// the network again is added to that: a frame, 17 ms at 60 frames a second. So 150 ms fit if clients read all the
+/// time.
 #[test]
 fn a_turn_of_latency_on_each_leg_costs_no_pause() {
     for (delay, fps) in [(5, 60), (50, 60), (100, 60), (133, 60), (150, 2_000)] {

@@ -220,7 +220,7 @@ fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
         Match::resume(config, &table.journal, Arc::new(()), unanswered::<Ground>).unwrap();
     let ticks = resumed.match_.world().tick().0;
     assert!(ticks > 500);
-    // One tick in sixteen, and some more.
+    // A copy for one tick in sixteen, and some more.
     let copies = COPIES.load(Ordering::Relaxed);
     assert!(copies < ticks / 10, "{copies} copies in {ticks} ticks");
 }

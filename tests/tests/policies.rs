@@ -239,7 +239,7 @@ fn a_match_holds_from_the_lag_that_its_policy_names() {
     }
 }
 
-/// Clients do not count as trailing because the server stood still or a turn got longer.
+/// Clients do not count as trailing because the server was paused or a turn got longer.
 #[test]
 fn a_match_is_not_held_for_delays_that_clients_did_not_cause() {
     let mut config = strategy(7, LinkProfile::LAN);

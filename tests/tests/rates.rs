@@ -151,8 +151,8 @@ fn a_match_that_holds_for_laggards_runs_at_its_rate() {
     }
 }
 
-/// Regression: after a restart of its server no player is blamed for 30 s, and a laggard paused the match for all of
-/// them.
+/// Regression: no player is blamed for 30 s after a restart of the server, so a laggard paused the match for all that
+/// time.
 #[test]
 fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
     let mut config = at(60, 8, LinkProfile::LAN);

@@ -6,7 +6,7 @@
 //!  held               200 B ─▶     400 B ─▶     none
 //! ```
 //!
-//! A world holds these bytes, so every copy of it (a snapshot, a heal, a journal's world) can go on from between two
+//! A world holds these bytes, so every copy of it (a snapshot, a heal, a journal's world) can continue between two
 //! fragments. A sealer has the whole entry and puts it into the frame's list. A reader of frames calls
 //! [`LargeEntries::complete`].
 //!

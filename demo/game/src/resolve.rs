@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Besides `judge`, this is the only file of the game that uses the server crate. It keeps no state: for each query,
-//! the physics mirror is filled from the positions of the server's world, and luck is drawn afresh.
+//! the physics mirror is filled from the positions of the server's world, and luck is drawn again.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc, PlayerId};
@@ -229,9 +229,9 @@ fn shape(form: Form) -> Shape {
     }
 }
 
-/// Returns the game as `owner`'s screen shows it now. The screen knows the other players up to its view, and lets them
-/// walk on from there: so does this, with the step that they made last. Everything else is exact on the screen. Returns
-/// `None` if the match has no worlds of that time.
+/// Returns the game as `owner`'s screen shows it now. The screen knows the other players up to the tick of its view,
+/// and assumes that they keep walking. This function moves them in the same way, by the step that they made last. All
+/// other things are exact on the screen. Returns `None` if the match has no worlds of that time.
 ///
 /// Cost: one copy of the state, and up to 30 steps of each player.
 fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
@@ -246,7 +246,8 @@ fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
         let (Some(then), Some(before)) = (then.players.get(id), before.players.get(id)) else {
             continue;
         };
-        // It has died, or appeared anew: the screen may not know, but a corpse or a newcomer is not hit.
+        // It has died, or appeared again. The screen may not know that, but a player that is dead or in a new life is
+        // not hit.
         if !then.is_alive() || !before.is_alive() || then.life != player.life {
             continue;
         }

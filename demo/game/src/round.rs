@@ -11,9 +11,9 @@
 //! ```
 //!
 //! A player is *ready* when it says so. The round begins when all present players are ready, or when at least half of
-//! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So a player that left
-//! the keyboard does not hold up the others. Nor does it hold up the end: a round is lost when all other players are
-//! out and this one has stood that long where it appeared.
+//! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So a player that left the
+//! keyboard does not hold up the others. It does not delay the end either: a round is lost when all other players are
+//! out and this one has stood where it appeared for as long.
 //!
 //! An endless arena stays in [`RoundPhase::Endless`]. No key is ever used twice: slots, barrels, crates and players
 //! keep counting their lives from round to round (players also when they leave and join again), and the key of a wave

@@ -22,9 +22,9 @@ pub(super) const BOUNCE: f32 = 0.35;
 /// The part of a push along a wall that is passed on.
 pub(super) const FRICTION: f32 = 0.3;
 pub(super) const DRAG: f32 = 3.5;
-/// The most that luck changes a speed.
+/// The largest change of a speed by luck, as a part of the speed.
 pub(super) const LUCK: f32 = 0.15;
-/// The most that luck turns a direction, in radians.
+/// The largest turn of a direction by luck, in radians.
 pub(super) const LUCK_ANGLE: f32 = 0.25;
 
 pub(super) const TICKS_PER_SECOND: f32 = 60.0;
@@ -46,7 +46,7 @@ fn speed_max(tuning: &Tuning) -> f32 {
     tuning.toss_speed * (1.0 + LUCK)
 }
 
-/// The longest way of a thrown thing, in units.
+/// The longest path of a thrown thing, in units.
 fn way_max(tuning: &Tuning) -> f32 {
     speed_max(tuning) * (TICKS_PER_SECOND / DRAG + 1.0) + GRAIN
 }

@@ -230,8 +230,8 @@ impl HostControl {
         made_before_unix_ms
     }
 
-    /// Replaces the keys: tickets of these keys are valid, and new tickets use the first. Players stay connected
-    /// whichever key sealed their ticket, and get a ticket of the first key with their next one, within a minute.
+    /// Replaces the keys: tickets of these keys are valid, and new tickets use the first. Players stay connected, even
+    /// if another key sealed their ticket. Their next ticket, within a minute, is of the first key.
     ///
     /// # Errors
     /// [`HostError::Config`]: not one or two keys, or too many pending changes. [`HostError::Stopped`]: the host was

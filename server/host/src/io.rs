@@ -201,7 +201,8 @@ impl Io {
                 return;
             };
             has_more = more;
-            // Receives before time passes: else a process that stood still would take its own silence for its clients'.
+            // Receives before time passes: otherwise a process that was paused would mistake its own silence for its
+            // clients'.
             let came = self
                 .listeners
                 .receive(self.clock.now(), BATCH, &mut self.traffic);

@@ -1,4 +1,4 @@
-//! [`MatchInbox`]: what the task that owns the socket sends to a match, whichever worker runs that match.
+//! [`MatchInbox`]: the channel from the I/O task to a match. Any worker may run the match.
 //!
 //! A match reads its inbox when its next tick is due. A match that waits for a packet listens, and is woken by the sender.
 

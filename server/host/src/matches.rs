@@ -248,7 +248,7 @@ impl Host {
     /// as after a crash.
     pub async fn shutdown(mut self, code: CloseCode) {
         self.spawner.drains.begin();
-        // A new session would use up a ticket in vain, or be refused with `NoMatch`.
+        // A new session would use up a ticket without playing, or be refused with `NoMatch`.
         let _ = self.spawner.to_io.send(ToIo::Shut).await;
         self.spawner.closing.send_replace(Some(Ending::Told(code)));
         // Resting matches would notice the end only in their next round.

@@ -210,7 +210,7 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
     };
     assert!(matches!(error, OpsError::Bans(_)), "{error}");
     assert!(error.to_string().contains("repair the file"), "{error}");
-    // The running server reports the problem, and the ban holds all the same.
+    // The running server reports the problem, and the ban holds nevertheless.
     let (status, reply) = server.ask("POST /ban?identity=anna", "").await;
     assert_eq!(status, 500);
     assert!(reply.contains("was not stored"), "{reply}");

@@ -436,7 +436,7 @@ mod tests {
                 "{text}: {error}"
             );
         }
-        // If the file is damaged while the server runs, it is left for the operator; the ban is in force all the same.
+        // If the file is damaged while the server runs, it is left for the operator; the ban is in force nevertheless.
         std::fs::remove_file(&path).unwrap();
         let bans = Bans::open(Some(&path)).unwrap();
         std::fs::write(&path, "[").unwrap();

@@ -61,7 +61,7 @@ fn is_finished(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The files that failed in one pass; the other files are handled all the same.
+/// The files that failed in one pass. A failure does not stop the other files.
 #[derive(Default)]
 struct Failed {
     first: Option<(PathBuf, io::Error)>,

@@ -150,7 +150,7 @@ impl<'f> Started<'f> {
         answer.map(|answer| answer.body).unwrap_or_default()
     }
 
-    /// Checks that it refuses newcomers for want of this resource.
+    /// Checks that it refuses newcomers because this resource is short.
     fn is_full_of(&self, what: &str) {
         within(what, || {
             let output = self.get("/readyz");

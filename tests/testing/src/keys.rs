@@ -146,7 +146,7 @@ fn other_player<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<Play
 }
 
 /// The frame as it might have been guessed: the players `who` hold another input and give no orders. It is adapted to
-/// `world`, which took another course before.
+/// `world`, whose earlier ticks may differ.
 pub(crate) fn otherwise<S: Simulation>(
     frame: &FrameData<S>,
     world: &World<S>,

@@ -20,8 +20,8 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// The match time after which a world is written, or a few turns later. A seek in a replay steps at most this much, and
-/// so does resuming a match in addition to its backlog.
+/// A world is written after this much match time, or a few turns later. A seek in a replay steps at most this much. To
+/// resume a match, this much is stepped in addition to its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// The match time after which a digest is written. A digest is also written before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);

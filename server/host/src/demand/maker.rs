@@ -145,7 +145,7 @@ impl<S: Simulation> Maker<S> {
         self.makes.push((making.id(), id));
     }
 
-    /// Checks in this order: a permanent reason is reported before a passing one.
+    /// Checks in this order: a permanent reason is reported before a temporary one.
     fn may_be_made(&mut self, ticket: &TicketClaims) -> Result<(), NotMade> {
         let refusal = self.spawner.tickets.ledger().refusal(ticket);
         if refusal == Some(TicketRefusal::Superseded) {
@@ -169,7 +169,7 @@ impl<S: Simulation> Maker<S> {
         let made = made.map(|at| self.makes.swap_remove(at).1);
         let done = match (done, made) {
             (Ok((_, done)), _) => done,
-            // Otherwise the id would stay taken, and its players would wait in vain.
+            // Otherwise the id would stay taken, and its players would wait for a match that never starts.
             (Err(panic), Some(id)) => {
                 logged::error!(id = id.0, %panic, "match not made: its task panicked");
                 Done::Made(id, Err(NotMade::Failed))
@@ -383,7 +383,7 @@ mod tests {
         (ends, answers.await.unwrap())
     }
 
-    /// If a match that continues is not woken, new sessions wait there in vain.
+    /// If a match that continues is not woken, new sessions wait there for ever.
     #[tokio::test]
     async fn a_deserted_match_that_does_not_end_is_woken() {
         assert_eq!(rested(true, Some(true)).await, (true, false));
