@@ -153,7 +153,7 @@ struct Serve {
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     if cfg!(debug_assertions) {
-        eprintln!("this is a debug build: its numbers mean nothing; run it with --release");
+        eprintln!("this is a debug build: its numbers have no meaning; run it with --release");
     }
     match run(command) {
         Ok(()) => ExitCode::SUCCESS,

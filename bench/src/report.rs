@@ -89,7 +89,7 @@ pub(crate) fn write(effort: &Effort, folder: &Path, date: Option<&str>) -> Resul
          A factor above 1 is the distance to a missed target.\n\n"
     );
     if effort.rounds == 1 {
-        page.push_str("**A short run: its numbers mean nothing.**\n\n");
+        page.push_str("**A short run: its numbers have no meaning.**\n\n");
     }
     let lines = targets::lines(&sections);
     table(Format::Markdown, &targets::COLUMNS, &lines, &mut page)?;

@@ -118,9 +118,9 @@ pub struct Pose {
     pub angle: f32,
 }
 
-/// Hands everything that is drawn to `put`: crates, barrels, pick-ups, enemies, players, then shots, bullets and thrown
-/// things. Draw in this order. Each key occurs once. Players' shots are included only if `is_known` returns `true`: a
-/// screen guesses the shots of remote players before it knows them, see `GameShow`.
+/// Hands everything that is drawn to `put`: crates, barrels, pick-ups, enemies, players, then shots and bullets. Draw
+/// in this order. Each key occurs once. Players' shots are included only if `is_known` returns `true`: a screen guesses
+/// the shots of remote players before it knows them, see `GameShow`.
 pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(ShowKey, Pose)) {
     let still = |at: Vec2| Pose { at, angle: 0.0 };
     for (chest, n) in game.crates.iter().zip(0..) {

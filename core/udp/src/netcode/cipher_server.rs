@@ -45,8 +45,8 @@ const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDO
 /// server is full.
 const SHARD_SESSIONS: usize = 64;
 const SHARD_PLACES: usize = 144;
-/// Places per allowed session: a returning session may hold one while its old session still has one. In a process of
-/// several shards there is room if at most half of the sessions return together.
+/// Places per allowed session: a returning session may hold one while its old session still has one. With several
+/// shards, [`SHARD_PLACES`] assumes that at most half of the sessions return together.
 pub(crate) const RETURNING: usize = 2;
 
 pub(crate) struct CipherServer {
