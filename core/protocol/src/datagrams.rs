@@ -166,6 +166,7 @@ impl Datagrams {
         // Equal parts, so that the receiver can check their offsets.
         let each = packet.len().div_ceil(count);
         let number = self.next_packet;
+        // May wrap: only the last few packets can be incomplete at the receiver.
         self.next_packet = number.wrapping_add(1);
         let mut all = true;
         for (n, content) in packet.chunks(each).enumerate() {

@@ -71,6 +71,7 @@ impl Lobby {
     }
 
     pub fn add(&mut self, player: PlayerId, name: Name, has_rules: bool, ready: bool) {
+        // Never full: the list has room for all players of a match.
         let _ = self.players.try_push(LobbyPlayer {
             player,
             name,

@@ -232,9 +232,11 @@ impl LookUp {
         }
         let (answer, found) = sync_channel(1);
         let look = move || {
+            // A name without an address must not stop the other names.
             let sockets = servers
                 .iter()
                 .flat_map(|server| server.look_up().unwrap_or_default());
+            // The client may have ended meanwhile.
             let _ = answer.send(sockets.map(ServerAddress::from).collect());
         };
         // If the thread cannot be started, only the addresses that are not names are dialled.

@@ -109,6 +109,7 @@ impl<O: Send + 'static> Jobs<O> {
             let _ = send.send((id, outcome));
         });
         if let Err(error) = started {
+            // Reported like a job that failed, so that its query does not wait.
             let _ = self.send.send((
                 id,
                 Err(format!("cannot start a thread for the job: {error}")),

@@ -124,6 +124,7 @@ impl StoredJournal {
                 file.take(more).read_to_end(&mut self.window)?;
             }
             Stored::Compressed { unpacked, at } => {
+                // Compressed data can only be read forward, so start again.
                 if from < *at {
                     let file = unpacked.get_mut().get_mut();
                     file.rewind()?;

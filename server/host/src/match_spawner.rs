@@ -221,6 +221,7 @@ impl MatchSpawner {
     pub(super) async fn forget(&self, id: MatchId) {
         let watching = self.with_matches(|matches| matches.remove(&id));
         if let Some(Hosted::Runs(watching)) = watching {
+            // A task that panicked has ended too.
             let _ = watching.await;
         }
         self.register.running().remove(&id);

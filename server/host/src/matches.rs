@@ -259,6 +259,7 @@ impl Host {
         let all_end = async {
             for hosted in matches.into_values() {
                 if let Hosted::Runs(watching) = hosted {
+                    // A task that panicked has ended too.
                     let _ = watching.await;
                 }
             }

@@ -407,6 +407,7 @@ impl State {
             }
             Err(ended) => {
                 if let Some(known) = self.slots.remove(&slot) {
+                    // The host may no longer wait for the end.
                     let _ = known.end.send(ended);
                 }
             }

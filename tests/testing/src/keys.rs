@@ -146,7 +146,7 @@ fn other_player<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<Play
 }
 
 /// The frame as it might have been guessed: the players `who` hold another input and give no orders. It is adapted to
-/// `world`, whose earlier ticks may differ.
+/// `world`, because the earlier ticks of that world may differ.
 pub(crate) fn otherwise<S: Simulation>(
     frame: &FrameData<S>,
     world: &World<S>,
@@ -156,6 +156,7 @@ pub(crate) fn otherwise<S: Simulation>(
 ) -> FrameData<S> {
     let mut assumed = frame.clone();
     let open = world.open_queries();
+    // A frame can only answer queries that are open in `world`.
     assumed.outcomes.retain(|answer| {
         open.iter()
             .any(|o| (o.asked, o.key) == (answer.asked, answer.key))

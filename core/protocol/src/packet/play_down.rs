@@ -251,6 +251,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         }
         let out = self.packet.out();
         if self.run.is_none() {
+            // Without room for the head of the run, no frame fits.
             self.run = frames::begin(out, frame).ok();
         }
         if self.run.is_none() {

@@ -95,6 +95,7 @@ impl Survey {
         self.outcomes += frame.outcomes.len() as u64;
         self.roster_changes += frame.roster.len() as u64;
         for (player, input) in frame.inputs.iter() {
+            // A value that was just decoded can be encoded.
             self.raw_bytes += codec::size(input).unwrap_or(0) as u64;
             let counts = &mut self.players[player.index()];
             counts.ticks += 1;

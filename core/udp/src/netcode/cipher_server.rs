@@ -263,6 +263,7 @@ impl CipherServer {
                 ..
             } => {
                 let _ = out.push(from, payload);
+                // A delayed answer, or one from another address, begins no session.
                 if !self.is_timely(from, &user_data) {
                     let _ = self.shard(session).netcode.disconnect(client_id);
                     return CipherEvent::Rejected;

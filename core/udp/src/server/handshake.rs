@@ -136,6 +136,7 @@ impl ServerEndpoint {
             RefusalReason::Superseded => &mut counters.denied_superseded,
         };
         *counter += 1;
+        // A lost refusal is sent again with the client's next datagram.
         let _ = self.outbox.push(from, &keys.refusal(reason));
     }
 }

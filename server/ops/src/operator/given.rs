@@ -62,6 +62,7 @@ impl Given {
                 continue;
             };
             let value = value.to_string_lossy().into_owned();
+            // A flag overrides the environment.
             if name == CONFIG && config.is_none() {
                 config = Some(PathBuf::from(&value));
             }
