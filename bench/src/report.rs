@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_is_of_this_program_and_each_miss_has_its_reason_in_the_notes() {
+    fn the_report_has_each_target_and_the_notes_explain_each_missed_one() {
         let (report, notes) = (read("REPORT.md"), read("NOTES.md"));
         assert!(
             !report.contains("A short run"),

@@ -96,7 +96,7 @@ fn the_image_starts_a_server_with_settings_that_exist() {
 }
 
 #[test]
-fn the_unit_starts_a_server_by_flags_and_a_file_that_will_do() {
+fn the_unit_starts_a_server_with_valid_flags_and_a_valid_file() {
     let text = read("systemd/powderkeg.service");
     let file = ops("systemd/server.toml").to_str().unwrap().to_owned();
     let mut commands = 0;

@@ -10,7 +10,7 @@ use crate::common::{Folder, Process, address, powderkeg, run, within};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_file_of_settings_is_checked_printed_and_served_by() {
+fn a_settings_file_is_checked_printed_and_used() {
     let folder = Folder::with_a_key("settings");
     let (key, file) = (folder.file("key"), folder.file("serve.toml"));
     let text =

@@ -370,7 +370,7 @@ fn long_turns_do_not_count_as_silence() {
 
 /// A client that trails for too long is removed if the policy says so, and gets the reason.
 #[test]
-fn a_laggard_is_removed_where_that_is_the_policy() {
+fn a_laggard_is_removed_if_the_policy_says_so() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.policies.laggards = Laggards::Kick { after: SECOND * 3 };
     let mut rig = Rig::<History>::new(config);
@@ -485,7 +485,7 @@ fn a_new_tick_length_makes_no_input_of_a_predicting_client_late() {
 
 /// Row 51: if owners answer, only the asking player's client runs the query.
 #[test]
-fn only_the_owner_answers_where_owners_do() {
+fn only_the_owner_answers_if_owners_answer() {
     for lockstep in [false, true] {
         let mut rig = owners(lockstep, false);
         rig.run(SECOND * 60);

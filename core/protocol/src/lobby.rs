@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn foreign_bytes_are_no_rules_and_no_lobby_but_never_a_panic(
+        fn foreign_bytes_are_refused_as_rules_or_lobby_without_a_panic(
             bytes in proptest::collection::vec(any::<u8>(), 0..300),
             at in 0_usize..60,
             bit in 0_u8..8,

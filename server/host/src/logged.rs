@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_a_kind_is_a_line_of_its_level_and_a_line_of_a_kind_goes_through() {
+    fn suppressed_lines_are_summed_once_at_the_level_of_their_kind() {
         static KIND: LogKind = LogKind::new(Level::WARN, "a flood");
         let lines = CountedLines::default();
         tracing::subscriber::with_default(lines.clone(), || {

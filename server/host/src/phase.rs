@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_begins_at_its_last_moment_and_never_a_tick_before() {
+    fn a_match_begins_at_its_last_moment_less_than_a_tick_ago() {
         for tick in TICKS {
             for n in 0..9_u32 {
                 let now = Duration::from_secs(5) + Duration::from_micros(777) * n;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_of_a_host_that_has_just_started_are_apart_too() {
+    fn matches_of_a_new_host_are_due_at_different_moments() {
         let tick = TICKS[0];
         let began = |n| Phase(n).last(Duration::from_micros(100 * n), tick);
         let moments: BTreeSet<Duration> = (0..8).map(began).collect();

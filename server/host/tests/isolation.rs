@@ -282,7 +282,7 @@ async fn a_hung_match_is_resumed_from_its_journal() {
 /// A full disk: the match ends or continues as configured, and reports it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_journal_that_cannot_be_written_ends_the_match_or_does_not_as_configured() {
+async fn an_unwritable_journal_ends_the_match_only_if_configured() {
     let full = |world: &World, policy| {
         let file = std::fs::OpenOptions::new()
             .append(true)

@@ -169,7 +169,7 @@ fn a_captured_handshake_is_useless_while_its_session_lives() {
 
 /// The owner returns by the same ticket from elsewhere, and datagrams of the earlier session do not move it.
 #[test]
-fn a_captured_handshake_neither_follows_the_owner_nor_moves_it() {
+fn a_captured_handshake_does_not_move_the_owners_session() {
     let mut world = World::new();
     let ticket = world.ticket();
     let first = overheard(&mut world, 0, &ticket);

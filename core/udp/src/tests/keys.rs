@@ -29,7 +29,7 @@ fn a_full_server_denies_with_a_reason_and_has_room_again_later() {
 }
 
 #[test]
-fn two_keys_are_alive_at_once_and_the_bound_holds_over_both() {
+fn two_keys_are_valid_together_and_share_one_session_limit() {
     let mut world = World::new();
     let (old, other) = (TicketKey::generate(), TicketKey::generate());
     let keys = [world.key.clone(), old.clone()];

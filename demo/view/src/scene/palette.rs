@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn light_has_no_cover_and_paint_has_as_much_as_its_alpha() {
+    fn light_has_no_cover_and_paint_covers_by_its_alpha() {
         let tint = Tint::new(0xff_80_00).alpha(0.5);
         assert_eq!(tint.premultiplied(), [127, 64, 0, 127]);
         assert_eq!(tint.light().premultiplied(), [127, 64, 0, 0]);

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn with_releases_held_keys_add_up_and_end_with_their_release() {
+    fn held_keys_add_up_until_their_releases_are_reported() {
         let mut keys = Keys::new(true);
         press(&mut keys, 0, 'W');
         press(&mut keys, 0, 'd');

@@ -340,7 +340,7 @@ fn two_players_at_one_terminal_walk_independently() {
 }
 
 #[test]
-fn a_boss_has_a_bar_and_an_end_has_a_table_with_the_best_first() {
+fn a_boss_has_a_bar_and_the_end_has_a_table_with_the_best_first() {
     let (mut feed, mut view) = campaign();
     play(&mut feed, &mut view, 120);
     view.scene.phase = RoundPhase::Wave;

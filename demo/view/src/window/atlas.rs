@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_atlas_of_every_window_is_of_a_size_that_every_graphics_card_takes() {
+    fn the_atlas_fits_every_graphics_card_at_any_window_size() {
         for (size, scale) in [
             ((640.0, 360.0), 0.5),
             ((1280.0, 720.0), 1.0),

@@ -90,7 +90,7 @@ async fn queued_datagrams_are_received_in_order_with_their_sender() {
 }
 
 #[tokio::test]
-async fn no_more_is_taken_than_was_asked_for() {
+async fn a_receive_takes_at_most_the_requested_number() {
     for way in WAYS {
         let (mut socket, address) = socket("127.0.0.1:0", way).await;
         let (peer, _) = peer("127.0.0.1:0");
