@@ -54,7 +54,6 @@ edges! {
     /// The world had more than 1 MiB.
     LargeWorld,
     HugeWorld,
-    /// The world grew past the bound.
     WorldPastItsBound,
     DelayChanged,
     Paused,

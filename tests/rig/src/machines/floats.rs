@@ -9,7 +9,6 @@ use glam::{Mat2, Vec2, Vec3, Vec4};
 use twinstep_core::Mwc;
 use twinstep_core::digest::digest;
 
-/// One operation, from three inputs to bits.
 type Operation = (&'static str, fn(f32, f32, f32) -> u64);
 
 const INPUTS: usize = 10_000;
