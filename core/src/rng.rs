@@ -100,7 +100,7 @@ impl Mwc {
         }
     }
 
-    /// The generator of this one's *root seed* and `key`. Earlier draws do not matter.
+    /// The generator that belongs to the *root seed* of this one and to `key`. Earlier draws do not matter.
     ///
     /// Forks of forks are equally independent, and the same key always gives the same fork.
     ///

@@ -192,9 +192,10 @@ fn the_match_waits_for_trailing_clients_within_limits() {
     }
 }
 
-/// Row 84: the lag from which on the match holds is a policy, one turn by default: in a prediction and in lockstep.
+/// Row 84: a policy sets the lag at which the match begins to hold, one turn by default: in a prediction and in
+/// lockstep.
 #[test]
-fn a_match_holds_from_the_lag_that_its_policy_names() {
+fn a_match_holds_at_the_lag_that_its_policy_sets() {
     for (lockstep, from) in [
         (false, Duration::ZERO),
         (false, MS(150)),

@@ -219,7 +219,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Returns `true` if a character is visible and in its place, after the characters taken before.
+    /// Takes the next character. Returns `true` if it is visible and may follow the characters before it.
     pub(crate) fn take(&mut self, char: char) -> bool {
         match Look::of(char) {
             Look::Shape => {

@@ -222,7 +222,7 @@ impl ClientEndpoint {
         self.cipher.silence()
     }
 
-    /// Counters of what was dropped, by reason.
+    /// Counters of dropped datagrams and packets, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters

@@ -438,7 +438,7 @@ impl ServerEndpoint {
         self.sessions.get(&session).map(|session| session.path.peer)
     }
 
-    /// Counters of what was dropped, by reason.
+    /// Counters of dropped datagrams and packets, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters

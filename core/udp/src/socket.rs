@@ -196,7 +196,7 @@ impl UdpClient {
         }
     }
 
-    /// Counters of what was dropped, by reason.
+    /// Counters of dropped datagrams and packets, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         TransportCounters {

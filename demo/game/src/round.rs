@@ -128,7 +128,7 @@ impl Game {
         fx.cue(self.wave_key(), Cue::Countdown);
     }
 
-    /// Resets the field. The counters in keys continue.
+    /// Resets the arena for a new round. The counts in keys continue, so that no key is used twice.
     fn clear_field(&mut self, frame: &Frame<'_, Game>) {
         self.cancel_arrivals();
         for enemy in &mut self.enemies {

@@ -17,7 +17,7 @@ use twinstep_core::bounds::SPARSE_EVERY;
 use super::workers::SlotId;
 
 const APART: Duration = Duration::from_millis(2);
-/// How often a match without players is run: just more often than the interval that the match would take for a pause of
+/// The interval at which a match without players is run. If it were much longer, the match would take it for a pause of
 /// its process.
 pub(super) const REST: Duration = Duration::from_millis(101);
 /// The interval for a match whose clients have all been silent long enough to get packets rarely and all together.

@@ -194,7 +194,7 @@ fn seeking_anywhere_leads_to_the_recorded_worlds() {
 }
 
 #[test]
-fn a_turn_of_another_length_is_not_idle_and_the_next_one_is() {
+fn only_a_turn_as_long_as_the_one_before_it_is_idle() {
     let mut server = Server::start(Tick(0));
     for ticks in [2, 2, 3, 3, 2, 2] {
         server.turn(&[0; 3][..ticks], None);

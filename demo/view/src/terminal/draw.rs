@@ -25,7 +25,7 @@ use crate::scene::effects::{CueFate, LogLine};
 /// The smallest terminal that the view fits on: columns and rows.
 const SIZE_MIN: (u16, u16) = (80, 24);
 
-/// The least rows of the log, with its borders.
+/// The minimum number of rows of the log, with its borders.
 const LOG_ROWS_MIN: u16 = 5;
 const LOG_LINE_COLUMNS: usize = 40;
 

@@ -12,7 +12,7 @@ use crate::window::rect::Rect;
 struct Plot {
     name: &'static str,
     unit: &'static str,
-    /// The least full height of its axis.
+    /// The value at the top of the axis, unless a sample is larger.
     top: f32,
     tint: Tint,
     value: fn(&NetSample) -> f32,
