@@ -371,7 +371,7 @@ fn long_turns_do_not_count_as_silence() {
 
 /// A client that trails for too long is removed if the policy says so, and gets the reason.
 #[test]
-fn a_laggard_is_removed_if_the_policy_says_so() {
+fn a_laggard_is_removed_if_the_policy_is_to_kick() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.policies.laggards = Laggards::Kick { after: SECOND * 3 };
     let mut rig = Rig::<History>::new(config);
