@@ -35,8 +35,8 @@ impl<S: Play> Rig<S> {
         self.resume_killed(down)
     }
 
-    /// Kills the server during its next outputs. Returns `false` if its journal has no world yet: then the match cannot
-    /// be resumed, and no client has seen a world.
+    /// Kills the server during its next outputs. Returns `false` if its journal has no world yet: then there is nothing
+    /// to resume, and no client has seen a world.
     pub fn kill(&mut self) -> bool {
         let now = self.now.max(self.match_.next_due());
         self.now = now;
