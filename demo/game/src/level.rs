@@ -115,7 +115,7 @@ impl Rules {
         }
     }
 
-    /// The campaign: a lobby, waves, a boss; won or lost, then again.
+    /// The campaign: a lobby, waves, a boss; won or lost, then the next round.
     #[must_use]
     pub fn campaign() -> Rules {
         let places = [

@@ -16,7 +16,7 @@
 //! | `state` | the data: players, enemies, shots, barrels and the rest, without their behaviour |
 //! | `step` | the first state; one tick, and its timers |
 //! | `pad`, `order` | inputs and orders of players; which orders are admitted |
-//! | `round` | lobby, waves, won or lost, then again |
+//! | `round` | lobby, waves, won or lost, then the next round |
 //! | `player`, `weapon`, `shot`, `pickup` | players, what they fire, what they find |
 //! | `kind`, `enemy`, `pattern` | enemies, and what they fire |
 //! | `barrel`, `crates` | barrels and crates |
