@@ -342,7 +342,7 @@ fn a_clock_that_would_wait_again_does_not_jump() {
 }
 
 #[test]
-fn a_client_that_hears_late_of_the_end_of_a_pause_samples_nothing_that_is_sealed() {
+fn after_a_late_end_of_a_pause_sealed_ticks_are_skipped() {
     let window = input_window(TICK);
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(100));
     let stood = pace.input_tick();

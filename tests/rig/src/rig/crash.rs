@@ -18,7 +18,6 @@ use super::play::Play;
 pub struct Crash {
     /// The next tick of the killed match.
     pub killed_at: Tick,
-    /// The next tick of the resumed match.
     pub resumed_at: Tick,
     /// Bytes after the last whole record.
     pub torn_bytes: usize,
@@ -35,8 +34,8 @@ impl<S: Play> Rig<S> {
         self.resume_killed(down)
     }
 
-    /// Kills the server during its next outputs. Returns `false` if its journal has no world yet: then there is nothing
-    /// to resume, and no client has seen a world.
+    /// Kills the server during its next outputs. Returns `false` if its journal has no world yet, so that the match
+    /// cannot be resumed; no client has seen a world then.
     pub fn kill(&mut self) -> bool {
         let now = self.now.max(self.match_.next_due());
         self.now = now;
@@ -47,11 +46,7 @@ impl<S: Play> Rig<S> {
         index.is_ok_and(|index| !index.worlds.is_empty())
     }
 
-    /// Resumes the match of a killed server after `down`.
-    ///
-    /// # Panics
-    /// Those of [`crash`](Self::crash).
-    pub fn resume_killed(&mut self, down: Duration) -> Crash {
+    pub(crate) fn resume_killed(&mut self, down: Duration) -> Crash {
         let killed_at = self.match_.world().tick();
         // A restarted server has no record of debts.
         self.slowed = Duration::ZERO;
