@@ -322,7 +322,8 @@ fn a_background_rebuild_shows_the_same_picture_at_most_one_frame_later() {
     }
 }
 
-/// The later twin may know more by then through announcements: its picture is then sometimes nearer to the truth.
+/// The background twin shows a rebuild a frame later, and may have received announcements meanwhile: its picture is
+/// then sometimes nearer to the truth.
 #[test]
 fn with_announcements_the_background_twin_differs_only_by_packets_received_meanwhile() {
     let seen = play(5, LinkProfile::WAN, MatchConfig::action().announce, 0);

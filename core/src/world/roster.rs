@@ -98,7 +98,7 @@ mod tests {
     use crate::digest::digest;
 
     #[test]
-    fn a_seat_refuses_a_change_that_does_not_follow() {
+    fn a_seat_refuses_a_change_that_does_not_fit_its_state() {
         use RosterChange::{Dropped, Joined, Left, Returned};
         let player = PlayerId(15);
         let allowed = [

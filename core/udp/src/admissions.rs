@@ -1,4 +1,4 @@
-//! Dials before they are sessions: the challenged ones, and a record of those that became sessions.
+//! Dials that are not sessions yet: the challenged ones; and a record of those that became sessions.
 //!
 //! Invariant: a dial becomes a session once, and the dials of one identity leave room for those of all others. Whether
 //! a ticket is still valid is decided elsewhere: see [`TicketLedger`](crate::TicketLedger).

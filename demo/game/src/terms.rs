@@ -22,7 +22,7 @@ use crate::throw::speculate;
 
 pub const BUILD: &str = concat!("powderkeg ", env!("CARGO_PKG_VERSION"));
 
-/// The rules that the command line plays by: the campaign, or an endless arena with `enemies` enemies.
+/// The rules that the command line chooses: the campaign, or an endless arena with `enemies` enemies.
 #[must_use]
 pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
     Arc::new(enemies.map_or_else(Rules::campaign, Rules::arena))
