@@ -53,7 +53,9 @@ impl Plays for Threaded {
     }
 
     fn advance(&mut self, now: Duration, pads: &mut Pads) -> Result<(), Failed> {
-        Ok(self.client.advance_at(now, |_seat| pads.next())?)
+        Ok(self
+            .client
+            .advance_at(now, || Duration::ZERO, |_seat| pads.next())?)
     }
 
     fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {

@@ -31,7 +31,7 @@ use crate::background::Background;
 use crate::budget::{FRAME_TIME, StepBudget};
 use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, Rejoin, SILENCE, STALLED};
-use crate::session::{BUDGET_TICKS, Session, SessionConfig, SessionEnd};
+use crate::session::{Session, SessionConfig, SessionEnd};
 
 /// The longest time between two advances: packets wait in the socket, and dials must be repeated.
 const LINE_EVERY: Duration = Duration::from_millis(20);
@@ -98,10 +98,13 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     refused: Option<SessionEnd>,
     came_by: Option<u64>,
     keep: Option<Keep>,
-    /// Time spent in the session since `busy_since`.
+    /// Time spent in the session since `busy_since`, by the stopwatch.
     busy: Duration,
-    busy_since: Duration,
-    began: Instant,
+    busy_since: Option<Duration>,
+    /// The start of the client's own clock. `None` where the caller gives the time.
+    began: Option<Instant>,
+    /// The caller's time at the origin of the client's clock. `None` before the first advance by the caller's time.
+    origin: Option<Duration>,
     at: Duration,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
     budget: StepBudget,
@@ -131,7 +134,8 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     ) -> Result<Self, ClientStartError> {
         ticket.check_program(S::NAME, u32::from(WIRE_VERSION))?;
         let transport = UdpClient::connect(ticket, Duration::ZERO)?;
-        let client = Client::over(through(transport), Session::new(config)?);
+        let mut client = Client::over(through(transport), Session::new(config)?);
+        client.origin = None;
         Ok(client.by_ticket(ticket).returning(
             move |attempt: Option<&mut UdpClient>, ticket, now| match attempt {
                 Some(attempt) => attempt.redial(ticket, now),
@@ -142,11 +146,8 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
-    /// Puts a session on any transport. The client's clock starts now.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the edge: here the clock is read"
-    )]
+    /// Puts a session on any transport. The client's clock starts at zero, as the transport's must; with
+    /// [`advance_at`](Client::advance_at), both use the caller's.
     pub fn over(transport: T, session: Session<S, V>) -> Self {
         Client {
             session,
@@ -158,10 +159,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             refused: None,
             came_by: None,
             keep: None,
-            began: Instant::now(),
+            began: None,
+            origin: Some(Duration::ZERO),
             at: Duration::ZERO,
             busy: Duration::ZERO,
-            busy_since: Duration::ZERO,
+            busy_since: None,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
             budget: StepBudget::new(FRAME_TIME),
             background: Background::default(),
@@ -212,10 +214,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// The time since the client was created.
+    /// The time since the first [`advance`](Client::advance). With [`advance_at`](Client::advance_at), the time of the
+    /// last call, by the client's clock.
     #[must_use]
     pub fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.began.map_or(self.at, |began| began.elapsed())
     }
 
     /// The session: what it shows, its cues, events and statistics.
@@ -251,28 +254,61 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     ///
     /// # Errors
     /// If the session is over; the error is the reason, and every later call returns it again.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the edge: here the clock is read"
+    )]
     pub fn advance(&mut self, input: impl FnMut(usize) -> S::Input) -> Result<(), SessionEnd> {
-        let (now, steps) = (self.now(), self.session.steps());
-        let played = self.advance_within(now, self.budget.ticks(), input);
-        let steps = self.session.steps().saturating_sub(steps);
-        self.budget.record(steps, self.now() - now);
-        self.measure_load(now);
-        played
+        let began = *self.began.get_or_insert_with(Instant::now);
+        self.advance_measured(began.elapsed(), || began.elapsed(), input)
     }
 
-    /// Advances like [`advance`](Client::advance), by the caller's clock: `now` must never go back, and must have the
-    /// same origin as the time that was passed when the transport was created. The machine's load and the cost of its
-    /// steps are not measured: set the load with [`Session::set_load`] if needed; each call may take [`BUDGET_TICKS`]
-    /// steps.
+    /// Advances like [`advance`](Client::advance), by the caller's clock: for engines, browsers and tests. The client
+    /// then reads no clock at all; use one of the two methods, not both.
+    ///
+    /// `now` must never go back. For a client of [`connect`](Client::connect), the first call sets its origin; for one
+    /// that was put [over](Client::over) a transport, it must be the transport's time.
+    ///
+    /// `stopwatch` measures the cost of steps and the load of this machine. It returns the time of a clock that runs
+    /// while code runs, with any origin: usually a finer one than `now`, which is the same during a whole frame. If it
+    /// always returns the same time, no load is set and each call may take [`BUDGET_TICKS`](crate::BUDGET_TICKS) steps.
+    ///
+    /// ```no_run
+    /// # use std::time::{Duration, Instant};
+    /// # use twinstep_client::{Client, SessionEnd};
+    /// # use twinstep_core::testing::doc::Counter;
+    /// # struct Engine { frame_time: Duration, start: Instant }
+    /// # fn frame(engine: &Engine, client: &mut Client<Counter>) -> Result<(), SessionEnd> {
+    /// client.advance_at(engine.frame_time, || engine.start.elapsed(), |_seat| 1)
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The errors of [`advance`](Client::advance).
     pub fn advance_at(
         &mut self,
         now: Duration,
+        stopwatch: impl FnMut() -> Duration,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), SessionEnd> {
-        self.advance_within(now, BUDGET_TICKS, input)
+        let origin = *self.origin.get_or_insert(now);
+        self.advance_measured(now.saturating_sub(origin), stopwatch, input)
+    }
+
+    fn advance_measured(
+        &mut self,
+        now: Duration,
+        mut stopwatch: impl FnMut() -> Duration,
+        input: impl FnMut(usize) -> S::Input,
+    ) -> Result<(), SessionEnd> {
+        let (began, steps) = (stopwatch(), self.session.steps());
+        let played = self.advance_within(now, self.budget.ticks(), input);
+        let ended = stopwatch();
+        let took = ended.saturating_sub(began);
+        let steps = self.session.steps().saturating_sub(steps);
+        self.budget.record(steps, took);
+        self.measure_load(ended, took);
+        played
     }
 
     fn advance_within(
@@ -315,15 +351,15 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         line
     }
 
-    /// Measures this machine's load, and sets it every two seconds.
-    fn measure_load(&mut self, began: Duration) {
-        let now = self.now();
-        self.busy += now - began;
-        let measured = now - self.busy_since;
+    /// Adds a frame to this machine's load, and sets the load every two seconds.
+    fn measure_load(&mut self, ended: Duration, took: Duration) {
+        self.busy += took;
+        let since = *self.busy_since.get_or_insert(ended.saturating_sub(took));
+        let measured = ended.saturating_sub(since);
         if measured >= LOAD_OVER {
             self.session
                 .set_load(self.busy.as_secs_f32() / measured.as_secs_f32());
-            (self.busy, self.busy_since) = (Duration::ZERO, now);
+            (self.busy, self.busy_since) = (Duration::ZERO, Some(ended));
         }
     }
 
@@ -529,3 +565,72 @@ const _: () = {
     const fn is_send_sync<T: Send + Sync>() {}
     is_send_sync::<Client<twinstep_core::testing::doc::Counter>>();
 };
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use twinstep_core::testing::doc::Counter;
+    use twinstep_udp::{PACKET_MAX, SendError};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A transport without a server, which knows the time.
+    struct Clocked(Duration);
+
+    impl Transport for Clocked {
+        fn advance(&mut self, now: Duration) {
+            self.0 = now;
+        }
+        fn poll(&mut self, _: &mut [u8; PACKET_MAX]) -> Option<usize> {
+            None
+        }
+        fn send(&mut self, _: &[u8]) -> Result<(), SendError> {
+            Ok(())
+        }
+        fn disconnect(&mut self) {}
+        fn state(&self) -> TransportState {
+            TransportState::Connected
+        }
+    }
+
+    fn client() -> Client<Counter, Hidden, Clocked> {
+        let session = Session::new(SessionConfig::new(Arc::new(()))).expect("rules without a NaN");
+        Client::over(Clocked(Duration::ZERO), session)
+    }
+
+    #[test]
+    fn the_first_call_sets_the_origin_of_the_callers_clock_only_if_the_client_dialled() {
+        for (dialled, expected) in [(true, [0, 16]), (false, [90_000, 90_016])] {
+            let mut client = client();
+            if dialled {
+                client.origin = None; // as `connect_through` does
+            }
+            for (now, expected) in [90_000, 90_016].into_iter().zip(expected) {
+                let played = client.advance_at(now * MS, || Duration::ZERO, |_| 0);
+                played.expect("it waits for an answer");
+                assert_eq!(client.transport().0, expected * MS);
+                assert_eq!(client.now(), expected * MS);
+            }
+            assert_eq!(client.began, None, "no clock is read");
+        }
+    }
+
+    #[test]
+    fn the_load_is_measured_by_the_given_stopwatch() {
+        let mut client = client();
+        let clock = Cell::new(Duration::from_secs(7));
+        for frame in 0..130 {
+            // An advance takes 4 ms of each 16 ms.
+            let stopwatch = || clock.replace(clock.get() + 4 * MS);
+            let played = client.advance_at(frame * 16 * MS, stopwatch, |_| 0);
+            played.expect("it waits for an answer");
+            clock.set(clock.get() + 8 * MS);
+        }
+        let load = client.session.load;
+        assert!((0.24..=0.26).contains(&load), "{load}");
+    }
+}

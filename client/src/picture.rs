@@ -248,13 +248,24 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
 
     /// The poses to draw, by key. `alpha`, in [0, 1), is the part of the tick that has passed.
     pub fn shown(&self, alpha: f32, now: Duration) -> impl Iterator<Item = (K, P)> + '_ {
+        self.shown_with_local(alpha, now)
+            .map(|(key, (pose, _))| (key, pose))
+    }
+
+    /// The poses to draw, by key, and whether each entity is local.
+    pub fn shown_with_local(
+        &self,
+        alpha: f32,
+        now: Duration,
+    ) -> impl Iterator<Item = (K, (P, bool))> + '_ {
         debug_assert!(
             (0.0..1.0).contains(&alpha),
             "alpha is in [0, 1), got {alpha}"
         );
-        self.entities
-            .iter()
-            .map(move |shown| (shown.key, self.pose_of(shown, alpha, now)))
+        self.entities.iter().map(move |shown| {
+            let pose = self.pose_of(shown, alpha, now);
+            (shown.key, (pose, shown.local))
+        })
     }
 
     /// The drawn pose of one entity.

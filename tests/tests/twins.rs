@@ -393,7 +393,9 @@ fn a_games_thread_continues_while_its_worker_hangs() {
                 now += FRAME;
                 for (n, (client, _)) in clients.iter_mut().enumerate() {
                     let held = if n == 1 { theirs(frame) } else { 1 };
-                    client.advance_at(now, |_| held).expect("it plays");
+                    client
+                        .advance_at(now, || Duration::ZERO, |_| held)
+                        .expect("it plays");
                 }
                 let mut buffer = [0; PACKET_BYTES_MAX];
                 for (n, (_, server)) in clients.iter_mut().enumerate() {

@@ -99,6 +99,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .flat_map(|view| view.picture.shown(view.alpha, view.now))
     }
 
+    /// The entities of [`shown`](Session::shown), each with `true` if it is local: put by
+    /// [`put_local`](crate::Poses::put_local), or of a local player.
+    pub fn shown_with_local(&self) -> impl Iterator<Item = (V::Key, (V::Pose, bool))> + '_ {
+        let view = self.stage.playing().map(|playing| &playing.replica.view);
+        view.into_iter()
+            .flat_map(|view| view.picture.shown_with_local(view.alpha, view.now))
+    }
+
     /// Turns the smoothing of corrections on (the default) or off, to show the uncorrected errors. Has no effect before
     /// the session plays.
     pub fn set_smooths(&mut self, smooths: bool) {

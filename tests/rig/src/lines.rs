@@ -579,7 +579,9 @@ impl<S: Play> Lines<S> {
             // A command beyond the limit is refused, which does not matter here.
             let _ = player.client.session_mut().command(0, order);
         }
-        let advanced = player.client.advance_at(now, |_| input.clone());
+        let advanced = player
+            .client
+            .advance_at(now, || Duration::ZERO, |_| input.clone());
         player.ended = advanced.err();
         let session = player.client.session_mut();
         let moved = session.authority().map(|world| world.tick()) != tick;
