@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::clock::HostClock;
     use crate::waker::{Listening, waker};
-    use crate::workers::{Next, Play, Workers};
+    use crate::workers::{Next, Playable, Workers};
 
     /// A match that runs again only when it is woken, and reports the request that it finds then.
     struct Sleeper {
@@ -63,7 +63,7 @@ mod tests {
         reports: std::sync::mpsc::Sender<Option<u8>>,
     }
 
-    impl Play for Sleeper {
+    impl Playable for Sleeper {
         fn round(&mut self) -> Next {
             let posted = self.posted.try_recv().ok();
             // After the third request it no longer listens.

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::clock::HostClock;
     use crate::waker::waker;
-    use crate::workers::{Next, Play, SlotId, Workers};
+    use crate::workers::{Next, Playable, SlotId, Workers};
 
     fn inbox_of(workers: &Workers, slot: SlotId) -> (InboxSender, MatchInbox) {
         let (waker, listening) = waker(workers.clone(), slot);
@@ -114,7 +114,7 @@ mod tests {
         rounds: Arc<AtomicUsize>,
     }
 
-    impl Play for Sleeper {
+    impl Playable for Sleeper {
         fn round(&mut self) -> Next {
             while self.inbox.next().is_some() {}
             self.rounds.fetch_add(1, Ordering::Relaxed);

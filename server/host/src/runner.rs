@@ -35,7 +35,7 @@ use super::phase::{Phase, REST, deep_ticks, next_moment};
 use super::pulse::Pulse;
 use super::thread_pool::{Limited, ThreadPool};
 use super::tickets::TicketOffice;
-use super::workers::{Next, Play};
+use super::workers::{Next, Playable};
 use twinstep_server::Encoded;
 use twinstep_server::SessionId;
 use twinstep_server::{Folded, Match, Unfolded};
@@ -441,7 +441,7 @@ impl<S: Simulation> Runner<S> {
     }
 }
 
-impl<S: Simulation> Play for Runner<S> {
+impl<S: Simulation> Playable for Runner<S> {
     fn round(&mut self) -> Next {
         const CONDEMNED: Next = Next::Over(Some(CloseCode::Fault));
         if self.is_condemned() {

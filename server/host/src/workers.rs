@@ -45,7 +45,7 @@ const UNSERVED_MAX: Duration = Duration::from_secs(2);
 /// The end of a match: the close code (`None` if the match was abandoned), or the message of a panic.
 pub(super) type Ended = Result<Option<CloseCode>, String>;
 
-pub(super) trait Play: Send {
+pub(super) trait Playable: Send {
     fn round(&mut self) -> Next;
 }
 
@@ -101,7 +101,7 @@ struct State {
 }
 
 struct Slot {
-    match_: Option<Box<dyn Play>>,
+    match_: Option<Box<dyn Playable>>,
     due: Duration,
     is_woken: bool,
     usual: Duration,
@@ -136,7 +136,7 @@ impl Workers {
     pub(super) fn run(
         &self,
         slot: SlotId,
-        match_: Box<dyn Play>,
+        match_: Box<dyn Playable>,
     ) -> io::Result<oneshot::Receiver<Ended>> {
         let (end, ended) = oneshot::channel();
         let mut state = self.0.lock();
@@ -331,7 +331,7 @@ impl Workers {
 }
 
 /// Plays one round. Returns the match with its next due time, or how it ended.
-fn play(mut match_: Box<dyn Play>) -> Result<(Box<dyn Play>, Duration), Ended> {
+fn play(mut match_: Box<dyn Playable>) -> Result<(Box<dyn Playable>, Duration), Ended> {
     let panicked = |panic: Box<dyn std::any::Any + Send>| Err(panic_message(&*panic).to_owned());
     let next = catch_unwind(AssertUnwindSafe(|| match_.round()));
     let ended = match next {
@@ -370,7 +370,7 @@ impl State {
     }
 
     /// Takes the match that is due first, if it is due by `now`. Returns the usual duration of its rounds, too.
-    fn take(&mut self, now: Duration) -> Option<(SlotId, Box<dyn Play>, Duration)> {
+    fn take(&mut self, now: Duration) -> Option<(SlotId, Box<dyn Playable>, Duration)> {
         self.first().filter(|due| *due <= now)?;
         let Reverse((_, slot)) = self.due.pop()?;
         let known = self.slots.get_mut(&slot)?;
@@ -384,7 +384,7 @@ impl State {
     fn put_back(
         &mut self,
         slot: SlotId,
-        played: Result<(Box<dyn Play>, Duration), Ended>,
+        played: Result<(Box<dyn Playable>, Duration), Ended>,
         began: Duration,
         now: Duration,
     ) -> bool {

@@ -1,6 +1,7 @@
 //! [`LocalGame`]: a running local match.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig, Show};
@@ -28,11 +29,21 @@ struct LocalClient<S: Simulation, V: Show<S>> {
     has_left: bool,
 }
 
+/// The match, for a game that is `Sync`: the author's hooks need only be `Send`. Its lock is always free.
+struct HeldMatch<S: Simulation>(Mutex<Match<S>>);
+
+impl<S: Simulation> HeldMatch<S> {
+    fn get(&mut self) -> &mut Match<S> {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A running match in this process: see [`Local`](super::Local), which starts it.
 ///
-/// Clients are numbered from 0, in the order in which they joined.
+/// Clients are numbered from 0, in the order in which they joined. A game is `Send + Sync`, so it can be an engine's
+/// resource.
 pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
-    server: Match<S>,
+    server: HeldMatch<S>,
     clients: Vec<LocalClient<S, V>>,
     clock: LocalClock,
     time: Duration,
@@ -43,7 +54,7 @@ pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
 impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     pub(super) fn of(server: Match<S>) -> Self {
         LocalGame {
-            server,
+            server: HeldMatch(Mutex::new(server)),
             clients: Vec::new(),
             clock: LocalClock::new(),
             time: Duration::ZERO,
@@ -75,6 +86,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         let peer = SessionId(client as u64);
         let joined = self
             .server
+            .get()
             .connect(self.time, peer, &format!("local-{client}"), seats);
         joined.map_err(LocalStartError::Refused)?;
         self.clients.push(LocalClient {
@@ -86,7 +98,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             if self.is_in(client) {
                 return Ok(client);
             }
-            self.run(self.tick(), &mut |_, _| S::Input::default())?;
+            let tick = self.tick();
+            self.run(tick, &mut |_, _| S::Input::default())?;
         }
         Err(LocalStartError::Stuck(JOIN_TICKS_MAX))
     }
@@ -125,14 +138,15 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         if let Some(ended) = &self.ended {
             return Err(ended.clone());
         }
-        let before = self.server.world().tick();
-        self.run(self.tick(), &mut input)?;
+        let before = self.server.get().world().tick();
+        let tick = self.tick();
+        self.run(tick, &mut input)?;
         // In lockstep the match may have waited for a client's clock, which settles for some seconds.
         for _ in 0..STEP_PARTS_MAX {
-            if self.server.world().tick() > before {
+            if self.server.get().world().tick() > before {
                 break;
             }
-            self.run(self.tick() / STEP_PARTS, &mut input)?;
+            self.run(tick / STEP_PARTS, &mut input)?;
         }
         Ok(())
     }
@@ -201,8 +215,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
 
     /// The match, as a server has it: its world, digest and counters.
     #[must_use]
-    pub fn server(&self) -> &Match<S> {
-        &self.server
+    pub fn server(&mut self) -> &Match<S> {
+        self.server.get()
     }
 
     /// Makes a request as the host of the match: see [`Match::request`]. Players ask by
@@ -211,7 +225,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// # Errors
     /// If a value of the request is out of its range.
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
-        self.server.request(request)
+        self.server.get().request(request)
     }
 
     /// Saves the game: the bytes for [`Local::load`](super::Local::load), and for a server's
@@ -220,13 +234,14 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// # Errors
     /// If the world exceeds 8 MB.
     pub fn save(&self) -> Result<Vec<u8>, SaveWriteError> {
-        self.server.save()
+        let server = self.server.0.lock();
+        server.unwrap_or_else(PoisonError::into_inner).save()
     }
 
     /// Takes the incidents that the match has survived since the last call, for example a panic of a hook. An incident
     /// that ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
-        self.server.take_incidents()
+        self.server.get().take_incidents()
     }
 
     /// Lets a client leave: its players leave with the next tick, and the others continue. When all clients have left,
@@ -244,19 +259,19 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    fn tick(&self) -> Duration {
-        self.server.world().turn().cadence.tick()
+    fn tick(&mut self) -> Duration {
+        self.server.get().world().turn().cadence.tick()
     }
 
     /// Returns `true` if a client's players are in the match, and its commands are accepted.
-    fn is_in(&self, client: usize) -> bool {
+    fn is_in(&mut self, client: usize) -> bool {
         let session = &self.clients[client].session;
         session.progress().is_none()
             && session.authority().is_some_and(|world| {
                 let seats = session.seats();
                 // A paused match lets nobody in before its next tick.
                 let is_in = |player| world.present().contains(player);
-                self.server.is_paused() || seats.iter().all(|player| is_in(*player))
+                self.server.get().is_paused() || seats.iter().all(|player| is_in(*player))
             })
     }
 
@@ -273,7 +288,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 self.serve()?;
                 self.play(input)?;
                 // In lockstep the match may have waited for exactly that.
-                if !self.server.waiting().is_empty() {
+                if !self.server.get().waiting().is_empty() {
                     self.serve()?;
                 }
                 if self.time == end {
@@ -283,7 +298,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }));
         let played = played.unwrap_or_else(|panic| {
             Err(LocalEnded::Panicked {
-                tick: self.server.world().tick(),
+                tick: self.server.get().world().tick(),
                 message: panic_message(&*panic).to_owned(),
             })
         });
@@ -294,12 +309,12 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     }
 
     fn serve(&mut self) -> Result<(), LocalEnded> {
-        self.server.advance(self.time);
+        self.server.get().advance(self.time);
         self.hand_down();
-        if !self.server.is_closed() {
+        if !self.server.get().is_closed() {
             return Ok(());
         }
-        let incidents = self.server.take_incidents();
+        let incidents = self.server.get().take_incidents();
         let fatal = incidents.iter().rev().find(|it| it.trouble.is_fatal());
         let incident = fatal.map_or_else(|| "it was closed".to_owned(), Incident::to_string);
         Err(LocalEnded::Match { incident })
@@ -307,7 +322,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
 
     /// Hands the match's packets to its clients, and runs its jobs immediately.
     fn hand_down(&mut self) {
-        while let Some(output) = self.server.poll() {
+        while let Some(output) = self.server.get().poll() {
             match output {
                 Output::Packet { peer, bytes } => {
                     // All sessions of the match are clients of this game.
@@ -317,7 +332,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 }
                 Output::Job { id, work } => {
                     let outcome = catch_unwind(AssertUnwindSafe(work));
-                    self.server.complete(id, outcome.ok());
+                    self.server.get().complete(id, outcome.ok());
                 }
                 // There is no file and no ticket here, and a session that ends reports that itself.
                 Output::Journal(_)
@@ -355,8 +370,15 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     fn hand_up(&mut self, client: usize) {
         let LocalClient { peer, session, .. } = &mut self.clients[client];
         while let Some(len) = session.poll_transmit(self.time, &mut *self.buffer) {
-            self.server.handle(self.time, *peer, &self.buffer[..len]);
+            self.server
+                .get()
+                .handle(self.time, *peer, &self.buffer[..len]);
         }
         self.hand_down();
     }
 }
+
+const _: () = {
+    const fn is_send_sync<T: Send + Sync>() {}
+    is_send_sync::<LocalGame<twinstep_core::testing::doc::Counter>>();
+};

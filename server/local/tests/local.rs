@@ -99,17 +99,15 @@ fn the_same_inputs_lead_to_the_same_digest_as_over_a_network() {
     );
     for client in [0, 1] {
         let authority = game.session(client).authority().expect("it plays");
-        assert_eq!(
-            authority.digest().ok(),
-            game.server().digest_at(authority.tick())
-        );
+        let (digest, tick) = (authority.digest().ok(), authority.tick());
+        assert_eq!(digest, game.server().digest_at(tick));
     }
 }
 
 #[test]
 fn the_first_client_is_in_the_match_after_play() {
     let mut game = local();
-    assert!(ticks(&game)[0] < Tick(10), "{:?}", ticks(&game));
+    assert!(ticks(&mut game)[0] < Tick(10), "{:?}", ticks(&mut game));
     let session = game.session_mut(0);
     assert_eq!(session.seats(), [PlayerId(0)]);
     assert_eq!(session.poll_event(), Some(Event::Joined(vec![PlayerId(0)])));
@@ -175,7 +173,10 @@ fn queries_are_answered_immediately_on_this_thread() {
         }
         let started = |kind: &&CueKind<u32>| matches!(kind, CueKind::Started { .. });
         assert_eq!(kinds.iter().filter(started).count(), 3);
-        (game.server().world().sim().answers.clone(), ticks(&game))
+        (
+            game.server().world().sim().answers.clone(),
+            ticks(&mut game),
+        )
     };
     let start = || Local::action(Tale::default(), RULES);
     let (now, at) = answers(start().resolver(hundred));
@@ -380,10 +381,10 @@ fn a_strategy_game_runs_orders_within_three_ticks() {
         }
     }
     game.pause();
-    let before = ticks(&game)[0];
+    let before = ticks(&mut game)[0];
     for n in 1..200 {
         game.step(|_, _| 0).expect("it plays on");
-        let [server, shown, _] = ticks(&game);
+        let [server, shown, _] = ticks(&mut game);
         assert_eq!(server, before + n);
         assert!(server - shown <= 2, "{server} {shown}");
     }

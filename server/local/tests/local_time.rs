@@ -42,7 +42,7 @@ fn an_own_input_is_in_the_picture_of_its_own_tick_at_any_frame_rate() {
             after.timeline.rebuilds, before.timeline.rebuilds,
             "frames of {frame_us} us"
         );
-        let [server, authority, prediction] = ticks(&game);
+        let [server, authority, prediction] = ticks(&mut game);
         assert_eq!(server, authority, "each tick is confirmed at once");
         assert!(
             prediction - authority <= 5,
@@ -59,7 +59,7 @@ fn a_pause_stops_ticks_inputs_and_the_picture() {
     frames(&mut game, &mut now, 100, 1);
     game.pause();
     assert!(game.is_paused());
-    let (before, time) = (ticks(&game), game.time());
+    let (before, time) = (ticks(&mut game), game.time());
     let sim = game.session(0).prediction().unwrap().sim().clone();
     game.session_mut(0)
         .command(0, 3)
@@ -69,13 +69,13 @@ fn a_pause_stops_ticks_inputs_and_the_picture() {
         game.advance_at(now, |_, _| panic!("no input is sampled"))
             .expect("it is only paused");
     }
-    assert_eq!((ticks(&game), game.time()), (before, time));
+    assert_eq!((ticks(&mut game), game.time()), (before, time));
     assert_eq!(*game.session(0).prediction().unwrap().sim(), sim);
     game.resume();
     game.advance_at(now, |_, _| 0).expect("it plays on");
-    assert_eq!(ticks(&game), before, "the pause is not made up for");
+    assert_eq!(ticks(&mut game), before, "the pause is not made up for");
     frames(&mut game, &mut now, 10, 0);
-    assert_eq!(ticks(&game), before.map(|tick| tick + 10));
+    assert_eq!(ticks(&mut game), before.map(|tick| tick + 10));
     assert_eq!(game.server().world().sim().orders, [3], "it ran afterwards");
 }
 
@@ -90,12 +90,12 @@ fn a_step_is_exactly_one_tick_of_all_clients() {
         now += Duration::from_micros(phase_us);
         game.advance_at(now, |_, _| 0).expect("it plays on");
         for _ in 0..500 {
-            let before = ticks(&game);
+            let before = ticks(&mut game);
             let held = game.session(0).prediction().unwrap().sim().held;
             game.step(|_, _| 2).expect("it plays on");
             assert!(game.is_paused(), "before and after");
             assert_eq!(
-                ticks(&game),
+                ticks(&mut game),
                 before.map(|tick| tick + 1),
                 "paused at {phase_us} us"
             );
@@ -112,9 +112,9 @@ fn a_time_scale_changes_only_the_rate_of_ticks() {
         let mut now = Duration::ZERO;
         frames(&mut game, &mut now, 200, 0);
         game.set_time_scale(scale).expect("in range");
-        let (before, stats) = (ticks(&game), game.session(0).stats());
+        let (before, stats) = (ticks(&mut game), game.session(0).stats());
         frames(&mut game, &mut now, 240, 1);
-        let passed = ticks(&game)[0] - before[0];
+        let passed = ticks(&mut game)[0] - before[0];
         assert!(passed.abs_diff(expected) <= 1, "{passed} ticks at {scale}");
         let after = game.session(0).stats();
         assert_eq!(after.fills, stats.fills, "at {scale}");
@@ -139,13 +139,13 @@ fn a_frame_that_took_long_plays_a_quarter_of_a_second() {
     let mut game = local();
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 60, 0);
-    let before = ticks(&game);
+    let before = ticks(&mut game);
     let fills = game.session(0).stats().fills;
     now += Duration::from_secs(60);
     game.advance_at(now, |_, _| 1).expect("it plays on");
-    let passed = ticks(&game)[0] - before[0];
+    let passed = ticks(&mut game)[0] - before[0];
     assert!((14..=15).contains(&passed), "{passed} ticks");
-    assert_eq!(ticks(&game), before.map(|tick| tick + passed));
+    assert_eq!(ticks(&mut game), before.map(|tick| tick + passed));
     assert_eq!(
         game.session(0).stats().fills,
         fills,
@@ -191,18 +191,18 @@ fn a_local_match_is_paused_by_the_same_requests_as_online() {
     };
     request(&mut game, MatchRequest::Pause);
     frames(&mut game, &mut now, 10, 0);
-    let paused = ticks(&game);
+    let paused = ticks(&mut game);
     frames(&mut game, &mut now, 100, 0);
-    assert_eq!(ticks(&game), paused);
+    assert_eq!(ticks(&mut game), paused);
     game.join(config(), 1)
         .expect("it is let in after the pause");
     request(&mut game, MatchRequest::Step(1));
     frames(&mut game, &mut now, 10, 0);
-    assert_eq!(ticks(&game), paused.map(|tick| tick + 1));
+    assert_eq!(ticks(&mut game), paused.map(|tick| tick + 1));
     request(&mut game, MatchRequest::Tick(FRAME / 2));
     request(&mut game, MatchRequest::Resume);
     frames(&mut game, &mut now, 60, 0);
-    let passed = ticks(&game)[0] - paused[0];
+    let passed = ticks(&mut game)[0] - paused[0];
     assert!((100..=122).contains(&passed), "{passed} ticks in 60 frames");
     assert_eq!(game.session(0).stats().fills, fills);
     assert_eq!(game.server().world().present().len(), 2);

@@ -113,10 +113,11 @@ pub(crate) fn frames(game: &mut LocalGame<Tale>, now: &mut Duration, frames: u32
 }
 
 /// The next ticks of the server, of the client's authority, and of its prediction.
-pub(crate) fn ticks(game: &LocalGame<Tale>) -> [Tick; 3] {
+pub(crate) fn ticks(game: &mut LocalGame<Tale>) -> [Tick; 3] {
+    let server = game.server().world().tick();
     let session = game.session(0);
     [
-        game.server().world().tick(),
+        server,
         session.authority().expect("it plays").tick(),
         session.prediction().expect("it plays").tick(),
     ]

@@ -11,7 +11,7 @@ const MS: Duration = Duration::from_millis(1);
 
 struct Game<F>(F);
 
-impl<F: FnMut() -> Next + Send> Play for Game<F> {
+impl<F: FnMut() -> Next + Send> Playable for Game<F> {
     fn round(&mut self) -> Next {
         self.0()
     }
