@@ -8,6 +8,10 @@ pub mod asking {
     #![doc = include_str!("../guide/asking.md")]
 }
 
+pub mod bevy {
+    #![doc = include_str!("../guide/bevy.md")]
+}
+
 pub mod choices {
     #![doc = include_str!("../guide/choices.md")]
 }

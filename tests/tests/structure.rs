@@ -20,11 +20,12 @@ const LAWS: [&str; 9] = [
     "Journal first",
 ];
 
-pub(crate) const PACKAGES: [&str; 17] = [
+pub(crate) const PACKAGES: [&str; 18] = [
     "core",
     "core/protocol",
     "core/udp",
     "client",
+    "client/bevy",
     "server",
     "server/host",
     "server/ops",
@@ -41,11 +42,12 @@ pub(crate) const PACKAGES: [&str; 17] = [
 ];
 
 /// Packages whose public types a game author uses.
-const LIBRARIES: [&str; 9] = [
+const LIBRARIES: [&str; 10] = [
     "core",
     "core/protocol",
     "core/udp",
     "client",
+    "client/bevy",
     "server",
     "server/host",
     "server/ops",
@@ -156,6 +158,8 @@ fn crates_depend_only_on_lower_crates() {
         ("server/physics", &["core"]),
         // The only library that plays both sides in one process.
         ("server/local", &["core", "protocol", "client", "server"]),
+        // A Bevy app joins, or plays alone.
+        ("client/bevy", &["core", "client", "local"]),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
         // Tests of a crate may use its other side.
@@ -164,8 +168,8 @@ fn crates_depend_only_on_lower_crates() {
             .next()
             .expect("a manifest");
         for other in [
-            "core", "protocol", "udp", "client", "server", "host", "ops", "local", "rapier2d",
-            "tests", "rig", "bench",
+            "core", "protocol", "udp", "client", "bevy", "server", "host", "ops", "local",
+            "rapier2d", "tests", "rig", "bench",
         ] {
             assert!(
                 may.contains(&other) || !dependencies.contains(&format!("\ntwinstep-{other}")),
@@ -277,6 +281,15 @@ fn each_foreign_engine_is_named_in_only_one_module() {
         ),
         (&["macroquad::"], &["demo/view/src/window/"]),
         (&["pulseaudio::"], &["demo/view/src/window/sound/output.rs"]),
+        (
+            &[
+                "bevy_app::",
+                "bevy_ecs::",
+                "bevy_time::",
+                "bevy_transform::",
+            ],
+            &["client/bevy/"],
+        ),
         (&["ggrs::"], &["bench/src/"]),
         (&["renet::"], &["bench/src/"]),
         (&["renet_netcode::"], &["bench/src/"]),
@@ -305,6 +318,7 @@ fn clocks_threads_and_sockets_are_only_at_the_edges() {
         ("server/src", &[]),
         ("server/local/src", &[]),
         ("server/physics/src", &[]),
+        ("client/bevy/src", &[]),
     ] {
         assert_eq!(strangers(folder, &words, edges), NONE, "in {folder}");
     }

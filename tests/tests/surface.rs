@@ -10,10 +10,11 @@ use twinstep_tests::{cited, golden};
 use crate::structure::sources;
 
 /// Published packages with items for users. `twinstep-protocol` is internal.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("core", "core/src"),
     ("udp", "core/udp/src"),
     ("client", "client/src"),
+    ("bevy", "client/bevy/src"),
     ("server", "server/src"),
     ("host", "server/host/src"),
     ("ops", "server/ops/src"),

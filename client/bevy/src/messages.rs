@@ -1,0 +1,36 @@
+//! The events of a match, as Bevy's messages.
+
+use bevy_ecs::prelude::*;
+use twinstep_client::{CueEvent, CueId, CueKind, Event};
+use twinstep_core::Simulation;
+
+use crate::play::PlayEnd;
+
+/// A sound or flash to play once, or to stop. Each cue is started once, and then confirmed or cancelled once.
+#[derive(Message, Clone, Debug)]
+pub struct CueMessage<S: Simulation>(pub CueEvent<S::Cue>);
+
+impl<S: Simulation> CueMessage<S> {
+    /// The cue to play now. Returns `None` if the message is about a cue that was started before.
+    #[must_use]
+    pub fn started(&self) -> Option<&S::Cue> {
+        match &self.0.kind {
+            CueKind::Started { cue, .. } => Some(cue),
+            _ => None,
+        }
+    }
+
+    /// The cue that did not happen: stop it, or let it fade.
+    #[must_use]
+    pub fn cancelled(&self) -> Option<CueId> {
+        matches!(self.0.kind, CueKind::Cancelled).then_some(self.0.id)
+    }
+}
+
+/// An event of the session: joined, a refused command, reconnecting, a desync with its fields.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct SessionMessage(pub Event);
+
+/// The match is over. `to_string` of the reason is a sentence for the player.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct PlayOver(pub PlayEnd);

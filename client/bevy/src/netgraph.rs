@@ -1,0 +1,106 @@
+//! [`NetGraph`]: the quality of the connection over the last seconds, for a graph in a corner of the screen.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use bevy_ecs::prelude::*;
+use twinstep_client::SessionStats;
+
+/// The time between two samples.
+pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+/// The connection's quality in a tenth of a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct NetSample {
+    /// The smoothed round trip, in ms.
+    pub rtt_ms: f32,
+    /// The mean deviation of the round trip, in ms.
+    pub jitter_ms: f32,
+    /// The share of the server's packets that were lost, 0..=1.
+    pub loss: f32,
+    /// The ticks by which the prediction leads.
+    pub lead_ticks: u32,
+    /// Rebuilds of the prediction in this time.
+    pub rebuilds: u32,
+    /// Predicted ticks that were simulated again in this time.
+    pub resim_ticks: u32,
+    /// Ticks for which an input of a player here came too late, in this time.
+    pub fills: u32,
+    pub up_bytes: u32,
+    pub down_bytes: u32,
+}
+
+/// The samples of the last 12 s, as a resource. Its text is one line with the means of the last second.
+#[derive(Resource, Clone, Debug)]
+pub struct NetGraph {
+    samples: VecDeque<NetSample>,
+    before: SessionStats,
+    due: Duration,
+}
+
+impl Default for NetGraph {
+    fn default() -> Self {
+        NetGraph {
+            samples: VecDeque::with_capacity(NetGraph::SAMPLES),
+            before: SessionStats::default(),
+            due: Duration::ZERO,
+        }
+    }
+}
+
+impl NetGraph {
+    /// The number of samples that are kept.
+    pub const SAMPLES: usize = 120;
+
+    /// The samples, oldest first.
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = &NetSample> {
+        self.samples.iter()
+    }
+
+    pub(crate) fn is_due(&self, now: Duration) -> bool {
+        now >= self.due
+    }
+
+    pub(crate) fn sample(&mut self, now: Duration, stats: SessionStats) {
+        self.due = now + SAMPLE_EVERY;
+        let before = std::mem::replace(&mut self.before, stats);
+        let passed = |stats: u64, before: u64| stats.saturating_sub(before) as u32;
+        let (timeline, earlier) = (stats.timeline, before.timeline);
+        if self.samples.len() == NetGraph::SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(NetSample {
+            rtt_ms: stats.rtt_ms as f32,
+            jitter_ms: stats.jitter_ms as f32,
+            loss: stats.loss,
+            lead_ticks: stats.prediction_tick.saturating_sub(stats.authority_tick),
+            rebuilds: passed(timeline.rebuilds, earlier.rebuilds),
+            resim_ticks: passed(timeline.resim_ticks, earlier.resim_ticks),
+            fills: passed(stats.fills, before.fills),
+            up_bytes: passed(stats.up.total(), before.up.total()),
+            down_bytes: passed(stats.down_bytes, before.down_bytes),
+        });
+    }
+}
+
+impl fmt::Display for NetGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let second = || self.samples.iter().rev().take(10);
+        let mean = |of: fn(&NetSample) -> f32| {
+            second().map(of).sum::<f32>() / second().count().max(1) as f32
+        };
+        write!(
+            f,
+            "{:.0} ms ± {:.0}, {:.1} % lost, lead {:.1} ticks, {:.0} rebuilds/s, up {:.1} kB/s, down {:.1} kB/s",
+            mean(|it| it.rtt_ms),
+            mean(|it| it.jitter_ms),
+            mean(|it| it.loss * 100.0),
+            mean(|it| it.lead_ticks as f32),
+            mean(|it| it.rebuilds as f32 * 10.0),
+            mean(|it| it.up_bytes as f32 / 100.0),
+            mean(|it| it.down_bytes as f32 / 100.0),
+        )
+    }
+}
