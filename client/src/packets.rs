@@ -65,6 +65,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             (message::WORLD, Stage::Joining(_)) => self.begin_with(now, bytes),
             (message::LOBBY, Stage::Joining(_)) => self.take_lobby(LobbyMessage::read(bytes)),
             (message::RULES, Stage::Joining(_)) => self.take_rules(bytes),
+            (message::REQUEST_RESULT, Stage::Joining(_)) => self.take_result(bytes),
             (message::WELCOME, Stage::Returning(_)) => {
                 self.welcome_back(now, codec::decode_whole(bytes).ok());
             }
@@ -90,10 +91,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                         }
                         _ => self.traffic.record_malformed(),
                     },
-                    message::REQUEST_RESULT => match RequestResult::decode(bytes) {
-                        Some(result) => self.events.push(request_event(result)),
-                        None => self.traffic.record_malformed(),
-                    },
+                    message::REQUEST_RESULT => self.take_result(bytes),
                     message::HEAL => {
                         let Some(world) = read_world(bytes) else {
                             return;
@@ -122,6 +120,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 },
                 None => self.traffic.record_malformed(),
             },
+        }
+    }
+
+    fn take_result(&mut self, bytes: &[u8]) {
+        match RequestResult::decode(bytes) {
+            Some(result) => self.events.push(request_event(result)),
+            None => self.traffic.record_malformed(),
         }
     }
 

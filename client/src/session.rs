@@ -366,14 +366,26 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(seq)
     }
 
-    /// Asks the match itself for something as the player of a seat: another speed, a pause. Works while the match is
-    /// paused too. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an admitted
-    /// request takes effect with a coming turn, at the same tick for all clients.
+    /// Asks the match itself for something as the player of a seat: another speed, a pause, a save. Works while the match
+    /// is paused too. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an admitted
+    /// request takes effect with a coming turn, at the same tick for all clients. In a lobby, the session can ask for
+    /// [`MatchRequest::Start`] alone, as its first player.
     ///
     /// # Errors
-    /// If the session does not play, `seat` does not exist, a value is out of its range, or 64 messages already wait
-    /// for the server.
+    /// If the session neither plays nor is in a lobby, `seat` does not exist, a value is out of its range, or 64 messages
+    /// already wait for the server.
     pub fn request(&mut self, seat: usize, request: MatchRequest) -> Result<(), CommandError> {
+        if let Stage::Joining(joining) = &mut self.stage
+            && joining.lobby.view().is_some()
+            && request == MatchRequest::Start
+        {
+            if seat >= joining.lobby.seats().len() {
+                return Err(CommandError::NoSeat);
+            }
+            joining.lobby.ask_start();
+            self.outgoing.urge();
+            return Ok(());
+        }
         let Some(playing) = self.stage.playing() else {
             return Err(CommandError::NotPlaying);
         };

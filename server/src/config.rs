@@ -13,6 +13,7 @@ use twinstep_core::bounds::{
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::journal::IDENTITY_BYTES_MAX;
+use twinstep_protocol::packet::request::MatchRequest;
 
 /// The moment when a tick, or a turn, is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,6 +231,10 @@ pub struct MatchConfig {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ConfigError {
+    #[error(
+        "{0:?} is not possible now: a save needs a host that writes saves, one at a time, and a start needs a lobby"
+    )]
+    Request(MatchRequest),
     #[error("expected a tick of 1 ms to 1 s, got {0:?}")]
     Tick(Duration),
     #[error("expected the longest tick to be {tick:?} to 1 s, got {max:?}")]

@@ -1,12 +1,13 @@
 //! [`Encoding`]: a world to be encoded on any thread. The match decides how the bytes are used, and what happens if it
-//! never gets them ([`crate::snapshots`]).
+//! never gets them ([`crate::snapshots`]). [`Saving`]: a save to be encoded on any thread, for the host.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use twinstep_core::world::World;
-use twinstep_core::{Simulation, Tick, codec};
+use twinstep_core::{PlayerId, Simulation, Tick, codec};
 use twinstep_protocol::packet::hello::WorldId;
+use twinstep_protocol::save::SaveWriteError;
 
 use crate::incident::panic_message;
 
@@ -63,5 +64,40 @@ impl Encoding {
 impl std::fmt::Debug for Encoding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Encoding")
+    }
+}
+
+/// A save that a player, or the host, asked for: to be encoded by [`run`](Saving::run), on any thread.
+pub struct Saving {
+    /// The player that asked; `None` for the host.
+    pub by: Option<PlayerId>,
+    encode: Box<dyn FnOnce() -> Result<Vec<u8>, SaveWriteError> + Send>,
+}
+
+impl Saving {
+    pub(crate) fn new(
+        by: Option<PlayerId>,
+        encode: impl FnOnce() -> Result<Vec<u8>, SaveWriteError> + Send + 'static,
+    ) -> Saving {
+        let encode = Box::new(encode);
+        Saving { by, encode }
+    }
+
+    /// Encodes the save: the bytes for [`Match::load`](crate::Match::load). Costs a pass over the world: a millisecond
+    /// or two for each megabyte.
+    ///
+    /// # Errors
+    /// In words: the world exceeds 8 MB, or its `Serialize` panicked.
+    pub fn run(self) -> Result<Vec<u8>, String> {
+        match catch_unwind(AssertUnwindSafe(self.encode)) {
+            Ok(save) => save.map_err(|error| error.to_string()),
+            Err(panic) => Err(panic_message(&*panic).to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Saving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Saving for {:?}", self.by)
     }
 }

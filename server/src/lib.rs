@@ -60,7 +60,7 @@ mod up;
 pub use config::MatchConfig;
 pub use degradation::Degradation;
 pub use diagnostics::{MatchStats, Report};
-pub use encoding::{Encoded, Encoding};
+pub use encoding::{Encoded, Encoding, Saving};
 pub use errors::{LoadError, MatchStartError, ResumeError, SeatError};
 pub use fold::{Folded, Unfolded};
 pub use hooks::{Admission, Decision, HookContext, Referee, Resolver};

@@ -11,7 +11,7 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, Saving};
 use twinstep_protocol::identity::{Identity, SessionId};
 
 /// One action that the match asks of its host.
@@ -34,6 +34,9 @@ pub enum Output<'a, O> {
     /// Encode this world on another thread, and give the result to `Match::hand_world`. Only for hosts that called
     /// `Match::encode_aside`.
     Encode(Encoding),
+    /// Run this save on another thread, write its bytes where saved games belong, and report the result to
+    /// `Match::hand_saved`. Only for hosts that called `Match::offer_saves`.
+    Save(Saving),
     /// The session plays and needs a ticket to return with: pass one to `Match::hand_ticket`. Hosts without tickets
     /// ignore this.
     Ticket { peer: SessionId },

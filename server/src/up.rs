@@ -31,6 +31,8 @@ pub(crate) enum UpRequest {
     Join(Box<Hello>),
     /// Leave the match, or send the close code again.
     Leave,
+    /// Start the match, whose lobby the session is in.
+    Start,
     /// Heal the client: its authority differs at this tick.
     Heal(Tick),
     /// Send the server's world of this tick.
@@ -103,10 +105,11 @@ pub(crate) fn read<S: Simulation>(
             Joining::Waiting(ack, waiting) => {
                 check_lane_ack(peer, Some(&ack))?;
                 take_lane_ack(peer, now, Some(&ack));
-                if let Some(guest) = peer.guest_mut().filter(|_| header.newest) {
-                    guest.record(waiting);
+                let guest = peer.guest_mut().filter(|_| header.newest);
+                match guest.is_some_and(|guest| guest.record(waiting)) {
+                    true => UpRequest::Start,
+                    false => UpRequest::None,
                 }
-                UpRequest::None
             }
         },
         UpKind::Play => {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Event, Session, SessionConfig, SessionEnd};
+use twinstep_client::{CommandRefusal, Event, Session, SessionConfig, SessionEnd};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, RULES_BYTES_MAX};
-use twinstep_core::{Effects, Frame, Mwc, RosterChange, Simulation, Tick};
+use twinstep_core::{Effects, Frame, Mwc, PlayerId, RosterChange, Simulation, Tick};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
@@ -16,7 +16,8 @@ use twinstep_rig::game_types;
 use twinstep_server::config::{ConfigError, StartWhen, TurnLength};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{
-    CloseCode, Match, MatchConfig, MatchStartError, Output, SessionId, StartCondition,
+    Admission, CloseCode, HookContext, Match, MatchConfig, MatchRequest, MatchStartError, Output,
+    Referee, SessionId, StartCondition,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -86,6 +87,7 @@ struct Client {
     id: SessionId,
     identity: String,
     joined: bool,
+    requests: Vec<Event>,
 }
 
 // A match, its host's choices, and its clients.
@@ -162,6 +164,7 @@ impl Party {
             id,
             identity: identity.to_owned(),
             joined: false,
+            requests: Vec::new(),
         });
         self.clients.len() - 1
     }
@@ -178,6 +181,18 @@ impl Party {
         client.session.reconnect(self.now);
     }
 
+    // Another process resumes the match, and all clients dial again.
+    fn crash(&mut self, rules: Arc<Map>) {
+        let policies = self.policies.clone();
+        let resumed = Match::resume(policies, &self.journal[..], rules, unasked()).unwrap();
+        self.match_ = resumed.match_;
+        self.journal.truncate(resumed.keep_bytes as usize);
+        assert!(self.match_.lobby().is_none());
+        for client in 0..self.clients.len() {
+            self.redial(client, LinkProfile::WAN, false);
+        }
+    }
+
     fn run(&mut self, time: Duration) {
         let end = self.now + time;
         let mut buffer = [0; PACKET_BYTES_MAX];
@@ -192,6 +207,9 @@ impl Party {
                 let _ = client.session.advance(now, 8, |_| (tick / 7) as u8);
                 while let Some(event) = client.session.poll_event() {
                     client.joined |= matches!(event, Event::Joined(_));
+                    if let Event::Request { .. } | Event::RequestRefused { .. } = event {
+                        client.requests.push(event);
+                    }
                 }
                 while let Some(len) = client.session.poll_transmit(now, &mut buffer) {
                     client.line.up.send(now, &buffer[..len]);
@@ -301,6 +319,163 @@ fn a_match_starts_when_enough_players_are_there_and_all_are_ready() {
         assert_eq!(party.came(), [0, 0], "all join in the first frame");
         assert!(party.clients.iter().all(|client| client.joined));
         assert!(party.clients[0].session.lobby().is_none());
+        party.check_equal();
+    }
+}
+
+// Admits the requests of the first player, who hosts the game.
+struct FirstDecides;
+
+impl Referee<Isle> for FirstDecides {
+    fn admit(
+        &mut self,
+        _: &HookContext<'_, Isle>,
+        _: PlayerId,
+        _: &twinstep_core::Never,
+        _: bool,
+    ) -> Admission {
+        Admission::Admitted
+    }
+
+    fn admit_request(
+        &mut self,
+        _: &HookContext<'_, Isle>,
+        by: PlayerId,
+        _: MatchRequest,
+    ) -> Admission {
+        (by == PlayerId(0)).into()
+    }
+}
+
+fn refused(request: MatchRequest, why: CommandRefusal) -> Event {
+    Event::RequestRefused { request, why }
+}
+
+/// Row 82. A player without access to the server begins the match, if the referee admits it.
+#[test]
+fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
+    for policies in modes(StartWhen::HostSays) {
+        let map = Map::new("isle", 100);
+        let mut party = Party::new(policies, map.clone());
+        for identity in ["anna", "ben"] {
+            party.come(identity, LinkProfile::BAD, holder(&map));
+        }
+        let start = MatchRequest::Start;
+        let asked = party.clients[0].session.request(0, start);
+        assert!(asked.is_err(), "it does not know a lobby yet: {asked:?}");
+        party.run(2 * SECOND);
+        party.clients[0].session.request(0, start).unwrap();
+        assert!(party.clients[0].session.request(1, start).is_err());
+        party.run(2 * SECOND);
+        let by_default = refused(start, CommandRefusal::Referee(0));
+        assert_eq!(party.clients[0].requests, [by_default.clone()]);
+        assert!(party.waits() && party.clients[1].requests.is_empty());
+
+        party.match_.set_referee(FirstDecides);
+        party.clients[1].session.request(0, start).unwrap();
+        party.run(2 * SECOND);
+        assert_eq!(party.clients[1].requests, [by_default]);
+        // An answered request is not repeated over another path, where the referee may decide otherwise.
+        party.redial(0, LinkProfile::WAN, true);
+        party.run(2 * SECOND);
+        assert!(party.waits());
+        party.ready();
+        party.clients[0].session.request(0, start).unwrap();
+        party.until_it_runs();
+        party.run(5 * SECOND);
+        let by = Some(PlayerId(0));
+        let started = Event::Request { by, request: start };
+        for client in &party.clients {
+            assert_eq!(
+                client.requests.last(),
+                Some(&started),
+                "{}",
+                client.identity
+            );
+        }
+        assert_eq!(party.came(), [0, 0]);
+        party.check_equal();
+        party.clients[0].session.request(0, start).unwrap();
+        party.run(2 * SECOND);
+        let again = refused(start, CommandRefusal::Unavailable);
+        assert_eq!(party.clients[0].requests.last(), Some(&again));
+    }
+}
+
+#[test]
+fn a_flood_of_starts_is_cut_off_and_disturbs_no_other_guest() {
+    let map = Map::new("isle", 100);
+    let mut party = Party::new(action(), map.clone());
+    party.match_ = {
+        let policies = MatchConfig {
+            start_when: StartWhen::HostSays,
+            ..action()
+        };
+        let start = Isle::default();
+        Match::new(policies, start, Arc::new(map.clone()), unasked()).unwrap()
+    };
+    for identity in ["anna", "ben"] {
+        party.come(identity, LinkProfile::LAN, holder(&map));
+    }
+    party.run(2 * SECOND);
+    for _ in 0..400 {
+        let asked = party.clients[1].session.request(0, MatchRequest::Start);
+        asked.unwrap();
+        party.run(party.step);
+    }
+    let stats = party.match_.stats();
+    assert!(stats.requests_refused > 60, "{stats:?}");
+    let of_referee = refused(MatchRequest::Start, CommandRefusal::Referee(0));
+    let requests = &party.clients[1].requests;
+    let asked = requests.iter().filter(|event| **event == of_referee);
+    assert_eq!(asked.count(), 20, "in ten seconds");
+    let too_many = refused(MatchRequest::Start, CommandRefusal::Bounds);
+    assert!(requests.contains(&too_many));
+    party.match_.set_referee(FirstDecides);
+    party.clients[0]
+        .session
+        .request(0, MatchRequest::Start)
+        .unwrap();
+    party.until_it_runs();
+    party.run(5 * SECOND);
+    party.check_equal();
+}
+
+// A lobby, a pause and a crash in one match.
+#[test]
+fn a_match_that_a_player_started_is_paused_and_resumed_like_any_other() {
+    for policies in modes(StartWhen::HostSays) {
+        let map = Arc::new(Map::new("isle", 100));
+        let mut party = Party::new(policies, (*map).clone());
+        party.match_.set_referee(FirstDecides);
+        for identity in ["anna", "ben"] {
+            party.come(identity, LinkProfile::WAN, holder(&map));
+        }
+        party.run(2 * SECOND);
+        let pause = party.clients[0].session.request(0, MatchRequest::Pause);
+        assert!(pause.is_err(), "nothing runs yet");
+        // The host can neither save a match that has not begun, nor begin it twice.
+        assert!(party.match_.request(MatchRequest::Save).is_err());
+        party.match_.request(MatchRequest::Start).unwrap();
+        assert!(party.match_.request(MatchRequest::Start).is_err());
+        party.until_it_runs();
+        party.run(3 * SECOND);
+        let ask = |party: &mut Party, request| {
+            party.clients[0].session.request(0, request).unwrap();
+            party.run(2 * SECOND);
+        };
+        ask(&mut party, MatchRequest::Pause);
+        let paused = party.tick();
+        assert!(party.match_.is_paused());
+        party.run(60 * SECOND);
+        party.crash(map);
+        party.match_.set_referee(FirstDecides);
+        party.run(8 * SECOND);
+        assert!(party.match_.is_paused());
+        assert_eq!(party.tick(), paused);
+        ask(&mut party, MatchRequest::Resume);
+        party.run(3 * SECOND);
+        assert!(party.tick() > paused + 20);
         party.check_equal();
     }
 }
@@ -622,15 +797,7 @@ fn the_journal_begins_at_the_start_with_the_chosen_rules() {
         assert!(replay.verify().fault.is_none());
         drop(replay);
         // Another server resumes it, and waits for no lobby.
-        let policies = party.policies.clone();
-        let resumed = Match::resume(policies, &party.journal[..], rules, unasked()).unwrap();
-        let keep = resumed.keep_bytes as usize;
-        party.match_ = resumed.match_;
-        party.journal.truncate(keep);
-        assert!(party.match_.lobby().is_none());
-        for client in 0..2 {
-            party.redial(client, LinkProfile::WAN, false);
-        }
+        party.crash(rules);
         party.run(8 * SECOND);
         assert_eq!(party.came(), [0, 0]);
         party.check_equal();

@@ -387,6 +387,67 @@ fn a_delayed_spectator_sees_a_pause_with_its_delay_and_pauses_only_then() {
     assert!(paused_ms < 150.0, "{paused_ms} ms");
 }
 
+// No tick of a paused match says that a player left. Before, the player stayed until it was dropped.
+#[test]
+fn a_player_that_leaves_in_a_pause_is_gone_after_a_crash_too() {
+    for m in [0, 2] {
+        let mut rig = world::<History>(10, LinkProfile::WAN, m);
+        let leaver = rig.clients[3].session.seats()[0];
+        ask(&mut rig, 0, PAUSE);
+        rig.leave(3);
+        rig.run(SECOND);
+        // Twice: the next process must not forget it either.
+        for _ in 0..2 {
+            rig.crash(MS(50));
+            (0..3).for_each(|client| rig.redial(client));
+            rig.run(SECOND * 5);
+            assert!(rig.match_.is_paused(), "m = {m}");
+            assert!(!rig.match_.seat_holders().any(|who| who == "player 3"));
+            assert_eq!(rig.match_.world().presence(leaver), Presence::Present);
+        }
+        ask(&mut rig, 0, RESUME);
+        rig.run(MS(500));
+        assert_eq!(rig.match_.world().presence(leaver), Presence::Absent);
+        assert_eq!(rig.match_.world().present().len(), 3, "m = {m}");
+        // It comes back with its number, and stays after a crash.
+        let back = rig.join("player 3");
+        rig.until_it_plays(back);
+        assert_eq!(rig.clients[back].session.seats(), [leaver], "m = {m}");
+        rig.run(SECOND);
+        rig.crash(MS(50));
+        (0..4).for_each(|client| rig.redial(client));
+        rig.run(SECOND * 5);
+        assert_eq!(rig.match_.world().present().len(), 4, "m = {m}");
+        rig.converge();
+        rig.check_journal();
+    }
+}
+
+// A spectator sends no inputs, so no report of the server tells it how early they are.
+#[test]
+fn a_spectator_that_joins_in_a_pause_is_in_time_after_it() {
+    for (link, long) in [
+        (LinkProfile::LAN, SECOND * 2),
+        (LinkProfile::WAN, SECOND * 60),
+    ] {
+        let mut rig = world::<History>(11, link, 0);
+        ask(&mut rig, 0, PAUSE);
+        let watcher = rig.join_with("watcher", 0).expect("there is room");
+        rig.run(long);
+        assert!(turn(&rig, watcher).cadence.paused);
+        ask(&mut rig, 0, RESUME);
+        rig.run(SECOND * 10);
+        let stats = rig.stats(watcher);
+        println!(
+            "margin {} of {}, reach {}",
+            stats.margin_ticks_now,
+            stats.margin_ticks_target,
+            stats.input_tick - stats.authority_tick
+        );
+        rig.converge();
+    }
+}
+
 // No tick drops the players of a paused match.
 #[test]
 fn a_paused_match_that_all_players_lost_is_deserted_after_a_minute() {

@@ -4,12 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::SessionConfig;
+use twinstep_client::{CommandRefusal, Event, SessionConfig};
+use twinstep_core::digest::digest;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::world::Presence;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Tick};
 use twinstep_protocol::journal::{JournalWriter, Record, records};
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
+use twinstep_rig::history::History;
+use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::config::{ConfigError, SealWhen};
 use twinstep_server::{
     CloseCode, Decision, HookContext, LoadError, Match, MatchConfig, MatchRequest, OldSave,
@@ -620,4 +625,132 @@ fn a_loaded_match_continues_at_the_tick_of_the_save() {
     all.rest(5 * SECOND);
     assert_eq!(all.match_.playing().len(), 2);
     assert_eq!(all.match_.world().sim().gold[..2], [1_000, 7]);
+}
+
+fn saved(by: u8) -> Event {
+    let by = Some(PlayerId(by));
+    let request = MatchRequest::Save;
+    Event::Request { by, request }
+}
+
+fn refused(why: CommandRefusal) -> Event {
+    let request = MatchRequest::Save;
+    Event::RequestRefused { request, why }
+}
+
+fn heard(rig: &Rig<History>, client: usize) -> Vec<Event> {
+    let of_save = |event: &&Event| match event {
+        Event::Request { request, .. } | Event::RequestRefused { request, .. } => {
+            *request == MatchRequest::Save
+        }
+        _ => false,
+    };
+    rig.clients[client]
+        .events
+        .iter()
+        .filter(of_save)
+        .cloned()
+        .collect()
+}
+
+fn played(seed: u64, command_delay: u8) -> Rig<History> {
+    let policies = match command_delay {
+        0 => MatchConfig::action(),
+        command_delay => MatchConfig {
+            command_delay,
+            ..MatchConfig::strategy()
+        },
+    };
+    let mut rig = Rig::<History>::new(RigConfig {
+        policies,
+        clients: 4,
+        journal: true,
+        ..RigConfig::new(seed, LinkProfile::WAN)
+    });
+    rig.run(SECOND * 8);
+    assert!(rig.all_play());
+    rig
+}
+
+/// Row 83. The referee decides, the host writes, and all clients learn who saved. The match does not notice.
+#[test]
+fn a_player_saves_the_match_and_all_clients_learn_who_did() {
+    for command_delay in [0, 2] {
+        let mut rig = played(31, command_delay);
+        let ask = |rig: &mut Rig<History>, client: usize, request| {
+            rig.clients[client].session.request(0, request).unwrap();
+            rig.run(SECOND);
+        };
+        ask(&mut rig, 0, MatchRequest::Save);
+        assert_eq!(heard(&rig, 0), [refused(CommandRefusal::Unavailable)]);
+        assert!(rig.match_.request(MatchRequest::Save).is_err());
+        rig.match_.offer_saves();
+        // The rig's referee refuses the second player.
+        ask(&mut rig, 1, MatchRequest::Save);
+        assert_eq!(heard(&rig, 1), [refused(CommandRefusal::Referee(7))]);
+        assert!(rig.saves.is_empty());
+        ask(&mut rig, 2, MatchRequest::Save);
+        ask(&mut rig, 0, MatchRequest::Pause);
+        ask(&mut rig, 3, MatchRequest::Save);
+        rig.match_.request(MatchRequest::Save).unwrap();
+        rig.run(SECOND);
+        for client in 0..4 {
+            let by_host = Event::Request {
+                by: None,
+                request: MatchRequest::Save,
+            };
+            let all = heard(&rig, client);
+            assert_eq!(all[all.len() - 3..], [saved(2), saved(3), by_host]);
+        }
+        let by: Vec<_> = rig.saves.iter().map(|(by, _)| *by).collect();
+        assert_eq!(by, [Some(PlayerId(2)), Some(PlayerId(3)), None]);
+        // Each save is a world that was played.
+        let (rules, hello) = rig.match_.origin();
+        for (_, save) in &rig.saves {
+            let config = rig.match_.config().clone();
+            let resolver = History::resolver(&rules, 1);
+            let loaded = Match::<History>::load(config, save, rules.clone(), resolver, None);
+            let loaded = loaded.unwrap();
+            let sim = loaded.world().sim();
+            let tick = loaded.world().tick();
+            let mut replay = Replay::<History>::open(&rig.journal, &rules, &hello).unwrap();
+            replay.seek(tick).unwrap();
+            assert_eq!(digest(replay.world().sim()), digest(sim), "{tick:?}");
+            assert_eq!(loaded.seat_holders().count(), 4);
+        }
+        ask(&mut rig, 0, MatchRequest::Resume);
+        rig.converge();
+        rig.check_journal();
+    }
+}
+
+#[test]
+fn a_flood_of_saves_is_cut_off_for_its_player_alone() {
+    let mut rig = played(32, 0);
+    rig.match_.offer_saves();
+    for _ in 0..30 {
+        rig.clients[0]
+            .session
+            .request(0, MatchRequest::Save)
+            .unwrap();
+        rig.run(SECOND);
+    }
+    assert_eq!(rig.saves.len(), 2, "in a minute");
+    assert_eq!(heard(&rig, 0).len(), 30);
+    assert!(heard(&rig, 0).contains(&refused(CommandRefusal::Bounds)));
+    assert_eq!(heard(&rig, 3), [saved(0), saved(0)]);
+    rig.clients[2]
+        .session
+        .request(0, MatchRequest::Save)
+        .unwrap();
+    rig.run(SECOND);
+    assert_eq!(heard(&rig, 3).last(), Some(&saved(2)));
+    rig.run(SECOND * 60);
+    rig.clients[0]
+        .session
+        .request(0, MatchRequest::Save)
+        .unwrap();
+    rig.run(SECOND);
+    assert_eq!(heard(&rig, 3).last(), Some(&saved(0)));
+    rig.converge();
 }

@@ -132,7 +132,7 @@ pub enum Event {
         lost_ticks: u32,
     },
     /// The match takes up a request, such as a pause, from its next turn on. The cadence of
-    /// [`authority`](crate::Session::authority) has the resulting speed and pause.
+    /// [`authority`](crate::Session::authority) has the resulting speed and pause. A save is written when this comes.
     Request {
         /// The player that asked; `None` for the match's host.
         by: Option<PlayerId>,
@@ -143,7 +143,8 @@ pub enum Event {
     RequestRefused {
         /// The request.
         request: MatchRequest,
-        /// The reason: usually the referee's; [`Bounds`](CommandRefusal::Bounds) after too many requests.
+        /// The reason: usually the referee's; [`Bounds`](CommandRefusal::Bounds) after too many requests;
+        /// [`Unavailable`](CommandRefusal::Unavailable) if the match cannot do this now.
         why: CommandRefusal,
     },
     /// A message from the server's operator to the players: one line of plain text, at most

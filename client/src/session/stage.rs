@@ -62,6 +62,8 @@ pub(crate) struct Antechamber<S: Simulation> {
     // Whether the lobby was received over the current path, so that the server knows the hello.
     pub(super) is_known: bool,
     pub(super) is_ready: bool,
+    // The number of times that the start was asked for over the current path.
+    pub(super) starts: u32,
 }
 
 impl<S: Simulation> Antechamber<S> {
@@ -71,6 +73,7 @@ impl<S: Simulation> Antechamber<S> {
             shown: None,
             is_known: false,
             is_ready: false,
+            starts: 0,
         }
     }
 
@@ -94,9 +97,13 @@ impl<S: Simulation> Antechamber<S> {
         (self.shown, self.is_known) = (None, false);
     }
 
-    // The server of another path does not know the hello.
+    // The server of another path does not know the hello, and an old request must not start the match later.
     pub(crate) fn greet_again(&mut self) {
-        self.is_known = false;
+        (self.is_known, self.starts) = (false, 0);
+    }
+
+    pub(crate) fn ask_start(&mut self) {
+        self.starts = self.starts.saturating_add(1);
     }
 
     // `None` if the server still needs the hello. `rules`: the digest of the client's rules.
@@ -106,6 +113,7 @@ impl<S: Simulation> Antechamber<S> {
         Some(Waiting {
             choice: if has_rules { lobby.choice } else { 0 },
             ready: has_rules && self.is_ready,
+            starts: self.starts,
         })
     }
 }

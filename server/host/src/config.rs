@@ -38,6 +38,10 @@ pub struct HostConfig {
     pub lineages_file: Option<PathBuf>,
     /// The folder of incident files. If `None`, they are written next to each match's journal.
     pub incidents: Option<PathBuf>,
+    /// The folder in which games are saved that players [ask to save](twinstep_server::MatchRequest::Save); created with
+    /// the first one. Each player of a match has one file there, `match-1-player-0.save`, which its next save replaces.
+    /// If `None`, such requests are refused.
+    pub saves: Option<PathBuf>,
     /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
     /// receive it in whole seconds.
     pub back_after: Duration,
@@ -72,6 +76,7 @@ impl HostConfig {
             keys: vec![key],
             lineages_file: None,
             incidents: None,
+            saves: None,
             back_after: BACK_AFTER,
             drain_within: Duration::ZERO,
             sessions_max: None,

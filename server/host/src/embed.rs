@@ -191,6 +191,13 @@ impl<S: Simulation> Server<S> {
         self
     }
 
+    /// Sets the folder in which games are saved that players ask to save: see [`HostConfig::saves`].
+    #[must_use]
+    pub fn saves(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.host.saves = Some(folder.into());
+        self
+    }
+
     /// Keeps a journal in a new file.
     #[must_use]
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {

@@ -72,6 +72,7 @@ impl Drop for Taken<'_> {
 
 pub(super) struct MatchSpawner {
     pub(super) incidents: Option<PathBuf>,
+    pub(super) saves: Option<PathBuf>,
     pub(super) back_after: Duration,
     pub(super) clock: HostClock,
     pub(super) tickets: TicketOffice,
@@ -141,6 +142,7 @@ impl MatchSpawner {
             back_after: self.back_after,
             pool: self.pool.clone(),
             encoders: self.encoders.clone(),
+            saves: self.saves.clone(),
             load_monitor: self.load_monitor.clone(),
             phase: Phase::of(slot),
         };
@@ -269,6 +271,7 @@ mod tests {
         let clock = HostClock::start();
         let spawner = MatchSpawner {
             incidents: None,
+            saves: None,
             back_after: Duration::ZERO,
             clock,
             tickets: TicketOffice::start(TicketPrint::of_a_test(Counter::NAME), None),

@@ -106,6 +106,7 @@ impl Host {
             keys,
             lineages_file: _,
             incidents,
+            saves,
             back_after,
             drain_within,
             sessions_max: _,
@@ -158,6 +159,7 @@ impl Host {
         let pool = ThreadPool::new();
         let spawner = MatchSpawner {
             incidents: incidents.clone(),
+            saves: saves.clone(),
             back_after: *back_after,
             clock,
             tickets,

@@ -7,6 +7,7 @@
 //!
 //! Invariant: a match that was declared over while its thread hung has no effect when that thread continues.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,8 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) back_after: Duration,
     pub(super) pool: ThreadPool,
     pub(super) encoders: Limited,
+    /// The folder of saved games.
+    pub(super) saves: Option<PathBuf>,
     pub(super) load_monitor: LoadMonitor,
     pub(super) phase: Phase,
 }
@@ -109,6 +112,11 @@ pub(super) struct Runner<S: Simulation> {
     encoded: (
         crossbeam_channel::Sender<Encoded>,
         crossbeam_channel::Receiver<Encoded>,
+    ),
+    /// Whether a save was written.
+    saved: (
+        crossbeam_channel::Sender<bool>,
+        crossbeam_channel::Receiver<bool>,
     ),
     /// The release to another process: its deadline, and the operator's pending answer.
     released: Option<(Duration, oneshot::Sender<Result<u32, &'static str>>)>,
@@ -151,6 +159,9 @@ impl<S: Simulation> Runner<S> {
             observer: ends.observer.clone(),
         });
         match_.encode_aside(ASIDE_BYTES);
+        if ends.saves.is_some() {
+            match_.offer_saves();
+        }
         Runner {
             id,
             match_,
@@ -164,6 +175,7 @@ impl<S: Simulation> Runner<S> {
             ends,
             folding: false,
             encoded: unbounded(),
+            saved: unbounded(),
             released: None,
             rested_until: Duration::ZERO,
             tick_cost: Duration::MAX,
@@ -196,6 +208,9 @@ impl<S: Simulation> Runner<S> {
         }
         while let Ok(encoded) = self.encoded.1.try_recv() {
             self.match_.hand_world(encoded);
+        }
+        while let Ok(is_written) = self.saved.1.try_recv() {
+            self.match_.hand_saved(is_written);
         }
         for _ in 0..ERRANDS_MAX {
             let Ok(errand) = self.ends.errands.try_recv() else {

@@ -76,6 +76,39 @@ pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
     })
 }
 
+/// The maximum number of files in a folder of saved games.
+const SAVES_MAX: usize = 256;
+
+/// Writes a save as `NAME.save` in a folder that only its owner can read, and that is created if necessary. Returns its
+/// path.
+///
+/// # Errors
+/// [`SaveFileError::Write`]; also if the file would be one more than 256 in the folder.
+pub fn write_save_in(folder: &Path, name: &str, save: &[u8]) -> Result<PathBuf, SaveFileError> {
+    let path = folder.join(format!("{name}.save"));
+    let prepare = || {
+        make_folder(folder)?;
+        match path.exists() || std::fs::read_dir(folder)?.count() < SAVES_MAX {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
+                "the folder has {SAVES_MAX} files: remove some, or save under the name of one of them"
+            ))),
+        }
+    };
+    match prepare() {
+        Ok(()) => write_save(&path, save).map(|()| path),
+        Err(source) => Err(SaveFileError::Write { path, source }),
+    }
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    #[allow(unused_mut)]
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
 /// Reads a save for [`Match::load`](twinstep_server::Match::load). Reads at most [`SAVE_BYTES_MAX`] bytes.
 ///
 /// # Errors

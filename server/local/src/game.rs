@@ -48,17 +48,20 @@ pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
     clock: LocalClock,
     time: Duration,
     ended: Option<LocalEnded>,
+    saved: Option<Vec<u8>>,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
 }
 
 impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
-    pub(super) fn of(server: Match<S>) -> Self {
+    pub(super) fn of(mut server: Match<S>) -> Self {
+        server.offer_saves();
         LocalGame {
             server: HeldMatch(Mutex::new(server)),
             clients: Vec::new(),
             clock: LocalClock::new(),
             time: Duration::ZERO,
             ended: None,
+            saved: None,
             buffer: Box::new([0; PACKET_BYTES_MAX]),
         }
     }
@@ -238,6 +241,12 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         server.unwrap_or_else(PoisonError::into_inner).save()
     }
 
+    /// Takes the newest save that a player [asked for](MatchRequest::Save), if there is one. Each save has the bytes of
+    /// [`save`](LocalGame::save).
+    pub fn take_save(&mut self) -> Option<Vec<u8>> {
+        self.saved.take()
+    }
+
     /// Takes the incidents that the match has survived since the last call, for example a panic of a hook. An incident
     /// that ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
@@ -333,6 +342,11 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 Output::Job { id, work } => {
                     let outcome = catch_unwind(AssertUnwindSafe(work));
                     self.server.get().complete(id, outcome.ok());
+                }
+                Output::Save(saving) => {
+                    let save = saving.run();
+                    self.server.hand_saved(save.is_ok());
+                    self.saved = save.ok().or(self.saved.take());
                 }
                 // There is no file and no ticket here, and a session that ends reports that itself.
                 Output::Journal(_)

@@ -1,15 +1,18 @@
-//! Requests to the match itself: its speed, a pause, single steps.
+//! Requests to the match itself: its speed, a pause, single steps, a save, its start.
 //!
 //! ```text
 //!  a player   ─ lane ─▶ rate limit ─▶ Referee::admit_request ─┬ admitted ─▶ Requested ─▶ cadence of the next turn
 //!                            │                                │                 │
 //!                            ╰──────── refused ───────────────┴─▶ that player   ╰▶ an event for all clients
 //!  the host   ─ Match::request ──────────────────────────────────▶
+//!
+//!  a save: admitted ─▶ Output::Save ─▶ the host writes it ─▶ hand_saved ─▶ an event for all clients, or a refusal
 //! ```
 //!
-//! Invariant: a request takes effect at the first tick of a turn. So it is part of a frame, and all clients, journals
-//! and replays switch at the same tick.
+//! Invariant: a request that changes the course of the match takes effect at the first tick of a turn. So it is part of
+//! a frame, and all clients, journals and replays switch at the same tick. A save and a start change no frame.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::turn::Cadence;
@@ -21,21 +24,52 @@ use twinstep_protocol::packet::request::{MatchRequest, RequestResult};
 use super::Match;
 use super::tick::LEAVE_AFTER;
 use crate::config::{ConfigError, TickLength};
+use crate::outbox::Output;
+use crate::peer::Peer;
 
 impl<S: Simulation> Match<S> {
     /// Makes a request as the match's host. The referee is not asked. All clients get `Event::Request` without a player.
     /// Takes effect at the first tick of the next turn.
     ///
     /// # Errors
-    /// If a value of the request is out of its range.
+    /// If a value of the request is out of its range. [`MatchRequest::Save`] needs [`offer_saves`](Match::offer_saves)
+    /// and the end of the last save; [`MatchRequest::Start`] needs a lobby.
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
         if let MatchRequest::Tick(tick) = request
             && !request.is_sound()
         {
             return Err(ConfigError::Tick(tick));
         }
+        let may_fail = matches!(request, MatchRequest::Save | MatchRequest::Start);
+        if may_fail && (!self.can(request) || self.requested.saving.is_some()) {
+            return Err(ConfigError::Request(request));
+        }
         self.apply_request(None, request);
         Ok(())
+    }
+
+    /// Lets players ask for saves from now on, if the referee admits it. The host carries out each
+    /// [`Output::Save`], and then calls [`hand_saved`](Match::hand_saved).
+    pub fn offer_saves(&mut self) {
+        self.requested.offers_saves = true;
+    }
+
+    /// Takes the result of an [`Output::Save`]. If it was written, all clients get `Event::Request` with the player that
+    /// asked for it; otherwise that player gets a refusal.
+    pub fn hand_saved(&mut self, is_written: bool) {
+        let Some(by) = self.requested.saving.take() else {
+            return;
+        };
+        let result = RequestResult {
+            by,
+            request: MatchRequest::Save,
+            refused: (!is_written).then_some(CommandRefusal::Unavailable),
+        };
+        let asked = |peer: &Peer| by.is_some_and(|by| peer.players.contains(&by));
+        match is_written {
+            true => self.send_result(result, Peer::has_world),
+            false => self.send_result(result, asked),
+        }
     }
 
     /// Returns `true` if the match is paused by a request, and stands still until another request.
@@ -50,19 +84,22 @@ impl<S: Simulation> Match<S> {
     }
 
     pub(super) fn handle_request(&mut self, at: usize, bytes: &[u8]) {
+        match MatchRequest::decode(bytes) {
+            Some((seat, request)) => self.decide_request(at, seat.into(), request),
+            None => self.diagnostics.stats.malformed += 1,
+        }
+    }
+
+    /// Decides on a request of a session's player.
+    pub(super) fn decide_request(&mut self, at: usize, seat: usize, request: MatchRequest) {
         let now = self.clock.now;
-        let peer = &mut self.people[at];
-        let read = MatchRequest::decode(bytes);
-        let read = read.and_then(|(seat, request)| {
-            let by = peer.players.get(usize::from(seat))?;
-            Some((*by, request))
-        });
-        let Some((by, request)) = read else {
+        let Some(by) = self.people[at].players.get(seat).copied() else {
             self.diagnostics.stats.malformed += 1;
             return;
         };
-        let decision = match peer.limits.may_request(now) {
+        let mut decision = match self.people[at].limits.may_request(now) {
             false => Err(CommandRefusal::Bounds),
+            true if !self.can(request) => Err(CommandRefusal::Unavailable),
             true => self.sealer.admits_request(
                 &self.world.context(&self.people.views),
                 by,
@@ -71,6 +108,12 @@ impl<S: Simulation> Match<S> {
             ),
         };
         self.diagnostics.report_panics();
+        if request == MatchRequest::Save && decision.is_ok() {
+            let is_free = self.requested.saving.is_none();
+            if !is_free || !self.people[at].limits.may_save(now) {
+                decision = Err(CommandRefusal::Bounds);
+            }
+        }
         match decision {
             Ok(()) => self.apply_request(Some(by), request),
             Err(why) => {
@@ -80,11 +123,27 @@ impl<S: Simulation> Match<S> {
                     request,
                     refused: Some(why),
                 };
-                // A lane without room means that the client floods: it gets no answer.
-                let _ = self.people[at]
-                    .lane_out
-                    .push(message::REQUEST_RESULT, result.encode().into());
+                let id = self.people[at].id;
+                self.send_result(result, |peer| peer.id == id);
             }
+        }
+    }
+
+    // Returns `true` if the match can do this at all. In a lobby it can only start.
+    fn can(&self, request: MatchRequest) -> bool {
+        match request {
+            MatchRequest::Start => self.lobby().is_some(),
+            _ if self.lobby().is_some() => false,
+            MatchRequest::Save => self.requested.offers_saves,
+            _ => true,
+        }
+    }
+
+    fn send_result(&mut self, result: RequestResult, is_for: impl Fn(&Peer) -> bool) {
+        let bytes: Arc<[u8]> = result.encode().into();
+        for peer in self.people.iter_mut().filter(|peer| is_for(peer)) {
+            // A lane without room is full of earlier requests: its client floods.
+            let _ = peer.lane_out.push(message::REQUEST_RESULT, bytes.clone());
         }
     }
 
@@ -118,6 +177,13 @@ impl<S: Simulation> Match<S> {
             MatchRequest::Step(ticks) if self.world.current.turn().cadence.paused => {
                 self.requested.steps += u32::from(ticks);
             }
+            MatchRequest::Save => {
+                self.requested.saving = Some(by);
+                let saving = self.saving(by);
+                self.outbox.push(Output::Save(saving));
+                return;
+            }
+            MatchRequest::Start => drop(self.start()),
             // A step of a match that is not paused.
             _ => {}
         }
@@ -126,11 +192,7 @@ impl<S: Simulation> Match<S> {
             request,
             refused: None,
         };
-        let bytes: std::sync::Arc<[u8]> = result.encode().into();
-        for peer in self.people.iter_mut().filter(|peer| peer.has_world()) {
-            // A lane without room is full of earlier requests, and its client sees the cadence in any case.
-            let _ = peer.lane_out.push(message::REQUEST_RESULT, bytes.clone());
-        }
+        self.send_result(result, |peer| peer.has_world() || peer.guest().is_some());
     }
 
     pub(super) fn take_requests(&mut self, last: Cadence, cadence: &mut Cadence) {

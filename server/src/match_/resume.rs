@@ -20,7 +20,7 @@ use std::time::Duration;
 use twinstep_core::bounds::{HISTORY, PLAYERS_MAX, drop_after_ticks};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::world::{Presence, World};
-use twinstep_core::{PlayerId, Simulation, codec};
+use twinstep_core::{PlayerId, RosterChange, Simulation, codec};
 use twinstep_protocol::journal::{JournalError, JournalSource, UpTo, WrittenBy};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay, ReplayError};
@@ -151,14 +151,23 @@ impl<S: Simulation> Match<S> {
                 self.people.seat(*player, identity);
             }
         }
+        // No frame said so before the crash: the match was paused.
         let mut players = self.world.current.present();
+        for player in self.world.current.seated().iter() {
+            if index.left.contains(player) {
+                self.sealer.change(player, RosterChange::Left);
+                let _ = self.people.unseat(player);
+                players.set(player, false);
+            }
+        }
         let seats = self.seats.len();
         let reserved = index.reserved.iter();
         for (player, identity) in reserved.filter(|(player, _)| player.index() < seats) {
             self.people.expect(*player, Some(identity));
             self.seats[player.index()].awaited_from = u32::MAX;
             players.set(*player, false);
-            if self.world.current.presence(*player) != Presence::Absent {
+            let is_in = self.world.current.presence(*player) != Presence::Absent;
+            if is_in && !index.left.contains(*player) {
                 let _ = self.people.unseat(*player);
                 self.people.seat(*player, identity);
             }

@@ -27,6 +27,7 @@ use super::Match;
 use super::resume::EXCUSED;
 use crate::clock::Return;
 use crate::config::MatchConfig;
+use crate::encoding::Saving;
 use crate::errors::{LoadError, MatchStartError, SeatError};
 use crate::history::History;
 use crate::hooks::Resolver;
@@ -70,22 +71,38 @@ impl<S: Simulation> Match<S> {
     /// # Errors
     /// If the world exceeds 8 MB.
     pub fn save(&self) -> Result<Vec<u8>, SaveWriteError> {
-        let world = self.world.of_turn();
-        let owners = (0..self.seats.len() as u8)
-            .map(PlayerId)
-            .filter_map(|player| {
-                let is_in = world.presence(player) != Presence::Absent;
-                let owner = self.people.identity_of(player).filter(|_| is_in);
-                let owner = owner.or(self.people.expected(player));
-                Some((player, owner.or(self.people.last_owner(player))?))
-            });
         save::write(
             &self.origin.hello,
             self.config.unix_time,
             self.config.command_delay,
-            world,
-            owners,
+            self.world.of_turn(),
+            self.owners(),
         )
+    }
+
+    // The same as `save`, to be encoded elsewhere. Costs a copy of the world.
+    pub(super) fn saving(&self, by: Option<PlayerId>) -> Saving {
+        let (hello, world) = (self.origin.hello.clone(), self.world.of_turn().clone());
+        let (began, delay) = (self.config.unix_time, self.config.command_delay);
+        let owners: Vec<(PlayerId, String)> = self
+            .owners()
+            .map(|(player, owner)| (player, owner.to_owned()))
+            .collect();
+        Saving::new(by, move || {
+            let owners = owners.iter().map(|(player, owner)| (*player, &**owner));
+            save::write(&hello, began, delay, &world, owners)
+        })
+    }
+
+    fn owners(&self) -> impl Iterator<Item = (PlayerId, &str)> {
+        let world = self.world.of_turn();
+        let seats = (0..self.seats.len() as u8).map(PlayerId);
+        seats.filter_map(move |player| {
+            let is_in = world.presence(player) != Presence::Absent;
+            let owner = self.people.identity_of(player).filter(|_| is_in);
+            let owner = owner.or(self.people.expected(player));
+            Some((player, owner.or(self.people.last_owner(player))?))
+        })
     }
 
     /// Makes a match that begins from a [save](Match::save), without sessions. Identities get the players again that

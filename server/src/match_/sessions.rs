@@ -37,10 +37,11 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{HELLO_WITHIN, PLAYERS_MAX, REPORT_BYTES_MAX, SEATS_MAX, ticks_in};
-use twinstep_core::{PlayerId, RosterChange, Simulation, Tick};
+use twinstep_core::{PlayerId, Presence, RosterChange, Simulation, Tick};
 use twinstep_protocol::identity::{Identity, Role, SessionId};
 use twinstep_protocol::lineage::{LineageTable, Lineages, NextTicket, Ruling, Stamp};
 use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::packet::request::MatchRequest;
 use twinstep_protocol::packet::{closed, message};
 use twinstep_protocol::text::plain;
 use twinstep_protocol::wire::Writer;
@@ -309,6 +310,7 @@ impl<S: Simulation> Match<S> {
         self.sealer.change(player, RosterChange::Left);
         let refused = self.seats[player.index()].purge();
         let identity = self.people.unseat(player)?;
+        self.record_left(player);
         self.report_unseated(&identity);
         // If the identity still plays, no client has this seat any more to report the refusals to.
         if !self.people.iter().any(|p| p.plays_as(&identity)) {
@@ -338,9 +340,19 @@ impl<S: Simulation> Match<S> {
             }
             self.sealer.change(player, RosterChange::Left);
             let _ = self.people.unseat(player);
+            self.record_left(player);
         }
         self.report_unseated(&identity);
         self.close_peer(at, code);
+    }
+
+    /// Journals that a player leaves. The frame that says so may be far away, if the match is paused.
+    fn record_left(&mut self, player: PlayerId) {
+        if self.world.current.presence(player) != Presence::Absent {
+            self.journal.write(&mut self.outbox, |recorder, out| {
+                recorder.seat(player, "", out)
+            });
+        }
     }
 
     pub(super) fn close_peer(&mut self, at: usize, code: CloseCode) {
@@ -397,6 +409,7 @@ impl<S: Simulation> Match<S> {
             Ok(UpRequest::None) => {}
             Ok(UpRequest::Join(hello)) => self.join(now, at, &hello),
             Ok(UpRequest::Leave) => self.leave(at, CloseCode::Left),
+            Ok(UpRequest::Start) => self.decide_request(at, 0, MatchRequest::Start),
             Ok(UpRequest::Heal(tick)) => self.heal(now, at, tick),
             Ok(UpRequest::Evidence(tick)) => self.show_evidence(at, tick),
             Err(_) => {

@@ -93,6 +93,8 @@ pub(crate) struct Guest {
     // The newest choice of rules that the client reports to have; 0: none.
     choice: u32,
     ready: bool,
+    // The number of times that the client has asked for the start.
+    starts: u32,
     // The choice of rules that the session was sent and has not confirmed; 0: none.
     pub(crate) sent: u32,
     // The number of the lobby that the session was shown, and the time; 0: none.
@@ -106,14 +108,19 @@ impl Guest {
             hello,
             choice,
             ready: false,
+            starts: 0,
             sent: 0,
             shown: 0,
             shown_at: now,
         }
     }
 
-    pub(crate) fn record(&mut self, waiting: Waiting) {
+    // Returns `true` if the client asks for the start.
+    pub(crate) fn record(&mut self, waiting: Waiting) -> bool {
         (self.choice, self.ready) = (waiting.choice, waiting.ready);
+        let asks = waiting.starts > self.starts;
+        self.starts = waiting.starts;
+        asks
     }
 
     pub(crate) fn has(&self, choice: u32) -> bool {

@@ -542,7 +542,7 @@ impl<S: Play> Lines<S> {
                     self.leaving.insert(peer, self.now + GOODBYE);
                 }
                 Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
-                Output::Encode(_) | Output::Evidence { .. } => {}
+                Output::Encode(_) | Output::Save(_) | Output::Evidence { .. } => {}
             }
         }
         for peer in due {

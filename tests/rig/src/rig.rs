@@ -11,7 +11,7 @@ use background::Elsewhere;
 use hooks::{COUNTER, Judge, watched};
 use twinstep_client::{Reconcile, Session, SessionStats, Smoothing};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::{Key, Mwc, PlayerSet, Tick};
+use twinstep_core::{Key, Mwc, PlayerId, PlayerSet, Tick};
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
@@ -65,6 +65,8 @@ pub struct Counts {
 pub struct Rig<S: Play> {
     scene: Scene<S, RigClient<S>>,
     pub journal: Vec<u8>,
+    /// The saves that players asked for.
+    pub saves: Vec<(Option<PlayerId>, Vec<u8>)>,
     pub config: RigConfig,
     rules: Arc<S::Rules>,
     given: Vec<S::Command>,
@@ -140,6 +142,7 @@ impl<S: Play> Rig<S> {
         let mut rig = Rig {
             scene: Scene::new(match_),
             journal: Vec::with_capacity(64 << 20),
+            saves: Vec::new(),
             rules,
             given: Vec::with_capacity(1 << 12),
             digests: Vec::with_capacity(1 << 16),

@@ -81,7 +81,7 @@ pub enum Record<'a> {
     /// The identity of a player, until its number is given to another identity.
     Seat {
         player: PlayerId,
-        /// The identity; at most [`IDENTITY_BYTES_MAX`] bytes.
+        /// The identity, or an empty one if the player has left; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
     /// The match is over. No record follows, unless another process resumes the match.

@@ -5,7 +5,7 @@
 //! answers,
 //! first · link · lane ack                                                               but this once its world
 //! comes
-//! first · link · lane ack · choice · ready                                              and this in a lobby
+//! first · link · lane ack · choice · ready · starts                                     and this in a lobby
 //! ```
 
 use alloc::boxed::Box;
@@ -247,6 +247,7 @@ pub fn write_waiting(
     packet.add(UpPart::Rare);
     packet.out().varint(waiting.choice)?;
     packet.out().u8(u8::from(waiting.ready))?;
+    packet.out().varint(waiting.starts)?;
     Ok(packet.end())
 }
 
@@ -255,6 +256,8 @@ pub struct Waiting {
     // The newest choice of rules that the client has; 0: none.
     pub choice: u32,
     pub ready: bool,
+    // The number of times that the client asked for the start. Each rise is one request.
+    pub starts: u32,
 }
 
 /// The body of a `Hello`, which a client sends until it plays.
@@ -284,6 +287,7 @@ pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
                 1 => true,
                 _ => return Err(WireError::Malformed("neither ready nor not")),
             },
+            starts: packet.varint()?,
         };
         packet.end()?;
         return Ok(Joining::Waiting(ack, waiting));

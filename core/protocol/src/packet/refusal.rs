@@ -23,6 +23,9 @@ pub enum CommandRefusal {
     Fault,
     /// The server did not report a reason: a later order ran, or the session continued under another number.
     Untold,
+    /// Only for requests to the match: it cannot do this now. It has no folder for saved games, or could not write the
+    /// save; it has started already, or has not started yet.
+    Unavailable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ impl OrderRefusal {
             CommandRefusal::TooLate => (3, None),
             CommandRefusal::Fault => (4, None),
             CommandRefusal::Untold => (5, None),
+            CommandRefusal::Unavailable => (6, None),
         };
         out.u8(kind << 4 | (self.seat as u8) << 1 | u8::from(self.claim))?;
         out.varint(self.seq)?;
@@ -71,7 +75,8 @@ impl OrderRefusal {
             3 => CommandRefusal::TooLate,
             4 => CommandRefusal::Fault,
             5 => CommandRefusal::Untold,
-            _ => return Err(WireError::Malformed("a reason of a refusal, 0 to 5")),
+            6 => CommandRefusal::Unavailable,
+            _ => return Err(WireError::Malformed("a reason of a refusal, 0 to 6")),
         };
         Ok(OrderRefusal {
             seat: usize::from(head >> 1 & 7),
@@ -96,6 +101,7 @@ mod tests {
             CommandRefusal::TooLate,
             CommandRefusal::Fault,
             CommandRefusal::Untold,
+            CommandRefusal::Unavailable,
         ];
         for why in reasons {
             for seat in 0..SEATS_MAX {
@@ -124,7 +130,7 @@ mod tests {
     #[test]
     fn unknown_reasons_and_numbers_beyond_their_range_are_errors() {
         for bytes in [
-            &[6 << 4, 0][..],
+            &[7 << 4, 0][..],
             &[15 << 4, 0],
             &[1 << 4, 0, 0],
             &[1 << 4, 0, 0x84, 0x80, 0x00],

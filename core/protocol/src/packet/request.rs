@@ -1,5 +1,6 @@
-//! Requests of players to the match itself: its speed, a pause. They run on the lane, so they arrive while the match is
-//! paused too.
+//! Requests of players to the match itself: its speed, a pause, a save. They run on the lane, so they arrive while the
+//! match is paused too. In a lobby, where clients send no lane, a start is asked for by a count in
+//! [`Waiting`](super::hello::Waiting).
 //!
 //! ```text
 //!  REQUEST          up    seat · request          one player asks
@@ -28,6 +29,11 @@ pub enum MatchRequest {
     /// Plays at least this many ticks of a paused match, at least 1, and in whole turns. Without effect while the match
     /// runs.
     Step(u8),
+    /// Saves the match. The match continues, and no tick depends on it. The result follows when the save is written. A
+    /// player may save twice in a minute.
+    Save,
+    /// Starts a match that waits for its players, whether they are ready or not.
+    Start,
 }
 
 impl MatchRequest {
@@ -40,7 +46,10 @@ impl MatchRequest {
         match self {
             MatchRequest::Tick(tick) => (TICK_MIN..=TICK_MAX).contains(tick),
             MatchRequest::Step(ticks) => *ticks > 0,
-            MatchRequest::Pause | MatchRequest::Resume => true,
+            MatchRequest::Pause
+            | MatchRequest::Resume
+            | MatchRequest::Save
+            | MatchRequest::Start => true,
         }
     }
 
@@ -93,11 +102,13 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    const ALL: [MatchRequest; 4] = [
+    const ALL: [MatchRequest; 6] = [
         MatchRequest::Tick(Duration::from_millis(25)),
         MatchRequest::Pause,
         MatchRequest::Resume,
         MatchRequest::Step(u8::MAX),
+        MatchRequest::Save,
+        MatchRequest::Start,
     ];
 
     #[test]

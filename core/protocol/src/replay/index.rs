@@ -11,7 +11,7 @@ use crate::journal::{
 use crate::lineage::LineageTable;
 use crate::packet::hello::Hello;
 use twinstep_core::bounds::MATCH_LINEAGES_MAX;
-use twinstep_core::{PlayerId, Tick};
+use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 /// The number of worlds whose places are kept. In a longer journal, every second world of the older half is dropped,
 /// repeatedly.
@@ -72,6 +72,8 @@ pub struct Index {
     pub newest: Tick,
     /// Player and identity of each join, oldest first. If there are very many, only the newest are kept.
     pub seats: Vec<(PlayerId, String)>,
+    /// The players that left. A frame may not say so yet: the match may have been paused.
+    pub left: PlayerSet,
     /// The seats that are reserved for an identity that has not taken its seat.
     pub reserved: Vec<(PlayerId, String)>,
     /// The tickets that are out of date, by identity.
@@ -145,6 +147,7 @@ impl Index {
             worlds: Vec::new(),
             newest: Tick(0),
             seats: Vec::new(),
+            left: PlayerSet::default(),
             reserved: Vec::new(),
             lineages: LineageTable::new(MATCH_LINEAGES_MAX),
             resumes: 0,
@@ -180,7 +183,9 @@ impl Index {
                 });
                 thin_out(&mut self.worlds);
             }
+            Record::Seat { player, identity } if identity.is_empty() => self.left.set(player, true),
             Record::Seat { player, identity } => {
+                self.left.set(player, false);
                 self.reserved.retain(|(reserved, _)| *reserved != player);
                 self.seats.push((player, text(identity)));
                 forget_oldest(&mut self.seats);

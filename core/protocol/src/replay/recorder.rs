@@ -138,7 +138,7 @@ impl<S: Simulation> Recorder<S> {
         self.places.back()
     }
 
-    /// Records the identity of a player's seat.
+    /// Records the identity of a player's seat; an empty one if the player has left.
     ///
     /// # Errors
     /// If the identity is too long; no byte is then written.

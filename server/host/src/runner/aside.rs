@@ -1,4 +1,4 @@
-//! Slow work of a match on other threads: a resolver's jobs, folds of the journal, the encoding of worlds.
+//! Slow work of a match on other threads: a resolver's jobs, folds of the journal, the encoding of worlds, saved games.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -9,9 +9,11 @@ use twinstep_protocol::replay::ReplayError;
 use super::{Ends, Runner};
 use crate::journal_read::StoredJournal;
 use crate::logged;
+use crate::save_file::write_save_in;
 use twinstep_server::Encoding;
 use twinstep_server::Folded;
 use twinstep_server::JobId;
+use twinstep_server::Saving;
 use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
 
@@ -57,6 +59,33 @@ impl<S: Simulation> Runner<S> {
         self.ends.encoders.run(move || {
             let _ = done.send(world.run());
         });
+    }
+
+    /// Writes a save that a player asked for, as the file of this match and player.
+    pub(super) fn write_save(&mut self, saving: Saving) {
+        let (id, done) = (self.id.0, self.saved.0.clone());
+        let Some(folder) = self.ends.saves.clone() else {
+            return self.match_.hand_saved(false);
+        };
+        let name = match saving.by {
+            Some(player) => format!("match-{id}-player-{}", player.0),
+            None => format!("match-{id}"),
+        };
+        let started = self.ends.pool.run(move || {
+            let save = saving.run();
+            let written = save.and_then(|save| {
+                write_save_in(&folder, &name, &save).map_err(|error| error.to_string())
+            });
+            match &written {
+                Ok(path) => logged::info!(id, path = %path.display(), "match saved for a player"),
+                Err(why) => logged::error!(id, %why, "the match cannot be saved for a player"),
+            }
+            let _ = done.send(written.is_ok());
+        });
+        if let Err(error) = started {
+            logged::error!(id, %error, "cannot start a thread to save the match; check the thread limit (TasksMax)");
+            self.match_.hand_saved(false);
+        }
     }
 
     /// Folds the journal to a tick at which a client differs, on another thread because that takes a while. Of the file

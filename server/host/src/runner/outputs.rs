@@ -32,6 +32,7 @@ impl<S: Simulation> Runner<S> {
         }
         let mut failed = None;
         let (mut due, mut worlds, mut evidence) = (Vec::new(), Vec::new(), None);
+        let mut save = None;
         while let Some(output) = self.match_.poll() {
             match output {
                 Output::Journal(bytes) => {
@@ -57,6 +58,7 @@ impl<S: Simulation> Runner<S> {
                     }
                 }
                 Output::Encode(world) => worlds.push(world),
+                Output::Save(saving) => save = Some(saving),
                 Output::Ticket { peer } => due.push(peer),
                 Output::Outdated { identity, ruling } => {
                     let holder = Holder {
@@ -82,6 +84,9 @@ impl<S: Simulation> Runner<S> {
         }
         for world in worlds {
             self.encode(world);
+        }
+        if let Some(saving) = save {
+            self.write_save(saving);
         }
         if let (Some(journal), None) = (&mut self.journal, &failed) {
             failed = journal.settle().err();

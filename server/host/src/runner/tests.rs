@@ -65,6 +65,7 @@ impl Rig {
             back_after: BACK_AFTER,
             pool: ThreadPool::new(),
             encoders: Limited::new(ThreadPool::new(), 1),
+            saves: None,
             load_monitor: LoadMonitor::default(),
             phase: Phase::of(slot),
         };

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use twinstep_host::internal::{copy_to_new, logged, open_to_read, unix_now};
-use twinstep_host::{MatchOrder, write_save};
+use twinstep_host::{MatchOrder, write_save_in};
 
 use super::act::{ANSWER_PATIENCE, does_not_answer, running};
 use super::fields::{Fields, Refusal};
@@ -70,9 +70,6 @@ pub(super) async fn save(
     }
 }
 
-/// The maximum number of saved games in the folder.
-const SAVES_MAX: usize = 256;
-
 pub(super) async fn save_game(
     State(admin): State<Admin>,
     RawQuery(query): RawQuery,
@@ -97,9 +94,10 @@ pub(super) async fn save_game(
         Ok(Err(_)) | Err(_) => return Err(does_not_answer(id)),
     };
     let bytes = save.len();
-    let path = folder.join(format!("{name}.save"));
     let written = tokio::task::spawn_blocking(move || {
-        write_in(&folder, &path, &save).map(|()| path.display().to_string())
+        let written = write_save_in(&folder, &name, &save);
+        let path = written.map_err(|error| error.to_string())?;
+        Ok(path.display().to_string())
     });
     let failed = |why: String| {
         let message = format!("match {id} cannot be saved: {why}\n");
@@ -110,26 +108,4 @@ pub(super) async fn save_game(
     let saved = written.map_err(failed)?;
     logged::info!(id = id.0, saved, bytes, "match saved by an operator");
     Ok(Json(json!({ "match": id.0, "saved": saved, "bytes": bytes })).into_response())
-}
-
-fn write_in(folder: &Path, path: &Path, save: &[u8]) -> Result<(), String> {
-    make_folder(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    if !path.exists() {
-        let listed = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
-        if listed.count() >= SAVES_MAX {
-            let folder = folder.display();
-            return Err(format!(
-                "{folder} has {SAVES_MAX} files: remove some, or save under the name of one of them"
-            ));
-        }
-    }
-    write_save(path, save).map_err(|error| error.to_string())
-}
-
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    #[allow(unused_mut)]
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
 }

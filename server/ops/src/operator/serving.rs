@@ -204,6 +204,7 @@ impl Settings {
         host.public.clone_from(&prepared.public);
         host.keys.clone_from(&prepared.keys);
         host.lineages_file = Some(prepared.files.lineages.clone());
+        host.saves = Some(prepared.files.saves.clone());
     }
 
     /// Creates the folders that will be written, if they do not exist, and writes into each. A check removes again what

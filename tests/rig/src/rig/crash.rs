@@ -164,6 +164,7 @@ impl<S: Play> Rig<S> {
                 }
                 Output::Job { .. }
                 | Output::Encode(_)
+                | Output::Save(_)
                 | Output::Ticket { .. }
                 | Output::Settled { .. }
                 | Output::Unseated { .. }

@@ -130,7 +130,7 @@ impl<S: Play> Rig<S> {
 
     pub(super) fn drain(&mut self) {
         let (mut tickets, mut worlds, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
-        let mut closed = Vec::new();
+        let (mut closed, mut save) = (Vec::new(), None);
         let takes = |outcome: &S::Outcome| {
             let is_lost = S::is_lost(outcome);
             (!is_lost).then(|| Duration::from_millis(u64::from(self.luck.below(400))))
@@ -139,6 +139,7 @@ impl<S: Play> Rig<S> {
             Output::Journal(bytes) => self.journal.extend_from_slice(bytes),
             Output::Ticket { peer } if self.config.tickets => tickets.push(peer),
             Output::Encode(world) => worlds.push(world),
+            Output::Save(saving) => save = Some(saving),
             Output::Evidence { peer, tick } => evidence.push((peer, tick)),
             Output::Closed { peer, code } => closed.push((peer, code)),
             _ => {}
@@ -146,6 +147,11 @@ impl<S: Play> Rig<S> {
         self.record_closed(&closed);
         for world in worlds {
             self.elsewhere.take(self.scene.now, world);
+        }
+        if let Some(saving) = save {
+            let by = saving.by;
+            self.saves.push((by, saving.run().expect("a save")));
+            self.match_.hand_saved(true);
         }
         for peer in tickets {
             let next = self.match_.next_ticket(peer).unwrap_or_default();
