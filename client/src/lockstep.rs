@@ -155,8 +155,9 @@ impl<S: Simulation> Lockstep<S> {
 
     pub(crate) fn fill_stats(&self, tick: Duration, stats: &mut SessionStats) {
         stats.rate = self.playout.rate();
-        let slack_ms = self.playout.slack_ms().unwrap_or_default();
-        stats.margin_ticks_now = slack_ms / (tick.as_secs_f64() * 1e3);
+        let ticks = |slack_ms: f64| slack_ms / (tick.as_secs_f64() * 1e3);
+        stats.margin_ticks_now = ticks(self.playout.slack_ms().unwrap_or_default());
+        stats.margin_ticks_target = ticks(self.playout.target_ms().unwrap_or_default());
         stats.input_tick = stats.authority_tick;
     }
 

@@ -202,12 +202,10 @@ impl Playout {
     }
 
     fn steer(&mut self) {
-        let down = self.slacks.iter().copied().fold(f64::MAX, f64::min);
-        let up = match (self.spectates, self.slack_up) {
-            (true, _) => SPECTATOR_SLACK_MS,
-            (false, Some(up)) => up,
-            (false, None) => down,
+        let Some(down) = self.slack_ms() else {
+            return;
         };
+        let up = self.up_ms().unwrap_or(down);
         // The clock cannot run ahead of the turns that have arrived: that would only make the batches less late.
         let off = ((down - up) / 2.0).min(down.max(0.0));
         let beyond = (off.abs() - DEAD_BAND_MS).max(0.0).copysign(off);
@@ -221,6 +219,23 @@ impl Playout {
     /// The smallest slack of the last turns, in ms.
     pub(crate) fn slack_ms(&self) -> Option<f64> {
         self.slacks.iter().copied().reduce(f64::min)
+    }
+
+    /// The slack that the clock is steered to, up to [`DEAD_BAND_MS`] on each side. Returns `None` before the server has
+    /// reported how early batches come.
+    pub(crate) fn target_ms(&self) -> Option<f64> {
+        match self.spectates {
+            true => self.up_ms(),
+            false => Some((self.slack_ms()? + self.up_ms()?) / 2.0),
+        }
+    }
+
+    // The slack on the way up. A spectator sends no batches, and keeps this slack on the way down.
+    fn up_ms(&self) -> Option<f64> {
+        match self.spectates {
+            true => Some(SPECTATOR_SLACK_MS),
+            false => self.slack_up,
+        }
     }
 
     /// The picture's position between the last two ticks, in [0, 1).

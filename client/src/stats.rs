@@ -326,9 +326,10 @@ pub struct SessionStats {
     pub reach_ticks_mean: f64,
     /// Median of the newest input held by the server minus the next tick to seal, in ticks.
     pub margin_ticks_p50: i32,
-    /// The target margin of the pace, in ticks.
+    /// The target margin of the pace, in ticks. Without prediction, the time for which turns should wait here.
     pub margin_ticks_target: f64,
-    /// The margin that an input sampled now should have, in ticks.
+    /// The margin that an input sampled now should have, in ticks. Without prediction, the shortest time for which one of
+    /// the last turns waited here.
     pub margin_ticks_now: f64,
     /// The input delay in use, in ticks; it approaches the match's delay in steps.
     pub delay_ticks: u32,
