@@ -169,7 +169,8 @@ impl<S: Simulation> Answers<S> {
         self.given
             .retain(|a| is_own(a.key) && open.iter().any(|o| (o.asked, o.key) == (a.asked, a.key)));
         for query in open {
-            let mine = is_own(query.key);
+            let owner_answers = || S::owner_answers(&query.query);
+            let mine = is_own(query.key) && caught(owner_answers) == Ok(true);
             let known = |a: &Answer<S::Outcome>| (a.asked, a.key) == (query.asked, query.key);
             if !mine || self.given.iter().any(known) {
                 continue;

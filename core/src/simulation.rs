@@ -68,6 +68,15 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
 
     /// Steps one tick.
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>);
+
+    /// Decides which side answers a query with a player's key ([`Key::player`]) in a match where owners answer: that
+    /// player's client if `true`, the default; otherwise the server. Server and clients must decide alike, so this
+    /// depends on the query alone. The server answers all queries with other keys.
+    #[must_use]
+    fn owner_answers(query: &Self::Query) -> bool {
+        let _ = query;
+        true
+    }
 }
 
 /// The frame of one tick, as it is sealed, sent, journalled and compared.

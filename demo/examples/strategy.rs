@@ -17,6 +17,7 @@ const MAP: Spot = (160, 90); // fields
 const ARMY: u16 = 600;
 const CAMPS: [Spot; 4] = [(44, 24), (115, 65), (115, 24), (44, 65)];
 const TICK: Duration = Duration::from_millis(100);
+const SAVE: &str = "wars/match-1.save";
 const SCREEN: [f32; 2] = [160.0, 96.0]; // the map, and a line of words
 const KEYS: &str = "drag: select  right click: march  B: bomb  1 2: speed  P R: pause  S L: save";
 type Spot = (i16, i16);
@@ -198,8 +199,9 @@ impl War {
         let mut config = MatchConfig::strategy();
         (config.tick, config.turn) = (TICK, TurnLength::adaptive(1, 4));
         let game = Server::with(config, Realm::default(), ()).players(players.into());
-        let game = if loads { game.load("war.save") } else { game };
-        let server = game.resolver(blast).referee(Judge).listen("127.0.0.1:0")?;
+        let game = if loads { game.load(SAVE) } else { game };
+        let game = game.resolver(blast).referee(Judge).saves("wars");
+        let server = game.listen("127.0.0.1:0")?;
         let mut clients = Vec::new();
         for n in 0..players {
             let config = SessionConfig::new(Arc::new(())).start(Realm::default());
@@ -233,18 +235,6 @@ impl War {
         if let Some(to) = sketch.clicked() {
             session.command(0, Order::March(spot(to))).ok();
         }
-        match sketch.letter() {
-            Some('b') => drop(session.command(0, Order::Bomb(spot(sketch.mouse())))),
-            Some('1') => drop(session.request(0, MatchRequest::Tick(TICK))),
-            Some('2') => drop(session.request(0, MatchRequest::Tick(TICK / 2))),
-            Some('p') => drop(session.request(0, MatchRequest::Pause)),
-            Some('r') => drop(session.request(0, MatchRequest::Resume)),
-            Some('s') => drop(self.server.save("war.save")?),
-            Some('l') if Path::new("war.save").exists() => {
-                return War::new(players, true).map(|war| *self = war);
-            }
-            _ => {}
-        }
         while let Some(cue) = session.poll_cue() {
             if let CueKind::Started { cue, .. } = cue.kind {
                 self.blasts.push((cue, 0.6));
@@ -263,6 +253,16 @@ impl War {
             *alpha > 0.0
         });
         sketch.words([1.0, 94.0], 0xc0_c8_c0, KEYS);
+        match sketch.letter() {
+            Some('b') => drop(session.command(0, Order::Bomb(spot(sketch.mouse())))),
+            Some('1') => drop(session.request(0, MatchRequest::Tick(TICK))),
+            Some('2') => drop(session.request(0, MatchRequest::Tick(TICK / 2))),
+            Some('p') => drop(session.request(0, MatchRequest::Pause)),
+            Some('r') => drop(session.request(0, MatchRequest::Resume)),
+            Some('s') => drop(session.request(0, MatchRequest::Save)),
+            Some('l') if Path::new(SAVE).exists() => *self = War::new(players, true)?,
+            _ => {}
+        }
         Ok(())
     }
 }

@@ -20,7 +20,8 @@ use crate::common::{Folder, Process, powderkeg};
 use powderkeg::bots::{BotClient, BotHands};
 use powderkeg::wiring;
 use powderkeg_game::terms;
-use powderkeg_game::{Game, Sticks};
+use powderkeg_game::{Game, GameShow, Pad, Sticks};
+use twinstep_client::{Client, MatchRequest, Session};
 use twinstep_core::{Mwc, PlayerId};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, Survey};
@@ -74,12 +75,15 @@ impl Match {
         took
     }
 
-    fn bot(&self, n: usize, line: &str) -> BotClient {
+    fn client(&self, n: usize, line: &str) -> Client<Game, GameShow> {
         let ticket = self.folder.ticket(&self.address, &format!("bot-{n}"));
         let ticket = Ticket::load(ticket).unwrap();
-        let rules = terms::rules(None);
         let line = line.parse().ok().map(|link| (link, n as u64));
-        let client = wiring::client(&ticket, &rules, line).unwrap();
+        wiring::client(&ticket, &terms::rules(None), line).unwrap()
+    }
+
+    fn bot(&self, n: usize, line: &str) -> BotClient {
+        let (client, rules) = (self.client(n, line), terms::rules(None));
         BotClient::new(client, rules, Sticks::Keys, Mwc::seed(n as u64))
     }
 }
@@ -148,6 +152,61 @@ fn all_players_return_to_a_server_that_is_killed_in_mid_match() {
 #[test]
 fn all_players_return_to_a_server_that_is_restarted_in_mid_match() {
     returns_after(number("TWINSTEP_RESTARTS", 3), true);
+}
+
+/// Row 81. Twice, because the match that was resumed must not forget the pause either.
+#[test]
+fn a_match_whose_server_is_killed_in_a_pause_stays_paused_until_a_player_resumes_it() {
+    let mut game = Match::start();
+    // The demo's referee admits the first player's requests.
+    let mut clients = vec![game.client(1, "")];
+    until(&mut clients, |one| one.stats().authority_tick > 0);
+    clients.push(game.client(2, ""));
+    until(&mut clients, |one| one.stats().authority_tick > 60);
+    let ask = |clients: &mut Vec<_>, request| {
+        let first: &mut Client<Game, GameShow> = &mut clients[0];
+        first.session_mut().request(0, request).unwrap();
+    };
+    let paused = |one: &Session<Game, GameShow>| {
+        one.authority()
+            .is_some_and(|world| world.turn().cadence.paused)
+    };
+    ask(&mut clients, MatchRequest::Pause);
+    until(&mut clients, paused);
+    let at = clients[0].session().stats().authority_tick;
+    for kill in 1..=2 {
+        game.kill_and_restart();
+        until(&mut clients, |one| one.stats().returns == kill);
+        let mut more = 200;
+        until(&mut clients, |_| {
+            more -= 1;
+            more == 0
+        });
+        for client in &clients {
+            assert!(paused(client.session()));
+            assert_eq!(client.session().stats().authority_tick, at);
+        }
+    }
+    ask(&mut clients, MatchRequest::Resume);
+    until(&mut clients, |one| one.stats().authority_tick > at + 60);
+    for client in &clients {
+        assert_eq!(client.session().stats().heals, 0);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "real processes take real time")]
+fn until(
+    clients: &mut [Client<Game, GameShow>],
+    mut done: impl FnMut(&Session<Game, GameShow>) -> bool,
+) {
+    let began = Instant::now();
+    while !clients.iter().all(|client| done(client.session())) {
+        assert!(began.elapsed() < LOCKED_OUT, "not within {LOCKED_OUT:?}");
+        for client in clients.iter_mut() {
+            client.advance(|_| Pad::default()).unwrap();
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 fn returns_after(kills: u32, in_order: bool) {

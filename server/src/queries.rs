@@ -90,7 +90,8 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Records queries that the world opened. The resolver answers those for which `is_owners` returns `false`.
+    /// Records queries that the world opened. The resolver answers those for which `is_owners` returns `false`, or which
+    /// the game leaves to the server.
     pub(crate) fn open(
         &mut self,
         context: &HookContext<'_, S>,
@@ -107,7 +108,11 @@ impl<S: Simulation> OpenQueries<S> {
                 // A query of an earlier burst was asked before it was opened.
                 self.queries[at].opened = id.asked.max(context.tick().back(1));
             }
-            if !is_owners(open.key) {
+            let owner_answers = || S::owner_answers(&open.query);
+            let panics = &mut diagnostics.panics;
+            let is_owners = is_owners(open.key)
+                && panics.catch(open.asked, Trouble::Resolver, owner_answers) == Some(true);
+            if !is_owners {
                 self.resolve_open(open, context, diagnostics, out);
             }
         }

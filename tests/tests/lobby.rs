@@ -368,7 +368,7 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
         assert!(party.clients[0].session.request(1, start).is_err());
         party.run(2 * SECOND);
         let by_default = refused(start, CommandRefusal::Referee(0));
-        assert_eq!(party.clients[0].requests, [by_default.clone()]);
+        assert_eq!(party.clients[0].requests, std::slice::from_ref(&by_default));
         assert!(party.waits() && party.clients[1].requests.is_empty());
 
         party.match_.set_referee(FirstDecides);

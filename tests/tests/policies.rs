@@ -4,15 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use twinstep_client::SessionConfig;
-use twinstep_core::Key;
 use twinstep_core::testing::doc::Counter;
+use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
-use twinstep_rig::direct::Direct;
+use twinstep_rig::direct::{Direct, serves};
+use twinstep_rig::game_types;
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
-use twinstep_server::MatchConfig;
 use twinstep_server::config::{AnsweredBy, Laggards, SealWhen, TickLength, TurnLength};
+use twinstep_server::{Admission, Decision, HookContext, MatchConfig, Referee};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -554,4 +556,100 @@ fn owners(lockstep: bool, forge: bool) -> Rig<History> {
     config.policies.answered_by = AnsweredBy::Owner;
     config.forge = forge;
     Rig::new(config)
+}
+
+// Who answered: the server, or the client of the player.
+const SERVER: u8 = 1;
+const CLIENT: u8 = 2;
+
+// Asks two queries for each order of a player, both with the player's key.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Realm {
+    answers: Vec<(Question, Option<u8>)>,
+    asked: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Question {
+    Fall,
+    Hit,
+}
+
+impl Simulation for Realm {
+    game_types!("realm", (), (), u8, Question, u8, Never);
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        for (_, question, outcome) in frame.outcomes() {
+            self.answers.push((*question, outcome.copied()));
+        }
+        for (player, _) in frame.commands() {
+            for question in [Question::Fall, Question::Hit] {
+                fx.ask(Key::player(player, self.asked), question);
+                self.asked += 1;
+            }
+        }
+    }
+
+    // The clients are modified: they answer everything.
+    fn owner_answers(question: &Question) -> bool {
+        *question == Question::Fall || !serves()
+    }
+}
+
+struct Trusting;
+
+impl Referee<Realm> for Trusting {
+    fn admit(&mut self, _: &HookContext<'_, Realm>, _: PlayerId, _: &u8, _: bool) -> Admission {
+        Admission::Admitted
+    }
+
+    fn admit_answer(
+        &mut self,
+        _: &HookContext<'_, Realm>,
+        _: PlayerId,
+        _: Key,
+        _: &Question,
+        _: &u8,
+    ) -> bool {
+        true
+    }
+}
+
+/// Row 88.
+#[test]
+fn a_game_leaves_each_decision_to_the_owner_or_to_the_server_whatever_clients_send() {
+    for policies in [MatchConfig::action(), MatchConfig::strategy()] {
+        for answered_by in [AnsweredBy::Owner, AnsweredBy::Server] {
+            let by_client = |_: &Realm, (): &(), _: Key, _: &Question| Some(CLIENT);
+            let config = || SessionConfig::<Realm>::new(Arc::new(())).resolve(by_client);
+            let by_server =
+                |_: &HookContext<'_, Realm>, _: Key, _: &Question| Decision::Now(SERVER);
+            let policies = MatchConfig {
+                answered_by,
+                ..policies.clone()
+            };
+            let sessions = [config(), config()];
+            let mut table = Direct::answered(policies, Realm::default(), by_server, sessions);
+            table.match_.set_referee(Trusting);
+            table.gather();
+            for _ in 0..5 {
+                for session in &mut table.sessions {
+                    session.command(0, 0).unwrap();
+                }
+                table.rest(SECOND);
+            }
+            let fall = match answered_by {
+                AnsweredBy::Owner => CLIENT,
+                AnsweredBy::Server => SERVER,
+            };
+            let mut answers = table.match_.world().sim().answers.clone();
+            answers.sort_unstable_by_key(|(question, _)| *question == Question::Hit);
+            let expected = [(Question::Fall, Some(fall)); 10].into_iter();
+            let expected = expected.chain([(Question::Hit, Some(SERVER)); 10]);
+            assert_eq!(answers, Vec::from_iter(expected), "{answered_by:?}");
+            for session in &table.sessions {
+                assert_eq!(session.stats().heals, 0);
+            }
+        }
+    }
 }

@@ -38,9 +38,9 @@ pub struct HostConfig {
     pub lineages_file: Option<PathBuf>,
     /// The folder of incident files. If `None`, they are written next to each match's journal.
     pub incidents: Option<PathBuf>,
-    /// The folder in which games are saved that players [ask to save](twinstep_server::MatchRequest::Save); created with
-    /// the first one. Each player of a match has one file there, `match-1-player-0.save`, which its next save replaces.
-    /// If `None`, such requests are refused.
+    /// The folder in which matches are saved that players [ask to save](twinstep_server::MatchRequest::Save); created
+    /// with the first one. Match 1 has the file `match-1.save` there, which each save replaces. If `None`, such requests
+    /// are refused.
     pub saves: Option<PathBuf>,
     /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
     /// receive it in whole seconds.

@@ -4,12 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Client, SessionConfig};
+use twinstep_client::{Client, CommandRefusal, Event, SessionConfig};
 use twinstep_core::{Effects, Frame, Never, PlayerId, Simulation};
 use twinstep_host::{HostError, Running, SaveFileError, Server, read_save, write_save};
 use twinstep_ops::{Ops, OpsConfig};
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_server::{LoadError, OldSave};
+use twinstep_server::config::StartWhen;
+use twinstep_server::{
+    Admission, HookContext, LoadError, MatchConfig, MatchRequest, OldSave, Referee,
+};
 
 use crate::folder::{Folder, token};
 use crate::loopback::loopback;
@@ -264,4 +267,99 @@ fn an_operator_saves_a_game_under_a_name_in_the_folder_of_saves() {
     server().load(path).check(loopback()).unwrap();
     running.shutdown();
     drop(ops);
+}
+
+struct Anyone;
+
+impl Referee<Town> for Anyone {
+    fn admit(&mut self, _: &HookContext<'_, Town>, _: PlayerId, _: &Earn, _: bool) -> Admission {
+        Admission::Admitted
+    }
+
+    fn admit_request(
+        &mut self,
+        _: &HookContext<'_, Town>,
+        _: PlayerId,
+        _: MatchRequest,
+    ) -> Admission {
+        Admission::Admitted
+    }
+}
+
+// Asks as the first client, and returns the event that all clients get, or the first one alone.
+fn answered(party: &mut [Client<Town>], request: MatchRequest) -> Event {
+    party[0].session_mut().request(0, request).unwrap();
+    let mut answer = None;
+    let is_answer = |event: &Event| match event {
+        Event::Request { request: it, .. } | Event::RequestRefused { request: it, .. } => {
+            *it == request
+        }
+        _ => false,
+    };
+    play_blocking("an answer", party, |all| {
+        for client in all.iter_mut() {
+            let events = std::iter::from_fn(|| client.session_mut().poll_event());
+            answer = events.filter(is_answer).last().or(answer.take());
+        }
+        answer.is_some()
+    })
+    .unwrap();
+    answer.unwrap()
+}
+
+/// Rows 82 and 83, over UDP: a lobby, a start, a save and the next evening, without access to the server.
+#[test]
+fn players_start_save_and_continue_a_game_without_access_to_its_server() {
+    let folder = Folder::new("players");
+    let saves = folder.file("saves");
+    let waiting = |started: StartWhen| MatchConfig {
+        start_when: started,
+        ..MatchConfig::strategy()
+    };
+    let hosted = |saves: &Path| {
+        let policies = waiting(StartWhen::HostSays);
+        server().policies(policies).referee(Anyone).saves(saves)
+    };
+    let running = hosted(&saves).listen("127.0.0.1:0").unwrap();
+    let mut party = [join(&running, "anna"), join(&running, "ben")];
+    let is_here = |one: &Client<Town>| {
+        let lobby = one.session().lobby();
+        lobby.is_some_and(|lobby| lobby.players.len() == 2)
+    };
+    play_blocking("lobby", &mut party, |all| all.iter().all(is_here)).unwrap();
+    let by = party[0].session().seats().first().copied();
+    let started = Event::Request {
+        by,
+        request: MatchRequest::Start,
+    };
+    assert_eq!(answered(&mut party, MatchRequest::Start), started);
+    play_blocking("start", &mut party, |all| all.iter().all(plays)).unwrap();
+    party[0].session_mut().command(0, Earn(7)).unwrap();
+    let me = player(&party[0]);
+    play_blocking("gold", &mut party, |all| gold(&all[1], me.0) == 7).unwrap();
+    let request = MatchRequest::Save;
+    // Twice: the second one replaces the first.
+    for _ in 0..2 {
+        let saved = answered(&mut party, request);
+        assert_eq!(saved, Event::Request { by, request });
+    }
+    assert_eq!(std::fs::read_dir(&saves).unwrap().count(), 1);
+    running.shutdown();
+
+    let file = saves.join("match-1.save");
+    let running = server().load(&file).listen("127.0.0.1:0").unwrap();
+    let mut party = [join(&running, "anna")];
+    play_blocking("anna", &mut party, |all| plays(&all[0])).unwrap();
+    assert_eq!((player(&party[0]), gold(&party[0], me.0)), (me, 7));
+    running.shutdown();
+
+    // The folder is a file.
+    let running = server().referee(Anyone).saves(&file).listen("127.0.0.1:0");
+    let running = running.unwrap();
+    let mut party = [join(&running, "anna")];
+    play_blocking("anna", &mut party, |all| plays(&all[0])).unwrap();
+    let why = CommandRefusal::Unavailable;
+    let refused = Event::RequestRefused { request, why };
+    assert_eq!(answered(&mut party, request), refused);
+    running.shutdown();
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use twinstep_client::Event;
 use twinstep_core::PlayerId;
 use twinstep_local::{Local, LocalGame};
 use twinstep_server::{Admission, HookContext, MatchRequest, Referee};
@@ -153,23 +154,26 @@ fn a_frame_that_took_long_plays_a_quarter_of_a_second() {
     );
 }
 
+struct Anyone;
+
+impl Referee<Tale> for Anyone {
+    fn admit(&mut self, _: &HookContext<'_, Tale>, _: PlayerId, _: &u8, _: bool) -> Admission {
+        Admission::Admitted
+    }
+
+    fn admit_request(
+        &mut self,
+        _: &HookContext<'_, Tale>,
+        _: PlayerId,
+        _: MatchRequest,
+    ) -> Admission {
+        Admission::Admitted
+    }
+}
+
 /// Row 81: alone as online. The default referee refuses; the author's own may admit, and the host always may.
 #[test]
 fn a_local_match_is_paused_by_the_same_requests_as_online() {
-    struct Anyone;
-    impl Referee<Tale> for Anyone {
-        fn admit(&mut self, _: &HookContext<'_, Tale>, _: PlayerId, _: &u8, _: bool) -> Admission {
-            Admission::Admitted
-        }
-        fn admit_request(
-            &mut self,
-            _: &HookContext<'_, Tale>,
-            _: PlayerId,
-            _: MatchRequest,
-        ) -> Admission {
-            Admission::Admitted
-        }
-    }
     let mut now = Duration::ZERO;
     let mut strict = local();
     frames(&mut strict, &mut now, 60, 0);
@@ -206,4 +210,37 @@ fn a_local_match_is_paused_by_the_same_requests_as_online() {
     assert!((100..=122).contains(&passed), "{passed} ticks in 60 frames");
     assert_eq!(game.session(0).stats().fills, fills);
     assert_eq!(game.server().world().present().len(), 2);
+}
+
+/// Row 83: alone as online.
+#[test]
+fn a_player_saves_a_local_match_and_plays_on_from_there() {
+    let game = || Local::action(Tale::default(), RULES).resolver(hundred);
+    let mut before = begun(game().referee(Anyone));
+    let mut now = Duration::ZERO;
+    frames(&mut before, &mut now, 60, 1);
+    before.session_mut(0).command(0, 5).expect("it plays");
+    frames(&mut before, &mut now, 10, 1);
+    assert!(before.take_save().is_none());
+    let save = MatchRequest::Save;
+    before.session_mut(0).request(0, save).expect("it plays");
+    frames(&mut before, &mut now, 10, 2);
+    let saved = before.take_save().expect("its referee admits it");
+    assert!(before.take_save().is_none(), "once");
+    let by = Some(PlayerId(0));
+    let heard = std::iter::from_fn(|| before.session_mut(0).poll_event());
+    assert!(Vec::from_iter(heard).contains(&Event::Request { by, request: save }));
+
+    let mut after = begun(game().load(saved, None));
+    let sim = after.server().world().sim();
+    assert_eq!(sim.orders, [5]);
+    assert!(sim.held[0] >= 60 && sim.held[0] < before.server().world().sim().held[0]);
+    let mut now = Duration::ZERO;
+    after.session_mut(0).command(0, 6).expect("it plays");
+    frames(&mut after, &mut now, 10, 1);
+    assert_eq!(after.server().world().sim().orders, [5, 6]);
+    // Its referee is the default one.
+    after.session_mut(0).request(0, save).expect("it plays");
+    frames(&mut after, &mut now, 10, 1);
+    assert!(after.take_save().is_none());
 }

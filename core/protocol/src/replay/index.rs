@@ -183,7 +183,10 @@ impl Index {
                 });
                 thin_out(&mut self.worlds);
             }
-            Record::Seat { player, identity } if identity.is_empty() => self.left.set(player, true),
+            Record::Seat {
+                player,
+                identity: [],
+            } => self.left.set(player, true),
             Record::Seat { player, identity } => {
                 self.left.set(player, false);
                 self.reserved.retain(|(reserved, _)| *reserved != player);

@@ -61,24 +61,22 @@ impl<S: Simulation> Runner<S> {
         });
     }
 
-    /// Writes a save that a player asked for, as the file of this match and player.
+    /// Writes a save that was asked for, as the file of this match.
     pub(super) fn write_save(&mut self, saving: Saving) {
         let (id, done) = (self.id.0, self.saved.0.clone());
         let Some(folder) = self.ends.saves.clone() else {
             return self.match_.hand_saved(false);
         };
-        let name = match saving.by {
-            Some(player) => format!("match-{id}-player-{}", player.0),
-            None => format!("match-{id}"),
-        };
+        let by = saving.by.map(|player| player.0);
         let started = self.ends.pool.run(move || {
             let save = saving.run();
             let written = save.and_then(|save| {
-                write_save_in(&folder, &name, &save).map_err(|error| error.to_string())
+                write_save_in(&folder, &format!("match-{id}"), &save)
+                    .map_err(|error| error.to_string())
             });
             match &written {
-                Ok(path) => logged::info!(id, path = %path.display(), "match saved for a player"),
-                Err(why) => logged::error!(id, %why, "the match cannot be saved for a player"),
+                Ok(path) => logged::info!(id, by, path = %path.display(), "match saved"),
+                Err(why) => logged::error!(id, by, %why, "the match cannot be saved"),
             }
             let _ = done.send(written.is_ok());
         });

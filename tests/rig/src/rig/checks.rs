@@ -148,7 +148,7 @@ impl<S: Play> Rig<S> {
         let tick = self.match_.world().turn().cadence.tick();
         let frame = client.place.frame.as_secs_f64() / tick.as_secs_f64();
         if client.session.seats().is_empty() {
-            // Its clock leaves turns 24 ms more or less than they need.
+            // Its clock corrects no smaller error.
             return off <= 0.024 / tick.as_secs_f64() + frame;
         }
         let cadence = self.match_.world().turn().cadence;
