@@ -221,8 +221,8 @@ impl Playout {
         self.slacks.iter().copied().reduce(f64::min)
     }
 
-    /// The slack that the clock is steered to, up to [`DEAD_BAND_MS`] on each side. Returns `None` before the server has
-    /// reported how early batches come.
+    // The slack that the clock is steered to, up to [`DEAD_BAND_MS`] on each side. Returns `None` before the server has
+    // reported how early batches come.
     pub(crate) fn target_ms(&self) -> Option<f64> {
         match self.spectates {
             true => self.up_ms(),

@@ -154,9 +154,9 @@ fn all_players_return_to_a_server_that_is_restarted_in_mid_match() {
     returns_after(number("TWINSTEP_RESTARTS", 3), true);
 }
 
-/// Row 81. Twice, because the match that was resumed must not forget the pause either.
 #[test]
 fn a_match_whose_server_is_killed_in_a_pause_stays_paused_until_a_player_resumes_it() {
+    // Row 81. Twice, because the match that was resumed must not forget the pause either.
     let mut game = Match::start();
     // The demo's referee admits the first player's requests.
     let mut clients = vec![game.client(1, "")];

@@ -138,6 +138,6 @@ pub(super) struct Requested {
     /// The time since which a paused match has no session.
     pub(super) alone_since: Option<Duration>,
     pub(super) offers_saves: bool,
-    /// The player (`None`: the host) whose save is being written.
+    // The player (`None`: the host) whose save is being written.
     pub(super) saving: Option<Option<PlayerId>>,
 }

@@ -27,7 +27,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// An identity can make this many requests to the match within the time.
 const REQUESTS_MAX: u32 = 20;
 const REQUESTS_WINDOW: Duration = Duration::from_secs(10);
-/// An identity can save the match this many times in a minute.
+// An identity can save the match this many times in a minute.
 const SAVES_MAX: usize = 2;
 /// The most identities that are remembered while they are away.
 const AWAY_MAX: usize = 256;
@@ -52,7 +52,7 @@ pub(crate) struct IdentityLimits {
     strikes_since: Duration,
     requests: u32,
     requests_since: Duration,
-    /// The times of its saves that still count.
+    // The times of its saves that still count.
     saves: ArrayVec<Duration, SAVES_MAX>,
     /// The identity may not begin another join before this time.
     joins_from: Duration,
@@ -80,7 +80,7 @@ impl IdentityLimits {
         self.requests <= REQUESTS_MAX
     }
 
-    /// Returns `true` if this identity may save the match now, and counts the save.
+    // Returns `true` if this identity may save the match now, and counts the save.
     pub(crate) fn may_save(&mut self, now: Duration) -> bool {
         self.saves.retain(|at| now.saturating_sub(*at) < MINUTE);
         self.saves.try_push(now).is_ok()

@@ -31,7 +31,7 @@ pub(crate) enum UpRequest {
     Join(Box<Hello>),
     /// Leave the match, or send the close code again.
     Leave,
-    /// Start the match, whose lobby the session is in.
+    // Start the match, whose lobby the session is in.
     Start,
     /// Heal the client: its authority differs at this tick.
     Heal(Tick),

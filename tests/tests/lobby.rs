@@ -351,9 +351,9 @@ fn refused(request: MatchRequest, why: CommandRefusal) -> Event {
     Event::RequestRefused { request, why }
 }
 
-/// Row 82. A player without access to the server begins the match, if the referee admits it.
 #[test]
 fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
+    // Row 82. A player without access to the server begins the match, if the referee admits it.
     for policies in modes(StartWhen::HostSays) {
         let map = Map::new("isle", 100);
         let mut party = Party::new(policies, map.clone());

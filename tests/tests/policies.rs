@@ -615,9 +615,9 @@ impl Referee<Realm> for Trusting {
     }
 }
 
-/// Row 88.
 #[test]
 fn a_game_leaves_each_decision_to_the_owner_or_to_the_server_whatever_clients_send() {
+    // Row 88.
     for policies in [MatchConfig::action(), MatchConfig::strategy()] {
         for answered_by in [AnsweredBy::Owner, AnsweredBy::Server] {
             let by_client = |_: &Realm, (): &(), _: Key, _: &Question| Some(CLIENT);

@@ -672,9 +672,9 @@ fn played(seed: u64, command_delay: u8) -> Rig<History> {
     rig
 }
 
-/// Row 83. The referee decides, the host writes, and all clients learn who saved. The match does not notice.
 #[test]
 fn a_player_saves_the_match_and_all_clients_learn_who_did() {
+    // Row 83. The referee decides, the host writes, and all clients learn who saved. The match does not notice.
     for command_delay in [0, 2] {
         let mut rig = played(31, command_delay);
         let ask = |rig: &mut Rig<History>, client: usize, request| {

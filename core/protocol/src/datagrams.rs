@@ -42,7 +42,7 @@ const PART_HEAD_BYTES: usize = 6;
 const PARTS_MAX: usize = 4;
 
 const REPORT_EVERY: Duration = Duration::from_secs(2);
-/// The time without reports after which large datagrams are in doubt.
+// The time without reports after which large datagrams are in doubt.
 const DOUBT_AFTER: Duration = Duration::from_secs(5);
 /// The number of probes in doubt before large datagrams are given up.
 const DOUBTS_MAX: u8 = 4;

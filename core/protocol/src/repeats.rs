@@ -17,12 +17,12 @@ use core::time::Duration;
 
 use twinstep_core::Tick;
 
-/// The number of packets that are remembered.
+// The number of packets that are remembered.
 const SENT: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
-    /// The time when each packet was sent, and the tick that it reached. A ring; the newest is before `next`.
+    // The time when each packet was sent, and the tick that it reached. A ring; the newest is before `next`.
     sent: [(Duration, Tick); SENT],
     next: usize,
     len: usize,

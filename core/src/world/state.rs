@@ -40,7 +40,7 @@ pub struct World<S: Simulation> {
     /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant, and
     /// so outside the digest; its effect on the state is part of it.
     pub(super) tick_ns: u32,
-    /// The number of queries that the last step opened, at the end of `open`; 0 in a world that was just read.
+    // The number of queries that the last step opened, at the end of `open`; 0 in a world that was just read.
     #[serde(skip)]
     pub(super) opened: usize,
 }

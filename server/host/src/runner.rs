@@ -86,7 +86,7 @@ pub(super) struct Ends<S: Simulation> {
     pub(super) back_after: Duration,
     pub(super) pool: ThreadPool,
     pub(super) encoders: Limited,
-    /// The folder of saved games.
+    // The folder of saved games.
     pub(super) saves: Option<PathBuf>,
     pub(super) load_monitor: LoadMonitor,
     pub(super) phase: Phase,
@@ -103,7 +103,7 @@ pub(super) struct Runner<S: Simulation> {
     files: IncidentFiles,
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
-    /// Folds of the journal. One runs at a time; `folding` is set meanwhile.
+    // Folds of the journal. One runs at a time; `folding` is set meanwhile.
     folds: (
         crossbeam_channel::Sender<Fold>,
         crossbeam_channel::Receiver<Fold>,
@@ -113,7 +113,7 @@ pub(super) struct Runner<S: Simulation> {
         crossbeam_channel::Sender<Encoded>,
         crossbeam_channel::Receiver<Encoded>,
     ),
-    /// Whether a save was written.
+    // Whether a save was written.
     saved: (
         crossbeam_channel::Sender<bool>,
         crossbeam_channel::Receiver<bool>,
@@ -122,12 +122,12 @@ pub(super) struct Runner<S: Simulation> {
     released: Option<(Duration, oneshot::Sender<Result<u32, &'static str>>)>,
     /// The end of the rest. Rounds before it are not needed: no packet came.
     rested_until: Duration,
-    /// The mean time per tick that was caught up after the last rest.
+    // The mean time per tick that was caught up after the last rest.
     tick_cost: Duration,
     /// The most time that catching up may take. A match with slower ticks rests for shorter.
     catch_up_max: Duration,
     rests: bool,
-    /// The deadline for the end of the current turn, once the match was asked to end.
+    // The deadline for the end of the current turn, once the match was asked to end.
     stop_by: Option<Duration>,
     /// The match is closed with its host, and the clients have their close code. The journal is finished in the next
     /// round: a disk takes milliseconds, and the clients of all other matches come first.

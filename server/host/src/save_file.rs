@@ -76,7 +76,7 @@ pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
     })
 }
 
-/// The maximum number of files in a folder of saved games.
+// The maximum number of files in a folder of saved games.
 const SAVES_MAX: usize = 256;
 
 /// Writes a save as `NAME.save` in a folder that only its owner can read, and that is created if necessary. Returns its

@@ -307,9 +307,9 @@ fn answered(party: &mut [Client<Town>], request: MatchRequest) -> Event {
     answer.unwrap()
 }
 
-/// Rows 82 and 83, over UDP: a lobby, a start, a save and the next evening, without access to the server.
 #[test]
 fn players_start_save_and_continue_a_game_without_access_to_its_server() {
+    // Rows 82 and 83, over UDP: a lobby, a start, a save and the next evening, without access to the server.
     let folder = Folder::new("players");
     let saves = folder.file("saves");
     let waiting = |started: StartWhen| MatchConfig {

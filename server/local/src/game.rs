@@ -22,7 +22,7 @@ const JOIN_TICKS_MAX: u32 = 600;
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 
-/// A client: its session, and the id of that session in the match.
+// A client: its session, and the id of that session in the match.
 struct LocalClient<S: Simulation, V: Show<S>> {
     peer: SessionId,
     session: Session<S, V>,
@@ -345,7 +345,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 }
                 Output::Save(saving) => {
                     let save = saving.run();
-                    self.server.hand_saved(save.is_ok());
+                    self.server.get().hand_saved(save.is_ok());
                     self.saved = save.ok().or(self.saved.take());
                 }
                 // There is no file and no ticket here, and a session that ends reports that itself.

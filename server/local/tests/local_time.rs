@@ -212,9 +212,9 @@ fn a_local_match_is_paused_by_the_same_requests_as_online() {
     assert_eq!(game.server().world().present().len(), 2);
 }
 
-/// Row 83: alone as online.
 #[test]
 fn a_player_saves_a_local_match_and_plays_on_from_there() {
+    // Row 83: alone as online.
     let game = || Local::action(Tale::default(), RULES).resolver(hundred);
     let mut before = begun(game().referee(Anyone));
     let mut now = Duration::ZERO;

@@ -115,7 +115,7 @@ impl<S: Simulation> Match<S> {
         Ok(Resumed { match_, keep_bytes })
     }
 
-    /// Gives each identity the seat that the journal says it has.
+    // Gives each identity the seat that the journal says it has.
     fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
         let next = self.world.current.tick();
         let tick = self.world.current.turn().cadence.tick();
@@ -180,7 +180,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// The players that were present at the crash and do not play again yet.
+    // The players that were present at the crash and do not play again yet.
     pub(super) fn missing_after_restart(&self) -> PlayerSet {
         let Some(returning) = &self.clock.returning else {
             return PlayerSet::default();
@@ -194,7 +194,7 @@ impl<S: Simulation> Match<S> {
         missing
     }
 
-    /// Ends the pause after a crash, or of a loaded match, when all players that were present play again, or after [`HOLD_MAX`].
+    // Ends the pause after a crash, or of a loaded match, when all players that were present play again, or after [`HOLD_MAX`].
     pub(super) fn end_return(&mut self, now: Duration) {
         let missing = self.missing_after_restart();
         if let Some(returning) = &mut self.clock.returning {
@@ -212,11 +212,11 @@ impl<S: Simulation> Match<S> {
     }
 }
 
-/// The state that the frames of a journal lead to.
+// The state that the frames of a journal lead to.
 struct Past<S: Simulation> {
     world: World<S>,
     history: History<S>,
-    /// Worlds for delayed spectators, if the configuration allows them.
+    // Worlds for delayed spectators, if the configuration allows them.
     watched: Watched,
     /// The match's first world, if all frames since then are kept.
     start: Option<Start>,

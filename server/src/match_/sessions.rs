@@ -346,7 +346,7 @@ impl<S: Simulation> Match<S> {
         self.close_peer(at, code);
     }
 
-    /// Journals that a player leaves. The frame that says so may be far away, if the match is paused.
+    // Journals that a player leaves. The frame that says so may be far away, if the match is paused.
     fn record_left(&mut self, player: PlayerId) {
         if self.world.current.presence(player) != Presence::Absent {
             self.journal.write(&mut self.outbox, |recorder, out| {

@@ -65,7 +65,7 @@ pub struct Counts {
 pub struct Rig<S: Play> {
     scene: Scene<S, RigClient<S>>,
     pub journal: Vec<u8>,
-    /// The saves that players asked for.
+    // The saves that players asked for.
     pub saves: Vec<(Option<PlayerId>, Vec<u8>)>,
     pub config: RigConfig,
     rules: Arc<S::Rules>,

@@ -72,7 +72,7 @@ pub struct Index {
     pub newest: Tick,
     /// Player and identity of each join, oldest first. If there are very many, only the newest are kept.
     pub seats: Vec<(PlayerId, String)>,
-    /// The players that left. A frame may not say so yet: the match may have been paused.
+    // The players that left. A frame may not say so yet: the match may have been paused.
     pub left: PlayerSet,
     /// The seats that are reserved for an identity that has not taken its seat.
     pub reserved: Vec<(PlayerId, String)>,
