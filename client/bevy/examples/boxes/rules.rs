@@ -13,6 +13,7 @@ const ACCELERATION: f32 = 0.3; // m/s in a tick
 const SPEED_MAX: f32 = 3.0; // m/s
 const FRICTION: f32 = 0.9; // of the speed, in a tick
 const EDGE: f32 = 2.4; // m
+const BUMP: f32 = 1.0; // m/s, from which on it is heard
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Boxes {
@@ -68,9 +69,11 @@ impl Simulation for Boxes {
                 *at += *speed * tick;
                 if at.abs() > EDGE {
                     *at = at.clamp(-EDGE, EDGE);
+                    if speed.abs() > BUMP {
+                        fx.cue(Key::player(player, cube.bumps), Bump(player));
+                        cube.bumps += 1;
+                    }
                     *speed *= -0.5;
-                    fx.cue(Key::player(player, cube.bumps), Bump(player));
-                    cube.bumps += 1;
                 }
             }
         }
