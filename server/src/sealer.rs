@@ -88,9 +88,11 @@ impl<S: Simulation> Sealer<S> {
         };
     }
 
-    // Drops all queued changes.
-    pub(crate) fn forget_changes(&mut self) {
-        self.roster = Default::default();
+    // Drops the queued changes of these players.
+    pub(crate) fn forget_changes(&mut self, is_theirs: impl Fn(PlayerId) -> bool) {
+        for (n, pending) in (0..).zip(&mut self.roster) {
+            pending.take_if(|_| is_theirs(PlayerId(n)));
+        }
     }
 
     pub(crate) fn leaves(&self, player: PlayerId) -> bool {

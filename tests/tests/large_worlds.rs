@@ -2,7 +2,7 @@
 //! depend on a digest must still hold. And sixteen players load a large world.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use twinstep_client::{Progress, SessionConfig, SessionEnd};
 use twinstep_core::bounds::SEALING_AHEAD_MAX;
@@ -11,6 +11,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::realm::Realm;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Checksums, SealWhen, Spectators, TurnLength};
@@ -452,4 +453,49 @@ fn at_most_eight_slow_spectators_load_at_a_time() {
         closed == Some(SessionEnd::Server(CloseCode::JoinTooSlow))
     };
     assert_eq!(watchers.iter().filter(is_out).count(), 2);
+}
+
+// Four towns in lockstep over a network like the internet's: `cargo test --release -p twinstep-tests --test chaos --
+// --ignored --nocapture forty_thousand`.
+#[test]
+#[ignore = "a measurement of some minutes"]
+#[expect(clippy::disallowed_methods, reason = "it measures this machine")]
+fn forty_thousand_villagers_stay_in_step_for_ten_minutes() {
+    let mut config = RigConfig::strategy(40, LinkProfile::WAN);
+    config.crowd = 10_000;
+    config.journal = false;
+    let mut rig = Rig::<Realm>::new(config);
+    rig.run(10 * SECOND);
+    assert!(rig.all_play());
+    let villagers = rig.match_.world().sim().villagers.len();
+    let (from, worked, bytes) = (rig.match_.world().tick(), rig.worked(), rig.bytes_down(0));
+    let (began, mut longest) = (Instant::now(), Duration::ZERO);
+    for _ in 0..600 {
+        let before = rig.worked();
+        rig.run(SECOND);
+        longest = longest.max(rig.worked() - before);
+    }
+    let (whole, worked) = (began.elapsed(), rig.worked() - worked);
+    let ticks = rig.match_.world().tick() - from;
+    let down = rig.bytes_down(0).total() - bytes.total();
+    println!(
+        "{villagers} villagers, {ticks} ticks: the match took {:?} a tick, at most {longest:?} in a second; a client took \
+         less than {:?} a frame, with what the rig checks; {} bytes/s down",
+        worked / ticks,
+        (whole - worked) / (4 * 60 * 600),
+        down / 600
+    );
+    for client in 0..4 {
+        let stats = rig.stats(client);
+        println!(
+            "client {client}: {} desyncs, {} late turns, paused {:.0} ms, {} of {} orders ran",
+            stats.heals,
+            stats.late_turns,
+            stats.paused_ms,
+            stats.commands_executed,
+            stats.commands_sent
+        );
+        assert_eq!(stats.heals, 0);
+    }
+    rig.converge();
 }

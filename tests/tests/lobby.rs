@@ -135,7 +135,11 @@ fn holder(map: &Map) -> SessionConfig<Isle> {
 impl Party {
     fn new(policies: MatchConfig, map: Map) -> Party {
         let start = Isle::default();
-        let mut match_ = Match::new(policies.clone(), start, Arc::new(map), unasked()).unwrap();
+        let match_ = Match::new(policies.clone(), start, Arc::new(map), unasked()).unwrap();
+        Party::of(policies, match_)
+    }
+
+    fn of(policies: MatchConfig, mut match_: Match<Isle>) -> Party {
         match_.keep_journal().unwrap();
         Party {
             match_,
@@ -477,6 +481,53 @@ fn a_match_that_a_player_started_is_paused_and_resumed_like_any_other() {
         party.run(3 * SECOND);
         assert!(party.tick() > paused + 20);
         party.check_equal();
+    }
+}
+
+// Owners come to the lobby of a saved match in any order, leave it and come back, and lose nothing.
+#[test]
+fn a_saved_match_goes_on_from_a_lobby() {
+    // Rows 82 and 83.
+    for policies in modes(StartWhen::Players(3)) {
+        let map = Arc::new(Map::new("isle", 100));
+        let link = LinkProfile::WAN;
+        let at_once = MatchConfig {
+            start_when: StartWhen::Immediately,
+            ..policies.clone()
+        };
+        let mut first = Party::new(at_once, (*map).clone());
+        for identity in ["anna", "ben"] {
+            first.come(identity, link, holder(&map));
+            first.run(3 * SECOND);
+        }
+        let save = first.match_.save().unwrap();
+        let loaded = Match::load(policies.clone(), &save, map.clone(), unasked(), None);
+        let mut party = Party::of(policies, loaded.unwrap());
+        let saved_at = party.tick();
+        let chosen = party.match_.choose(Isle::default(), map.clone());
+        assert!(matches!(chosen, Err(MatchStartError::Loaded)), "{chosen:?}");
+        let ben = party.come("ben", link, holder(&map));
+        party.run(2 * SECOND);
+        assert_eq!(party.clients[ben].session.seats(), [PlayerId(1)]);
+        party.clients[ben].session.leave();
+        party.run(20 * SECOND);
+        party.clients.clear();
+        for (identity, seat) in [("carl", 2), ("ben", 1), ("anna", 0)] {
+            assert!(party.match_.lobby().is_some() && party.tick() == saved_at);
+            let client = party.come(identity, link, taker());
+            party.run(2 * SECOND);
+            assert_eq!(party.clients[client].session.seats(), [PlayerId(seat)]);
+            party.ready();
+        }
+        party.run(5 * SECOND);
+        assert!(party.match_.lobby().is_none() && party.tick() > saved_at + 40);
+        party.check_equal();
+        let came = party.came();
+        assert_eq!((came.len(), came[2]), (3, saved_at.0), "Carl alone is new");
+        party.crash(map);
+        party.run(8 * SECOND);
+        party.check_equal();
+        assert_eq!(party.match_.seat_holders().count(), 3);
     }
 }
 

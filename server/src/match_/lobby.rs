@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use twinstep_core::bounds::KEEP_ALIVE;
 use twinstep_core::frame::PlayerSet;
-use twinstep_core::world::World;
+use twinstep_core::world::{Presence, World};
 use twinstep_core::{PlayerId, Simulation, codec};
 use twinstep_protocol::lobby::{Lobby, LobbyMessage, pack_rules};
 use twinstep_protocol::names::Name;
@@ -66,8 +66,10 @@ impl<S: Simulation> Match<S> {
         };
         gathering.started = Some(now);
         let keeps_journal = gathering.keeps_journal;
-        // No player of the lobby is in the world, so no departure needs a frame.
-        self.sealer.forget_changes();
+        // The departure of a player that is not in the world needs no frame.
+        let world = &self.world.current;
+        let is_absent = |player| world.presence(player) == Presence::Absent;
+        self.sealer.forget_changes(is_absent);
         if keeps_journal {
             self.begin_journal();
         }
@@ -88,12 +90,15 @@ impl<S: Simulation> Match<S> {
     /// match later, pass the chosen rules: the journal names them by their digest.
     ///
     /// # Errors
-    /// If the match has started; if the rules take more than 1 MiB; if rules or simulation hold a
+    /// If the match has started, or was loaded from a save; if the rules take more than 1 MiB; if rules or simulation hold a
     /// NaN, or cannot be journalled. The old choice then stays.
     pub fn choose(&mut self, sim: S, rules: Arc<S::Rules>) -> Result<(), MatchStartError> {
         let Some(gathering) = self.gathering() else {
             return Err(MatchStartError::Started);
         };
+        if self.origin.start.is_none() {
+            return Err(MatchStartError::Loaded);
+        }
         let (keeps_journal, choice) = (gathering.keeps_journal, gathering.shown.choice + 1);
         let hello = Hello::of::<S>(&rules, &self.config.build)?;
         let packed = pack_rules(&*rules, hello.rules)
@@ -161,6 +166,7 @@ impl<S: Simulation> Match<S> {
                 recorder.ruling(ruling, identity, out)
             });
         }
+        self.record_reserved();
     }
 
     pub(super) fn refusal(&self, hello: &Hello) -> Option<CloseCode> {
@@ -249,7 +255,8 @@ impl<S: Simulation> Match<S> {
     fn free_lost_seats(&mut self) {
         for player in (0..self.seats.len() as u8).map(PlayerId) {
             let is_held = self.people.iter().any(|p| p.players.contains(&player));
-            if !is_held && self.people.identity_of(player).is_some() {
+            let is_taken = self.people.identity_of(player).is_some();
+            if !is_held && is_taken && self.people.expected(player).is_none() {
                 self.free(player);
             }
         }
@@ -321,6 +328,11 @@ impl<S: Simulation> Match<S> {
                 }
             }
         }
+    }
+
+    // In the lobby of a loaded match, owners come and go, and keep their seats.
+    pub(super) fn keeps_seat(&self, player: PlayerId) -> bool {
+        self.gathering().is_some() && self.people.expected(player).is_some()
     }
 
     fn is_start_due(&self) -> bool {

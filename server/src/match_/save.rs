@@ -23,8 +23,8 @@ use twinstep_protocol::journal::IDENTITY_BYTES_MAX;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::save::{self, Save, SaveWriteError};
 
-use super::Match;
 use super::resume::EXCUSED;
+use super::{Gathering, Match};
 use crate::clock::Return;
 use crate::config::MatchConfig;
 use crate::encoding::Saving;
@@ -107,7 +107,8 @@ impl<S: Simulation> Match<S> {
 
     /// Makes a match that begins from a [save](Match::save), without sessions. Identities get the players again that
     /// they had, also those that had left, in any order and with any valid ticket, even years later: see
-    /// [`give_seat`](Match::give_seat). The match waits for its first player, and then up to 5 s for the others.
+    /// [`give_seat`](Match::give_seat). The match waits for its first player, and then up to 5 s for the others. With a
+    /// [`start_when`](MatchConfig::start_when), it first waits in a lobby, with the rules of the save.
     ///
     /// The world comes from the save: its tick, its roster, the tick length that its steps simulate. All policies come
     /// from `config`, even the command delay; `config.start` is ignored, and [`reserved`](MatchConfig::reserved) seats
@@ -146,6 +147,7 @@ impl<S: Simulation> Match<S> {
         let mut match_ = Match::begin(config, hello, world, history, rules, resolver)?;
         match_.origin.asked_delay = Some(command_delay);
         match_.await_owners(&save.owners);
+        match_.gathering = Gathering::of(&match_.config, &match_.origin.hello);
         match_
             .snapshots
             .weigh(match_.clock.now, &match_.world, &mut match_.diagnostics);

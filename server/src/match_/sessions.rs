@@ -338,6 +338,9 @@ impl<S: Simulation> Match<S> {
             for refused in self.seats[player.index()].purge() {
                 self.people[at].refuse(refused);
             }
+            if self.keeps_seat(player) {
+                continue;
+            }
             self.sealer.change(player, RosterChange::Left);
             let _ = self.people.unseat(player);
             self.record_left(player);
