@@ -2,6 +2,7 @@
 
 mod counts;
 mod floods;
+mod given_time;
 mod lockstep;
 mod next_due;
 mod peace;
