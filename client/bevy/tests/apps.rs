@@ -532,7 +532,7 @@ fn a_frame_with_a_thousand_moving_entities_is_cheap_and_does_not_allocate() {
         .insert_resource(TimeUpdateStrategy::ManualDuration(frame))
         .insert_resource(Play::from(crowd().expect("it starts")));
     let mut bare = crowd().expect("it starts");
-    let (mut with, mut without) = (Duration::ZERO, Duration::ZERO);
+    let (mut with, mut without) = (Vec::new(), Vec::new());
     let (mut now, mut allocated, mut sum) = (Duration::ZERO, 0, 0.0);
     for n in 0..2 * FRAMES {
         // As `App::update`, but only the plugin's part is measured.
@@ -550,7 +550,8 @@ fn a_frame_with_a_thousand_moving_entities_is_cheap_and_does_not_allocate() {
         let took_bare = began.elapsed();
         // Until every list has its final size.
         if n >= FRAMES {
-            (with, without) = (with + took, without + took_bare);
+            with.push(took);
+            without.push(took_bare);
             allocated += counted;
         }
     }
@@ -559,7 +560,11 @@ fn a_frame_with_a_thousand_moving_entities_is_cheap_and_does_not_allocate() {
     let places = places.iter(app.world());
     assert_eq!(places.filter(|at| at.translation.y > 1.0).count(), 1_000);
     assert_eq!(allocated, 0, "allocations in {FRAMES} frames");
-    let [with, without] = [with, without].map(|time| time.as_secs_f64() * 1e6 / f64::from(FRAMES));
+    // Other programs interrupt some frames.
+    let [with, without] = [with, without].map(|mut took| {
+        took.sort();
+        took[took.len() / 2].as_secs_f64() * 1e6
+    });
     println!("{with:.1} us a frame, {without:.1} of them without Bevy");
     if !cfg!(debug_assertions) {
         assert!(with - without <= 60.0, "{:.1} us of 60", with - without);
