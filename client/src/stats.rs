@@ -123,6 +123,9 @@ pub struct TimelineStats {
     pub overtaken: u64,
     /// Predicted ticks that were simulated again.
     pub resim_ticks: u64,
+    /// Predicted ticks without a memo, because memos held
+    /// [`MEMO_BYTES_MAX`](twinstep_core::bounds::MEMO_BYTES_MAX) bytes.
+    pub without_memo: u64,
     /// Rebuilds because a player joined or left.
     pub by_roster: u64,
     pub by_outcome: u64,

@@ -28,6 +28,7 @@ use line::{Line, StepFailed};
 use rebuild::{Away, RebuildCredit};
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX, lead_max};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::memo::{LoopStats, Memos};
 use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
@@ -118,6 +119,8 @@ pub struct Timeline<S: Simulation> {
     frontier: Tick,
     grounds: Grounds<S>,
     stepper: Stepper<S>,
+    memos: Memos,
+    loops: Vec<LoopStats>,
     away: Option<Away<S>>,
     check: StepCheck<S>,
     fault: Option<String>,
@@ -158,6 +161,8 @@ impl<S: Simulation> Timeline<S> {
             credit: RebuildCredit::full(),
             grounds: Grounds::new(actions),
             stepper: Stepper::default(),
+            memos: Memos::default(),
+            loops: Vec::new(),
             away: None,
             lockstep: false,
             stats: TimelineStats::default(),
@@ -299,6 +304,7 @@ impl<S: Simulation> Timeline<S> {
             self.grounds.local_actions.executed(frame);
             return Ok(());
         }
+        self.memos.forget(tick);
         // A confirmed input is known too. If it was announced before, the earlier record stays.
         for (player, _) in frame.inputs.iter() {
             let learned = &mut self.grounds.learned;
@@ -361,6 +367,29 @@ impl<S: Simulation> Timeline<S> {
     /// fault once.
     pub fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
+    }
+
+    /// The items of each loop of [`Effects::each`] in rebuilt ticks: how many were run, and of how many the result was
+    /// taken over.
+    pub fn loops(&self) -> &[LoopStats] {
+        &self.loops
+    }
+
+    fn record_memos(&mut self) {
+        self.memos.take_stats(&mut self.loops);
+        self.stats.without_memo += self.memos.take_without();
+        let Some(name) = self.memos.take_impure() else {
+            return;
+        };
+        let tick = self.authority.tick();
+        let text = format!(
+            "the loop {name:?} of the step gave two results for equal items and reads, in a prediction after {tick}: its \
+             function looks at something else, such as a static variable, or returns what its bytes do not show, such as \
+             a skipped field"
+        );
+        assert!(!self.game.verify, "{text}");
+        self.stats.step_faults += 1;
+        self.fault = Some(text);
     }
 
     fn record_fault(&mut self) {
@@ -457,6 +486,7 @@ impl<S: Simulation> Timeline<S> {
             watch.predicted(tick, self.shown.world.sim(), fx, &known);
             left -= 1;
         }
+        self.record_memos();
         budget - left
     }
 
@@ -558,7 +588,8 @@ impl<S: Simulation> Timeline<S> {
             false => PlayerSet::default(),
         };
         self.stats.steps += 1;
-        let stepped = line.step(&self.grounds, &self.game, &mut self.stepper, claimants);
+        let (stepper, memos) = (&mut self.stepper, &mut self.memos);
+        let stepped = line.step(&self.grounds, &self.game, stepper, claimants, memos);
         if let Err(failed) = stepped {
             self.distrust(failed);
             return Err(());

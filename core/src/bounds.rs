@@ -18,6 +18,9 @@ pub const LEAD_MIN: u32 = 64;
 /// The silence of a connection after which a player's picture stops, if this is more ticks than [`LEAD_MIN`]. With one
 /// second, the picture of bots on the preset `awful` stopped for up to 1.04 % of a minute; the aim is 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
+/// The memory that the memos of [`Effects::each`](crate::Effects::each) may take in a prediction. Ticks beyond it are
+/// rebuilt without memos.
+pub const MEMO_BYTES_MAX: usize = 16 << 20;
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
 /// The number of ticks by which inputs may run ahead of the authority: reach = I − A. It is the size of ring buffers

@@ -21,6 +21,7 @@
 //! | [`turn`] | turns, and how they are clocked |
 //! | [`world`] | the simulation with everything that a copy needs to continue; the one place that steps |
 //! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | building blocks of deterministic games |
+//! | [`memo`] | loops whose results rebuilds take over |
 //! | [`digest`], [`diff`] | one number for a world, and where two worlds differ |
 //! | [`codec`] | values as bytes |
 //! | [`bounds`] | every number of law *Bounded* |
@@ -41,6 +42,7 @@ pub mod effects;
 mod entries;
 pub mod frame;
 pub mod ids;
+pub mod memo;
 pub mod perspective;
 pub mod players;
 pub mod prelude;

@@ -31,6 +31,7 @@ use serde::de::DeserializeOwned;
 use crate::bounds::{ASKS_PER_TICK, LEAD_MAX, QUERIES_WAITING_MAX};
 use crate::entries::{Answer, Fragment, Inputs, LargeEntry, OpenQuery, Order, RosterChange};
 use crate::ids::{Key, PlayerId, Tick};
+use crate::memo::Lent;
 use crate::perspective::{Perspective, Phase};
 use crate::players::PlayerSet;
 use crate::turn::Cadence;
@@ -447,6 +448,8 @@ pub struct Effects<S: Simulation> {
     claimants: PlayerSet,
     withheld: bool,
     phase: Phase,
+    /// The memos of this step, for [`each`](Effects::each).
+    lent: Lent,
 }
 
 impl<S: Simulation> Effects<S> {
@@ -461,6 +464,7 @@ impl<S: Simulation> Effects<S> {
             claimants: PlayerSet::default(),
             withheld: false,
             phase: Phase::Authority,
+            lent: Lent::default(),
         }
     }
 
@@ -559,6 +563,10 @@ impl<S: Simulation> Effects<S> {
         self.withheld
     }
 
+    pub(crate) fn lent_mut(&mut self) -> &mut Lent {
+        &mut self.lent
+    }
+
     /// Empties the collector, keeping its buffers. `claimants` can claim in the next step.
     pub(crate) fn reset(&mut self, phase: Phase, claimants: PlayerSet) {
         self.phase = phase;
@@ -587,6 +595,7 @@ impl<S: Simulation> Clone for Effects<S> {
             claimants: self.claimants,
             withheld: self.withheld,
             phase: self.phase,
+            lent: Lent::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Answer, FrameData, LargeEntry, Order, Perspective, PlayerSet};
+use twinstep_core::memo::Memos;
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Controls, Key, PlayerId, Simulation, Tick};
 use twinstep_protocol::share::{CommandShare, order_bytes};
@@ -68,9 +69,10 @@ impl<S: Simulation> Line<S> {
         game: &Game<S>,
         stepper: &mut Stepper<S>,
         claimants: PlayerSet,
+        memos: &mut Memos,
     ) -> Result<(), StepFailed> {
         let tick = self.tick();
-        let stepped = caught(|| self.assume_and_step(grounds, game, stepper, claimants));
+        let stepped = caught(|| self.assume_and_step(grounds, game, stepper, claimants, memos));
         match stepped {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
@@ -90,6 +92,7 @@ impl<S: Simulation> Line<S> {
         game: &Game<S>,
         stepper: &mut Stepper<S>,
         claimants: PlayerSet,
+        memos: &mut Memos,
     ) -> Result<(), FrameError> {
         let tick = self.tick();
         let index = tick.0 as usize % self.slots.len();
@@ -111,12 +114,13 @@ impl<S: Simulation> Line<S> {
         };
         let locals = grounds.local_actions.players();
         let perspective = Perspective::prediction(grounds.confirmed(), locals, &grounds.learned);
-        let fx = stepper.step(
+        let fx = stepper.step_with(
             &mut self.world,
             &slot.data,
             &game.rules,
             perspective,
             claimants,
+            memos,
         )?;
         slot.withheld = fx.withheld();
         slot.cues.clear();

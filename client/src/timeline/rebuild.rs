@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use twinstep_core::bounds::LEAD_MAX;
 use twinstep_core::frame::{FrameData, PlayerSet};
+use twinstep_core::memo::Memos;
 use twinstep_core::turn::Turn;
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick};
@@ -27,6 +28,8 @@ pub struct Rebuild<S: Simulation> {
     grounds: Grounds<S>,
     pub(super) game: Arc<Game<S>>,
     stepper: Stepper<S>,
+    /// While the rebuild is out, those of the timeline.
+    pub(super) memos: Memos,
     pub(super) until: Tick,
     pub(super) failed: Option<StepFailed>,
 }
@@ -38,6 +41,7 @@ impl<S: Simulation> Rebuild<S> {
             grounds: grounds.clone(),
             game,
             stepper: Stepper::default(),
+            memos: Memos::default(),
             until: world.tick(),
             failed: None,
         }
@@ -57,8 +61,15 @@ impl<S: Simulation> Rebuild<S> {
         // A half-stepped line is never read: the next rebuild restarts it from the authority.
         while self.failed.is_none() && self.line.tick() < self.until {
             let no_claimants = PlayerSet::default();
-            let (grounds, stepper) = (&self.grounds, &mut self.stepper);
-            let stepped = self.line.step(grounds, &self.game, stepper, no_claimants);
+            let Rebuild {
+                line,
+                grounds,
+                game,
+                stepper,
+                memos,
+                ..
+            } = self;
+            let stepped = line.step(grounds, game, stepper, no_claimants, memos);
             self.failed = stepped.err();
         }
     }

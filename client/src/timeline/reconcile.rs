@@ -38,7 +38,10 @@ impl<S: Simulation> Timeline<S> {
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
         let away = self.away.as_mut()?;
         match mem::replace(&mut away.place, Place::Out) {
-            Place::Outbox(rebuild) => Some(rebuild),
+            Place::Outbox(mut rebuild) => {
+                mem::swap(&mut self.memos, &mut rebuild.memos);
+                Some(rebuild)
+            }
             place => {
                 away.place = place;
                 None
@@ -74,9 +77,14 @@ impl<S: Simulation> Timeline<S> {
                 return taken;
             }
         };
+        let worth = mem::replace(&mut away.worth, Worth::Void);
+        // The memos of the ticks that were new meanwhile stay useful.
+        self.record_memos();
+        mem::swap(&mut self.memos, &mut rebuild.memos);
+        self.memos.absorb(&mut rebuild.memos);
+        self.record_memos();
         self.stats.steps += rebuild.steps();
         self.stats.away_steps += rebuild.steps();
-        let worth = mem::replace(&mut away.worth, Worth::Void);
         match (worth, rebuild.failed.take()) {
             (Worth::Void, _) => {}
             (_, Some(failed)) => self.distrust(failed),

@@ -9,6 +9,7 @@ use super::state::World;
 use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_WAITING_MAX};
 use crate::entries::{Fragment, LargeEntry, OpenQuery};
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
+use crate::memo::Memos;
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
 /// The reason why a frame cannot be stepped. A frame from a peer or a file is then damaged; a frame from a sealer shows
@@ -71,6 +72,39 @@ impl<S: Simulation> Stepper<S> {
         perspective: Perspective<'_>,
         claimants: PlayerSet,
     ) -> Result<&Effects<S>, FrameError> {
+        self.fx.lent_mut().begin_plain();
+        self.step_lent(world, frame, rules, perspective, claimants)?;
+        Ok(&self.fx)
+    }
+
+    /// Steps a prediction like [`step`](Stepper::step), with the memos that [`Effects::each`] reads and writes.
+    ///
+    /// # Errors
+    /// The errors of [`step`](Stepper::step).
+    pub fn step_with(
+        &mut self,
+        world: &mut World<S>,
+        frame: &FrameData<S>,
+        rules: &S::Rules,
+        perspective: Perspective<'_>,
+        claimants: PlayerSet,
+        memos: &mut Memos,
+    ) -> Result<&Effects<S>, FrameError> {
+        let tick = world.tick;
+        memos.lend(tick, self.fx.lent_mut());
+        let stepped = self.step_lent(world, frame, rules, perspective, claimants);
+        memos.take_back(tick, self.fx.lent_mut());
+        stepped.map(|()| &self.fx)
+    }
+
+    fn step_lent(
+        &mut self,
+        world: &mut World<S>,
+        frame: &FrameData<S>,
+        rules: &S::Rules,
+        perspective: Perspective<'_>,
+        claimants: PlayerSet,
+    ) -> Result<(), FrameError> {
         check(world, frame)?;
         self.take_answered(world, frame);
         for &(player, change) in &frame.roster {
@@ -97,7 +131,7 @@ impl<S: Simulation> Stepper<S> {
         }
         world.tick += 1;
         world.turn.reach(world.tick);
-        Ok(&self.fx)
+        Ok(())
     }
 
     /// The effects of the last step.

@@ -4,14 +4,44 @@
 //! are drawn by that name. So events of one enemy never change another enemy's draws, and an enemy's path
 //! depends on no player. What it fires is in `pattern`; the kinds are in `kind`.
 
+use arrayvec::ArrayVec;
+use glam::Vec2;
+use twinstep_core::bounds::PLAYERS_MAX;
+use twinstep_core::memo::{Given, Outputs};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::cue::Cue;
 use super::kind::EnemyKind;
 use super::rules::Rules;
-use super::state::{Enemy, Game, Timer};
+use super::state::{Bullet, Enemy, Game, Timer};
 
 const STAGES: i32 = 3;
+
+/// What an enemy does in a tick besides moving.
+#[derive(Clone)]
+pub(super) enum Fired {
+    Bullet(Bullet),
+    Volley(Key, u16),
+}
+
+/// The number of an enemy, and the positions of the living players if it fires.
+type Seen = (u16, Option<ArrayVec<Vec2, PLAYERS_MAX>>);
+
+impl Enemy {
+    fn tick(
+        &mut self,
+        (slot, targets): &Seen,
+        given: &Given<'_, Game>,
+        out: &mut Outputs<'_, Fired>,
+    ) {
+        if self.is_alive() {
+            self.follow_path(given.tick, given.rules);
+        }
+        if let Some(targets) = targets {
+            self.fire(*slot, targets, given, out);
+        }
+    }
+}
 
 impl Game {
     pub(super) fn make_slots(&mut self, rules: &Rules) {
@@ -50,16 +80,27 @@ impl Game {
 
     /// Moves all enemies and lets them fire. Costs one or two sines for each enemy, independently of the players.
     pub(super) fn move_enemies(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
-        let (now, rules) = (frame.tick(), frame.rules());
-        for (enemy, slot) in self
-            .enemies
-            .iter_mut()
-            .zip(0..)
-            .filter(|(enemy, _)| enemy.is_alive())
-        {
-            enemy.follow_path(now, rules);
-            enemy.fire(slot, &self.players, &mut self.bullets, frame, fx);
-        }
+        let (now, bullets_max) = (frame.tick(), frame.rules().tuning.bullets_max as usize);
+        let living = self.players.values().filter(|player| player.is_alive());
+        let targets: ArrayVec<Vec2, PLAYERS_MAX> = living.map(|player| player.at).collect();
+        let seen = |slot, enemy: &Enemy| {
+            let fires = enemy.is_alive() && now >= enemy.next_volley;
+            (slot as u16, fires.then(|| targets.clone()))
+        };
+        let bullets = &mut self.bullets;
+        let enemies = &mut self.enemies;
+        fx.each(
+            "enemies",
+            frame,
+            enemies,
+            seen,
+            Enemy::tick,
+            |fx, fired| match fired {
+                Fired::Bullet(bullet) if bullets.len() < bullets_max => bullets.push(bullet),
+                Fired::Bullet(_) => {}
+                Fired::Volley(key, slot) => fx.cue(key, Cue::Volley(slot)),
+            },
+        );
     }
 
     /// Damages an enemy. If that kills it, `by` gets the credit.

@@ -5,12 +5,13 @@
 use core::f32::consts::TAU;
 
 use glam::Vec2;
-use twinstep_core::{Effects, Frame, PlayerId, Table, Tick};
+use twinstep_core::Tick;
+use twinstep_core::memo::{Given, Outputs};
 
-use super::cue::Cue;
+use super::enemy::Fired;
 use super::kind::EnemyKind;
 use super::rules::Rules;
-use super::state::{Bullet, Enemy, Game, Player};
+use super::state::{Bullet, Enemy, Game};
 use super::units::{angle_of, direction};
 
 /// The time to the next volley while no player is in sight.
@@ -21,35 +22,34 @@ const SIGHT: f32 = 30.0;
 const GOLDEN: f32 = 2.399_963_2;
 
 /// The origin and the target of an enemy's bullets.
-struct Muzzle<'a> {
+struct Muzzle<'a, 'o> {
     slot: u16,
-    bullets: &'a mut Vec<Bullet>,
+    /// The living players' positions.
+    players: &'a [Vec2],
+    fired: &'a mut Outputs<'o, Fired>,
     now: Tick,
     rules: &'a Rules,
 }
 
 impl Enemy {
+    /// Fires a volley, which must be due, at living players at these positions.
     pub(super) fn fire(
         &mut self,
         slot: u16,
-        players: &Table<PlayerId, Player>,
-        bullets: &mut Vec<Bullet>,
-        frame: &Frame<'_, Game>,
-        fx: &mut Effects<Game>,
+        players: &[Vec2],
+        given: &Given<'_, Game>,
+        fired: &mut Outputs<'_, Fired>,
     ) {
-        let now = frame.tick();
-        if now < self.next_volley {
-            return;
-        }
-        let (first, room) = (self.bullets, bullets.len());
+        let first = self.bullets;
         let mut muzzle = Muzzle {
             slot,
-            bullets,
-            now,
-            rules: frame.rules(),
+            players,
+            fired,
+            now: given.tick,
+            rules: given.rules,
         };
         let rest_ticks = match self.kind {
-            EnemyKind::Gunner => self.fire_aimed(players, &mut muzzle),
+            EnemyKind::Gunner => self.fire_aimed(&mut muzzle),
             EnemyKind::Urchin => {
                 let turn = self.luck.unit_f32() * TAU;
                 self.ring(12, turn, 0.12, &mut muzzle);
@@ -61,22 +61,22 @@ impl Enemy {
                 9
             }
             EnemyKind::Sapper | EnemyKind::Charger => IDLE_TICKS,
-            EnemyKind::Boss => self.barrage(players, &mut muzzle),
+            EnemyKind::Boss => self.barrage(&mut muzzle),
         };
         self.volleys = self.volleys.wrapping_add(1);
-        self.next_volley = now + rest_ticks;
+        self.next_volley = given.tick + rest_ticks;
         // A stream of single bullets would flood the cues, so only real volleys make one.
-        let fired = bullets.len() - room;
-        if fired > 0
+        let count = self.bullets.wrapping_sub(first);
+        if count > 0
             && self.kind != EnemyKind::Spinner
-            && (self.kind != EnemyKind::Boss || fired > 4)
+            && (self.kind != EnemyKind::Boss || count > 4)
         {
-            fx.cue(self.key(slot).child(first), Cue::Volley(slot));
+            fired.push(Fired::Volley(self.key(slot).child(first), slot));
         }
     }
 
-    fn fire_aimed(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
-        let Some(target) = nearest(self.at, players) else {
+    fn fire_aimed(&mut self, muzzle: &mut Muzzle<'_, '_>) -> u32 {
+        let Some(target) = nearest(self.at, muzzle.players) else {
             return IDLE_TICKS;
         };
         let miss = (self.luck.unit_f32() - 0.5) * 0.12;
@@ -84,13 +84,13 @@ impl Enemy {
         self.luck.range(50..80) as u32
     }
 
-    fn barrage(&mut self, players: &Table<PlayerId, Player>, muzzle: &mut Muzzle<'_>) -> u32 {
+    fn barrage(&mut self, muzzle: &mut Muzzle<'_, '_>) -> u32 {
         // Below 10,000 the angles stay small enough to be exact in an `f32`.
         let n = self.volleys % 10_000;
         let turn = n as f32 * 0.31;
         match self.stage {
             0 if n.is_multiple_of(2) => {
-                self.fan(9, 0.15, 0.2, players, muzzle);
+                self.fan(9, 0.15, 0.2, muzzle);
                 40
             }
             0 => {
@@ -101,7 +101,7 @@ impl Enemy {
             1 => {
                 self.ring(3, turn, 0.16, muzzle);
                 if n.is_multiple_of(12) {
-                    self.fan(7, 0.12, 0.24, players, muzzle);
+                    self.fan(7, 0.12, 0.24, muzzle);
                 }
                 7
             }
@@ -116,15 +116,8 @@ impl Enemy {
     }
 
     /// Fires `count` bullets around the direction of the nearest player.
-    fn fan(
-        &mut self,
-        count: u8,
-        spread: f32,
-        speed: f32,
-        players: &Table<PlayerId, Player>,
-        muzzle: &mut Muzzle<'_>,
-    ) {
-        let Some(target) = nearest(self.at, players) else {
+    fn fan(&mut self, count: u8, spread: f32, speed: f32, muzzle: &mut Muzzle<'_, '_>) {
+        let Some(target) = nearest(self.at, muzzle.players) else {
             return;
         };
         let first = angle_of(target - self.at) - spread * f32::from(count - 1) / 2.0;
@@ -133,37 +126,29 @@ impl Enemy {
         }
     }
 
-    fn ring(&mut self, count: u8, turn: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
+    fn ring(&mut self, count: u8, turn: f32, speed: f32, muzzle: &mut Muzzle<'_, '_>) {
         for n in 0..count {
             let angle = turn + f32::from(n) * (TAU / f32::from(count));
             self.shoot(angle, speed, muzzle);
         }
     }
 
-    fn shoot(&mut self, angle: f32, speed: f32, muzzle: &mut Muzzle<'_>) {
+    fn shoot(&mut self, angle: f32, speed: f32, muzzle: &mut Muzzle<'_, '_>) {
         // The count rises even when the arena is full, so that a bullet's key does not depend on the other bullets.
         self.bullets = self.bullets.wrapping_add(1);
-        if muzzle.bullets.len() < muzzle.rules.tuning.bullets_max as usize {
-            let key = self.key(muzzle.slot).child(self.bullets);
-            let step = direction(angle) * speed;
-            muzzle.bullets.push(Bullet::fired(
-                key,
-                self.kind,
-                self.at,
-                step,
-                muzzle.now,
-                muzzle.rules,
-            ));
-        }
+        let key = self.key(muzzle.slot).child(self.bullets);
+        let step = direction(angle) * speed;
+        let bullet = Bullet::fired(key, self.kind, self.at, step, muzzle.now, muzzle.rules);
+        muzzle.fired.push(Fired::Bullet(bullet));
     }
 }
 
-fn nearest(from: Vec2, players: &Table<PlayerId, Player>) -> Option<Vec2> {
+fn nearest(from: Vec2, players: &[Vec2]) -> Option<Vec2> {
     let mut best = (SIGHT * SIGHT, None);
-    for player in players.values().filter(|player| player.is_alive()) {
-        let distance_squared = player.at.distance_squared(from);
+    for player in players {
+        let distance_squared = player.distance_squared(from);
         if distance_squared < best.0 {
-            best = (distance_squared, Some(player.at));
+            best = (distance_squared, Some(*player));
         }
     }
     best.1
