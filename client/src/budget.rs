@@ -1,12 +1,14 @@
 //! [`StepBudget`]: the number of steps that fit into the time that a frame may take, by measurement.
 //!
 //! ```text
-//!   time of an advance = its cost without steps + steps × the cost of a step
+//!   time of an advance = its cost without steps + new steps × their cost + repeated steps × their cost
 //! ```
 //!
-//! Both costs come from a least-squares line through the last advances, weighted towards the newest, so that the fixed
-//! cost of a frame is not attributed to its steps. Invariant: no clock is read here; the client measures.
+//! The costs come from a least-squares fit to the last advances, weighted towards the newest, so that the fixed cost of a
+//! frame is not attributed to its steps. A repeated step, one of a rebuild, costs less if the game's loops take over
+//! results ([`Effects::each`](twinstep_core::Effects::each)). Invariant: no clock is read here; the client measures.
 
+use std::ops::Sub;
 use std::time::Duration;
 
 use twinstep_core::bounds::{LEAD_MAX, nanos};
@@ -27,14 +29,55 @@ const INTERRUPTED: f64 = 8.0;
 const VARIANCE_MIN: f64 = 0.25;
 const STEP_MIN_S: f64 = 1e-7;
 
+/// The cost of a new step.
+pub(crate) const NEW_STEP: u32 = 256;
+/// The smallest cost of a repeated step; that of a new one is [`NEW_STEP`].
+const REPEATED_MIN: u32 = 4;
+
+/// The steps of one advance in the game's thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Steps {
+    /// Steps of confirmed ticks, and of ticks that had not been predicted before.
+    pub(crate) new: u64,
+    /// Steps of rebuilds, if the game has loops that take over results; otherwise they cost what new ones do.
+    pub(crate) repeated: u64,
+}
+
+impl Sub for Steps {
+    type Output = Steps;
+
+    /// The steps since `before`, which may be of an earlier session.
+    fn sub(self, before: Steps) -> Steps {
+        Steps {
+            new: self.new.saturating_sub(before.new),
+            repeated: self.repeated.saturating_sub(before.repeated),
+        }
+    }
+}
+
+/// Means over advances: of the new and repeated steps, the seconds, and their products.
+#[derive(Clone, Copy, Default)]
+struct Means {
+    new: f64,
+    repeated: f64,
+    time: f64,
+    new_new: f64,
+    new_repeated: f64,
+    repeated_repeated: f64,
+    new_time: f64,
+    repeated_time: f64,
+}
+
 pub(crate) struct StepBudget {
     frame_s: f64,
     measured: bool,
-    // Means over advances: the number of steps, the seconds, and their products.
-    steps: f64,
-    time: f64,
-    steps_squared: f64,
-    steps_time: f64,
+    means: Means,
+}
+
+/// The seconds that steps cost.
+struct Costs {
+    new: f64,
+    repeated: f64,
 }
 
 impl StepBudget {
@@ -42,44 +85,96 @@ impl StepBudget {
         StepBudget {
             frame_s: frame.as_secs_f64(),
             measured: false,
-            steps: 0.0,
-            time: 0.0,
-            steps_squared: 0.0,
-            steps_time: 0.0,
+            means: Means::default(),
         }
     }
 
-    pub(crate) fn record(&mut self, steps: u64, took: Duration) {
-        let steps = steps as f64;
+    pub(crate) fn record(&mut self, steps: Steps, took: Duration) {
+        let (new, repeated) = (steps.new as f64, steps.repeated as f64);
         let time = took.as_secs_f64().min(self.frame_s * INTERRUPTED);
         let weight = if self.measured { NEWEST } else { 1.0 };
         self.measured = true;
+        let means = &mut self.means;
         for (mean, value) in [
-            (&mut self.steps, steps),
-            (&mut self.time, time),
-            (&mut self.steps_squared, steps * steps),
-            (&mut self.steps_time, steps * time),
+            (&mut means.new, new),
+            (&mut means.repeated, repeated),
+            (&mut means.time, time),
+            (&mut means.new_new, new * new),
+            (&mut means.new_repeated, new * repeated),
+            (&mut means.repeated_repeated, repeated * repeated),
+            (&mut means.new_time, new * time),
+            (&mut means.repeated_time, repeated * time),
         ] {
             *mean += (value - *mean) * weight;
         }
     }
 
+    /// The number of new steps that fit into a frame.
     pub(crate) fn ticks(&self) -> u32 {
-        if self.steps == 0.0 {
+        let Some(costs) = self.costs() else {
             return TICKS_MAX;
-        }
-        let variance = self.steps_squared - self.steps * self.steps;
-        // Too little variation to separate the two costs: assume that the steps took all the time.
-        let at_most = self.time / self.steps;
-        let step = if variance > VARIANCE_MIN {
-            // Noise can make the slope steeper than if the steps had taken all the time.
-            ((self.steps_time - self.steps * self.time) / variance).min(at_most)
-        } else {
-            at_most
         };
-        let step = step.max(STEP_MIN_S);
-        let idle = (self.time - step * self.steps).max(0.0);
-        (((self.frame_s - idle) / step) as u32).clamp(TICKS_MIN, TICKS_MAX)
+        let Means {
+            new,
+            repeated,
+            time,
+            ..
+        } = self.means;
+        let idle = (time - costs.new * new - costs.repeated * repeated).max(0.0);
+        (((self.frame_s - idle) / costs.new) as u32).clamp(TICKS_MIN, TICKS_MAX)
+    }
+
+    /// The cost of a repeated step; that of a new one is [`NEW_STEP`].
+    pub(crate) fn repeated_cost(&self) -> u32 {
+        let share = self.costs().map_or(1.0, |costs| costs.repeated / costs.new);
+        ((share * f64::from(NEW_STEP)).round() as u32).clamp(REPEATED_MIN, NEW_STEP)
+    }
+
+    fn costs(&self) -> Option<Costs> {
+        let of = self.means;
+        let steps = of.new + of.repeated;
+        if steps == 0.0 {
+            return None;
+        }
+        let new_new = of.new_new - of.new * of.new;
+        let new_repeated = of.new_repeated - of.new * of.repeated;
+        let repeated_repeated = of.repeated_repeated - of.repeated * of.repeated;
+        let new_time = of.new_time - of.new * of.time;
+        let repeated_time = of.repeated_time - of.repeated * of.time;
+        // One cost for both kinds, unless the measurements separate them. Too little variation: assume that the steps
+        // took all the time. Noise can make the slope steeper than that.
+        let at_most = of.time / steps;
+        let variance = new_new + 2.0 * new_repeated + repeated_repeated;
+        let any = match variance > VARIANCE_MIN {
+            true => ((new_time + repeated_time) / variance).min(at_most),
+            false => at_most,
+        };
+        let any = any.max(STEP_MIN_S);
+        let same = Costs {
+            new: any,
+            repeated: any,
+        };
+        if repeated_repeated <= VARIANCE_MIN {
+            return Some(same);
+        }
+        // At a steady frame rate each frame has the same number of new steps, so nothing tells their cost from the
+        // frame's own: it is then counted as theirs.
+        let determinant = new_new * repeated_repeated - new_repeated * new_repeated;
+        let is_steady = determinant <= VARIANCE_MIN * repeated_repeated;
+        let repeated = match is_steady {
+            true => repeated_time / repeated_repeated,
+            false => (repeated_time * new_new - new_time * new_repeated) / determinant,
+        };
+        let repeated = repeated.max(STEP_MIN_S);
+        let new = match is_steady {
+            true => (of.time - repeated * of.repeated) / of.new.max(1.0),
+            false => (new_time * repeated_repeated - repeated_time * new_repeated) / determinant,
+        };
+        // A repeated step never costs more than a new one.
+        Some(match new > repeated {
+            true => Costs { new, repeated },
+            false => same,
+        })
     }
 }
 
@@ -187,13 +282,20 @@ impl AllowedLead {
 mod tests {
     use super::*;
 
+    fn all_new(new: u64) -> Steps {
+        Steps { new, repeated: 0 }
+    }
+
     /// A budget measured over idle frames of two steps with occasional rebuilds of 30.
     fn measured(idle_us: u64, step_us: u64) -> StepBudget {
         let mut budget = StepBudget::new(FRAME_TIME);
         assert_eq!(budget.ticks(), TICKS_MAX, "before the first measurement");
         for n in 0..600 {
             let steps = if n % 20 == 19 { 32 } else { 2 };
-            budget.record(steps, Duration::from_micros(idle_us + steps * step_us));
+            budget.record(
+                all_new(steps),
+                Duration::from_micros(idle_us + steps * step_us),
+            );
         }
         budget
     }
@@ -220,14 +322,36 @@ mod tests {
     #[test]
     fn one_interruption_changes_little_and_a_costlier_step_is_learned_within_seconds() {
         let mut budget = measured(0, 100);
-        budget.record(2, Duration::from_secs(1));
+        budget.record(all_new(2), Duration::from_secs(1));
         let after = budget.ticks();
         assert!((20..=60).contains(&after), "{after}");
         for n in 0..300 {
             let steps = if n % 20 == 19 { 16 } else { 2 };
-            budget.record(steps, Duration::from_micros(steps * 400));
+            budget.record(all_new(steps), Duration::from_micros(steps * 400));
         }
         let learned = budget.ticks();
         assert!((9..=11).contains(&learned), "{learned}");
+    }
+
+    /// A game with a step of 1 ms, whose repeated steps take over most results.
+    #[test]
+    fn repeated_steps_have_a_cost_of_their_own() {
+        for (uneven, repeated_us) in [(false, 100), (true, 100), (false, 1_000), (true, 1_000)] {
+            let mut budget = StepBudget::new(FRAME_TIME);
+            for n in 0..600_u64 {
+                let new = if uneven { 1 + n % 3 } else { 2 };
+                let repeated = if n % 4 == 0 { 10 } else { 0 };
+                let took = Duration::from_micros(new * 1_000 + repeated * repeated_us);
+                budget.record(Steps { new, repeated }, took);
+            }
+            let expected = (repeated_us * 256 / 1_000) as u32;
+            let cost = budget.repeated_cost();
+            assert!(
+                cost.abs_diff(expected) <= 26,
+                "{uneven}, {repeated_us}: {cost}"
+            );
+            let ticks = budget.ticks();
+            assert!((3..=4).contains(&ticks), "{uneven}, {repeated_us}: {ticks}");
+        }
     }
 }

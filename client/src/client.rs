@@ -302,10 +302,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), SessionEnd> {
         let (began, steps) = (stopwatch(), self.session.steps());
+        self.session.set_repeated_cost(self.budget.repeated_cost());
         let played = self.advance_within(now, self.budget.ticks(), input);
         let ended = stopwatch();
         let took = ended.saturating_sub(began);
-        let steps = self.session.steps().saturating_sub(steps);
+        let steps = self.session.steps() - steps;
         self.budget.record(steps, took);
         self.measure_load(ended, took);
         played

@@ -33,6 +33,7 @@ use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
+use crate::budget::{NEW_STEP, Steps};
 use crate::hooks::{Guess, Speculate, caught};
 use crate::local_actions::LocalActions;
 use crate::stats::{Misprediction, TimelineStats};
@@ -121,6 +122,9 @@ pub struct Timeline<S: Simulation> {
     stepper: Stepper<S>,
     memos: Memos,
     loops: Vec<LoopStats>,
+    /// The steps of rebuilds that were not run in the background.
+    repeated: u64,
+    repeated_cost: u32,
     away: Option<Away<S>>,
     check: StepCheck<S>,
     fault: Option<String>,
@@ -163,6 +167,8 @@ impl<S: Simulation> Timeline<S> {
             stepper: Stepper::default(),
             memos: Memos::default(),
             loops: Vec::new(),
+            repeated: 0,
+            repeated_cost: NEW_STEP,
             away: None,
             lockstep: false,
             stats: TimelineStats::default(),
@@ -375,6 +381,25 @@ impl<S: Simulation> Timeline<S> {
         &self.loops
     }
 
+    /// The steps so far, without those of background rebuilds.
+    pub(crate) fn steps(&self) -> Steps {
+        let all = self.stats.steps - self.stats.away_steps;
+        let repeated = if self.loops.is_empty() {
+            0
+        } else {
+            self.repeated
+        };
+        Steps {
+            new: all - repeated,
+            repeated,
+        }
+    }
+
+    /// Sets the part of the budget that a repeated step takes; a new one takes [`NEW_STEP`].
+    pub(crate) fn set_repeated_cost(&mut self, cost: u32) {
+        self.repeated_cost = cost;
+    }
+
     fn record_memos(&mut self) {
         self.memos.take_stats(&mut self.loops);
         self.stats.without_memo += self.memos.take_without();
@@ -503,10 +528,11 @@ impl<S: Simulation> Timeline<S> {
         self.stale && (self.credit.waits() || is_out)
     }
 
-    /// Rebuilds up to `target`, or to the last tick that may be predicted, within `budget` steps. Returns the number of
-    /// steps taken.
+    /// Rebuilds up to `target`, or to the last tick that may be predicted, within the cost of `budget` new steps. Returns
+    /// the cost, in new steps.
     fn rebuild(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
-        let (mut used, mut failures) = (0, 0);
+        let (mut cost, mut failures) = (0_u64, 0);
+        let budget = u64::from(budget) * u64::from(NEW_STEP);
         let target = loop {
             let target = target.min(self.grounds.horizon());
             let target = target.max(self.authority.tick());
@@ -515,11 +541,12 @@ impl<S: Simulation> Timeline<S> {
                 self.drafting = true;
                 self.report_resimulated(target, watch);
             }
-            if self.draft.tick() >= target || used >= budget {
+            if self.draft.tick() >= target || cost >= budget {
                 break target;
             }
             let again = self.draft.tick() < self.frontier.max(self.credit.continued_to);
-            used += 1;
+            cost += u64::from(if again { self.repeated_cost } else { NEW_STEP });
+            self.repeated += u64::from(again);
             self.stats.resim_ticks += u64::from(again);
             if self.step_line(Which::Draft).is_ok() {
                 self.report_resimulated(target, watch);
@@ -541,7 +568,7 @@ impl<S: Simulation> Timeline<S> {
                 (from.0..line.tick().0).map(|t| (Tick(t), line.slot(Tick(t)).cues.as_slice()));
             watch.rebuilt(from, line.world.sim(), &mut cues);
         }
-        used
+        cost.div_ceil(u64::from(NEW_STEP)) as u32
     }
 
     fn report_resimulated(&self, target: Tick, watch: &mut impl Watch<S>) {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use twinstep_core::memo::LoopStats;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick};
 use twinstep_protocol::lobby::Lobby;
@@ -13,10 +14,13 @@ use super::Session;
 use super::events::{Event, Progress, SessionEnd};
 use super::playing::Mode;
 use super::stage::{Returning, Stage};
+#[cfg(feature = "udp")]
+use crate::budget::Steps;
 use crate::cues::CueEvent;
 use crate::match_status::PresenceView;
 use crate::picture::Show;
 use crate::stats::SessionStats;
+use crate::timeline::Timeline;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The confirmed world. Returns `None` before the session is in its match.
@@ -207,13 +211,33 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.stage.playing()?.replica.divergence.since()
     }
 
-    /// The steps of both simulations so far, without those of background rebuilds; 0 once the session is over.
+    /// The steps of both simulations so far, without those of background rebuilds; none once the session is over.
     #[cfg(feature = "udp")]
-    pub(crate) fn steps(&self) -> u64 {
-        self.stage.playing().map_or(0, |playing| {
-            let stats = playing.replica.timeline.stats();
-            stats.steps - stats.away_steps
-        })
+    pub(crate) fn steps(&self) -> Steps {
+        let timeline = self
+            .stage
+            .playing()
+            .map(|playing| &playing.replica.timeline);
+        timeline.map_or(Steps::default(), Timeline::steps)
+    }
+
+    /// Sets the cost of a repeated step; that of a new one is [`NEW_STEP`](crate::budget::NEW_STEP).
+    #[cfg(feature = "udp")]
+    pub(crate) fn set_repeated_cost(&mut self, cost: u32) {
+        if let Some(playing) = self.stage.playing_mut() {
+            playing.replica.timeline.set_repeated_cost(cost);
+        }
+    }
+
+    /// The items of each loop of [`Effects::each`](twinstep_core::Effects::each) in rebuilt ticks: how many were run,
+    /// and of how many the result was taken over.
+    #[must_use]
+    pub fn loops(&self) -> &[LoopStats] {
+        let timeline = self
+            .stage
+            .playing()
+            .map(|playing| &playing.replica.timeline);
+        timeline.map_or(&[], Timeline::loops)
     }
 
     /// The session's counters and measurements.
