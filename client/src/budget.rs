@@ -32,7 +32,7 @@ const STEP_MIN_S: f64 = 1e-7;
 /// The cost of a new step.
 pub(crate) const NEW_STEP: u32 = 256;
 /// The smallest cost of a repeated step; that of a new one is [`NEW_STEP`].
-const REPEATED_MIN: u32 = 4;
+pub(crate) const REPEATED_MIN: u32 = 4;
 
 /// The steps of one advance in the game's thread.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,6 +3,7 @@
 mod counts;
 mod floods;
 mod given_time;
+mod heavy_steps;
 mod lockstep;
 mod next_due;
 mod peace;

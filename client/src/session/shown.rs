@@ -16,6 +16,7 @@ use super::playing::Mode;
 use super::stage::{Returning, Stage};
 #[cfg(feature = "udp")]
 use crate::budget::Steps;
+use crate::budget::{NEW_STEP, REPEATED_MIN};
 use crate::cues::CueEvent;
 use crate::match_status::PresenceView;
 use crate::picture::Show;
@@ -221,10 +222,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         timeline.map_or(Steps::default(), Timeline::steps)
     }
 
-    /// Sets the cost of a repeated step; that of a new one is [`NEW_STEP`](crate::budget::NEW_STEP).
-    #[cfg(feature = "udp")]
-    pub(crate) fn set_repeated_cost(&mut self, cost: u32) {
+    /// Sets the part of [`advance`](Session::advance)'s budget that a repeated step takes, a step of a rebuild: in
+    /// 256ths of a step, 4 to 256. The default is 256. [`Client`](crate::Client) measures it: where loops take over
+    /// results ([`Effects::each`](twinstep_core::Effects::each)), a rebuild costs little, and the prediction keeps its
+    /// lead. It is lost when the session dials again.
+    pub fn set_repeated_cost(&mut self, cost: u32) {
         if let Some(playing) = self.stage.playing_mut() {
+            let cost = cost.clamp(REPEATED_MIN, NEW_STEP);
             playing.replica.timeline.set_repeated_cost(cost);
         }
     }

@@ -186,6 +186,8 @@ pub struct RigConfig {
     pub step_cost: Duration,
     pub fps: u32,
     pub budget: u32,
+    /// See [`Session::set_repeated_cost`](twinstep_client::Session::set_repeated_cost).
+    pub repeated_cost: u32,
     /// `Some`: predictions are rebuilt in the background ([`Reconcile::Background`](twinstep_client::Reconcile)), and
     /// handed back this many frames later; 0: within the same frame.
     pub rebuilds_late: Option<u32>,
@@ -221,6 +223,7 @@ impl RigConfig {
             step_cost: Duration::ZERO,
             fps: 120,
             budget: BUDGET_TICKS,
+            repeated_cost: 256,
             rebuilds_late: None,
             encodes_within: None,
             passes: None,
