@@ -229,6 +229,10 @@ impl StepAllowance {
 /// The time without shedding after which the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
+/// Frames without enough budget take this long before the lead is shed: a burst of frames after a late packet is over
+/// sooner.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// The number of ticks by which the prediction may run ahead of the authority, so that its steps fit into the budget.
 ///
 /// Invariant: over budget, the lead shrinks immediately. It grows back by one tick per `advance` once the budget has
@@ -236,6 +240,9 @@ const CALM: Duration = Duration::from_millis(500);
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
+    /// The time for which budgets were too small lately. It passes four times as slowly as it grows.
+    short: Duration,
+    judged_at: Duration,
     /// Whether the last advance had more to predict than its budget.
     is_short: bool,
 }
@@ -245,6 +252,8 @@ impl AllowedLead {
         AllowedLead {
             ticks: LEAD_MAX,
             shed_at: Duration::ZERO,
+            short: Duration::ZERO,
+            judged_at: Duration::ZERO,
             is_short: false,
         }
     }
@@ -260,9 +269,19 @@ impl AllowedLead {
 
     /// Shortens the shown lead, now `lead` ticks, so that the client does not fall behind.
     pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
+        self.is_short = true;
+        let passed = self.passed(now);
+        self.short += passed;
+        if self.short < PATIENCE {
+            return;
+        }
         self.ticks = self.ticks.min(lead).saturating_sub(1 + lead / 8);
         self.shed_at = now;
-        self.is_short = true;
+    }
+
+    fn passed(&mut self, now: Duration) -> Duration {
+        let before = std::mem::replace(&mut self.judged_at, now);
+        now.saturating_sub(before).min(PATIENCE / 2)
     }
 
     pub(crate) fn is_short(&self) -> bool {
@@ -272,6 +291,8 @@ impl AllowedLead {
     /// Lets the lead grow, because the budget sufficed.
     pub(crate) fn grow(&mut self, now: Duration, max: u32) {
         self.is_short = false;
+        let passed = self.passed(now);
+        self.short = self.short.saturating_sub(passed / 4);
         if now.saturating_sub(self.shed_at) > CALM {
             self.ticks = (self.ticks + 1).min(max);
         }

@@ -28,7 +28,7 @@ fn played(link: LinkProfile, late: Option<u32>, budget: u32, cost: u32) -> Playe
     config.rebuilds_late = late;
     (config.budget, config.repeated_cost) = (budget, cost);
     let mut rig = Rig::<Game>::new(config);
-    rig.run(Duration::from_secs(30));
+    rig.run(Duration::from_secs(15));
     let (mut taken, mut run, mut lead, mut rebuilds) = (0, 0, 0.0, 0);
     for client in 0..4 {
         let stats = rig.stats(client);
