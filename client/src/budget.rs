@@ -231,7 +231,7 @@ const CALM: Duration = Duration::from_millis(500);
 
 /// Frames without enough budget take this long before the lead is shed: a burst of frames after a late packet is over
 /// sooner.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The number of ticks by which the prediction may run ahead of the authority, so that its steps fit into the budget.
 ///
@@ -240,7 +240,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
-    /// The time for which budgets were too small lately. It passes four times as slowly as it grows.
+    /// The time for which budgets were too small lately. It passes half as fast as it grows.
     short: Duration,
     judged_at: Duration,
     /// Whether the last advance had more to predict than its budget.
@@ -281,7 +281,7 @@ impl AllowedLead {
 
     fn passed(&mut self, now: Duration) -> Duration {
         let before = std::mem::replace(&mut self.judged_at, now);
-        now.saturating_sub(before).min(PATIENCE / 2)
+        now.saturating_sub(before).min(PATIENCE / 4)
     }
 
     pub(crate) fn is_short(&self) -> bool {
@@ -292,7 +292,7 @@ impl AllowedLead {
     pub(crate) fn grow(&mut self, now: Duration, max: u32) {
         self.is_short = false;
         let passed = self.passed(now);
-        self.short = self.short.saturating_sub(passed / 4);
+        self.short = self.short.saturating_sub(passed / 2);
         if now.saturating_sub(self.shed_at) > CALM {
             self.ticks = (self.ticks + 1).min(max);
         }

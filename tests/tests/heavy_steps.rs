@@ -80,7 +80,7 @@ fn a_step_of_a_millisecond_keeps_its_lead() {
         println!(
             "{name}: a lead of {free:.1} ticks, {same:.1} at four steps a frame, {cheap:.1} with memos"
         );
-        assert!(same < free / 2.0, "{name}: the budget costs no lead");
+        assert!(same < free * 0.6, "{name}: the budget costs no lead");
         assert!(cheap >= free * least, "{name}: {cheap} of {free} ticks");
     }
 }
