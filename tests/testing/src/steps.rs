@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use twinstep_core::diff::{Difference, diff};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
-use twinstep_core::world::{Stepper, World};
+use twinstep_core::memo::Memos;
+use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, Simulation};
 
 pub(crate) struct Steps<'r, S: Simulation> {
@@ -44,13 +45,35 @@ impl<'r, S: Simulation> Steps<'r, S> {
         perspective: Perspective<'_>,
         claimants: PlayerSet,
     ) -> Result<&Effects<S>, String> {
-        let (rules, stepper) = (self.rules, &mut self.stepper);
-        // The half-stepped world of a panic is not used.
-        let stepped = catch_unwind(AssertUnwindSafe(|| {
+        let rules = self.rules;
+        self.caught(|stepper| {
             let stepped = stepper.step(world, frame, rules, perspective, claimants);
             stepped.map(|_| ())
-        }));
-        match stepped {
+        })
+    }
+
+    /// Steps `world` as a rebuild does: loops take over what they left in `memos` at this tick.
+    pub(crate) fn with_memos(
+        &mut self,
+        world: &mut World<S>,
+        frame: &FrameData<S>,
+        memos: &mut Memos,
+    ) -> Result<&Effects<S>, String> {
+        let (rules, perspective) = (self.rules, Perspective::authority(frame.tick));
+        self.caught(|stepper| {
+            let no_claimants = PlayerSet::default();
+            let stepped = stepper.step_with(world, frame, rules, perspective, no_claimants, memos);
+            stepped.map(|_| ())
+        })
+    }
+
+    fn caught(
+        &mut self,
+        step: impl FnOnce(&mut Stepper<S>) -> Result<(), FrameError>,
+    ) -> Result<&Effects<S>, String> {
+        let stepper = &mut self.stepper;
+        // The half-stepped world of a panic is not used.
+        match catch_unwind(AssertUnwindSafe(|| step(stepper))) {
             Ok(Ok(())) => Ok(self.stepper.effects()),
             // A check makes each frame for its world.
             Ok(Err(error)) => panic!("a frame of the check does not fit: {error}"),

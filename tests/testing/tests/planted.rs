@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use twinstep_core::memo::{Given, Outputs};
 use twinstep_core::{Effects, Frame, Never, Simulation};
 use twinstep_testing::{Kind, check};
 
@@ -150,3 +151,31 @@ planted!(a_static_set_by_the_first_match, Static at "": Second { matches: u32 },
         me.matches = BEGUN.load(Ordering::Relaxed);
     }
 });
+
+thread_local! {
+    static WIND: Cell<u32> = const { Cell::new(0) };
+}
+
+fn drift(at: &mut u32, _: &(), _: &Given<'_, Drifts>, _: &mut Outputs<'_, ()>) {
+    *at += WIND.get();
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Drifts {
+    at: Vec<u32>,
+}
+game!(Drifts, frame, fx, me => {
+    me.at.resize(4, 0);
+    WIND.set(sum(frame));
+    fx.each("drift", frame, &mut me.at, |_, _| (), drift, |_, ()| {});
+});
+
+#[test]
+fn a_loop_that_looks_at_more_than_its_reads() {
+    let found = expect(
+        check(Drifts::default(), (), presses()),
+        Kind::Impure,
+        "sim.at",
+    );
+    assert!(found.to_string().contains("Effects::each"), "{found}");
+}

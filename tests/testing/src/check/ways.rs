@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use twinstep_core::codec;
 use twinstep_core::diff::Difference;
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
+use twinstep_core::memo::Memos;
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Simulation};
 
@@ -48,6 +49,7 @@ pub(super) struct Ways<S: Simulation> {
     stray: World<S>,
     nothing_learned: Learned,
     all_learned: Learned,
+    memos: Memos,
     bytes: Vec<u8>,
     give: Sender<Job<S>>,
     take: Receiver<Done<S>>,
@@ -67,6 +69,7 @@ impl<S: Simulation> Ways<S> {
             stray: first.clone(),
             nothing_learned: Learned::new(),
             all_learned: Learned::new(),
+            memos: Memos::default(),
             bytes: Vec::new(),
             give,
             take,
@@ -106,6 +109,7 @@ impl<S: Simulation> Ways<S> {
         let bytes = self.through_serde(line)?;
         self.over_a_stray(line)?;
         self.as_predictions(line)?;
+        self.with_memos(line)?;
         self.on_another_thread(line)?;
         Ok(bytes)
     }
@@ -271,6 +275,40 @@ impl<S: Simulation> Ways<S> {
                 None => Ok(()),
                 Some(fields) => found(&whose, fields),
             },
+        }
+    }
+
+    /// Compares with a rebuild, whose loops take over what a prediction with other inputs left at this tick.
+    fn with_memos(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
+        let (frame, tick) = (&line.frame, line.frame.tick);
+        let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
+        let wrong = otherwise(frame, &line.before, &players, &line.values, tick.0 as usize);
+        let mut world = line.before.clone();
+        let found = |text: String| Found::new(Kind::Impure, tick, text);
+        let guessed = line.steps.with_memos(&mut world, &wrong, &mut self.memos);
+        if let Err(words) = guessed {
+            return Err(Found::new(
+                Kind::Panic,
+                tick,
+                format!("in a prediction with other inputs of all players: {words}"),
+            ));
+        }
+        world.clone_from(&line.before);
+        let rebuilt = line.steps.with_memos(&mut world, frame, &mut self.memos);
+        self.memos.forget(tick);
+        if let Err(words) = rebuilt {
+            return Err(found(format!("a rebuild of the step panics: {words}")));
+        }
+        let looks = "a loop of `Effects::each` looks at something besides its item and its reads";
+        match (
+            differences(&line.world, &world, FIELDS_MAX),
+            self.memos.take_impure(),
+        ) {
+            (Some(fields), _) => Err(found(format!("a step != its rebuild: {looks}")).at(fields)),
+            (None, Some(name)) => Err(found(format!(
+                "two results for equal items in {name:?}: {looks}"
+            ))),
+            (None, None) => Ok(()),
         }
     }
 
