@@ -46,6 +46,8 @@ pub enum Kind {
     ///
     /// [`withhold`]: twinstep_core::Effects::withhold
     Phase,
+    /// A loop of [`each`](twinstep_core::Effects::each) looks at more than its item, its reads and the rules.
+    Reads,
     /// Keys of cues or queries come from a counter shared by all players.
     SharedKeys,
     /// One step asks two queries under the same key.
@@ -93,6 +95,7 @@ impl Kind {
             Kind::Clone => "`clone` returns a different state",
             Kind::CloneFrom => "`clone_from` leaves a field unchanged",
             Kind::Phase => "the state differs by phase without `withhold`",
+            Kind::Reads => "a loop of `Effects::each` looks at more than its reads",
             Kind::SharedKeys => "keys come from a counter shared by all players",
             Kind::AskedTwice => "one step asks two queries under the same key",
             Kind::Nan => "a float in the state is NaN",
@@ -148,6 +151,9 @@ impl Kind {
             Kind::Phase => {
                 "call `fx.withhold()` in the prediction whenever its state will differ from the authority's, or do not \
                  read the phase"
+            }
+            Kind::Reads => {
+                "return all that its function needs from `reads`; it must not use a static"
             }
             Kind::SharedKeys => {
                 "derive each key from its cause: `Key::player(player, n)` with the player's own count, or `key.child(n)`; \

@@ -174,7 +174,7 @@ game!(Drifts, frame, fx, me => {
 fn a_loop_that_looks_at_more_than_its_reads() {
     let found = expect(
         check(Drifts::default(), (), presses()),
-        Kind::Impure,
+        Kind::Reads,
         "sim.at",
     );
     assert!(found.to_string().contains("Effects::each"), "{found}");

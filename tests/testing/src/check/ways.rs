@@ -284,31 +284,25 @@ impl<S: Simulation> Ways<S> {
         let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
         let wrong = otherwise(frame, &line.before, &players, &line.values, tick.0 as usize);
         let mut world = line.before.clone();
-        let found = |text: String| Found::new(Kind::Impure, tick, text);
         let guessed = line.steps.with_memos(&mut world, &wrong, &mut self.memos);
         if let Err(words) = guessed {
-            return Err(Found::new(
-                Kind::Panic,
-                tick,
-                format!("in a prediction with other inputs of all players: {words}"),
-            ));
+            let text = format!("in a prediction with other inputs of all players: {words}");
+            return Err(Found::new(Kind::Panic, tick, text));
         }
-        world.clone_from(&line.before);
+        world = line.before.clone();
         let rebuilt = line.steps.with_memos(&mut world, frame, &mut self.memos);
+        let rebuilt = rebuilt.map(|_| ());
         self.memos.forget(tick);
-        if let Err(words) = rebuilt {
-            return Err(found(format!("a rebuild of the step panics: {words}")));
+        let found = |text: String| Found::new(Kind::Reads, tick, text);
+        rebuilt.map_err(|words| found(format!("a rebuild of the step panics: {words}")))?;
+        if let Some(fields) = differences(&line.world, &world, FIELDS_MAX) {
+            return Err(found("a step != its rebuild".to_owned()).at(fields));
         }
-        let looks = "a loop of `Effects::each` looks at something besides its item and its reads";
-        match (
-            differences(&line.world, &world, FIELDS_MAX),
-            self.memos.take_impure(),
-        ) {
-            (Some(fields), _) => Err(found(format!("a step != its rebuild: {looks}")).at(fields)),
-            (None, Some(name)) => Err(found(format!(
-                "two results for equal items in {name:?}: {looks}"
+        match self.memos.take_impure() {
+            None => Ok(()),
+            Some(name) => Err(found(format!(
+                "two results for equal items in the loop {name:?}"
             ))),
-            (None, None) => Ok(()),
         }
     }
 
