@@ -36,19 +36,19 @@ pub(crate) const REPEATED_MIN: u32 = 4;
 
 /// The steps of one advance in the game's thread.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Steps {
-    /// Steps of confirmed ticks, and of ticks that had not been predicted before.
+pub(crate) struct StepCounts {
+    /// StepCounts of confirmed ticks, and of ticks that had not been predicted before.
     pub(crate) new: u64,
-    /// Steps of rebuilds, if the game has loops that take over results; otherwise they cost what new ones do.
+    /// StepCounts of rebuilds, if the game has loops that take over results; otherwise they cost what new ones do.
     pub(crate) repeated: u64,
 }
 
-impl Sub for Steps {
-    type Output = Steps;
+impl Sub for StepCounts {
+    type Output = StepCounts;
 
     /// The steps since `before`, which may be of an earlier session.
-    fn sub(self, before: Steps) -> Steps {
-        Steps {
+    fn sub(self, before: StepCounts) -> StepCounts {
+        StepCounts {
             new: self.new.saturating_sub(before.new),
             repeated: self.repeated.saturating_sub(before.repeated),
         }
@@ -75,7 +75,7 @@ pub(crate) struct StepBudget {
 }
 
 /// The seconds that steps cost.
-struct Costs {
+struct StepCosts {
     new: f64,
     repeated: f64,
 }
@@ -89,7 +89,7 @@ impl StepBudget {
         }
     }
 
-    pub(crate) fn record(&mut self, steps: Steps, took: Duration) {
+    pub(crate) fn record(&mut self, steps: StepCounts, took: Duration) {
         let (new, repeated) = (steps.new as f64, steps.repeated as f64);
         let time = took.as_secs_f64().min(self.frame_s * INTERRUPTED);
         let weight = if self.measured { NEWEST } else { 1.0 };
@@ -130,7 +130,7 @@ impl StepBudget {
         ((share * f64::from(NEW_STEP)).round() as u32).clamp(REPEATED_MIN, NEW_STEP)
     }
 
-    fn costs(&self) -> Option<Costs> {
+    fn costs(&self) -> Option<StepCosts> {
         let of = self.means;
         let steps = of.new + of.repeated;
         if steps == 0.0 {
@@ -150,7 +150,7 @@ impl StepBudget {
             false => at_most,
         };
         let any = any.max(STEP_MIN_S);
-        let same = Costs {
+        let same = StepCosts {
             new: any,
             repeated: any,
         };
@@ -172,7 +172,7 @@ impl StepBudget {
         };
         // A repeated step never costs more than a new one.
         Some(match new > repeated {
-            true => Costs { new, repeated },
+            true => StepCosts { new, repeated },
             false => same,
         })
     }
@@ -303,8 +303,8 @@ impl AllowedLead {
 mod tests {
     use super::*;
 
-    fn all_new(new: u64) -> Steps {
-        Steps { new, repeated: 0 }
+    fn all_new(new: u64) -> StepCounts {
+        StepCounts { new, repeated: 0 }
     }
 
     /// A budget measured over idle frames of two steps with occasional rebuilds of 30.
@@ -363,7 +363,7 @@ mod tests {
                 let new = if uneven { 1 + n % 3 } else { 2 };
                 let repeated = if n % 4 == 0 { 10 } else { 0 };
                 let took = Duration::from_micros(new * 1_000 + repeated * repeated_us);
-                budget.record(Steps { new, repeated }, took);
+                budget.record(StepCounts { new, repeated }, took);
             }
             let expected = (repeated_us * 256 / 1_000) as u32;
             let cost = budget.repeated_cost();

@@ -33,7 +33,7 @@ use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
-use crate::budget::{NEW_STEP, Steps};
+use crate::budget::{NEW_STEP, StepCounts};
 use crate::hooks::{Guess, Speculate, caught};
 use crate::local_actions::LocalActions;
 use crate::stats::{Misprediction, TimelineStats};
@@ -382,14 +382,14 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// The steps so far, without those of background rebuilds.
-    pub(crate) fn steps(&self) -> Steps {
+    pub(crate) fn steps(&self) -> StepCounts {
         let all = self.stats.steps - self.stats.away_steps;
         let repeated = if self.loops.is_empty() {
             0
         } else {
             self.repeated
         };
-        Steps {
+        StepCounts {
             new: all - repeated,
             repeated,
         }

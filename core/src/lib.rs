@@ -38,6 +38,7 @@ mod cloning;
 pub mod codec;
 pub mod diff;
 pub mod digest;
+mod each;
 pub mod effects;
 mod entries;
 pub mod frame;

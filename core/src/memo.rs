@@ -1,4 +1,4 @@
-//! [`Effects::each`]: a loop of a step whose items are not run again when a prediction is rebuilt.
+//! [`Memos`]: the results of the loops of predicted ticks, which [`each`](crate::Effects::each) takes over in a rebuild.
 //!
 //! ```text
 //!  memo of tick t    [ a  b  c  d ]    of each item: its bytes with what it reads, the item after the tick, its outputs
@@ -19,28 +19,24 @@ use core::any::Any;
 use core::time::Duration;
 use core::{iter, mem};
 
-use serde::Serialize;
-
 use crate::bounds::{LEAD_MAX, MEMO_BYTES_MAX};
-use crate::{Effects, Frame, Simulation, Tick, codec};
+use crate::ids::Tick;
 
 /// The number of entries that are searched for an item: items that left a list move the others by a few places.
 const SEARCH: usize = 8;
-/// One in this many taken results is checked by running the function.
-const CHECKED: u32 = 256;
 
-/// What the function of [`Effects::each`] sees besides the item and its reads.
-pub struct Given<'a, S: Simulation> {
+/// The arguments of an item's function besides the item and its reads.
+pub struct LoopContext<'a, R> {
     /// The tick being stepped.
     pub tick: Tick,
-    /// See [`Frame::tick_length`].
+    /// See [`Frame::tick_length`](crate::Frame::tick_length).
     pub tick_length: Duration,
     /// The match's rules.
-    pub rules: &'a S::Rules,
+    pub rules: &'a R,
 }
 
 /// Collects the outputs of one item, such as new bullets, hits or cues. They cannot be read back.
-pub struct Outputs<'a, O>(&'a mut Vec<O>);
+pub struct Outputs<'a, O>(pub(crate) &'a mut Vec<O>);
 
 impl<O> Outputs<'_, O> {
     /// Adds an output.
@@ -61,14 +57,13 @@ pub struct LoopStats {
     pub run: u64,
 }
 
-/// The results of all items of one loop in one tick.
-struct Results<T, O> {
+pub(crate) struct Results<T, O> {
     /// Item and reads of each entry before the tick, encoded.
-    bytes: Vec<u8>,
-    byte_ends: Vec<usize>,
-    after: Vec<T>,
-    outputs: Vec<O>,
-    output_ends: Vec<usize>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) byte_ends: Vec<usize>,
+    pub(crate) after: Vec<T>,
+    pub(crate) outputs: Vec<O>,
+    pub(crate) output_ends: Vec<usize>,
 }
 
 impl<T, O> Default for Results<T, O> {
@@ -83,25 +78,25 @@ impl<T, O> Default for Results<T, O> {
     }
 }
 
-fn part<'v, V>(values: &'v [V], ends: &[usize], nth: usize) -> &'v [V] {
+pub(crate) fn part<'v, V>(values: &'v [V], ends: &[usize], nth: usize) -> &'v [V] {
     let from = nth.checked_sub(1).map_or(0, |before| ends[before]);
     &values[from..ends[nth]]
 }
 
 impl<T, O> Results<T, O> {
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.byte_ends.clear();
         self.outputs.clear();
         self.output_ends.clear();
     }
 
-    fn find(&self, from: usize, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn find(&self, from: usize, bytes: &[u8]) -> Option<usize> {
         let end = self.byte_ends.len().min(from + SEARCH);
         (from..end).find(|nth| part(&self.bytes, &self.byte_ends, *nth) == bytes)
     }
 
-    fn capacity_bytes(&self) -> usize {
+    pub(crate) fn capacity_bytes(&self) -> usize {
         self.bytes.capacity()
             + size_of::<usize>() * (self.byte_ends.capacity() + self.output_ends.capacity())
             + size_of::<T>() * self.after.capacity()
@@ -109,21 +104,20 @@ impl<T, O> Results<T, O> {
     }
 }
 
-struct Loop {
+pub(crate) struct Loop {
     name: &'static str,
     /// The loop began in the memo's tick.
     is_used: bool,
     /// All items of the memo's tick have an entry.
-    is_whole: bool,
-    taken: u32,
-    run: u32,
-    bytes: usize,
-    results: Box<dyn Any + Send + Sync>,
+    pub(crate) is_whole: bool,
+    pub(crate) taken: u32,
+    pub(crate) run: u32,
+    pub(crate) bytes: usize,
+    pub(crate) results: Box<dyn Any + Send + Sync>,
 }
 
-/// The results of the loops of one predicted tick.
 #[derive(Default)]
-struct Memo {
+pub(crate) struct Memo {
     tick: Tick,
     loops: Vec<Loop>,
 }
@@ -137,7 +131,7 @@ impl Memo {
     }
 
     /// Returns the loop's entry, or `None` if the name was used in this tick, or for items of another type.
-    fn open<T, O>(&mut self, name: &'static str) -> Option<&mut Loop>
+    pub(crate) fn open<T, O>(&mut self, name: &'static str) -> Option<&mut Loop>
     where
         T: Send + Sync + 'static,
         O: Send + Sync + 'static,
@@ -161,7 +155,10 @@ impl Memo {
         is_free.then_some(of)
     }
 
-    fn results<T: 'static, O: 'static>(&self, name: &'static str) -> Option<&Results<T, O>> {
+    pub(crate) fn results<T: 'static, O: 'static>(
+        &self,
+        name: &'static str,
+    ) -> Option<&Results<T, O>> {
         let mut whole = self.loops.iter().filter(|of| of.is_whole);
         whole.find(|of| of.name == name)?.results.downcast_ref()
     }
@@ -173,15 +170,15 @@ impl Memo {
 
 /// The memos that one step reads and writes, and the buffers of plain loops.
 #[derive(Default)]
-pub(crate) struct Lent {
-    old: Option<Box<Memo>>,
-    new: Option<Box<Memo>>,
-    plain: Memo,
-    taken: u32,
-    impure: Option<&'static str>,
+pub(crate) struct StepMemos {
+    pub(crate) old: Option<Box<Memo>>,
+    pub(crate) new: Option<Box<Memo>>,
+    pub(crate) plain: Memo,
+    pub(crate) taken: u32,
+    pub(crate) impure: Option<&'static str>,
 }
 
-impl Lent {
+impl StepMemos {
     /// Prepares a step without memos.
     pub(crate) fn begin_plain(&mut self) {
         (self.old, self.new) = (None, None);
@@ -221,7 +218,7 @@ impl Memos {
         &mut self.of_ticks[at]
     }
 
-    pub(crate) fn lend(&mut self, tick: Tick, lent: &mut Lent) {
+    pub(crate) fn lend(&mut self, tick: Tick, lent: &mut StepMemos) {
         let mut old = self.slot(tick).take();
         let mut new = self.spare.pop();
         if let Some(outdated) = old.take_if(|old| old.tick != tick) {
@@ -247,7 +244,7 @@ impl Memos {
         (lent.old, lent.new) = (old, new);
     }
 
-    pub(crate) fn take_back(&mut self, tick: Tick, lent: &mut Lent) {
+    pub(crate) fn take_back(&mut self, tick: Tick, lent: &mut StepMemos) {
         let (old, new) = (lent.old.take(), lent.new.take());
         self.bytes += old
             .iter()
@@ -289,6 +286,12 @@ impl Memos {
         }
     }
 
+    /// The memory of all memos, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Adds the counts since the last call to those of `loops`.
     pub fn take_stats(&mut self, loops: &mut Vec<LoopStats>) {
         for of in &mut self.stats {
@@ -320,366 +323,5 @@ fn add_loop(loops: &mut Vec<LoopStats>, name: &'static str, taken: u64, run: u64
             of.run += run;
         }
         None => loops.push(LoopStats { name, taken, run }),
-    }
-}
-
-impl<S: Simulation> Effects<S> {
-    /// Runs `run` once for each item, in order, and then passes all outputs to `tell`, in the same order. When a
-    /// prediction is rebuilt, an item that is what it was at this tick, and that reads what it read then, is not run:
-    /// its result is taken over.
-    ///
-    /// This pays for items that cost more than some 200 ns: agents that think, search paths or cast rays. It adds some
-    /// 60 ns to each item of a predicted tick, and next to nothing to the authority and the server.
-    ///
-    /// `name` is the loop's own within a step. `reads` returns all that `run` needs besides the item, as a small value:
-    /// the positions of the players in sight rather than the list of players, because an item is run again whenever its
-    /// reads differ. `run` must not look at a global variable or at a clock; a `static` cannot be kept from it.
-    ///
-    /// ```
-    /// # use twinstep_core::prelude::*;
-    /// # use twinstep_core::memo::{Given, Outputs};
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(Clone, Default, Serialize, Deserialize)]
-    /// struct Agent {
-    ///     at: i32,
-    /// }
-    ///
-    /// impl Agent {
-    ///     /// Walks towards `goal`, and reports its arrival.
-    ///     fn walk(&mut self, goal: &i32, _: &Given<'_, Town>, out: &mut Outputs<'_, i32>) {
-    ///         self.at += (goal - self.at).signum();
-    ///         if self.at == *goal {
-    ///             out.push(self.at);
-    ///         }
-    ///     }
-    /// }
-    ///
-    /// #[derive(Clone, Default, Serialize, Deserialize)]
-    /// struct Town {
-    ///     agents: Vec<Agent>,
-    ///     goal: i32,
-    ///     arrived: u32,
-    /// }
-    ///
-    /// impl Simulation for Town {
-    ///     # const NAME: &'static str = "town";
-    ///     # const VERSION: u32 = 1;
-    ///     # type Rules = ();
-    ///     # type Input = i8;
-    ///     # type Command = Never;
-    ///     # type Query = Never;
-    ///     # type Outcome = Never;
-    ///     # type Cue = Never;
-    ///     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
-    ///         let (goal, arrived) = (self.goal, &mut self.arrived);
-    ///         fx.each("walk", frame, &mut self.agents, |_, _| goal, Agent::walk, |_, _| *arrived += 1);
-    ///     }
-    /// }
-    /// ```
-    ///
-    /// # Panics
-    /// In debug builds, if two loops of a step have the same name. In release builds the second one is a plain loop.
-    #[track_caller]
-    pub fn each<'i, T, R, O>(
-        &mut self,
-        name: &'static str,
-        frame: &Frame<'_, S>,
-        items: impl IntoIterator<Item = &'i mut T>,
-        reads: impl Fn(usize, &T) -> R,
-        run: fn(&mut T, &R, &Given<'_, S>, &mut Outputs<'_, O>),
-        mut tell: impl FnMut(&mut Effects<S>, O),
-    ) where
-        T: Clone + Serialize + Send + Sync + 'static,
-        R: Serialize,
-        O: Clone + Send + Sync + 'static,
-    {
-        let given = Given {
-            tick: frame.tick(),
-            tick_length: frame.tick_length(),
-            rules: frame.rules(),
-        };
-        // Taken out, so that `tell` may use these effects.
-        let mut lent = mem::take(self.lent_mut());
-        let Lent {
-            old,
-            new,
-            plain,
-            taken,
-            impure,
-        } = &mut lent;
-        let keeps = new.is_some();
-        let old = old
-            .as_ref()
-            .and_then(|old| old.results::<T, O>(name))
-            .filter(|_| keeps);
-        let memo = new.as_deref_mut().unwrap_or(plain);
-        let Some(of) = memo.open::<T, O>(name) else {
-            debug_assert!(
-                false,
-                "expected a name of its own for each loop of a step, got {name:?} twice"
-            );
-            let mut outputs = Vec::new();
-            for (n, item) in items.into_iter().enumerate() {
-                run(item, &reads(n, item), &given, &mut Outputs(&mut outputs));
-            }
-            *self.lent_mut() = lent;
-            return outputs.into_iter().for_each(|output| tell(self, output));
-        };
-        let results: &mut Results<T, O> =
-            of.results.downcast_mut().expect("`open` checked the type");
-        results.clear();
-        let (mut is_whole, mut count, mut next) = (keeps, 0, 0);
-        for item in items {
-            let read = reads(count, item);
-            count += 1;
-            if !keeps {
-                run(item, &read, &given, &mut Outputs(&mut results.outputs));
-                continue;
-            }
-            let from = results.bytes.len();
-            is_whole &= codec::append(&(&*item, &read), &mut results.bytes).is_ok();
-            let found = old.filter(|_| is_whole).and_then(|old| {
-                let nth = old.find(next, &results.bytes[from..])?;
-                Some((old, nth))
-            });
-            results.byte_ends.push(results.bytes.len());
-            match found {
-                Some((old, nth)) => {
-                    next = nth + 1;
-                    of.taken += 1;
-                    *taken = taken.wrapping_add(1);
-                    if taken.is_multiple_of(CHECKED) {
-                        run(item, &read, &given, &mut Outputs(&mut results.outputs));
-                        if !are_equal(item, &old.after[nth]) {
-                            *impure = Some(name);
-                        }
-                    } else {
-                        item.clone_from(&old.after[nth]);
-                        results.outputs.extend_from_slice(part(
-                            &old.outputs,
-                            &old.output_ends,
-                            nth,
-                        ));
-                    }
-                }
-                None => {
-                    next += 1;
-                    of.run += 1;
-                    run(item, &read, &given, &mut Outputs(&mut results.outputs));
-                }
-            }
-            results.output_ends.push(results.outputs.len());
-            match results.after.get_mut(count - 1) {
-                Some(after) => after.clone_from(item),
-                None => results.after.push(item.clone()),
-            }
-        }
-        of.is_whole = is_whole;
-        of.bytes = results.capacity_bytes();
-        if keeps {
-            results.after.truncate(count);
-            results
-                .outputs
-                .iter()
-                .for_each(|output| tell(self, output.clone()));
-        } else {
-            results
-                .outputs
-                .drain(..)
-                .for_each(|output| tell(self, output));
-        }
-        *self.lent_mut() = lent;
-    }
-}
-
-/// Whether two items have the same bytes.
-fn are_equal<T: Serialize>(a: &T, b: &T) -> bool {
-    let mut bytes = [Vec::new(), Vec::new()];
-    for (value, out) in [a, b].into_iter().zip(&mut bytes) {
-        // Values that cannot be encoded have no entry.
-        let _ = codec::append(value, out);
-    }
-    bytes[0] == bytes[1]
-}
-
-#[cfg(test)]
-mod tests {
-    use core::sync::atomic::{AtomicI32, Ordering};
-
-    use serde::Deserialize;
-
-    use super::*;
-    use crate::frame::{FrameData, Perspective, PlayerSet};
-    use crate::prelude::{Never, World};
-    use crate::world::Stepper;
-
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    struct Agent {
-        at: f32,
-        pushed: Vec<u8>,
-    }
-
-    static SECRET: AtomicI32 = AtomicI32::new(0);
-
-    impl Agent {
-        fn walk(&mut self, goal: &f32, given: &Given<'_, Town>, out: &mut Outputs<'_, f32>) {
-            self.at = (self.at + goal) / 2.0;
-            self.pushed.push(given.tick.0 as u8);
-            if self.at < *goal {
-                out.push(self.at);
-                out.push(*goal);
-            }
-        }
-
-        fn peek(&mut self, _: &f32, _: &Given<'_, Town>, _: &mut Outputs<'_, f32>) {
-            self.at += SECRET.load(Ordering::Relaxed) as f32;
-        }
-    }
-
-    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-    struct Town {
-        agents: Vec<Agent>,
-        goals: Vec<f32>,
-        reached: Vec<f32>,
-        peeks: bool,
-        twice: bool,
-    }
-
-    impl Simulation for Town {
-        const NAME: &'static str = "town";
-        const VERSION: u32 = 1;
-        type Rules = ();
-        type Input = u8;
-        type Command = Never;
-        type Query = Never;
-        type Outcome = Never;
-        type Cue = Never;
-
-        fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
-            let run = if self.peeks { Agent::peek } else { Agent::walk };
-            for _ in 0..1 + u8::from(self.twice) {
-                let (goals, reached) = (&self.goals, &mut self.reached);
-                let goal = |n: usize, _: &Agent| goals[n % goals.len()];
-                let tell = |_: &mut Effects<Town>, at| reached.push(at);
-                fx.each("walk", frame, &mut self.agents, goal, run, tell);
-            }
-        }
-    }
-
-    fn town(count: usize) -> Town {
-        let agent = |n| Agent {
-            at: n as f32,
-            pushed: Vec::new(),
-        };
-        Town {
-            agents: (0..count).map(agent).collect(),
-            goals: Vec::from([0.0, 50.0, 7.0]),
-            ..Town::default()
-        }
-    }
-
-    /// Steps a world of this town once, as a prediction with these memos. Returns the town, and the number of items
-    /// whose result was taken over and that were run in a repeated tick.
-    fn step(town: &Town, memos: &mut Memos) -> (Town, [u64; 2]) {
-        step_at(town, memos, Tick(5))
-    }
-
-    fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2]) {
-        let mut world = World::new(town.clone(), tick);
-        let mut frame = FrameData::roomy(tick);
-        frame.reset(tick);
-        let perspective = Perspective::authority(tick);
-        let mut stepper = Stepper::default();
-        let mut plain = world.clone();
-        let nobody = PlayerSet::default();
-        let stepped = stepper.step_with(&mut world, &frame, &(), perspective, nobody, memos);
-        stepped.unwrap();
-        if !town.peeks {
-            let stepped = stepper.step(&mut plain, &frame, &(), perspective, nobody);
-            stepped.unwrap();
-            assert_eq!(world.sim(), plain.sim(), "differs from a plain loop");
-        }
-        let mut loops = Vec::new();
-        memos.take_stats(&mut loops);
-        let counts = loops.first().map_or([0, 0], |of| [of.taken, of.run]);
-        (world.sim().clone(), counts)
-    }
-
-    #[test]
-    fn equal_items_are_taken_over_and_others_run() {
-        let mut memos = Memos::default();
-        let mut town = town(100);
-        assert_eq!(step(&town, &mut memos).1, [0, 0], "a new tick");
-        assert_eq!(step(&town, &mut memos).1, [100, 0]);
-        town.agents[3].at += 1.0;
-        assert_eq!(step(&town, &mut memos).1, [99, 1], "another item");
-        town.goals[1] = 51.0;
-        assert_eq!(step(&town, &mut memos).1, [67, 33], "other reads");
-        town.agents[0].at = -0.0;
-        assert_eq!(step(&town, &mut memos).1, [99, 1], "bytes count, not `==`");
-        town.agents.drain(30..33);
-        assert_eq!(
-            step(&town, &mut memos).1,
-            [97, 0],
-            "three items left the list"
-        );
-        assert_eq!(step_at(&town, &mut memos, Tick(6)).1, [0, 0]);
-        memos.forget(Tick(6));
-        assert_eq!(step_at(&town, &mut memos, Tick(6)).1, [0, 0]);
-    }
-
-    #[test]
-    fn memos_of_new_ticks_are_absorbed() {
-        let (mut ours, mut theirs) = (Memos::default(), Memos::default());
-        let town = town(10);
-        step_at(&town, &mut ours, Tick(1));
-        step_at(&town, &mut theirs, Tick(2));
-        ours.absorb(&mut theirs);
-        assert_eq!(theirs.bytes, 0);
-        for tick in [1, 2] {
-            assert_eq!(step_at(&town, &mut ours, Tick(tick)).1, [10, 0]);
-        }
-    }
-
-    #[test]
-    fn memos_take_at_most_their_limit() {
-        let mut memos = Memos::default();
-        let town = town(20_000);
-        for tick in 0..40 {
-            step_at(&town, &mut memos, Tick(tick));
-            assert!(memos.bytes < MEMO_BYTES_MAX + (4 << 20), "{}", memos.bytes);
-        }
-        assert!(memos.take_without() > 0);
-        let held = memos
-            .of_ticks
-            .iter()
-            .chain([&None])
-            .flatten()
-            .chain(&memos.spare);
-        assert_eq!(memos.bytes, held.map(|memo| memo.bytes()).sum::<usize>());
-    }
-
-    #[test]
-    fn a_function_that_reads_a_static_is_found() {
-        let mut memos = Memos::default();
-        let town = Town {
-            peeks: true,
-            ..town(300)
-        };
-        for secret in 0..4 {
-            SECRET.store(secret, Ordering::Relaxed);
-            step(&town, &mut memos);
-        }
-        assert_eq!(memos.take_impure(), Some("walk"));
-    }
-
-    #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "a name of its own"))]
-    fn two_loops_of_one_name_are_an_error() {
-        let town = Town {
-            twice: true,
-            ..town(3)
-        };
-        step(&town, &mut Memos::default());
     }
 }

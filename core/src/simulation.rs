@@ -31,7 +31,7 @@ use serde::de::DeserializeOwned;
 use crate::bounds::{ASKS_PER_TICK, LEAD_MAX, QUERIES_WAITING_MAX};
 use crate::entries::{Answer, Fragment, Inputs, LargeEntry, OpenQuery, Order, RosterChange};
 use crate::ids::{Key, PlayerId, Tick};
-use crate::memo::Lent;
+use crate::memo::StepMemos;
 use crate::perspective::{Perspective, Phase};
 use crate::players::PlayerSet;
 use crate::turn::Cadence;
@@ -449,7 +449,7 @@ pub struct Effects<S: Simulation> {
     withheld: bool,
     phase: Phase,
     /// The memos of this step, for [`each`](Effects::each).
-    lent: Lent,
+    memos: StepMemos,
 }
 
 impl<S: Simulation> Effects<S> {
@@ -464,7 +464,7 @@ impl<S: Simulation> Effects<S> {
             claimants: PlayerSet::default(),
             withheld: false,
             phase: Phase::Authority,
-            lent: Lent::default(),
+            memos: StepMemos::default(),
         }
     }
 
@@ -563,8 +563,8 @@ impl<S: Simulation> Effects<S> {
         self.withheld
     }
 
-    pub(crate) fn lent_mut(&mut self) -> &mut Lent {
-        &mut self.lent
+    pub(crate) fn memos_mut(&mut self) -> &mut StepMemos {
+        &mut self.memos
     }
 
     /// Empties the collector, keeping its buffers. `claimants` can claim in the next step.
@@ -595,7 +595,7 @@ impl<S: Simulation> Clone for Effects<S> {
             claimants: self.claimants,
             withheld: self.withheld,
             phase: self.phase,
-            lent: Lent::default(),
+            memos: StepMemos::default(),
         }
     }
 }

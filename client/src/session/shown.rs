@@ -15,7 +15,7 @@ use super::events::{Event, Progress, SessionEnd};
 use super::playing::Mode;
 use super::stage::{Returning, Stage};
 #[cfg(feature = "udp")]
-use crate::budget::Steps;
+use crate::budget::StepCounts;
 use crate::budget::{NEW_STEP, REPEATED_MIN};
 use crate::cues::CueEvent;
 use crate::match_status::PresenceView;
@@ -214,12 +214,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The steps of both simulations so far, without those of background rebuilds; none once the session is over.
     #[cfg(feature = "udp")]
-    pub(crate) fn steps(&self) -> Steps {
+    pub(crate) fn steps(&self) -> StepCounts {
         let timeline = self
             .stage
             .playing()
             .map(|playing| &playing.replica.timeline);
-        timeline.map_or(Steps::default(), Timeline::steps)
+        timeline.map_or(StepCounts::default(), Timeline::steps)
     }
 
     /// Sets the part of [`advance`](Session::advance)'s budget that a repeated step takes, a step of a rebuild: in

@@ -72,8 +72,8 @@ impl<S: Simulation> Stepper<S> {
         perspective: Perspective<'_>,
         claimants: PlayerSet,
     ) -> Result<&Effects<S>, FrameError> {
-        self.fx.lent_mut().begin_plain();
-        self.step_lent(world, frame, rules, perspective, claimants)?;
+        self.fx.memos_mut().begin_plain();
+        self.step_inner(world, frame, rules, perspective, claimants)?;
         Ok(&self.fx)
     }
 
@@ -91,13 +91,13 @@ impl<S: Simulation> Stepper<S> {
         memos: &mut Memos,
     ) -> Result<&Effects<S>, FrameError> {
         let tick = world.tick;
-        memos.lend(tick, self.fx.lent_mut());
-        let stepped = self.step_lent(world, frame, rules, perspective, claimants);
-        memos.take_back(tick, self.fx.lent_mut());
+        memos.lend(tick, self.fx.memos_mut());
+        let stepped = self.step_inner(world, frame, rules, perspective, claimants);
+        memos.take_back(tick, self.fx.memos_mut());
         stepped.map(|()| &self.fx)
     }
 
-    fn step_lent(
+    fn step_inner(
         &mut self,
         world: &mut World<S>,
         frame: &FrameData<S>,

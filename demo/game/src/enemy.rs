@@ -7,7 +7,7 @@
 use arrayvec::ArrayVec;
 use glam::Vec2;
 use twinstep_core::bounds::PLAYERS_MAX;
-use twinstep_core::memo::{Given, Outputs};
+use twinstep_core::memo::{LoopContext, Outputs};
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::cue::Cue;
@@ -31,7 +31,7 @@ impl Enemy {
     fn tick(
         &mut self,
         (slot, targets): &Seen,
-        given: &Given<'_, Game>,
+        given: &LoopContext<'_, Rules>,
         out: &mut Outputs<'_, Fired>,
     ) {
         if self.is_alive() {

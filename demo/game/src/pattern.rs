@@ -6,7 +6,7 @@ use core::f32::consts::TAU;
 
 use glam::Vec2;
 use twinstep_core::Tick;
-use twinstep_core::memo::{Given, Outputs};
+use twinstep_core::memo::{LoopContext, Outputs};
 
 use super::enemy::Fired;
 use super::kind::EnemyKind;
@@ -37,7 +37,7 @@ impl Enemy {
         &mut self,
         slot: u16,
         players: &[Vec2],
-        given: &Given<'_, Game>,
+        given: &LoopContext<'_, Rules>,
         fired: &mut Outputs<'_, Fired>,
     ) {
         let first = self.bullets;

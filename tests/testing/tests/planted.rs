@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use twinstep_core::memo::{Given, Outputs};
+use twinstep_core::memo::{LoopContext, Outputs};
 use twinstep_core::{Effects, Frame, Never, Simulation};
 use twinstep_testing::{Kind, check};
 
@@ -156,7 +156,7 @@ thread_local! {
     static WIND: Cell<u32> = const { Cell::new(0) };
 }
 
-fn drift(at: &mut u32, _: &(), _: &Given<'_, Drifts>, _: &mut Outputs<'_, ()>) {
+fn drift(at: &mut u32, _: &(), _: &LoopContext<'_, ()>, _: &mut Outputs<'_, ()>) {
     *at += WIND.get();
 }
 
