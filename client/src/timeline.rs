@@ -33,7 +33,9 @@ use twinstep_core::turn::Turn;
 use twinstep_core::world::{FrameError, Stepper, World};
 use twinstep_core::{Effects, Key, PlayerId, Simulation, Tick};
 
-use crate::budget::{NEW_STEP, StepCounts};
+use crate::budget::NEW_STEP;
+#[cfg(feature = "udp")]
+use crate::budget::StepCounts;
 use crate::hooks::{Guess, Speculate, caught};
 use crate::local_actions::LocalActions;
 use crate::stats::{Misprediction, TimelineStats};
@@ -382,6 +384,7 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// The steps so far, without those of background rebuilds.
+    #[cfg(feature = "udp")]
     pub(crate) fn steps(&self) -> StepCounts {
         let all = self.stats.steps - self.stats.away_steps;
         let repeated = if self.loops.is_empty() {

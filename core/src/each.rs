@@ -93,6 +93,7 @@ impl<S: Simulation> Effects<S> {
             old,
             new,
             plain,
+            rooms,
             taken,
             impure,
         } = &mut memos;
@@ -117,6 +118,17 @@ impl<S: Simulation> Effects<S> {
         let results: &mut Results<T, O> =
             of.results.downcast_mut().expect("`open` checked the type");
         results.clear();
+        let room = match rooms.iter().position(|(loop_name, _)| *loop_name == name) {
+            Some(at) => &mut rooms[at].1,
+            None => {
+                rooms.push((name, [0; 3]));
+                let last = rooms.len() - 1;
+                &mut rooms[last].1
+            }
+        };
+        if keeps {
+            results.reserve(*room);
+        }
         let (mut is_whole, mut count, mut next) = (keeps, 0, 0);
         for item in items {
             let read = reads(count, item);
@@ -161,6 +173,12 @@ impl<S: Simulation> Effects<S> {
             match results.after.get_mut(count - 1) {
                 Some(after) => after.clone_from(item),
                 None => results.after.push(item.clone()),
+            }
+        }
+        let used = [results.bytes.len(), count, results.outputs.len()];
+        for (room, used) in room.iter_mut().zip(used) {
+            if used > *room {
+                *room = 2 * used;
             }
         }
         of.is_whole = is_whole;

@@ -91,6 +91,15 @@ impl<T, O> Results<T, O> {
         self.output_ends.clear();
     }
 
+    /// Makes room for this many bytes, items and outputs.
+    pub(crate) fn reserve(&mut self, [bytes, items, outputs]: [usize; 3]) {
+        self.bytes.reserve(bytes);
+        self.byte_ends.reserve(items);
+        self.after.reserve(items.saturating_sub(self.after.len()));
+        self.outputs.reserve(outputs);
+        self.output_ends.reserve(items);
+    }
+
     pub(crate) fn find(&self, from: usize, bytes: &[u8]) -> Option<usize> {
         let end = self.byte_ends.len().min(from + SEARCH);
         (from..end).find(|nth| part(&self.bytes, &self.byte_ends, *nth) == bytes)
@@ -174,6 +183,8 @@ pub(crate) struct StepMemos {
     pub(crate) old: Option<Box<Memo>>,
     pub(crate) new: Option<Box<Memo>>,
     pub(crate) plain: Memo,
+    /// The room of each loop: each memo has twice that of the largest tick so far, so that few of them grow.
+    pub(crate) rooms: Vec<(&'static str, [usize; 3])>,
     pub(crate) taken: u32,
     pub(crate) impure: Option<&'static str>,
 }

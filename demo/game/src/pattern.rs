@@ -11,7 +11,7 @@ use twinstep_core::memo::{LoopContext, Outputs};
 use super::enemy::Fired;
 use super::kind::EnemyKind;
 use super::rules::Rules;
-use super::state::{Bullet, Enemy, Game};
+use super::state::{Bullet, Enemy};
 use super::units::{angle_of, direction};
 
 /// The time to the next volley while no player is in sight.
