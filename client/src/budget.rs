@@ -37,9 +37,9 @@ pub(crate) const REPEATED_MIN: u32 = 4;
 /// The steps of one advance in the game's thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepCounts {
-    /// StepCounts of confirmed ticks, and of ticks that had not been predicted before.
+    /// Steps of confirmed ticks, and of ticks that had not been predicted before.
     pub(crate) new: u64,
-    /// StepCounts of rebuilds, if the game has loops that take over results; otherwise they cost what new ones do.
+    /// Steps of rebuilds, if the game has loops that take over results; otherwise they cost what new ones do.
     pub(crate) repeated: u64,
 }
 
@@ -157,7 +157,7 @@ impl StepBudget {
         if repeated_repeated <= VARIANCE_MIN {
             return Some(same);
         }
-        // At a steady frame rate each frame has the same number of new steps, so nothing tells their cost from the
+        // At a steady frame rate each frame has the same number of new steps, so their cost cannot be told from the
         // frame's own: it is then counted as theirs.
         let determinant = new_new * repeated_repeated - new_repeated * new_repeated;
         let is_steady = determinant <= VARIANCE_MIN * repeated_repeated;

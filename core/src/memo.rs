@@ -14,6 +14,7 @@
 //! plain loop, and the confirmed state never depends on a memo.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::time::Duration;
@@ -24,6 +25,9 @@ use crate::ids::Tick;
 
 /// The number of entries that are searched for an item: items that left a list move the others by a few places.
 const SEARCH: usize = 8;
+
+/// Memos are made this many at a time, and used in turn. So a lead that grows by a few ticks finds memos with room.
+const SPARE: usize = 4;
 
 /// The arguments of an item's function besides the item and its reads.
 pub struct LoopContext<'a, R> {
@@ -200,7 +204,7 @@ impl StepMemos {
 /// The memos of a prediction, one for each tick of its lead.
 pub struct Memos {
     of_ticks: Vec<Option<Box<Memo>>>,
-    spare: Vec<Box<Memo>>,
+    spare: VecDeque<Box<Memo>>,
     /// The capacity of all memos, in bytes.
     bytes: usize,
     without: u64,
@@ -214,7 +218,7 @@ impl Default for Memos {
             of_ticks: iter::repeat_with(|| None)
                 .take(LEAD_MAX as usize + 1)
                 .collect(),
-            spare: Vec::new(),
+            spare: VecDeque::new(),
             bytes: 0,
             without: 0,
             stats: Vec::new(),
@@ -231,16 +235,12 @@ impl Memos {
 
     pub(crate) fn lend(&mut self, tick: Tick, lent: &mut StepMemos) {
         let mut old = self.slot(tick).take();
-        let mut new = self.spare.pop();
-        if let Some(outdated) = old.take_if(|old| old.tick != tick) {
-            match new {
-                None => new = Some(outdated),
-                Some(_) => self.spare.push(outdated),
-            }
+        self.spare.extend(old.take_if(|old| old.tick != tick));
+        if self.spare.is_empty() && self.bytes < MEMO_BYTES_MAX {
+            let made = iter::repeat_with(Box::<Memo>::default);
+            self.spare.extend(made.take(SPARE));
         }
-        if new.is_none() && self.bytes < MEMO_BYTES_MAX {
-            new = Some(Box::default());
-        }
+        let mut new = self.spare.pop_front();
         // A step that panics does not give them back.
         self.bytes -= old
             .iter()
@@ -271,7 +271,7 @@ impl Memos {
             for of in new.loops.iter().filter(|of| of.is_used) {
                 add_loop(&mut self.stats, of.name, of.taken.into(), of.run.into());
             }
-            self.spare.push(old);
+            self.spare.push_back(old);
         }
         *self.slot(tick) = Some(new);
     }
@@ -292,7 +292,7 @@ impl Memos {
             let is_newer = slot.as_ref().is_none_or(|ours| ours.tick < memo.tick);
             match is_newer {
                 true => self.spare.extend(slot.replace(memo)),
-                false => self.spare.push(memo),
+                false => self.spare.push_back(memo),
             }
         }
     }
