@@ -354,7 +354,7 @@ mod tests {
         assert!((9..=11).contains(&learned), "{learned}");
     }
 
-    /// A game with a step of 1 ms, whose repeated steps take over most results.
+    /// A game has steps of 1 ms, and its repeated steps take over most results.
     #[test]
     fn repeated_steps_have_a_cost_of_their_own() {
         for (uneven, repeated_us) in [(false, 100), (true, 100), (false, 1_000), (true, 1_000)] {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A wrong guess about one player changes few of a thousand agents, so few are run again. This is a memo by value: bytes
-//! are compared, never identities, and an author declares nothing that could be wrong. Equal bytes give an equal result,
+//! are compared, never identities, so an author makes no declaration that could be wrong. Equal bytes give an equal result,
 //! because an item's function is a function pointer: besides the item and its reads it sees the tick and the rules alone.
 //! So it does not matter which prediction of a tick made its memo.
 //!

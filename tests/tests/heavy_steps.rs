@@ -17,18 +17,18 @@ struct Played {
     rebuilds: u64,
 }
 
-/// Plays half a minute with 300 enemies. A frame has time for `budget` steps; a repeated one costs `cost` / 256 steps.
-fn played(link: LinkProfile, late: Option<u32>, budget: u32, cost: u32) -> Played {
+/// Plays six seconds. A frame has time for `budget` steps; a repeated one costs `cost` / 256 steps.
+fn played(link: LinkProfile, crowd: u16, late: Option<u32>, [budget, cost]: [u32; 2]) -> Played {
     let mut config = RigConfig::new(7, link);
     config.sticks = Sticks::Keys;
-    config.crowd = 300;
+    config.crowd = crowd;
     config.fps = 60;
     config.verify = false;
     config.journal = false;
     config.rebuilds_late = late;
     (config.budget, config.repeated_cost) = (budget, cost);
     let mut rig = Rig::<Game>::new(config);
-    rig.run(Duration::from_secs(15));
+    rig.run(Duration::from_secs(6));
     let (mut taken, mut run, mut lead, mut rebuilds) = (0, 0, 0.0, 0);
     for client in 0..4 {
         let stats = rig.stats(client);
@@ -49,21 +49,19 @@ fn played(link: LinkProfile, late: Option<u32>, budget: u32, cost: u32) -> Playe
 
 #[test]
 fn a_rebuild_runs_only_the_items_that_a_wrong_guess_touched() {
-    for (name, link, most) in [
-        ("wan", LinkProfile::WAN, 0.02),
-        ("bad", LinkProfile::BAD, 0.03),
-        ("awful", LinkProfile::AWFUL, 0.05),
+    for (name, link, late, most) in [
+        ("wan", LinkProfile::WAN, None, 0.02),
+        ("bad", LinkProfile::BAD, Some(1), 0.03),
+        ("awful", LinkProfile::AWFUL, None, 0.05),
     ] {
-        for late in [None, Some(1)] {
-            let played = played(link, late, 160, 256);
-            let share = played.run * 100.0;
-            println!(
-                "{name}, {late:?}: {share:.2} % run again in {} rebuilds",
-                played.rebuilds
-            );
-            assert!(played.rebuilds > 500, "{name}: {}", played.rebuilds);
-            assert!(played.run <= most, "{name}, {late:?}: {share:.2} %");
-        }
+        let played = played(link, 300, late, [160, 256]);
+        let share = played.run * 100.0;
+        println!(
+            "{name}: {share:.2} % run again in {} rebuilds",
+            played.rebuilds
+        );
+        assert!(played.rebuilds > 200, "{name}: {}", played.rebuilds);
+        assert!(played.run <= most, "{name}: {share:.2} %");
     }
 }
 
@@ -74,9 +72,9 @@ fn a_step_of_a_millisecond_keeps_its_lead() {
         ("wan", LinkProfile::WAN, 0.95),
         ("bad", LinkProfile::BAD, 0.9),
     ] {
-        let free = played(link, None, 160, 256).lead;
-        let same = played(link, None, 4, 256).lead;
-        let cheap = played(link, None, 4, 32).lead;
+        let free = played(link, 0, None, [160, 256]).lead;
+        let same = played(link, 0, None, [4, 256]).lead;
+        let cheap = played(link, 0, None, [4, 32]).lead;
         println!(
             "{name}: a lead of {free:.1} ticks, {same:.1} at four steps a frame, {cheap:.1} with memos"
         );

@@ -17,7 +17,7 @@ use super::state::{Bullet, Enemy, Game, Timer};
 
 const STAGES: i32 = 3;
 
-/// What an enemy does in a tick besides moving.
+/// A bullet or a volley that an enemy fired in a tick.
 #[derive(Clone)]
 pub(super) enum Fired {
     Bullet(Bullet),

@@ -278,7 +278,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with a rebuild, whose loops take over what a prediction with other inputs left at this tick.
+    /// Compares with a rebuild. Its loops take over results of a prediction with other inputs of this tick.
     fn with_memos(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let (frame, tick) = (&line.frame, line.frame.tick);
         let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
