@@ -158,6 +158,7 @@ fn nearest(from: Vec2, players: &[Vec2]) -> Option<Vec2> {
 mod tests {
     use twinstep_core::Key;
 
+    use super::super::cue::Cue;
     use super::super::testing::*;
     use super::*;
 
