@@ -20,12 +20,13 @@ const LAWS: [&str; 9] = [
     "Journal first",
 ];
 
-pub(crate) const PACKAGES: [&str; 18] = [
+pub(crate) const PACKAGES: [&str; 19] = [
     "core",
     "core/protocol",
     "core/udp",
     "client",
     "client/bevy",
+    "client/c",
     "server",
     "server/host",
     "server/ops",
@@ -42,12 +43,13 @@ pub(crate) const PACKAGES: [&str; 18] = [
 ];
 
 /// Packages whose public types a game author uses.
-const LIBRARIES: [&str; 10] = [
+const LIBRARIES: [&str; 11] = [
     "core",
     "core/protocol",
     "core/udp",
     "client",
     "client/bevy",
+    "client/c",
     "server",
     "server/host",
     "server/ops",
@@ -158,8 +160,9 @@ fn crates_depend_only_on_lower_crates() {
         ("server/physics", &["core"]),
         // The only library that plays both sides in one process.
         ("server/local", &["core", "protocol", "client", "server"]),
-        // A Bevy app joins, or plays alone.
+        // The app of an engine joins, or plays alone.
         ("client/bevy", &["core", "client", "local"]),
+        ("client/c", &["core", "client", "local"]),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
         // Tests of a crate may use its other side.
@@ -168,8 +171,8 @@ fn crates_depend_only_on_lower_crates() {
             .next()
             .expect("a manifest");
         for other in [
-            "core", "protocol", "udp", "client", "bevy", "server", "host", "ops", "local",
-            "rapier2d", "tests", "rig", "bench",
+            "core", "protocol", "udp", "client", "bevy", "c.", "c ", "server", "host", "ops",
+            "local", "rapier2d", "tests", "rig", "bench",
         ] {
             assert!(
                 may.contains(&other) || !dependencies.contains(&format!("\ntwinstep-{other}")),
@@ -319,6 +322,7 @@ fn clocks_threads_and_sockets_are_only_at_the_edges() {
         ("server/local/src", &[]),
         ("server/physics/src", &[]),
         ("client/bevy/src", &[]),
+        ("client/c/src", &["client/c/src/played.rs"]),
     ] {
         assert_eq!(strangers(folder, &words, edges), NONE, "in {folder}");
     }
@@ -530,8 +534,8 @@ fn core_is_no_std() {
 }
 
 #[test]
-fn unsafe_code_is_only_in_measuring_tools() {
-    let homes = ["tests/", "bench/", "ci/no_std/"];
+fn unsafe_code_is_only_at_the_border_to_c_and_in_measuring_tools() {
+    let homes = ["tests/", "bench/", "ci/no_std/", "client/c/"];
     let unsafe_code = ["unsafe {", "unsafe fn", "unsafe impl", "allow(unsafe"];
     assert_eq!(strangers(".", &unsafe_code, &homes), NONE);
 }

@@ -1,0 +1,71 @@
+//! [`CGame`]: all that a game says of itself for C, beside its rules and its picture.
+
+use twinstep_client::{Session, SessionConfig, Show};
+use twinstep_core::Simulation;
+use twinstep_local::Local;
+
+use crate::structs::CStruct;
+
+/// A game that is exported to C: its types on both sides of the border, and how they become each other.
+///
+/// See [the crate](crate) for an example. A type that the game does not need is [`Unused`](crate::Unused).
+pub trait CGame: 'static {
+    /// The rules.
+    type Sim: Simulation;
+    /// The picture; [`Hidden`](twinstep_client::Hidden) for a client without a picture.
+    type Show: Show<Self::Sim>;
+    /// The controls of a player.
+    type Pad: CStruct;
+    /// An order of a player.
+    type Command: CStruct;
+    /// The pose of an entity.
+    type Pose: CStruct;
+    /// A sound or flash.
+    type Cue: CStruct;
+    /// The rest of what an engine shows: scores, phases, time left.
+    type Hud: CStruct;
+
+    /// Names for numbers in the structs above, which become constants of the header in upper case.
+    const CONSTANTS: &'static [(&'static str, i32)] = &[];
+
+    /// The configuration of a session.
+    fn config() -> SessionConfig<Self::Sim, Self::Show>;
+
+    /// The match that is played alone, without a server. `None` if the game has none.
+    #[must_use]
+    fn alone() -> Option<Local<Self::Sim>> {
+        None
+    }
+
+    /// Reads a player's controls.
+    ///
+    /// # Errors
+    /// If the bytes are no controls. The text names the field, its value and the range: the C program receives it.
+    fn input(pad: &Self::Pad) -> Result<<Self::Sim as Simulation>::Input, String>;
+
+    /// Joins the controls of two frames that no tick was in between, so that a tap is not lost: buttons of both, sticks
+    /// of the later one. By default, only the later frame counts.
+    #[must_use]
+    fn merge(earlier: &Self::Pad, later: &Self::Pad) -> Self::Pad {
+        let _ = earlier;
+        *later
+    }
+
+    /// Reads an order.
+    ///
+    /// # Errors
+    /// As for [`input`](CGame::input).
+    fn command(command: &Self::Command) -> Result<<Self::Sim as Simulation>::Command, String>;
+
+    /// The number of an entity, for its whole life.
+    fn key(key: <Self::Show as Show<Self::Sim>>::Key) -> u64;
+
+    /// The pose of an entity for C.
+    fn pose(pose: <Self::Show as Show<Self::Sim>>::Pose) -> Self::Pose;
+
+    /// A sound or flash for C.
+    fn cue(cue: &<Self::Sim as Simulation>::Cue) -> Self::Cue;
+
+    /// The scores and the like. Returns `None` before the first tick.
+    fn hud(session: &Session<Self::Sim, Self::Show>) -> Option<Self::Hud>;
+}

@@ -1,0 +1,59 @@
+//! [`header`]: the C header of a game, written from the same declarations as its functions.
+
+use twinstep_core::Simulation;
+
+use crate::game::CGame;
+use crate::structs::{CDeclaration, CStruct};
+
+/// Changes with the functions and with the structs of every game.
+const FUNCTIONS: u32 = 1;
+
+/// The header of a game. `@p` stands for the prefix, `@P` for it in upper case.
+const TEMPLATE: &str = include_str!("header.template.h");
+
+fn declare<T: CStruct>() -> CDeclaration {
+    let mut declaration = CDeclaration::default();
+    T::declare(&mut declaration);
+    declaration
+}
+
+/// The structs of a game by their names in the template.
+fn structs<G: CGame>() -> [(&'static str, CDeclaration); 5] {
+    [
+        ("pad", declare::<G::Pad>()),
+        ("command", declare::<G::Command>()),
+        ("pose", declare::<G::Pose>()),
+        ("cue", declare::<G::Cue>()),
+        ("hud", declare::<G::Hud>()),
+    ]
+}
+
+/// A number for the layout of everything that crosses the border (FNV-1a).
+pub(crate) fn abi<G: CGame>() -> u32 {
+    let code = structs::<G>().map(|(name, structure)| format!("{name}{{{}}}", structure.code));
+    let code = format!("{FUNCTIONS}{}", code.concat());
+    code.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// The text of a game's header. [`library!`](crate::library) has the prefix, and exports a function that returns it.
+#[must_use]
+pub fn header<G: CGame>(prefix: &str) -> String {
+    let mut text = TEMPLATE.to_owned();
+    for (name, structure) in structs::<G>() {
+        let whole = format!(
+            "typedef struct @p_{name} {{\n{}}} @p_{name};\n",
+            structure.text
+        );
+        text = text.replace(&format!("@struct {name}\n"), &whole);
+    }
+    let constants = G::CONSTANTS.iter();
+    let constants = constants.map(|(name, value)| format!("#define @P_{name} ({value})\n"));
+    text.replace("@constants\n", &constants.collect::<String>())
+        .replace("@abi", &format!("{:#010x}u", abi::<G>()))
+        .replace("@game", G::Sim::NAME)
+        .replace("@version", &G::Sim::VERSION.to_string())
+        .replace("@p", prefix)
+        .replace("@P", &prefix.to_uppercase())
+}

@@ -1,0 +1,119 @@
+//! Twinstep games for engines that speak C: Unity, Unreal, Godot, an engine of one's own.
+//!
+//! ```text
+//!  the game's crate                 libpucks.so, pucks.dll, libpucks.a        the engine
+//!  rules, picture, CGame ──build──▶ pucks_join, pucks_advance, ...    ◀─────── #include "pucks.h"
+//!                        ──header()──────────────────────────────────────────▶ or DllImport, ffi, ctypes
+//! ```
+//!
+//! One library is one game: its rules and types are compiled in. A game adds an implementation of [`CGame`] and one line,
+//! [`library!`]; the header is made from the same declarations. It says everything that a C programmer needs: units,
+//! memory, threads, errors.
+//!
+//! Invariant: all unsafe code of Twinstep is in this crate, and every pointer is read or written in one file. Numbers
+//! stand for matches, no panic leaves a function, and only values cross the border that any bytes are.
+//!
+//! # Example
+//!
+//! `examples/pucks` is a whole one, with a program in C and one in C#. `Cargo.toml` has `crate-type = ["cdylib"]`, and:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use twinstep_client::{Hidden, Session, SessionConfig};
+//! # use twinstep_core::testing::doc::Counter;
+//! # use twinstep_local::Local;
+//! use twinstep_c::{CGame, Unused};
+//!
+//! twinstep_c::c_struct! {
+//!     pub struct Pad {
+//!         /// The steps to count in a tick, 0 to 9.
+//!         pub steps: u8,
+//!     }
+//!
+//!     pub struct Total {
+//!         /// Of all players.
+//!         pub steps: u64,
+//!     }
+//! }
+//!
+//! pub struct Count;
+//!
+//! impl CGame for Count {
+//!     type Sim = Counter; // your simulation
+//!     type Show = Hidden; // your picture
+//!     type Pad = Pad;
+//!     type Command = Unused;
+//!     type Pose = Unused;
+//!     type Cue = Unused;
+//!     type Hud = Total;
+//!
+//!     fn config() -> SessionConfig<Counter> {
+//!         SessionConfig::new(Arc::new(()))
+//!     }
+//!
+//!     fn alone() -> Option<Local<Counter>> {
+//!         Some(Local::action(Counter::default(), ()))
+//!     }
+//!
+//!     fn input(pad: &Pad) -> Result<u32, String> {
+//!         match pad.steps {
+//!             0..=9 => Ok(pad.steps.into()),
+//!             steps => Err(format!("steps is {steps}, but at most 9")),
+//!         }
+//!     }
+//!
+//!     fn command(_: &Unused) -> Result<twinstep_core::Never, String> {
+//!         Err("this game has no commands".to_owned())
+//!     }
+//!
+//!     fn key((): ()) -> u64 {
+//!         0
+//!     }
+//!
+//!     fn pose((): ()) -> Unused {
+//!         Unused::default()
+//!     }
+//!
+//!     fn cue(_: &twinstep_core::Never) -> Unused {
+//!         Unused::default()
+//!     }
+//!
+//!     fn hud(session: &Session<Counter>) -> Option<Total> {
+//!         let steps = session.prediction()?.sim().total;
+//!         Some(Total { steps })
+//!     }
+//! }
+//!
+//! twinstep_c::library!(Count, "count");
+//!
+//! assert!(header().contains("uint64_t count_join(") || header().contains("count_match count_join("));
+//! ```
+//!
+//! A test of the game renews the header, and fails once when it has changed:
+//!
+//! ```no_run
+//! # fn header() -> String { String::new() }
+//! let before = std::fs::read_to_string("pucks.h").unwrap_or_default();
+//! std::fs::write("pucks.h", header()).expect("a file");
+//! assert_eq!(before, header(), "pucks.h was out of date, and is renewed");
+//! ```
+
+mod border;
+mod game;
+mod header;
+mod library;
+mod matches;
+mod played;
+mod structs;
+
+pub use game::CGame;
+pub use header::header;
+pub use structs::{CField, CStruct, Unused};
+
+// Used by the macros alone.
+#[doc(hidden)]
+pub use matches::CMatches;
+#[doc(hidden)]
+pub use played::{CCue, CEntity, CEvent};
+#[doc(hidden)]
+pub use structs::CDeclaration;
