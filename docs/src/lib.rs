@@ -32,6 +32,10 @@ pub mod determinism {
     #![doc = include_str!("../guide/determinism.md")]
 }
 
+pub mod engines {
+    #![doc = include_str!("../guide/engines.md")]
+}
+
 pub mod first_game {
     #![doc = include_str!("../guide/first_game.md")]
 }
@@ -42,6 +46,10 @@ pub mod fleet {
 
 pub mod operating {
     #![doc = include_str!("../guide/operating.md")]
+}
+
+pub mod own_loop {
+    #![doc = include_str!("../guide/own_loop.md")]
 }
 
 pub mod rts {
