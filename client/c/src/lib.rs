@@ -55,9 +55,9 @@
 //!         Some(Local::action(Counter::default(), ()))
 //!     }
 //!
-//!     fn input(pad: &Pad) -> Result<u32, String> {
+//!     fn input(pad: &Pad) -> Result<u8, String> {
 //!         match pad.steps {
-//!             0..=9 => Ok(pad.steps.into()),
+//!             0..=9 => Ok(pad.steps),
 //!             steps => Err(format!("steps is {steps}, but at most 9")),
 //!         }
 //!     }
@@ -66,11 +66,11 @@
 //!         Err("this game has no commands".to_owned())
 //!     }
 //!
-//!     fn key((): ()) -> u64 {
-//!         0
+//!     fn key(key: u8) -> u64 {
+//!         key.into()
 //!     }
 //!
-//!     fn pose((): ()) -> Unused {
+//!     fn pose(_: f32) -> Unused {
 //!         Unused::default()
 //!     }
 //!
@@ -86,7 +86,7 @@
 //!
 //! twinstep_c::library!(Count, "count");
 //!
-//! assert!(header().contains("uint64_t count_join(") || header().contains("count_match count_join("));
+//! assert!(header().contains("count_match count_join(uint32_t abi, const char *ticket);"));
 //! ```
 //!
 //! A test of the game renews the header, and fails once when it has changed:

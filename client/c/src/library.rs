@@ -1,4 +1,4 @@
-//! [`library!`](crate::library): the functions that a game's library exports.
+//! [`library!`](crate::library!): the functions that a game's library exports.
 
 /// Exports a game to C: `library!(Pucks, "pucks")` exports `pucks_join`, `pucks_advance` and the rest, and declares
 /// `pub fn header() -> String`, which returns the text of `pucks.h`.
