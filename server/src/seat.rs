@@ -215,7 +215,6 @@ impl<S: Simulation> Seat<S> {
     pub(crate) fn purge(&mut self) -> Vec<NotAdmitted> {
         self.forget_inputs();
         self.batch_at = None;
-        self.awaited_from = u32::MAX;
         self.early.clear();
         self.stats.refused += self.commands.len() as u64;
         let refused = |claim: bool| {

@@ -339,8 +339,8 @@ fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
 /// turn without a pause for the others.
 #[test]
 fn guests_come_and_go_in_lockstep_without_a_pause_for_the_others() {
-    for waits in [true, false] {
-        let mut config = RigConfig::strategy(13, "rtt=60".parse().unwrap());
+    for (waits, rtt_ms) in [(true, 60), (true, 200), (false, 60), (false, 200)] {
+        let mut config = RigConfig::strategy(13, both(rtt_ms / 2));
         config.clients = 2;
         if !waits {
             config.policies.sealing = SealWhen::Deadline;
@@ -350,18 +350,26 @@ fn guests_come_and_go_in_lockstep_without_a_pause_for_the_others() {
         let seen =
             |rig: &Rig<History>| [0, 1].map(|i| (rig.stats(i).late_turns, rig.stats(i).paused_ms));
         let before = seen(&rig);
-        for n in 0..4 {
+        for n in 0..8 {
             let guest = rig.join(&format!("guest {n}"));
-            rig.watch(MS(1_500 + 37 * n), |rig| {
-                assert_eq!(rig.match_.waiting(), PlayerSet::default());
+            let mut players = PlayerSet::default();
+            rig.watch(MS(1_300 + 37 * n), |rig| {
+                players = rig.clients[guest].session.seats().iter().copied().collect();
+                let is_awaited = players.iter().any(|p| rig.match_.waiting().contains(p));
+                assert!(!is_awaited, "{rtt_ms} ms: the match waits for {players:?}");
             });
-            assert!(rig.all_play());
+            let is_in = |p| rig.match_.world().presence(p) == Presence::Present;
+            assert!(!players.is_empty() && players.iter().all(is_in));
             rig.leave(guest);
             rig.watch(MS(211), |rig| {
-                assert_eq!(rig.match_.waiting(), PlayerSet::default());
+                let is_awaited = players.iter().any(|p| rig.match_.waiting().contains(p));
+                assert!(
+                    !is_awaited,
+                    "{rtt_ms} ms: the match waits for {players:?}, who left"
+                );
             });
         }
-        assert_eq!(seen(&rig), before, "waits for all: {waits}");
+        assert_eq!(seen(&rig), before, "waits for all: {waits}, {rtt_ms} ms");
         rig.converge();
     }
 }

@@ -237,6 +237,8 @@ impl<S: Simulation> Match<S> {
                     turn >= seat.awaited_from
                         && seat.batch(turn).is_none()
                         && !self.sealer.leaves(*player)
+                        // Its owner is not here yet.
+                        && self.people.expected(*player).is_none()
                 })
                 .collect();
             if !missing.is_empty() {

@@ -14,7 +14,8 @@
 //! arrived, its client is refused for 30 s; a spectator is closed immediately. Frames need no place.
 //!
 //! Invariants: a joiner costs the others nothing, because its player joins only when the session's authority has caught
-//! up. Every join ends, whatever the client does: each stage of a session has a time limit.
+//! up, and in lockstep when its batches come in time. Every join ends, whatever the client does: each stage of a session
+//! has a time limit.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use twinstep_protocol::packet::hello::{Basis, Hello, Holds, Welcome};
 use twinstep_protocol::packet::message;
 
 use super::Match;
-use crate::config::AnsweredBy;
+use crate::config::{AnsweredBy, SealWhen};
 use crate::encoding::Snapshot;
 use crate::mode::MatchMode;
 use crate::outbox::Output;
@@ -46,6 +47,9 @@ const NEAR: Duration = Duration::from_millis(100);
 const NEAR_TICKS_MIN: u32 = 6;
 /// A session that catches up makes progress when it comes nearer by this much match time.
 const STEP: Duration = Duration::from_secs(1);
+
+/// If a match waits for batches, new players join it when theirs come in time, or after this time.
+const IN_TIME_WITHIN: Duration = Duration::from_secs(2);
 
 /// The start of a session: the session's index, its basis, and the tick of that basis.
 struct Begins {
@@ -473,6 +477,9 @@ impl<S: Simulation> Match<S> {
         if players.iter().any(|p| self.sealer.changes(*p)) {
             return;
         }
+        if self.would_delay_others(at) {
+            return;
+        }
         let next = self.world.current.tick();
         let turn = self.world.current.turn().number;
         for player in players {
@@ -487,15 +494,32 @@ impl<S: Simulation> Match<S> {
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)
             });
-            if is_in {
-                continue;
-            }
-            self.sealer.change(player, RosterChange::Joined);
             let seat = &mut self.seats[player.index()];
-            seat.given = seat.given.max(next);
             // Seed row 21: the turns until then are sealed without it.
             seat.awaited_from = turn + u32::from(self.mode.turns_ahead());
+            if !is_in {
+                seat.given = seat.given.max(next);
+                self.sealer.change(player, RosterChange::Joined);
+            }
         }
+    }
+
+    /// Returns `true` if the others would now wait for the batches of new players. A client closes batches from the
+    /// first turn that it runs, so those show whether the next ones will arrive in time.
+    fn would_delay_others(&self, at: usize) -> bool {
+        let (world, peer) = (&self.world.current, &self.people[at]);
+        let is_new = |player: &&PlayerId| world.presence(**player) == Presence::Absent;
+        let lacks_batch = |player: &PlayerId| {
+            self.seats[player.index()]
+                .batch(world.turn().number)
+                .is_none()
+        };
+        matches!(self.config.sealing, SealWhen::WaitForAll { .. })
+            && !world.present().is_empty()
+            // After a restart or a load, all begin together.
+            && self.clock.returning.is_none()
+            && self.clock.now.saturating_sub(peer.since) < IN_TIME_WITHIN
+            && peer.players.iter().filter(is_new).any(lacks_batch)
     }
 
     /// Adds the players of sessions that have caught up to the match; closes sessions that take too long or do not

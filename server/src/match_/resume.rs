@@ -164,7 +164,6 @@ impl<S: Simulation> Match<S> {
         let reserved = index.reserved.iter();
         for (player, identity) in reserved.filter(|(player, _)| player.index() < seats) {
             self.people.expect(*player, Some(identity));
-            self.seats[player.index()].awaited_from = u32::MAX;
             players.set(*player, false);
             let is_in = self.world.current.presence(*player) != Presence::Absent;
             if is_in && !index.left.contains(*player) {
