@@ -377,9 +377,9 @@ impl<E: fmt::Debug> fmt::Debug for Schedule<E> {
 impl<E: Serialize> Serialize for Schedule<E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.len()))?;
-        for (tick, key, event) in self.iter() {
-            map.serialize_entry(&key, &(tick, event))?;
-        }
+        // Not a loop: over an iterator of iterators that takes half as long again.
+        self.iter()
+            .try_for_each(|(tick, key, event)| map.serialize_entry(&key, &(tick, event)))?;
         map.end()
     }
 }
