@@ -499,6 +499,11 @@ fn another_game_a_journal_and_too_few_seats_are_refused_in_words() {
         matches!(journal, LoadError::Format(SaveFormatError::Journalled)),
         "{journal}"
     );
+    let other = loaded(config.clone(), b"a picture").err().unwrap();
+    assert!(
+        matches!(other, LoadError::Format(SaveFormatError::NotASave)),
+        "{other}"
+    );
     let resumed = Match::<Now>::resume(config, save, Arc::new(0), answers)
         .err()
         .unwrap();

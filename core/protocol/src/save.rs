@@ -44,12 +44,23 @@ pub enum SaveWriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveFormatError {
+    #[error("expected a saved game, got another kind of file")]
+    NotASave,
     #[error("the saved game cannot be read: {0}")]
-    Journal(#[from] JournalError),
+    Journal(#[source] JournalError),
     #[error("expected a saved game, got the journal of a match: resume the journal instead")]
     Journalled,
     #[error("the saved game is incomplete: load another copy of it, or an older save")]
     Incomplete,
+}
+
+impl From<JournalError> for SaveFormatError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::NotAJournal => SaveFormatError::NotASave,
+            error => SaveFormatError::Journal(error),
+        }
+    }
 }
 
 /// A save that was read. Its state is still encoded.

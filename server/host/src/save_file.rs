@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::task::spawn_blocking;
 use twinstep_core::Simulation;
+use twinstep_protocol::save;
 use twinstep_server::{LoadError, SAVE_BYTES_MAX, SaveWriteError};
 
 use crate::handle::{MatchEnded, MatchHandle};
-use crate::own_files::{Opened, make_new, open_to_read, sync_folder, with_end};
+use crate::own_files::{Opened, make_new, open_to_read, rename_to_free, sync_folder, with_end};
 
 /// The reason why a match was not saved to a file, or not loaded from one.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +100,36 @@ pub fn write_save_in(folder: &Path, name: &str, save: &[u8]) -> Result<PathBuf, 
         Ok(()) => write_save(&path, save).map(|()| path),
         Err(source) => Err(SaveFileError::Write { path, source }),
     }
+}
+
+/// Writes a save that a player asked for as `match-ID.save`. It replaces the match's last one. The save of an earlier
+/// match of this number is kept as `match-ID.1.save`, or with the next free number, as its journal is.
+///
+/// # Errors
+/// [`SaveFileError::Write`], as [`write_save_in`].
+pub(crate) fn write_match_save(
+    folder: &Path,
+    id: u64,
+    save: &[u8],
+) -> Result<PathBuf, SaveFileError> {
+    let name = format!("match-{id}");
+    let path = folder.join(format!("{name}.save"));
+    if path.exists() && !are_of_one_match(&path, save) {
+        let mut names = (1..=SAVES_MAX).map(|n| folder.join(format!("{name}.{n}.save")));
+        let kept = names.find_map(|name| match rename_to_free(&path, &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            result => Some(result),
+        });
+        if let Some(Err(source)) = kept {
+            return Err(SaveFileError::Write { path, source });
+        }
+    }
+    write_save_in(folder, &name, save)
+}
+
+fn are_of_one_match(path: &Path, new: &[u8]) -> bool {
+    let began = |save: &[u8]| save::read(save).ok().map(|save| save.about.started_unix_s);
+    read_save(path).is_ok_and(|old| began(&old).is_some() && began(&old) == began(new))
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Client, CommandRefusal, Event, SessionConfig};
@@ -347,10 +348,22 @@ fn players_start_save_and_continue_a_game_without_access_to_its_server() {
     running.shutdown();
 
     let file = saves.join("match-1.save");
-    let running = server().load(&file).listen("127.0.0.1:0").unwrap();
+    let evening = std::fs::read(&file).unwrap();
+    // Saves of one second count as those of one match.
+    std::thread::sleep(Duration::from_millis(1_100));
+    let next = server().referee(Anyone).saves(&saves).load(&file);
+    let running = next.listen("127.0.0.1:0").unwrap();
     let mut party = [join(&running, "anna")];
     play_blocking("anna", &mut party, |all| plays(&all[0])).unwrap();
     assert_eq!((player(&party[0]), gold(&party[0], me.0)), (me, 7));
+    // A save of a later match 1 replaces no save of an earlier one.
+    let saved = answered(&mut party, request);
+    assert!(matches!(saved, Event::Request { .. }), "{saved:?}");
+    assert_eq!(
+        std::fs::read(saves.join("match-1.1.save")).unwrap(),
+        evening
+    );
+    assert_eq!(std::fs::read_dir(&saves).unwrap().count(), 2);
     running.shutdown();
 
     // The folder is a file.

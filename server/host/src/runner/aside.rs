@@ -9,7 +9,7 @@ use twinstep_protocol::replay::ReplayError;
 use super::{Ends, Runner};
 use crate::journal_read::StoredJournal;
 use crate::logged;
-use crate::save_file::write_save_in;
+use crate::save_file::write_match_save;
 use twinstep_server::Encoding;
 use twinstep_server::Folded;
 use twinstep_server::JobId;
@@ -71,8 +71,7 @@ impl<S: Simulation> Runner<S> {
         let started = self.ends.pool.run(move || {
             let save = saving.run();
             let written = save.and_then(|save| {
-                write_save_in(&folder, &format!("match-{id}"), &save)
-                    .map_err(|error| error.to_string())
+                write_match_save(&folder, id, &save).map_err(|error| error.to_string())
             });
             match &written {
                 Ok(path) => logged::info!(id, by, path = %path.display(), "match saved"),
