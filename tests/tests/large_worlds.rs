@@ -455,22 +455,36 @@ fn at_most_eight_slow_spectators_load_at_a_time() {
     assert_eq!(watchers.iter().filter(is_out).count(), 2);
 }
 
-// Four towns in lockstep over a network like the internet's: `cargo test --release -p twinstep-tests --test chaos --
-// --ignored --nocapture forty_thousand`.
+// Four towns in lockstep over a network like the internet's, with adaptive turns: `cargo test --release -p
+// twinstep-tests --test chaos -- --ignored --nocapture ten_minutes`.
 #[test]
 #[ignore = "a measurement of some minutes"]
+fn villagers_stay_in_step_for_ten_minutes() {
+    for each in [2_000, 10_000] {
+        villagers_stay_in_step(each, 600);
+    }
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
+fn forty_thousand_villagers_stay_in_step() {
+    villagers_stay_in_step(10_000, 20);
+}
+
 #[expect(clippy::disallowed_methods, reason = "it measures this machine")]
-fn forty_thousand_villagers_stay_in_step_for_ten_minutes() {
+fn villagers_stay_in_step(each: u16, seconds: u32) {
     let mut config = RigConfig::strategy(40, LinkProfile::WAN);
-    config.crowd = 10_000;
+    config.policies.turn = TurnLength::adaptive(2, 8);
+    config.crowd = each;
     config.journal = false;
     let mut rig = Rig::<Realm>::new(config);
     rig.run(10 * SECOND);
     assert!(rig.all_play());
     let villagers = rig.match_.world().sim().villagers.len();
+    assert_eq!(villagers, 4 * usize::from(each));
     let (from, worked, bytes) = (rig.match_.world().tick(), rig.worked(), rig.bytes_down(0));
     let (began, mut longest) = (Instant::now(), Duration::ZERO);
-    for _ in 0..600 {
+    for _ in 0..seconds {
         let before = rig.worked();
         rig.run(SECOND);
         longest = longest.max(rig.worked() - before);
@@ -482,9 +496,12 @@ fn forty_thousand_villagers_stay_in_step_for_ten_minutes() {
         "{villagers} villagers, {ticks} ticks: the match took {:?} a tick, at most {longest:?} in a second; a client took \
          less than {:?} a frame, with what the rig checks; {} bytes/s down",
         worked / ticks,
-        (whole - worked) / (4 * 60 * 600),
-        down / 600
+        (whole - worked) / (4 * 60 * seconds),
+        down / u64::from(seconds)
     );
+    let began = Instant::now();
+    let save = rig.match_.save().expect("it is small enough");
+    println!("a save of {} bytes took {:?}", save.len(), began.elapsed());
     for client in 0..4 {
         let stats = rig.stats(client);
         println!(
@@ -496,6 +513,7 @@ fn forty_thousand_villagers_stay_in_step_for_ten_minutes() {
             stats.commands_sent
         );
         assert_eq!(stats.heals, 0);
+        assert!(stats.commands_executed > 0);
     }
     rig.converge();
 }
