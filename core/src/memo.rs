@@ -236,11 +236,14 @@ impl Memos {
     pub(crate) fn lend(&mut self, tick: Tick, lent: &mut StepMemos) {
         let mut old = self.slot(tick).take();
         self.spare.extend(old.take_if(|old| old.tick != tick));
-        if self.spare.is_empty() && self.bytes < MEMO_BYTES_MAX {
+        let may_grow = self.bytes < MEMO_BYTES_MAX;
+        if self.spare.is_empty() && may_grow {
             let made = iter::repeat_with(Box::<Memo>::default);
             self.spare.extend(made.take(SPARE));
         }
-        let mut new = self.spare.pop_front();
+        let mut spare = self.spare.iter();
+        let at = spare.position(|memo| may_grow || memo.bytes() > 0);
+        let mut new = at.and_then(|at| self.spare.remove(at));
         // A step that panics does not give them back.
         self.bytes -= old
             .iter()
