@@ -172,7 +172,7 @@ fn counts(source: &str) -> Counts {
 fn counts_by_package() -> BTreeMap<String, Counts> {
     let mut all = BTreeMap::<String, Counts>::new();
     for path in sources(".") {
-        let homes = PACKAGES.into_iter().chain(["ci/no_std"]);
+        let homes = PACKAGES.into_iter().chain(["ci/no_std", "client/godot"]);
         let home = homes.filter(|home| path.starts_with(&format!("{home}/")));
         let home = home.max_by_key(|home| home.len());
         let home = home.unwrap_or_else(|| panic!("{path} is in no package"));

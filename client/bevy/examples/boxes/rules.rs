@@ -1,7 +1,7 @@
 //! The rules, which a server has too: boxes that slide over a plate, and bump against its edge.
 
 use serde::{Deserialize, Serialize};
-use twinstep_bevy::prelude::*;
+use twinstep_client::{Poses, Show};
 use twinstep_core::prelude::*;
 
 pub(crate) const LEFT: u8 = 1;
