@@ -63,7 +63,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.welcome(now, codec::decode_whole(bytes).ok());
             }
             (message::WORLD, Stage::Joining(_)) => self.begin_with(now, bytes),
-            (message::LOBBY, Stage::Joining(_)) => self.take_lobby(LobbyMessage::read(bytes)),
+            (message::LOBBY, Stage::Joining(_) | Stage::Returning(_)) => {
+                self.take_lobby(LobbyMessage::read(bytes))
+            }
             (message::RULES, Stage::Joining(_)) => self.take_rules(bytes),
             (message::REQUEST_RESULT, Stage::Joining(_)) => self.take_result(bytes),
             (message::WELCOME, Stage::Returning(_)) => {

@@ -375,14 +375,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// If the session neither plays nor is in a lobby, `seat` does not exist, a value is out of its range, or 64 messages
     /// already wait for the server.
     pub fn request(&mut self, seat: usize, request: MatchRequest) -> Result<(), CommandError> {
-        if let Stage::Joining(joining) = &mut self.stage
-            && joining.lobby.view().is_some()
+        if let Some(lobby) = self.stage.antechamber_mut()
+            && lobby.view().is_some()
             && request == MatchRequest::Start
         {
-            if seat >= joining.lobby.seats().len() {
+            if seat >= lobby.seats().len() {
                 return Err(CommandError::NoSeat);
             }
-            joining.lobby.ask_start();
+            lobby.ask_start();
             self.outgoing.urge();
             return Ok(());
         }

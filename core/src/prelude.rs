@@ -29,6 +29,7 @@
 //! }
 //! ```
 
+pub use crate::chunked::Chunked;
 pub use crate::clone_fields;
 pub use crate::effects::Effects;
 pub use crate::frame::{Frame, Phase, PlayerSet, RosterChange};

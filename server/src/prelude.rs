@@ -4,9 +4,10 @@
 //! The names of the simulation itself are in `twinstep_core::prelude`.
 
 pub use crate::config::{
-    Announce, AnsweredBy, Claims, Laggards, MatchConfig, SealWhen, Spectators, StartWhen,
-    TickLength, TurnLength,
+    Announce, AnsweredBy, Checksums, Claims, Laggards, MatchConfig, SealWhen, Spectators,
+    StartWhen, TickLength, TurnLength,
 };
 pub use crate::hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use crate::incident::{Incident, Trouble};
 pub use crate::match_::Match;
+pub use twinstep_protocol::packet::request::MatchRequest;

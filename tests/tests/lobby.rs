@@ -531,6 +531,45 @@ fn a_saved_match_goes_on_from_a_lobby() {
     }
 }
 
+#[test]
+fn clients_of_a_killed_server_return_to_the_lobby_of_its_save() {
+    for policies in modes(StartWhen::Players(2)) {
+        let map = Arc::new(Map::new("isle", 100));
+        let link = LinkProfile::WAN;
+        let at_once = MatchConfig {
+            start_when: StartWhen::Immediately,
+            ..policies.clone()
+        };
+        let mut party = Party::new(at_once, (*map).clone());
+        for identity in ["anna", "ben"] {
+            party.come(identity, link, holder(&map));
+            party.run(3 * SECOND);
+        }
+        let save = party.match_.save().unwrap();
+        party.run(5 * SECOND);
+        let loaded = Match::load(policies, &save, map, unasked(), None);
+        party.match_ = loaded.unwrap();
+        let saved_at = party.tick();
+        // Ben returns first, over two paths.
+        for client in [1, 1, 0] {
+            party.redial(client, link, false);
+            party.run(2 * SECOND);
+            let session = &party.clients[client].session;
+            let lobby = session.lobby().expect("it is in the lobby");
+            assert!(lobby.players.iter().all(|player| !player.ready));
+            assert_eq!(session.seats(), [PlayerId(client as u8)]);
+        }
+        party.run(20 * SECOND);
+        assert_eq!(party.tick(), saved_at);
+        party.ready();
+        party.run(5 * SECOND);
+        assert!(party.match_.lobby().is_none() && party.tick() > saved_at + 40);
+        let in_lobby = |client: &Client| client.session.lobby().is_some();
+        assert!(!party.clients.iter().any(in_lobby));
+        party.check_equal();
+    }
+}
+
 // Each identity keeps its seat free until the start, however many others come first.
 #[test]
 fn a_match_that_waits_for_identities_keeps_their_seats() {

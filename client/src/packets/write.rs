@@ -88,8 +88,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         now: Duration,
         out: &mut Writer<'_>,
     ) -> Result<ByteCounts, WireError> {
-        if let Stage::Joining(joining) = &self.stage
-            && let Some(waiting) = joining.lobby.waiting(self.hello.rules)
+        if let Some(lobby) = self.stage.antechamber()
+            && let Some(waiting) = lobby.waiting(self.hello.rules)
         {
             let ack = self
                 .lane_in

@@ -128,7 +128,8 @@ pub enum Event {
     Reconnected {
         /// Whether the authority continues from where it was; if not, the server sent a world.
         resumed: bool,
-        /// Ticks that were confirmed to this client but lost by the server in a power failure.
+        /// Ticks that were confirmed to this client but that the server no longer has: it lost them in a power failure,
+        /// or loaded an earlier save.
         lost_ticks: u32,
     },
     /// The match takes up a request, such as a pause, from its next turn on. The cadence of

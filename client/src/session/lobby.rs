@@ -22,21 +22,22 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// effect when the client has these rules, and ends when the host chooses others. No effect outside a lobby, except
     /// that a session that has not been answered yet enters its lobby ready.
     pub fn ready(&mut self, ready: bool) {
-        if let Stage::Joining(joining) = &mut self.stage {
-            joining.lobby.is_ready = ready;
+        if let Some(lobby) = self.stage.antechamber_mut() {
+            lobby.is_ready = ready;
             self.outgoing.urge();
         }
     }
 
     pub(crate) fn take_lobby(&mut self, message: Option<LobbyMessage>) {
-        let Stage::Joining(joining) = &mut self.stage else {
+        let is_welcome = self.stage.welcome().is_some();
+        let Some(lobby) = self.stage.antechamber_mut() else {
             return;
         };
-        let Some(message) = message.filter(|_| joining.welcome.is_none()) else {
+        let Some(message) = message.filter(|_| !is_welcome) else {
             self.traffic.record_malformed();
             return;
         };
-        let (lobby, choice) = (&mut joining.lobby, message.lobby.choice);
+        let choice = message.lobby.choice;
         lobby.is_ready &= lobby.view().is_none_or(|shown| shown.choice == choice);
         lobby.shown = Some(message);
         lobby.is_known = true;

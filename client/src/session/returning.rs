@@ -142,6 +142,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.traffic.record_malformed();
             return;
         };
+        returning.lobby.leave();
         if u32::from(welcome.command_delay) != playing.command_delay() {
             // A predicting session cannot turn into a lockstep session, nor the reverse.
             return self.close(SessionEnd::OtherMatch);

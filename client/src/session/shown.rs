@@ -52,13 +52,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The lobby, while the match waits for its players: their names, whether they are ready, and the condition for the
-    /// start. Returns `None` before the server answers, and once the match has started.
+    /// start. A session that returns to a match that was loaded from a save meanwhile may be in its lobby too.
+    /// Returns `None` before the server answers, and once the match has started.
     #[must_use]
     pub fn lobby(&self) -> Option<&Lobby> {
-        match &self.stage {
-            Stage::Joining(joining) => joining.lobby.view(),
-            _ => None,
-        }
+        self.stage.antechamber()?.view()
     }
 
     /// The rules that the session plays with, or will play with if its host chooses no others. Returns `None` until the

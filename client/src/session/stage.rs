@@ -47,6 +47,8 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
     pub(crate) welcome: Option<Welcome>,
+    /// For a match that was loaded meanwhile and waits for its players.
+    pub(crate) lobby: Antechamber<S>,
 }
 
 pub(crate) struct Over<S: Simulation> {
@@ -133,6 +135,31 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         }
     }
 
+    pub(crate) fn antechamber(&self) -> Option<&Antechamber<S>> {
+        match self {
+            Stage::Joining(joining) => Some(&joining.lobby),
+            Stage::Returning(returning) => Some(&returning.lobby),
+            Stage::Playing(_) | Stage::Closed(_) => None,
+        }
+    }
+
+    pub(crate) fn antechamber_mut(&mut self) -> Option<&mut Antechamber<S>> {
+        match self {
+            Stage::Joining(joining) => Some(&mut joining.lobby),
+            Stage::Returning(returning) => Some(&mut returning.lobby),
+            Stage::Playing(_) | Stage::Closed(_) => None,
+        }
+    }
+
+    /// The welcome of a session whose world is being downloaded.
+    pub(crate) fn welcome(&self) -> Option<&Welcome> {
+        match self {
+            Stage::Joining(joining) => joining.welcome.as_ref(),
+            Stage::Returning(returning) => returning.welcome.as_ref(),
+            Stage::Playing(_) | Stage::Closed(_) => None,
+        }
+    }
+
     /// Begins to play, and to record, from `world`. Has no effect unless the session is joining.
     pub(crate) fn begin(&mut self, welcome: Welcome, world: World<S>, rules: Arc<S::Rules>) {
         self.change(|stage| match stage {
@@ -149,9 +176,16 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
     /// Begins to return over another path. Has no effect unless the session is in its match.
     pub(crate) fn go_back(&mut self) {
         self.change(|stage| match stage {
-            Stage::Playing(playing) | Stage::Returning(Returning { playing, .. }) => {
-                let welcome = None;
-                Stage::Returning(Returning { playing, welcome })
+            Stage::Playing(playing) => Stage::Returning(Returning {
+                playing,
+                welcome: None,
+                // Its rules stay those that it has played with.
+                lobby: Antechamber::new(None),
+            }),
+            Stage::Returning(mut returning) => {
+                returning.welcome = None;
+                returning.lobby.greet_again();
+                Stage::Returning(returning)
             }
             stage => stage,
         });
