@@ -39,7 +39,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let choice = message.lobby.choice;
         lobby.is_ready &= lobby.view().is_none_or(|shown| shown.choice == choice);
-        lobby.shown = Some(message);
+        lobby.shown = Some(Box::new(message));
         lobby.is_known = true;
         // The session waits for the start, not for its world.
         self.download.forget_waiting();

@@ -47,7 +47,7 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
     pub(crate) welcome: Option<Welcome>,
-    /// For a match that was loaded meanwhile and waits for its players.
+    // For a match that was loaded meanwhile and waits for its players.
     pub(crate) lobby: Antechamber<S>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Over<S: Simulation> {
 /// A session's part in a lobby.
 pub(crate) struct Antechamber<S: Simulation> {
     pub(super) read_rules: Option<ReadRules<S>>,
-    pub(super) shown: Option<LobbyMessage>,
+    pub(super) shown: Option<Box<LobbyMessage>>,
     // Whether the lobby was received over the current path, so that the server knows the hello.
     pub(super) is_known: bool,
     pub(super) is_ready: bool,
@@ -151,7 +151,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         }
     }
 
-    /// The welcome of a session whose world is being downloaded.
+    // The welcome of a session whose world is being downloaded.
     pub(crate) fn welcome(&self) -> Option<&Welcome> {
         match self {
             Stage::Joining(joining) => joining.welcome.as_ref(),
