@@ -23,8 +23,8 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use twinstep_core::bounds::{CUE_DRIFT_TICKS, CUES_OPEN_MAX};
-use twinstep_core::{Key, Tick, Wire};
+use twinstep_core::bounds::{CUE_DRIFT_TICKS, CUES_OPEN_MAX, PLAYERS_MAX};
+use twinstep_core::{Key, PlayerId, Tick, Wire};
 
 /// The maximum number of events that wait for the game. When it is reached, cues are not delivered (law *Bounded*).
 const EVENTS_MAX: usize = 4 * CUES_OPEN_MAX;
@@ -86,7 +86,8 @@ struct Open<C> {
     /// The tick with which the cue was started. Its drift is limited from this tick on, and after
     /// the drift limit the cue is overdue.
     started: Tick,
-    id: CueId,
+    /// `None` until it is due: see [`CueLedger::show_until`].
+    id: Option<CueId>,
     cue: C,
     /// The tick of the cue in the prediction that last contained it.
     expected: Tick,
@@ -96,7 +97,7 @@ struct Open<C> {
 
 /// The sounds and flashes of a game: each is started once and settled once, however often its tick is simulated again.
 pub struct CueLedger<C: Wire> {
-    /// The open cues, sorted by (key, started, id).
+    /// The open cues, sorted by (key, started), then in the order of their start.
     open: Vec<Open<C>>,
     /// Cues of the authority without a matching open cue; matched again when the new prediction is known.
     unmatched: VecDeque<(Tick, Key, C)>,
@@ -105,6 +106,10 @@ pub struct CueLedger<C: Wire> {
     strays: Vec<(Tick, Key, C)>,
     totals: CueTotals,
     jumped: bool,
+    /// The first tick whose cues are not shown yet, for each player.
+    due: [Tick; PLAYERS_MAX],
+    /// Confirmed cues that are not due.
+    waiting: Vec<(Tick, Key, C)>,
 }
 
 impl<C: Wire> CueLedger<C> {
@@ -118,6 +123,8 @@ impl<C: Wire> CueLedger<C> {
             strays: Vec::with_capacity(ROOM),
             totals: CueTotals::default(),
             jumped: false,
+            due: [Tick::MAX; PLAYERS_MAX],
+            waiting: Vec::with_capacity(ROOM),
         }
     }
 
@@ -130,7 +137,38 @@ impl<C: Wire> CueLedger<C> {
     /// The number of cues that are started and not settled, at most [`CUES_OPEN_MAX`].
     #[must_use]
     pub fn open(&self) -> usize {
-        self.open.len()
+        self.open.iter().filter(|open| open.id.is_some()).count()
+    }
+
+    /// Shows a player's cues (see [`Key::owner`]) of the ticks before `tick`, because it is drawn there. Later ones are
+    /// started when they are due, and never if they turn out wrong before. By default all cues are due.
+    pub fn show_until(&mut self, player: PlayerId, tick: Tick) {
+        self.due[player.index()] = tick;
+        for i in 0..self.open.len() {
+            let Open {
+                id, key, expected, ..
+            } = self.open[i];
+            let is_due = key.owner() == Some(player) && self.is_due(expected, key);
+            if id.is_none() && is_due && self.has_room_for(1) {
+                let cue = self.open[i].cue.clone();
+                self.open[i].id = Some(self.start(expected, key, cue));
+            }
+        }
+        let mut i = 0;
+        while i < self.waiting.len() {
+            let (at, key, _) = self.waiting[i];
+            if key.owner() == Some(player) && self.is_due(at, key) {
+                let (at, key, cue) = self.waiting.remove(i);
+                self.start_confirmed(at, key, cue);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    fn is_due(&self, tick: Tick, key: Key) -> bool {
+        key.owner()
+            .is_none_or(|player| tick < self.due[player.index()])
     }
 
     /// The earliest start tick of an open cue. Visits each open cue.
@@ -203,10 +241,10 @@ impl<C: Wire> CueLedger<C> {
         let (jumped, events, totals) = (self.jumped, &mut self.events, &mut self.totals);
         self.open.retain(|open| {
             let stays = open.held || (open.started >= authority && !jumped);
-            if !stays {
+            if let Some(id) = open.id.filter(|_| !stays) {
                 totals.cancelled += 1;
                 events.push_back(CueEvent {
-                    id: open.id,
+                    id,
                     kind: CueKind::Cancelled,
                 });
             }
@@ -231,7 +269,8 @@ impl<C: Wire> CueLedger<C> {
         if let Some(i) = self.find(tick, key, cue, |open| !open.held) {
             (self.open[i].held, self.open[i].expected) = (true, tick);
         } else if self.open.len() < CUES_OPEN_MAX && self.has_room_for(2) {
-            let id = self.start(tick, key, cue.clone());
+            let is_due = self.is_due(tick, key);
+            let id = is_due.then(|| self.start(tick, key, cue.clone()));
             let i = self
                 .open
                 .partition_point(|open| (open.key, open.started) <= (key, tick));
@@ -258,16 +297,26 @@ impl<C: Wire> CueLedger<C> {
         while let Some((tick, key, cue)) = self.unmatched.pop_front() {
             if let Some(i) = self.find(tick, key, &cue, |open| !open.held) {
                 self.confirm(i, tick);
-            } else if self.has_room_for(2) {
-                let id = self.start(tick, key, cue);
-                self.totals.confirmed += 1;
-                self.events.push_back(CueEvent {
-                    id,
-                    kind: CueKind::Confirmed { at: tick },
-                });
             } else {
-                self.totals.dropped += 1;
+                self.start_confirmed(tick, key, cue);
             }
+        }
+    }
+
+    /// Starts a cue that is confirmed already, or lets it wait until it is due.
+    fn start_confirmed(&mut self, at: Tick, key: Key, cue: C) {
+        let is_due = self.is_due(at, key);
+        if !is_due && self.waiting.len() < CUES_OPEN_MAX {
+            self.waiting.push((at, key, cue));
+        } else if is_due && self.has_room_for(2) {
+            let id = self.start(at, key, cue);
+            self.totals.confirmed += 1;
+            self.events.push_back(CueEvent {
+                id,
+                kind: CueKind::Confirmed { at },
+            });
+        } else {
+            self.totals.dropped += 1;
         }
     }
 
@@ -310,10 +359,13 @@ impl<C: Wire> CueLedger<C> {
 
     fn confirm(&mut self, i: usize, at: Tick) {
         let open = self.open.remove(i);
+        let Some(id) = open.id else {
+            return self.start_confirmed(at, open.key, open.cue);
+        };
         self.totals.confirmed += 1;
         self.totals.moved += u64::from(open.started != at);
         self.events.push_back(CueEvent {
-            id: open.id,
+            id,
             kind: CueKind::Confirmed { at },
         });
     }

@@ -21,11 +21,17 @@ use core::iter::Peekable;
 use core::mem;
 use core::time::Duration;
 
+use twinstep_core::PlayerId;
+
 use crate::smooth::{Correction, Pose};
 
-pub use poses::{Hidden, Poses, Show, ShowWith, show_with};
+pub(crate) use others::{Moved, Others};
+pub use poses::{Hidden, Muzzle, Poses, Show, ShowWith, show_with};
+pub use when::When;
 
+mod others;
 mod poses;
+mod when;
 
 /// How the picture corrects errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,6 +95,8 @@ struct Removed<K, P> {
 pub struct Picture<K, P> {
     smoothing: Smoothing,
     smooths: bool,
+    /// The player whose entities these are, if they are drawn at its time.
+    owner: Option<PlayerId>,
     entities: Vec<Shown<K, P>>,
     before: Vec<Shown<K, P>>,
     /// New entities that come from a muzzle: their index, and the index of the muzzle.
@@ -106,12 +114,24 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         Picture {
             smoothing,
             smooths: true,
+            owner: None,
             entities: Vec::new(),
             before: Vec::new(),
             fired: Vec::new(),
             removed: Vec::with_capacity(FADING_MAX),
             moved: Errors::new(),
             shown: Errors::new(),
+        }
+    }
+
+    /// Creates an empty picture of the entities that are drawn at a player's time.
+    fn of(owner: PlayerId, smoothing: Smoothing, room: usize) -> Self {
+        Picture {
+            owner: Some(owner),
+            entities: Vec::with_capacity(room),
+            before: Vec::with_capacity(room),
+            fired: Vec::with_capacity(room),
+            ..Picture::new(smoothing)
         }
     }
 
@@ -123,11 +143,16 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     /// Shows the poses of a new predicted tick.
     pub fn ticked(&mut self, poses: &mut Poses<K, P>, now: Duration) {
         poses.order();
+        self.ticked_to(poses, now);
+    }
+
+    /// Shows a new tick like [`ticked`](Self::ticked), from ordered poses.
+    fn ticked_to(&mut self, poses: &Poses<K, P>, now: Duration) {
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();
         self.fired.clear();
         let mut before = self.before.iter().peekable();
-        for put in poses.by_key() {
+        for put in poses.of(self.owner) {
             let was = next_of(put.key, &mut before, |shown| shown.key);
             if let (None, Some(muzzle)) = (was, put.muzzle) {
                 self.fired.push((self.entities.len(), muzzle));
@@ -168,13 +193,25 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     ) {
         previous.order();
         newest.order();
+        self.rebuilt_from(previous, newest, alpha, now, over);
+    }
+
+    /// Shows a rebuilt prediction like [`rebuilt`](Self::rebuilt), from ordered poses.
+    fn rebuilt_from(
+        &mut self,
+        previous: &Poses<K, P>,
+        newest: &Poses<K, P>,
+        alpha: f32,
+        now: Duration,
+        over: Duration,
+    ) {
         let teleport = self.smoothing.teleport;
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();
         self.fired.clear();
         let mut before = self.before.iter().peekable();
-        let mut earlier = previous.by_key().peekable();
-        for put in newest.by_key() {
+        let mut earlier = previous.of(self.owner).peekable();
+        for put in newest.of(self.owner) {
             let previous = next_of(put.key, &mut earlier, |earlier| earlier.key);
             let mut shown = Shown {
                 key: put.key,
@@ -419,21 +456,6 @@ impl Errors {
             f32::from_bits((Errors::FIRST + bucket as u32 + 1) << 21)
         })
     }
-}
-
-/// The origin of a projectile.
-/// ```text
-///   fired by a remote player ──▶ known here k ticks later: a ghost, already k ticks along its true path
-///     simulation:  harmless until promoted (a hit withholds)                    `Frame::is_ghost`
-///     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
-/// ```
-///
-/// The simulated position is exact from the first tick; only the drawn position begins elsewhere. This data is not
-/// simulation state: each tick's poses contain it again.
-#[derive(Clone, Copy)]
-pub(crate) struct Muzzle<K, P> {
-    pub(crate) shooter: K,
-    pub(crate) at: P,
 }
 
 /// Returns the offset by which a projectile glides from `origin`, where it is drawn now, to its simulated path at

@@ -61,6 +61,7 @@ impl Predicting {
         let left = self.confirm(replica, now, budget);
         let sampled = self.sample(replica, now, rtt, input)?;
         let target = self.predict(replica, now, left);
+        replica.view.move_others(&replica.timeline);
         if !replica.timeline.is_stale() {
             replica
                 .view

@@ -346,11 +346,10 @@ pub struct SessionStats {
     pub jitter_ms: f64,
     /// The share of the server's packets that were lost, 0..=1.
     pub loss: f32,
-    /// pDiff: at any tick, 95 of 100 moving entities are drawn no farther than this from their simulated place, in
-    /// units of the pose's length.
-    pub pdiff_p95: f32,
-    /// Like `pdiff_p95`, for entities that a rebuild has just moved, before the correction decays: mostly other players
-    /// that turned.
+    /// 95 of 100 times, another player was drawn no farther than this from where the match finally had it at the drawn
+    /// time, in units of the pose's length. See [`When`](crate::When).
+    pub others_off_p95: f32,
+    /// 95 of 100 predicted entities that a rebuild moved were moved no farther than this, in the same units.
     pub pdiff_moved_p95: f32,
     /// Corrections of the picture: entities moved by rebuilds.
     pub corrections: u64,

@@ -66,12 +66,13 @@ pub enum ConfirmError {
 
 /// Receives the timeline's events, for cues and pictures.
 pub trait Watch<S: Simulation> {
-    /// The authority stepped `tick`.
-    fn confirmed(&mut self, tick: Tick, fx: &Effects<S>);
+    /// The authority stepped `tick`. `is_as_shown`: the shown prediction contains the same.
+    fn confirmed(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, is_as_shown: bool);
     /// The shown prediction stepped the new tick `tick`.
-    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, known: &Known);
-    /// A rebuild is at its last tick or the one before: the picture is drawn between these two.
-    fn resimulated(&mut self, sim: &S, known: &Known);
+    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>);
+    /// A rebuild has reached the world of `tick`. `is_last`: it is the last one or the one before, between which the
+    /// picture is drawn.
+    fn resimulated(&mut self, tick: Tick, sim: &S, is_last: bool);
     /// A rebuild is complete and shown: its ticks with their cues.
     fn rebuilt(
         &mut self,
@@ -98,6 +99,11 @@ impl Known {
     pub fn guessed_from(mut self, player: PlayerId, tick: Tick) -> Known {
         self.until[player.index()] = tick;
         self
+    }
+
+    /// The first tick in which an action of `player` is not known.
+    pub(crate) fn until(&self, player: PlayerId) -> Tick {
+        self.until[player.index()]
     }
 
     /// Whether all actions of `player` up to and including `tick` are known.
@@ -302,13 +308,11 @@ impl<S: Simulation> Timeline<S> {
                 return Err(ConfirmError::Panicked(tick));
             }
         }
-        let fx = self.stepper.effects();
         self.stats.steps += 1;
         if self.lockstep {
-            watch.predicted(tick, self.authority.sim(), fx, &Known::ALL);
-        }
-        watch.confirmed(tick, fx);
-        if self.lockstep {
+            let fx = self.stepper.effects();
+            watch.predicted(tick, self.authority.sim(), fx);
+            watch.confirmed(tick, self.authority.sim(), fx, true);
             self.grounds.local_actions.executed(frame);
             return Ok(());
         }
@@ -327,6 +331,9 @@ impl<S: Simulation> Timeline<S> {
             // The authority has reached the end of the line: there is no assumed frame to compare.
             self.rebuild_now();
         }
+        let is_as_shown = self.shown.tick() > tick && !self.stale;
+        let fx = self.stepper.effects();
+        watch.confirmed(tick, self.authority.sim(), fx, is_as_shown);
         if is_due {
             self.record_fault();
         }
@@ -509,9 +516,8 @@ impl<S: Simulation> Timeline<S> {
                 left = left.saturating_sub(1 + again);
                 break;
             }
-            let known = self.known(&self.shown);
             let fx = self.stepper.effects();
-            watch.predicted(tick, self.shown.world.sim(), fx, &known);
+            watch.predicted(tick, self.shown.world.sim(), fx);
             left -= 1;
         }
         self.record_memos();
@@ -575,14 +581,14 @@ impl<S: Simulation> Timeline<S> {
     }
 
     fn report_resimulated(&self, target: Tick, watch: &mut impl Watch<S>) {
-        if self.draft.tick() + 1 >= target {
-            watch.resimulated(self.draft.world.sim(), &self.known(&self.draft));
-        }
+        let tick = self.draft.tick();
+        watch.resimulated(tick, self.draft.world.sim(), tick + 1 >= target);
     }
 
-    /// Returns how far the assumed inputs of a line are known now. A guess that a later
-    /// announcement confirmed counts as known. Costs a comparison per player and tick of lead.
-    fn known(&self, line: &Line<S>) -> Known {
+    /// Returns how far the assumed inputs of the shown prediction are known now. A guess that a later announcement
+    /// confirmed counts as known. Costs a comparison per player and tick of lead.
+    pub fn known(&self) -> Known {
+        let line = &self.shown;
         let mut known = Known::ALL;
         let own = self.grounds.local_actions.players();
         for player in line.world.present().without(own).iter() {

@@ -3,23 +3,28 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::LEAD_MAX;
+use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::turn::Cadence;
-use twinstep_core::{Effects, Key, PlayerSet, Simulation, Tick};
+use twinstep_core::{Effects, Key, PlayerId, PlayerSet, Simulation, Tick};
 
 use crate::cues::CueLedger;
 use crate::hooks::caught;
-use crate::picture::{Picture, Poses, Show, Smoothing};
-use crate::timeline::{Known, Watch};
+use crate::picture::{Moved, Others, Picture, Poses, Show, Smoothing};
+use crate::timeline::{Timeline, Watch};
 
 /// The minimum duration of a correction in ticks, even if the lead is shorter.
 const SMOOTH_TICKS_MIN: u32 = 6;
+/// Room for the entities of a busy screen, without allocating.
+const ROOM: usize = 256;
 
 pub(crate) struct View<S: Simulation, V: Show<S>> {
     show: V,
     locals: PlayerSet,
     pub(crate) cues: CueLedger<S::Cue>,
     pub(crate) picture: Picture<V::Key, V::Pose>,
+    pub(crate) others: Others<V::Key, V::Pose>,
+    /// When the pictures of other players were moved on.
+    moved_at: Duration,
     poses: [Poses<V::Key, V::Pose>; 2],
     captured: u32,
     /// The time that has passed outside pauses of the match, so that corrections stand still in a pause.
@@ -46,7 +51,9 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             locals,
             cues: CueLedger::new(),
             picture: Picture::new(smoothing),
-            poses: [Poses::new(), Poses::new()],
+            others: Others::new(smoothing),
+            moved_at: Duration::ZERO,
+            poses: [Poses::with_room(ROOM), Poses::with_room(ROOM)],
             captured: 0,
             now: Duration::ZERO,
             updated_at: Duration::ZERO,
@@ -79,24 +86,82 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.captured = 0;
         // As both of the ticks that the picture lies between, so that it does not move from an old world to the new
         // one.
-        self.capture(sim, &Known::ALL);
-        self.capture(sim, &Known::ALL);
+        self.capture(sim);
+        self.capture(sim);
+        self.others.jump(at.back(1));
+        self.others.put(at.back(1), &mut self.poses[1]);
+        self.others.put(at, &mut self.poses[1]);
         self.redraw();
     }
 
     /// Captures the poses of a tick as the newest poses. The previously newest poses become the previous poses. If the
     /// game's picture panics, the newest poses stay, and the previous ones are cleared.
-    fn capture(&mut self, sim: &S, known: &Known) {
+    fn capture(&mut self, sim: &S) {
         self.poses.swap(0, 1);
-        self.poses[1].begin_knowing(self.locals, known);
+        let locals = self.locals;
+        // In lockstep no player is local, and all entities are drawn at one time.
+        let begin = |poses: &mut Poses<_, _>| match locals == PlayerSet::default() {
+            true => poses.begin(locals),
+            false => poses.begin_apart(locals),
+        };
+        begin(&mut self.poses[1]);
         let (show, poses) = (&self.show, &mut self.poses[1]);
         if let Err(words) = caught(|| show.poses(sim, poses)) {
             // The panic may have left a part of the poses: drop them, and keep the newest complete ones.
-            self.poses[1].begin_knowing(self.locals, known);
+            begin(&mut self.poses[1]);
             self.poses.swap(0, 1);
             self.record_fault(&words);
         }
         self.captured += 1;
+    }
+
+    /// Captures the poses of other players' entities in the world of `tick`.
+    fn capture_others(&mut self, tick: Tick, sim: &S) {
+        if !self.others.are_used() {
+            return;
+        }
+        let Some(poses) = self.others.at(tick) else {
+            return;
+        };
+        poses.begin_others(self.locals);
+        let show = &self.show;
+        let captured = caught(|| {
+            show.poses(sim, poses);
+            poses.order();
+        });
+        if let Err(words) = captured {
+            poses.begin_others(self.locals);
+            poses.order();
+            self.record_fault(&words);
+        }
+    }
+
+    /// Moves on the pictures of other players, and the cues that are shown with them. Call it once the prediction is at
+    /// its new tick.
+    pub(crate) fn move_others(&mut self, timeline: &Timeline<S>) {
+        let passed = self.now.saturating_sub(self.moved_at);
+        self.moved_at = self.now;
+        if !self.others.are_used() {
+            return;
+        }
+        let moved = Moved {
+            now: self.now,
+            passed: passed.as_secs_f64() / self.tick.as_secs_f64(),
+            tick: self.tick,
+            authority: timeline.authority().tick(),
+            prediction: timeline.prediction().tick(),
+            alpha: self.alpha,
+            known: &timeline.known(),
+        };
+        let (show, others, sim) = (&self.show, &mut self.others, timeline.prediction().sim());
+        if let Err(words) = caught(|| others.advance(&moved, |player| show.when(sim, player))) {
+            self.record_fault(&words);
+        }
+        for player in (0..PLAYERS_MAX as u8).map(PlayerId) {
+            if let Some((_, due)) = self.others.time(player) {
+                self.cues.show_until(player, due);
+            }
+        }
     }
 
     fn redraw(&mut self) {
@@ -124,26 +189,38 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
-    fn confirmed(&mut self, tick: Tick, fx: &Effects<S>) {
+    fn confirmed(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, is_as_shown: bool) {
         if tick >= self.mute_until {
             self.cues.confirmed(tick, fx.cues());
         }
+        if !is_as_shown {
+            self.capture_others(tick + 1, sim);
+        }
     }
 
-    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, known: &Known) {
+    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>) {
         if tick >= self.mute_until {
             self.cues.predicted(tick, fx.cues());
         }
-        self.capture(sim, known);
+        self.capture(sim);
         let (picture, newest, now) = (&mut self.picture, &mut self.poses[1], self.now);
-        if let Err(words) = caught(|| picture.ticked(newest, now)) {
+        let others = &mut self.others;
+        let drawn = caught(|| {
+            picture.ticked(newest, now);
+            others.put(tick + 1, newest);
+        });
+        if let Err(words) = drawn {
             self.record_fault(&words);
         }
         self.captured = 0;
     }
 
-    fn resimulated(&mut self, sim: &S, known: &Known) {
-        self.capture(sim, known);
+    fn resimulated(&mut self, tick: Tick, sim: &S, is_last: bool) {
+        if !is_last {
+            return self.capture_others(tick, sim);
+        }
+        self.capture(sim);
+        self.others.put(tick, &mut self.poses[1]);
     }
 
     fn rebuilt(
@@ -157,7 +234,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
             .rebuilt(ticks.filter(|(tick, _)| *tick >= mute_until));
         // A rebuild without ticks captured one world only: it is both the previous and the newest.
         while self.captured < 2 {
-            self.capture(sim, &Known::ALL);
+            self.capture(sim);
         }
         self.redraw();
     }

@@ -392,7 +392,7 @@ fn report(
                 reach_ticks_mean: now.reach_ticks_mean,
                 margin_ticks_p50: now.margin_ticks_p50,
                 rtt_ms_p50: now.rtt_ms_p50,
-                pdiff_p95: now.pdiff_p95 / PLAYER_RADIUS,
+                others_off_p95: now.others_off_p95 / PLAYER_RADIUS,
                 pdiff_moved_p95: now.pdiff_moved_p95 / PLAYER_RADIUS,
                 // Cues that began after the end of play do not belong to the run.
                 cues_started: now.cues_started - last.cues_open.1,

@@ -1,8 +1,8 @@
 //! The report of a run: as JSON for programs, as text for people, and a list of faults.
 //!
 //! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
-//! *fill* is a sealed tick for which the server had no input of this player. *pDiff* is how far a correction moved an
-//! entity, in player radii. Rebuilds, ticks simulated again, bytes and packets are counted from 60 ticks after the
+//! *fill* is a sealed tick for which the server had no input of this player. *Others* is how far another player
+//! was drawn from where he finally was at the drawn time, in player radii. Rebuilds, ticks simulated again, bytes and packets are counted from 60 ticks after the
 //! last player joined; everything else from the start. Bytes include IP and UDP headers; downward they are those that
 //! the server sent.
 
@@ -59,10 +59,10 @@ pub struct ClientReport {
     /// The newest input at the server minus the tick that it seals next.
     pub margin_ticks_p50: i32,
     pub rtt_ms_p50: i32,
-    /// The distance, in player radii, within which 95 % of all moving entities were shown of their correct place, over
-    /// all ticks.
-    pub pdiff_p95: f32,
-    /// That distance for entities that a rebuild had just moved, before smoothing.
+    /// The distance, in player radii, within which 95 % of the time other players were drawn of where they finally were
+    /// at the drawn time.
+    pub others_off_p95: f32,
+    /// The distance by which a rebuild moved 95 % of the predicted entities that it moved, before smoothing.
     pub pdiff_moved_p95: f32,
     pub cues_started: u64,
     pub cues_confirmed: u64,
@@ -227,7 +227,7 @@ impl RunReport {
 }
 
 const HEAD: &str = "\
-player       rtt    lead  margin redone  fills  stall rebuilt  pdiff  moved   cues   cancelled      up    down
+player       rtt    lead  margin redone  fills  stall rebuilt others  moved   cues   cancelled      up    down
               ms   ticks   ticks  ticks  ticks     ms   times  radii  radii                        B/s     B/s";
 
 impl fmt::Display for RunReport {
@@ -261,7 +261,7 @@ impl fmt::Display for RunReport {
                 client.fills,
                 client.stall_ms,
                 client.rebuilds,
-                client.pdiff_p95,
+                client.others_off_p95,
                 client.pdiff_moved_p95,
                 client.cues_started,
                 client.cues_cancelled,
@@ -342,7 +342,7 @@ mod tests {
                 reach_ticks_mean: 8.0,
                 margin_ticks_p50: 2,
                 rtt_ms_p50: 100,
-                pdiff_p95: 0.0,
+                others_off_p95: 0.0,
                 pdiff_moved_p95: 0.0,
                 cues_started: 9,
                 cues_confirmed: 8,

@@ -1,6 +1,7 @@
 //! Predictions, and the cost of wrong ones: in worlds small enough to be built for every mutant.
 
 mod counts;
+mod drawn;
 mod floods;
 mod given_time;
 mod heavy_steps;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::internal::{LocalActions, Timeline, Watch};
-use twinstep_client::{Hidden, Known, Repeat, Wait};
+use twinstep_client::{Hidden, Repeat, Wait};
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};
@@ -37,9 +37,9 @@ impl Simulation for Trace {
 struct Blind;
 
 impl<S: Simulation> Watch<S> for Blind {
-    fn confirmed(&mut self, _: Tick, _: &Effects<S>) {}
-    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>, _: &Known) {}
-    fn resimulated(&mut self, _: &S, _: &Known) {}
+    fn confirmed(&mut self, _: Tick, _: &S, _: &Effects<S>, _: bool) {}
+    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>) {}
+    fn resimulated(&mut self, _: Tick, _: &S, _: bool) {}
     fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
 }
 
@@ -134,20 +134,6 @@ fn a_correction_equals_a_run_from_the_start() {
 
 /// A picture may draw only known inputs of another player, not predicted ones. A prediction that matches an
 /// announcement counts as known at once; any other prediction counts after the next rebuild.
-#[derive(Default)]
-struct Knowing(Option<Known>);
-
-impl<S: Simulation> Watch<S> for Knowing {
-    fn confirmed(&mut self, _: Tick, _: &Effects<S>) {}
-    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>, known: &Known) {
-        self.0 = Some(*known);
-    }
-    fn resimulated(&mut self, _: &S, known: &Known) {
-        self.0 = Some(*known);
-    }
-    fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
-}
-
 #[test]
 fn an_announced_input_of_another_player_stays_in_the_prediction() {
     let start = World::new(Trace::default(), Tick(0));
@@ -159,7 +145,7 @@ fn an_announced_input_of_another_player_stays_in_the_prediction() {
         Box::new(Wait),
         true,
     );
-    let mut watch = Knowing::default();
+    let mut watch = Blind;
     let (own, other) = (PlayerId(0), PlayerId(1));
     let frame = |tick: u32, held: u8| {
         let mut frame = FrameData::<Trace>::empty(Tick(tick));
@@ -176,7 +162,7 @@ fn an_announced_input_of_another_player_stays_in_the_prediction() {
     }
     timeline.confirm(&frame(0, 7), &mut watch).unwrap();
     timeline.predict(Tick(6), 99, &mut watch);
-    let known = watch.0.unwrap();
+    let known = timeline.known();
     assert!(known.covers(other, Tick(0)) && !known.covers(other, Tick(1)));
     assert!(known.covers(own, Tick(5)));
     // Announced as predicted for two ticks, then differently.
@@ -184,12 +170,12 @@ fn an_announced_input_of_another_player_stays_in_the_prediction() {
         timeline.announce(other, Tick(tick), &held);
     }
     timeline.predict(Tick(7), 99, &mut watch);
-    let known = watch.0.unwrap();
+    let known = timeline.known();
     assert!(known.covers(other, Tick(2)) && !known.covers(other, Tick(3)));
     // A rebuild assumes the announced inputs.
     timeline.confirm(&frame(1, 8), &mut watch).unwrap();
     timeline.predict(Tick(7), 99, &mut watch);
-    let known = watch.0.unwrap();
+    let known = timeline.known();
     assert!(known.covers(other, Tick(4)) && !known.covers(other, Tick(5)));
 }
 

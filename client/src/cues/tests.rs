@@ -46,6 +46,31 @@ fn a_right_guess_starts_at_once_and_is_confirmed_once() {
     assert_eq!((ledger.open(), ledger.open_since()), (0, None));
 }
 
+/// A player that is drawn late: its cues come when it is drawn there, and wrong guesses never.
+#[test]
+fn a_cue_of_a_player_that_is_drawn_late_waits_for_it() {
+    let of = PlayerId(2);
+    let boom = |n| vec![(Key::player(of, n), 9)];
+    let mut ledger = CueLedger::new();
+    ledger.show_until(of, Tick(3));
+    ledger.predicted(Tick(5), &boom(1));
+    ledger.predicted(Tick(6), &boom(2));
+    rebuilt(&mut ledger, &[(5, boom(1)), (6, vec![])]);
+    ledger.confirmed(Tick(5), &boom(1));
+    ledger.settle(Tick(7));
+    ledger.predicted(Tick(8), &boom(3));
+    assert_eq!((words(&mut ledger), ledger.open()), (vec![], 0));
+    ledger.show_until(of, Tick(6));
+    assert_eq!(words(&mut ledger), ["0 start t5", "0 yes t5"]);
+    ledger.show_until(of, Tick(9));
+    assert_eq!(words(&mut ledger), ["1 start t8"]);
+    let totals = ledger.totals();
+    assert_eq!(
+        (totals.started, totals.confirmed, totals.cancelled),
+        (2, 1, 0)
+    );
+}
+
 #[test]
 fn a_wrong_guess_is_cancelled_only_when_the_authority_passes_it() {
     let mut ledger = CueLedger::new();

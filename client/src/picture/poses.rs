@@ -2,9 +2,9 @@
 
 use core::cmp::Ordering;
 
-use twinstep_core::{PlayerId, PlayerSet};
+use twinstep_core::{PlayerId, PlayerSet, Tick};
 
-use crate::picture::Muzzle;
+use super::when::When;
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
@@ -16,6 +16,12 @@ pub trait Show<S>: Send + Sync + 'static {
     type Pose: Pose;
     /// Puts the pose of each drawn entity into `out`, in any order. Ascending keys are the cheapest.
     fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
+    /// Returns when the entities of another player are drawn: those of [`put_player`](Poses::put_player) and
+    /// [`put_from`](Poses::put_from), and the cues whose [`Key::owner`](twinstep_core::Key::owner) it is. Called for
+    /// each frame with the newest prediction, so it may change in play; the picture glides from one to the other.
+    fn when(&self, _sim: &S, _player: PlayerId) -> When {
+        When::Auto
+    }
 }
 
 /// An empty picture, for clients that do not draw.
@@ -61,11 +67,45 @@ pub(super) struct Put<K, P> {
     pub(super) pose: P,
     pub(super) local: bool,
     pub(super) muzzle: Option<u32>,
+    /// The player at whose time it is drawn.
+    pub(super) owner: Option<PlayerId>,
+}
+
+/// The origin of a projectile.
+/// ```text
+///   fired by a remote player ──▶ known here k ticks later: a ghost, already k ticks along its true path
+///     simulation:  harmless until promoted (a hit withholds)                    `Frame::is_ghost`
+///     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
+/// ```
+///
+/// The simulated position is exact from the first tick; only the drawn position begins elsewhere. This data is not
+/// simulation state: each tick's poses contain it again.
+#[derive(Clone, Copy, Debug)]
+pub struct Muzzle<K, P> {
+    /// The entity that fired, as it is put in the same poses.
+    pub shooter: K,
+    /// The muzzle's position in this simulation.
+    pub at: P,
+    /// The tick in which it was fired. Until the shooter's input of that tick is known, the projectile is not drawn:
+    /// each correction of a guess would move it visibly.
+    pub born: Tick,
+}
+
+/// Which entities a list takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// All, of one time: as in lockstep.
+    AtOnce,
+    /// All; other players' entities belong to their time.
+    Apart,
+    /// Only those of other players.
+    Others,
 }
 
 /// The poses of one tick, each key once.
 pub struct Poses<K, P> {
     locals: PlayerSet,
+    takes: Takes,
     known: Known,
     /// Poses that were put in ascending order of keys.
     puts: Vec<Put<K, P>>,
@@ -83,11 +123,21 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     pub fn new() -> Self {
         Poses {
             locals: PlayerSet::default(),
+            takes: Takes::AtOnce,
             known: Known::ALL,
             puts: Vec::new(),
             strays: Vec::new(),
             order: Vec::new(),
             muzzles: Vec::new(),
+        }
+    }
+
+    /// Creates an empty list with room for this many poses.
+    pub(crate) fn with_room(poses: usize) -> Self {
+        Poses {
+            puts: Vec::with_capacity(poses),
+            muzzles: Vec::with_capacity(poses),
+            ..Poses::new()
         }
     }
 
@@ -99,11 +149,51 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     /// Clears the list like [`begin`](Self::begin), for a prediction that knows the players' actions up to `known`.
     pub fn begin_knowing(&mut self, locals: PlayerSet, known: &Known) {
         self.locals = locals;
+        self.takes = Takes::AtOnce;
         self.known = *known;
         self.puts.clear();
         self.strays.clear();
         self.order.clear();
         self.muzzles.clear();
+    }
+
+    /// Clears the list for all entities, of which those of players that are not local belong to their own time.
+    pub(crate) fn begin_apart(&mut self, locals: PlayerSet) {
+        self.begin(locals);
+        self.takes = Takes::Apart;
+    }
+
+    /// Clears the list for the entities of other players only.
+    pub(crate) fn begin_others(&mut self, locals: PlayerSet) {
+        self.begin(locals);
+        self.takes = Takes::Others;
+    }
+
+    /// Takes the entities of other players from an ordered list.
+    pub(super) fn copy_others(&mut self, all: &Poses<K, P>) {
+        self.begin_others(all.locals);
+        for put in all.by_key().filter(|put| put.owner.is_some()) {
+            let muzzle = put.muzzle.map(|muzzle| *all.muzzle(muzzle));
+            self.put_owned(put.key, put.pose, put.owner, muzzle);
+        }
+    }
+
+    pub(super) fn has_others(&self) -> bool {
+        let mut puts = self.puts.iter().chain(&self.strays);
+        puts.any(|put| put.owner.is_some())
+    }
+
+    /// Adds the players whose entities these are.
+    pub(super) fn owners(&self, owners: &mut PlayerSet) {
+        let puts = self.puts.iter().chain(&self.strays);
+        for owner in puts.filter_map(|put| put.owner) {
+            owners.set(owner, true);
+        }
+    }
+
+    /// Sets how far the players' actions in these poses are known by now.
+    pub(super) fn know(&mut self, known: &Known) {
+        self.known = *known;
     }
 
     /// Returns `true` if the player plays on this screen. Draw its entities with [`put_local`](Self::put_local).
@@ -112,38 +202,50 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.locals.contains(player)
     }
 
-    /// How far the actions of players are known rather than guessed. Do not draw a projectile of a remote player while
-    /// it is only guessed: each correction of the guess would move it visibly. Once the shot is known, the projectile
-    /// appears at the muzzle, see [`put_from`](Self::put_from).
-    #[must_use]
-    pub fn known(&self) -> Known {
-        self.known
-    }
-
-    /// Puts an entity that is drawn between the last two ticks.
+    /// Puts an entity that is drawn between the last two ticks of the prediction.
     pub fn put(&mut self, key: K, pose: P) {
-        self.insert(key, pose, false, None);
+        self.insert(key, pose, false, None, None);
     }
 
     /// Puts an entity that is drawn at the newest tick: one of a local player, or one that must not lag behind it.
     pub fn put_local(&mut self, key: K, pose: P) {
-        self.insert(key, pose, true, None);
+        self.insert(key, pose, true, None, None);
     }
 
-    /// Puts the entity of a player, local or remote.
+    /// Puts an entity of a player: of a local one at the newest tick, of another one [when](Show::when) it is drawn.
     pub fn put_player(&mut self, player: PlayerId, key: K, pose: P) {
-        self.insert(key, pose, self.is_local(player), None);
+        match self.is_local(player) {
+            true => self.put_local(key, pose),
+            false => self.put_owned(key, pose, self.owner(player), None),
+        }
     }
 
-    /// Puts a projectile of another player. It first appears at its shooter's muzzle as currently drawn, and glides
-    /// onto its path. `muzzle` is the muzzle's position in this simulation.
-    pub fn put_from(&mut self, key: K, pose: P, shooter: K, muzzle: P) {
-        let place = self.muzzles.len() as u32;
-        self.muzzles.push(Muzzle {
-            shooter,
-            at: muzzle,
+    /// Puts a projectile of a player. Another player's first appears at its shooter's muzzle as currently drawn, and
+    /// glides onto its path; a local player's is drawn at the newest tick.
+    pub fn put_from(&mut self, player: PlayerId, key: K, pose: P, muzzle: Muzzle<K, P>) {
+        match self.is_local(player) {
+            true => self.put_local(key, pose),
+            false if self.takes == Takes::AtOnce && !self.known.covers(player, muzzle.born) => {}
+            false => self.put_owned(key, pose, self.owner(player), Some(muzzle)),
+        }
+    }
+
+    fn owner(&self, player: PlayerId) -> Option<PlayerId> {
+        (self.takes != Takes::AtOnce).then_some(player)
+    }
+
+    fn put_owned(
+        &mut self,
+        key: K,
+        pose: P,
+        owner: Option<PlayerId>,
+        muzzle: Option<Muzzle<K, P>>,
+    ) {
+        let place = muzzle.map(|muzzle| {
+            self.muzzles.push(muzzle);
+            self.muzzles.len() as u32 - 1
         });
-        self.insert(key, pose, false, Some(place));
+        self.insert(key, pose, false, place, owner);
     }
 
     /// The number of poses, equal keys counted twice.
@@ -159,12 +261,23 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     }
 
     #[inline]
-    fn insert(&mut self, key: K, pose: P, local: bool, muzzle: Option<u32>) {
+    fn insert(
+        &mut self,
+        key: K,
+        pose: P,
+        local: bool,
+        muzzle: Option<u32>,
+        owner: Option<PlayerId>,
+    ) {
+        if self.takes == Takes::Others && owner.is_none() {
+            return;
+        }
         let put = Put {
             key,
             pose,
             local,
             muzzle,
+            owner,
         };
         if self.puts.last().is_none_or(|last| last.key < key) {
             self.puts.push(put);
@@ -174,7 +287,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     }
 
     /// Sorts the strays; the last pose of a key is kept. The cost is a sort of the strays.
-    pub(super) fn order(&mut self) {
+    pub(crate) fn order(&mut self) {
         self.order.clear();
         let keys = self.strays.iter().zip(0..);
         self.order.extend(keys.map(|(put, nth)| (put.key, nth)));
@@ -207,6 +320,18 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
                 Some(Ordering::Greater) | None => strays.next(),
             }
         }))
+    }
+
+    /// The poses of the entities that belong to `owner`'s time, or to none, in the order of keys, without projectiles
+    /// that are only guessed.
+    pub(super) fn of(&self, owner: Option<PlayerId>) -> impl Iterator<Item = &Put<K, P>> {
+        let is_known = move |put: &&Put<K, P>| match (put.muzzle, owner) {
+            (Some(muzzle), Some(owner)) => self.known.covers(owner, self.muzzle(muzzle).born),
+            _ => true,
+        };
+        self.by_key()
+            .filter(move |put| put.owner == owner)
+            .filter(is_known)
     }
 
     pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {

@@ -8,6 +8,16 @@ use crate::smooth::{Angle, Placed};
 const TICK: Duration = Duration::from_millis(16);
 const OVER: Duration = Duration::from_millis(96);
 
+const OTHER: PlayerId = PlayerId(1);
+
+fn muzzle(shooter: u32, at: Vec2) -> Muzzle<u32, Vec2> {
+    Muzzle {
+        shooter,
+        at,
+        born: twinstep_core::Tick(0),
+    }
+}
+
 fn picture() -> Picture<u32, Vec2> {
     Picture::new(Smoothing {
         teleport: 5.0,
@@ -308,7 +318,7 @@ fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
         poses.begin(Default::default());
         poses.put(0, shooter(tick));
         if tick >= 10 {
-            poses.put_from(1, path(tick), 0, shooter(tick) + offset);
+            poses.put_from(OTHER, 1, path(tick), muzzle(0, shooter(tick) + offset));
         }
         picture.ticked(&mut poses, now);
         if tick == 10 {
@@ -344,7 +354,7 @@ fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
             for key in order.into_iter().filter(|key| tick == 1 || *key < 2) {
                 match key {
                     0 | 1 => poses.put(key, at(key)),
-                    _ => poses.put_from(key, at(key), key - 2, at(key - 2)),
+                    _ => poses.put_from(OTHER, key, at(key), muzzle(key - 2, at(key - 2))),
                 }
             }
             picture.ticked(&mut poses, TICK * tick);

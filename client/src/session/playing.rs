@@ -343,7 +343,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             Mode::Predicting(predicting) => predicting.fill_stats(stats),
             Mode::Lockstep(lockstep) => lockstep.fill_stats(self.replica.cadence().tick(), stats),
         }
-        stats.pdiff_p95 = view.picture.errors().quantile(0.95);
+        stats.others_off_p95 = view.others.off().quantile(0.95);
         stats.pdiff_moved_p95 = view.picture.corrections().quantile(0.95);
         stats.corrections = view.picture.corrections().count();
         stats.cues_started = totals.started;

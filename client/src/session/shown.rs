@@ -95,11 +95,35 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// The key and the smoothed pose of each entity to draw.
+    /// The key and the smoothed pose of each entity to draw, by key.
     pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
-        view.into_iter()
-            .flat_map(|view| view.picture.shown(view.alpha, view.now))
+        view.into_iter().flat_map(|view| {
+            let mut own = view.picture.shown(view.alpha, view.now).peekable();
+            let mut others = view.others.drawn().iter().copied().peekable();
+            std::iter::from_fn(move || {
+                let is_next = |own: &(V::Key, V::Pose), other: &(V::Key, V::Pose)| own.0 <= other.0;
+                match (own.peek(), others.peek()) {
+                    (Some(own), Some(other)) if !is_next(own, other) => others.next(),
+                    (None, _) => others.next(),
+                    _ => own.next(),
+                }
+            })
+        })
+    }
+
+    /// The time at which a player's entities are drawn, in ticks: at 7.5, they are halfway between the worlds of ticks 7
+    /// and 8. See [`When`](crate::When).
+    #[must_use]
+    pub fn drawn_at(&self, player: PlayerId) -> Option<f64> {
+        let replica = &self.stage.playing()?.replica;
+        let predicted = f64::from(replica.timeline.prediction().tick().0);
+        if replica.timeline.local_actions().players().contains(player) {
+            return Some(predicted);
+        }
+        let between = predicted - 1.0 + f64::from(replica.view.alpha);
+        let other = replica.view.others.time(player);
+        Some(other.map_or(between, |(time, _)| time))
     }
 
     /// The entities of [`shown`](Session::shown), each with `true` if it is local: put by
@@ -115,6 +139,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     pub fn set_smooths(&mut self, smooths: bool) {
         if let Some(playing) = self.stage.playing_mut() {
             playing.replica.view.picture.set_smooths(smooths);
+            playing.replica.view.others.set_smooths(smooths);
         }
     }
 
@@ -122,7 +147,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     #[must_use]
     pub fn pose(&self, key: V::Key) -> Option<V::Pose> {
         let view = &self.stage.playing()?.replica.view;
-        view.picture.pose(key, view.alpha, view.now)
+        let other = || {
+            let drawn = view.others.drawn();
+            let at = drawn.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+            Some(drawn[at].1)
+        };
+        view.picture.pose(key, view.alpha, view.now).or_else(other)
     }
 
     /// pDiff of one entity: the distance between its drawn and its simulated pose, in the unit of
@@ -131,7 +161,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     #[must_use]
     pub fn error(&self, key: V::Key) -> Option<f32> {
         let view = &self.stage.playing()?.replica.view;
-        view.picture.error(key, view.now)
+        let mut pictures = std::iter::once(&view.picture).chain(view.others.pictures());
+        pictures.find_map(|picture| picture.error(key, view.now))
     }
 
     /// The entities that a correction removed, which may fade out: the key, the pose at which each was drawn last, and
@@ -139,8 +170,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// prediction is not among them.
     pub fn fading(&self) -> impl Iterator<Item = (V::Key, V::Pose, f32)> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
-        view.into_iter()
-            .flat_map(|view| view.picture.fading(view.now))
+        view.into_iter().flat_map(|view| {
+            let pictures = std::iter::once(&view.picture).chain(view.others.pictures());
+            pictures.flat_map(|picture| picture.fading(view.now))
+        })
     }
 
     /// Returns the next cue to start, confirm or stop.

@@ -61,9 +61,9 @@ struct Seen {
 }
 
 impl Watch<Mix> for Seen {
-    fn confirmed(&mut self, _: Tick, _: &Effects<Mix>) {}
-    fn predicted(&mut self, _: Tick, _: &Mix, _: &Effects<Mix>, _: &Known) {}
-    fn resimulated(&mut self, _: &Mix, _: &Known) {}
+    fn confirmed(&mut self, _: Tick, _: &Mix, _: &Effects<Mix>, _: bool) {}
+    fn predicted(&mut self, _: Tick, _: &Mix, _: &Effects<Mix>) {}
+    fn resimulated(&mut self, _: Tick, _: &Mix, _: bool) {}
     fn rebuilt(&mut self, _: Tick, _: &Mix, _: &mut dyn Iterator<Item = (Tick, &[(Key, u64)])>) {
         self.rebuilt += 1;
     }

@@ -123,7 +123,7 @@ mod tests {
         assert!(
             game.effects()
                 .cues()
-                .contains(&(player(&game).life_key(ONE), Cue::PlayerDied(ONE)))
+                .contains(&(player(&game).cue_key(ONE), Cue::PlayerDied(ONE)))
         );
         assert!(game.sim().bullets.is_empty(), "the bullet is spent");
         assert!(

@@ -18,7 +18,7 @@ use super::state::{Enemy, Game, Player, RoundPhase, Timer};
 impl Player {
     /// Applies a hit that the player survives: its shield takes it, or `left` health remains.
     fn hit(&mut self, id: PlayerId, left: i16, now: Tick, tuning: &Tuning, fx: &mut Effects<Game>) {
-        let key = self.life_key(id).child(now.0);
+        let key = Key::player(id, now.0);
         if self.has_shield {
             self.has_shield = false;
             fx.cue(key, Cue::ShieldBroke(id));
@@ -104,7 +104,7 @@ impl Game {
         };
         player.health = 0;
         let key = player.life_key(id);
-        fx.cue(key, Cue::PlayerDied(id));
+        fx.cue(player.cue_key(id), Cue::PlayerDied(id));
         if self.phase != RoundPhase::Endless {
             // The state before this death counts: the team's last life may be spent, and the next death is out.
             player.is_out = self.lives == 0;

@@ -15,7 +15,7 @@
 //! `claim` tests whether a bullet or an enemy touches a player, not this file.
 
 use twinstep_core::frame::RosterChange;
-use twinstep_core::{Effects, Frame, PlayerId, Tick};
+use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 
 use super::cue::Cue;
 use super::order::Command;
@@ -75,7 +75,7 @@ impl Game {
             return;
         }
         player.appear(id, frame.tick(), frame.rules());
-        fx.cue(player.life_key(id), Cue::Appeared(id));
+        fx.cue(player.cue_key(id), Cue::Appeared(id));
     }
 
     /// Runs the players' orders. Orders of the dead are ignored, and a player dies only once.
@@ -123,7 +123,7 @@ impl Game {
         player.next_dash = now + tuning.dash_rest_ticks;
         // A dash is an action, so it ends the safety of a player that has just appeared.
         player.safe_until = player.safe_until.min(now + tuning.shield_ticks);
-        fx.cue(player.life_key(id).child(now.0), Cue::Dashed(id));
+        fx.cue(Key::player(id, now.0), Cue::Dashed(id));
     }
 
     pub(super) fn move_players(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {

@@ -5,14 +5,14 @@
 //!
 //! ```text
 //!   poses ──▶ the local players and their shots           as the newest tick has them
-//!         ──▶ shots of remote players, once known         from the shooter's muzzle onto their path
+//!         ──▶ the other players and their shots           at the time at which each player is known
 //!         ──▶ everything else                             between the last two ticks
 //! ```
 
 use std::time::Duration;
 
 use glam::Vec2;
-use twinstep_client::{Angle, Placed, Poses, Show, Smoothing};
+use twinstep_client::{Angle, Muzzle, Placed, Poses, Show, Smoothing};
 use twinstep_core::{Key, PlayerId, PlayerSet};
 
 use super::cue::Cue;
@@ -118,10 +118,10 @@ pub struct Pose {
     pub angle: f32,
 }
 
-/// Hands everything that is drawn to `put`: crates, barrels, pick-ups, enemies, players, then shots and bullets. Draw
-/// in this order. Each key occurs once. Players' shots are included only if `is_known` returns `true`: a screen guesses
-/// the shots of remote players before it knows them, see `GameShow`.
-pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(ShowKey, Pose)) {
+/// Hands everything that is drawn to `draw`: crates, barrels, pick-ups, enemies, players, then shots and bullets. Draw
+/// in this order. Each key occurs once. A player's shot comes with its state.
+pub fn poses(game: &Game, mut draw: impl FnMut(ShowKey, Pose, Option<&Shot>)) {
+    let mut put = |key, pose| draw(key, pose, None);
     let still = |at: Vec2| Pose { at, angle: 0.0 };
     for (chest, n) in game.crates.iter().zip(0..) {
         if chest.is_there() {
@@ -161,9 +161,8 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
     // By owner, because `ShowKey` sorts by owner first: the poses then need no sorting.
     let owners: PlayerSet = game.shots.iter().map(|shot| shot.owner).collect();
     for owner in owners.iter() {
-        let own = game.shots.iter().filter(|shot| shot.owner == owner);
-        for shot in own.filter(|shot| is_known(shot)) {
-            put(
+        for shot in game.shots.iter().filter(|shot| shot.owner == owner) {
+            draw(
                 ShowKey::Shot {
                     owner,
                     n: shot.key.n,
@@ -173,17 +172,19 @@ pub fn poses(game: &Game, is_known: impl Fn(&Shot) -> bool, mut put: impl FnMut(
                     at: shot.at,
                     angle: angle_of(shot.step),
                 },
+                Some(shot),
             );
         }
     }
     for bullet in &game.bullets {
-        put(
+        draw(
             ShowKey::Bullet {
                 key: bullet.key,
                 kind: bullet.kind,
             },
             // Bullets are round.
             still(bullet.at),
+            None,
         );
     }
 }
@@ -214,23 +215,22 @@ impl Show<Game> for GameShow {
     type Pose = Placed;
 
     fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
-        let known = out.known();
-        let is_known = |shot: &Shot| known.covers(shot.owner, shot.born);
-        poses(game, is_known, |key, pose| {
+        poses(game, |key, pose, shot| {
             let placed = place(pose.at, pose.angle);
-            match key {
-                ShowKey::Player { id, .. } => out.put_player(id, key, placed),
-                ShowKey::Shot { owner, .. } if out.is_local(owner) => out.put_local(key, placed),
-                ShowKey::Shot { owner, .. } => match game.players.get(&owner) {
-                    Some(player) => {
-                        let shooter = ShowKey::Player {
-                            id: owner,
-                            life: player.life,
-                        };
-                        out.put_from(key, placed, shooter, place(player.at, pose.angle));
-                    }
-                    None => out.put(key, placed),
-                },
+            match (key, shot) {
+                (ShowKey::Player { id, .. }, _) => out.put_player(id, key, placed),
+                (_, Some(shot)) => {
+                    let player = game.players.get(&shot.owner);
+                    let muzzle = Muzzle {
+                        shooter: ShowKey::Player {
+                            id: shot.owner,
+                            life: player.map_or(0, |player| player.life),
+                        },
+                        at: player.map_or(placed, |player| place(player.at, pose.angle)),
+                        born: shot.born,
+                    };
+                    out.put_from(shot.owner, key, placed, muzzle);
+                }
                 _ => out.put(key, placed),
             }
         });
@@ -270,13 +270,9 @@ mod tests {
         .run(700);
         game.sim_mut().enemies[3].health = 0;
         let mut picture = BTreeMap::new();
-        poses(
-            game.sim(),
-            |_| true,
-            |key, pose| {
-                assert_eq!(picture.insert(key, pose), None, "{key:?} twice");
-            },
-        );
+        poses(game.sim(), |key, pose, _| {
+            assert_eq!(picture.insert(key, pose), None, "{key:?} twice");
+        });
         let sim = game.sim();
         let barrels = sim.barrels.iter().filter(|barrel| barrel.stands()).count();
         let alive = sim.enemies.iter().filter(|enemy| enemy.is_alive()).count();

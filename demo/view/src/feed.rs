@@ -257,10 +257,10 @@ impl Feed {
 
     /// Passes the poses of the authority to `put`: the lagged truth behind a prediction. A replay
     /// has none, because its picture is the truth.
-    pub fn ghosts(&self, put: impl FnMut(ShowKey, Pose)) {
+    pub fn ghosts(&self, mut put: impl FnMut(ShowKey, Pose)) {
         let authority = self.source.session().and_then(Session::authority);
         if let Some(authority) = authority {
-            poses(authority.sim(), |_| true, put);
+            poses(authority.sim(), |key, pose, _| put(key, pose));
         }
     }
 

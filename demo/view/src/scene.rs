@@ -86,7 +86,6 @@ pub(crate) struct NetSample {
     pub(crate) rebuilds: f32,
     pub(crate) resim_ticks: f32,
     pub(crate) kbytes: f32,
-    pub(crate) pdiff: f32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -250,7 +249,6 @@ impl ViewScene {
                 rebuilds: rates.rebuilds as f32,
                 resim_ticks: rates.resim_ticks as f32,
                 kbytes: (rates.bytes_up + rates.bytes_down) as f32 / 1_024.0,
-                pdiff: stats.pdiff_p95,
             }
         }));
     }

@@ -96,7 +96,7 @@ fn rows(scene: &ViewScene) -> Vec<Line<'static>> {
     let (stats, rates) = (scene.stats.unwrap_or_default(), &scene.rates);
     let lead = stats.prediction_tick.saturating_sub(stats.authority_tick);
     let reach = stats.input_tick.saturating_sub(stats.authority_tick);
-    let radii = stats.pdiff_p95 / PLAYER_RADIUS;
+    let radii = stats.others_off_p95 / PLAYER_RADIUS;
     vec![
         row("rtt", ms(stats.rtt_ms), "jitter", ms(stats.jitter_ms)),
         row(
@@ -119,7 +119,7 @@ fn rows(scene: &ViewScene) -> Vec<Line<'static>> {
             format!("{:.0} t/s", rates.resim_ticks),
         ),
         row(
-            "pDiff",
+            "others",
             format!("{radii:.2} r"),
             "fills",
             stats.fills.to_string(),

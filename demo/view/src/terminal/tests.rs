@@ -68,7 +68,7 @@ fn a_played_match_is_on_the_screen() {
         "lead",
         "margin",
         "rebuilds",
-        "pDiff",
+        "others",
         "stalls",
         "up/s",
         "team: ",

@@ -108,7 +108,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             ("re-simulated /s", format!("{:.0}", scene.rates.resim_ticks)),
         ],
         [
-            ("pDiff p95", format!("{:.2} u", stats.pdiff_p95)),
+            ("others off p95", format!("{:.2} u", stats.others_off_p95)),
             ("stall", format!("{:.0} ms", stats.stall_ms)),
         ],
         [

@@ -1,0 +1,112 @@
+//! [`When`]: the time at which the entities of another player are drawn; and [`DrawnTime`], the clock that keeps it.
+//!
+//! ```text
+//!        authority      known           prediction
+//!  ──────────┼────────────┼─────────────────┼──▶ ticks
+//!            │ announced  │ guessed         │
+//!                   ▲ q   ▲                 ▲ Predicted
+//!                   │     └ jumps with each packet
+//!                   └ reached nearly always: Known { guess: 2 } is drawn at q + 2
+//! ```
+//!
+//! Invariant: a drawn time moves at 0.9 to 1.1 times the speed of the match, except over a gap too long for that.
+
+/// When the entities of another player are drawn.
+///
+/// A client guesses another player's inputs for the last ticks of its prediction. So a player that is drawn there is
+/// near its present place, but each wrong guess moves it; drawn at what is known, it is right, but late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum When {
+    /// Between the last two ticks of the prediction.
+    Predicted,
+    /// At the newest tick for which the player's inputs are confirmed or announced, and this many guessed ticks
+    /// further.
+    Known {
+        /// Ticks beyond what is known: each makes the picture newer, and wrong more often.
+        guess: u8,
+    },
+    /// `Predicted` while at most 4 ticks are guessed, otherwise `Known { guess: 2 }`.
+    #[default]
+    Auto,
+}
+
+/// The largest number of guessed ticks at which `Auto` draws the prediction.
+const GUESSED_MAX: f64 = 4.0;
+/// `Auto` returns to the prediction when this many ticks fewer are guessed.
+const HYSTERESIS: f64 = 2.0;
+/// The guessed ticks of `Auto`.
+const GUESS: f64 = 2.0;
+/// The part of the time in which less may be known than the clock expects.
+const LATE: f64 = 0.004;
+/// How much faster the expectation rises faster for each tick that more is known.
+const HASTE: f64 = 0.1;
+/// The largest deviation of the clock's rate from 1, and that for each tick by which it is off.
+const RATE_MAX: f64 = 0.1;
+const RATE_PER_TICK: f64 = 0.05;
+/// A clock that is this many ticks late leaps.
+const LEAP: f64 = 40.0;
+/// A clock that is this near to the prediction's is at it.
+const NEAR: f64 = 0.05;
+
+/// The time at which one player is drawn, in ticks: at 7.5, it is halfway between the worlds of ticks 7 and 8.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DrawnTime {
+    at: f64,
+    /// A tick that is nearly always known: it moves on with the match, sinks by almost a tick in each tick in which less
+    /// is known, and rises slowly in the others. So less is known in about 0.4 % of the time. That is
+    /// little, because less is known just when the player turns: then the prediction is wrong until it is rebuilt.
+    known: f64,
+    /// Whether it goes to the prediction's time, and whether it is there.
+    is_predicted: bool,
+    is_there: bool,
+}
+
+impl DrawnTime {
+    pub(super) fn new(at: f64) -> Self {
+        DrawnTime {
+            at,
+            known: at,
+            is_predicted: true,
+            is_there: false,
+        }
+    }
+
+    pub(super) fn at(&self) -> f64 {
+        self.at
+    }
+
+    /// Moves on by `passed` ticks. `known`: the world that the player's known inputs lead to. `predicted`: the time of
+    /// the prediction's picture, which the clock never passes.
+    pub(super) fn advance(&mut self, when: When, passed: f64, known: f64, predicted: f64) {
+        let known = known.min(predicted + 1.0);
+        self.known += passed;
+        let off = known - self.known;
+        let step = match off > 0.0 {
+            true => LATE * (1.0 + off * HASTE),
+            false => 1.0 - LATE,
+        };
+        self.known += off.clamp(-step * passed, step * passed);
+        let guessed = predicted + 0.5 - self.known;
+        let guess = match when {
+            When::Predicted => None,
+            When::Known { guess } => Some(f64::from(guess)),
+            When::Auto => {
+                let back = if self.is_predicted { 0.0 } else { HYSTERESIS };
+                (guessed > GUESSED_MAX - back).then_some(GUESS)
+            }
+        };
+        self.is_predicted = guess.is_none();
+        let target = guess.map_or(predicted, |guess| (self.known + guess).min(predicted));
+        let off = target - self.at;
+        self.is_there = self.is_predicted && (self.is_there || off.abs() < NEAR);
+        if self.is_there {
+            self.at = predicted;
+        } else if off > LEAP {
+            self.at = target;
+        } else {
+            self.at += passed * (1.0 + (off * RATE_PER_TICK).clamp(-RATE_MAX, RATE_MAX));
+            self.at = self.at.min(predicted);
+        }
+    }
+}

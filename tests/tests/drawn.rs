@@ -1,0 +1,334 @@
+//! The golden table of what players see of each other: how far from where he finally was, and how smoothly another
+//! player is drawn. `UPDATE_GOLDEN=1` rewrites it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use glam::Vec2;
+use powderkeg_game::{Game, PLAYER_RADIUS, ShowKey};
+use serde::{Deserialize, Serialize};
+use twinstep_client::{Poses, Show, When};
+use twinstep_core::{Effects, Frame, Mwc, Never, PlayerId, Simulation, Table, Tick};
+use twinstep_protocol::simnet::LinkProfile;
+use twinstep_rig::direct::unasked;
+use twinstep_rig::game_types;
+use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_server::Resolver;
+use twinstep_tests::golden;
+
+const CLIENTS: usize = 4;
+const FRAME: Duration = Duration::from_nanos(16_666_667);
+/// A player's step in a tick, in units.
+const WALK: f32 = 0.16;
+/// A player's real motion is searched for this many ticks on either side of the drawn time.
+const ABOUT: usize = 12;
+
+/// One player as drawn in one frame: the life, the drawn time in ticks, and the place.
+#[derive(Clone, Copy)]
+struct Drawn {
+    life: u32,
+    time: f64,
+    at: Vec2,
+}
+
+/// The places of a player by tick, with its life.
+type Path = Vec<Option<(u32, Vec2)>>;
+
+#[derive(Default)]
+struct Measured {
+    off: Vec<f32>,
+    age: Vec<f32>,
+    jerk: Vec<f32>,
+    too_fast: u32,
+    frames: u32,
+}
+
+fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
+    let mut config = RigConfig::new(seed, link);
+    config.sticks = Sticks::Keys;
+    config.fps = 60;
+    config.verify = false;
+    let mut rig = Rig::<Game>::new(config);
+    let mut paths: BTreeMap<u8, Path> = BTreeMap::new();
+    let mut drawn: BTreeMap<(usize, u8), Vec<Option<Drawn>>> = BTreeMap::new();
+    let mut known = 0;
+    for frame in 0..65 * 60 {
+        rig.watch(FRAME, |rig| {
+            let (tick, game) = (
+                rig.match_.world().tick().0 as usize,
+                rig.match_.world().sim(),
+            );
+            for (id, player) in game.players.iter().filter(|_| tick >= known) {
+                let path = paths.entry(id.0).or_default();
+                path.resize(tick, None);
+                path.push(player.is_alive().then_some((player.life, player.at)));
+            }
+            known = tick + 1;
+        });
+        for client in (0..CLIENTS).filter(|_| frame >= 5 * 60) {
+            let session = &rig.clients[client].session;
+            let own = session.seats()[0];
+            let now = session.prediction().unwrap().tick();
+            for other in paths.keys().copied().filter(|other| *other != own.0) {
+                let is_him = |(key, at)| match key {
+                    ShowKey::Player { id, life } if id.0 == other => Some((life, at)),
+                    _ => None,
+                };
+                let shown = session.shown().find_map(is_him);
+                let time = session.drawn_at(PlayerId(other)).unwrap();
+                measured.age.push((f64::from(now.0) - time) as f32);
+                let at = shown.map(|(life, placed): (u32, twinstep_client::Placed)| Drawn {
+                    life,
+                    time,
+                    at: placed.at,
+                });
+                drawn.entry((client, other)).or_default().push(at);
+            }
+        }
+    }
+    rig.run(Duration::from_secs(2));
+    for ((_, other), frames) in drawn {
+        judge(&paths[&other], &frames, measured);
+    }
+}
+
+/// The place on a path at a time, if that life lived then.
+fn truth(path: &Path, life: u32, time: f64) -> Option<Vec2> {
+    let at = |n: f64| {
+        path.get(n as usize)
+            .copied()
+            .flatten()
+            .filter(|was| was.0 == life)
+    };
+    let (before, after) = (at(time.floor())?.1, at(time.ceil())?.1);
+    Some(before.lerp(after, time.fract() as f32))
+}
+
+fn judge(path: &Path, frames: &[Option<Drawn>], measured: &mut Measured) {
+    // The steps of the real player in the ticks about a time, and the largest change between two of them.
+    let steps = |time: f64| {
+        let from = (time as usize).saturating_sub(ABOUT);
+        let pairs = path[from.min(path.len())..(time as usize + ABOUT).min(path.len())].windows(2);
+        pairs
+            .filter_map(|pair| match (pair[0], pair[1]) {
+                (Some((was, from)), Some((is, to))) if was == is => Some(to - from),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    for three in frames.windows(3) {
+        let [Some(first), Some(second), Some(third)] = [three[0], three[1], three[2]] else {
+            continue;
+        };
+        if first.life != second.life || second.life != third.life {
+            continue;
+        }
+        let Some(was) = truth(path, third.life, third.time) else {
+            continue;
+        };
+        measured.off.push(third.at.distance(was) / PLAYER_RADIUS);
+        let real = steps(third.time);
+        let fastest = real.iter().map(|step| step.length()).fold(0.0, f32::max);
+        let turned = real
+            .windows(2)
+            .map(|pair| pair[0].distance(pair[1]))
+            .fold(0.0, f32::max);
+        let (before, now) = (second.at - first.at, third.at - second.at);
+        measured.frames += 1;
+        measured.too_fast += u32::from(now.length() > 1.5 * fastest.max(WALK));
+        measured
+            .jerk
+            .push((before.distance(now) - turned).max(0.0) / WALK);
+    }
+}
+
+fn part(values: &mut [f32], part: f64) -> f32 {
+    values.sort_by(f32::total_cmp);
+    values[((values.len() - 1) as f64 * part) as usize]
+}
+
+#[test]
+fn other_players_are_drawn_where_they_were() {
+    let mut table = String::from(
+        "# Powderkeg, 4 players with keys, 60 frames a second, 60 s after 5 s, seed 1. Of each other player, in each frame:\n\
+         # the distance from where the match had him at the drawn time, in player radii; frames in which he is drawn moving\n\
+         # 1.5 times as fast as he ever did about then; the change of his drawn velocity beyond his own turns, in walking\n\
+         # speeds; and the age of the drawn time, in ticks before the prediction.\n\
+         # link    off p50  off p95  too fast %  jerk p99  age p50  age p95\n",
+    );
+    for (name, link) in LinkProfile::PRESETS {
+        if name == "lan" {
+            continue;
+        }
+        let mut all = Measured::default();
+        for seed in [1] {
+            measure(link, seed, &mut all);
+        }
+        writeln!(
+            table,
+            "{:>9} {:>8.2} {:>8.2} {:>11.2} {:>9.2} {:>8.1} {:>8.1}",
+            name,
+            part(&mut all.off, 0.5),
+            part(&mut all.off, 0.95),
+            100.0 * all.too_fast as f32 / all.frames as f32,
+            part(&mut all.jerk, 0.99),
+            part(&mut all.age, 0.5),
+            part(&mut all.age, 0.95),
+        )
+        .expect("text");
+    }
+    println!("{table}");
+    golden::check("drawn.txt", &table, "");
+}
+
+/// A game in which everybody walks along a line, forth or back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Line {
+    at: Table<PlayerId, i32>,
+}
+
+impl Simulation for Line {
+    game_types!("line");
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        for (player, back) in frame.inputs() {
+            *self.at.get_or_insert_with(player, || 0) += if *back == 0 { 1 } else { -1 };
+        }
+    }
+}
+
+thread_local! {
+    static WHEN: Cell<When> = const { Cell::new(When::Auto) };
+}
+
+struct Sight;
+
+impl Show<Line> for Sight {
+    type Key = PlayerId;
+    type Pose = f32;
+
+    fn poses(&self, line: &Line, out: &mut Poses<PlayerId, f32>) {
+        for (player, at) in &line.at {
+            out.put_player(*player, *player, *at as f32);
+        }
+    }
+
+    fn when(&self, _: &Line, _: PlayerId) -> When {
+        WHEN.get()
+    }
+}
+
+impl Play for Line {
+    type Show = Sight;
+    type Driver = (Sticks, Mwc, u8);
+    fn rules(_: u16) {}
+    fn start((): &(), _: u64) -> Self {
+        Line::default()
+    }
+    fn show(_: &Arc<()>) -> Sight {
+        Sight
+    }
+    fn resolver((): &(), _: u64) -> impl Resolver<Self> {
+        unasked()
+    }
+    fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver {
+        (sticks, luck, 0)
+    }
+    fn drive(
+        &self,
+        (sticks, luck, back): &mut Self::Driver,
+        (): &(),
+        _: PlayerId,
+        now: Tick,
+    ) -> (u8, Option<Never>) {
+        if sticks.changes(now) == Some(true) {
+            *back = luck.below(2) as u8;
+        }
+        (*back, None)
+    }
+    fn flip(&mut self) {
+        self.at.clear();
+    }
+}
+
+/// The frames of the first client: of another player, the drawn time, where it is drawn, and where it was then.
+fn frames(
+    link: &str,
+    sticks: Sticks,
+    seconds: u32,
+    mut at: impl FnMut(u32),
+) -> Vec<(f64, f32, f32)> {
+    let mut config = RigConfig::new(7, link.parse().expect("a link"));
+    config.sticks = sticks;
+    config.fps = 60;
+    let mut rig = Rig::<Line>::new(config);
+    let (other, mut path, mut drawn) = (PlayerId(3), Vec::new(), Vec::new());
+    for frame in 0..seconds * 60 {
+        at(frame);
+        rig.watch(FRAME, |rig| {
+            let tick = rig.match_.world().tick().0 as usize;
+            let now = rig.match_.world().sim().at.get(&other).copied();
+            path.resize(tick + 1, now.unwrap_or_default());
+        });
+        let session = &rig.clients[0].session;
+        if let Some(shown) = session.pose(other).filter(|_| frame > 300) {
+            drawn.push((session.drawn_at(other).unwrap(), shown));
+        }
+    }
+    rig.run(Duration::from_secs(2));
+    let was = |time: f64| {
+        let [from, to] = [time.floor(), time.ceil()].map(|tick| path[tick as usize] as f32);
+        from + (to - from) * time.fract() as f32
+    };
+    drawn
+        .iter()
+        .map(|&(time, shown)| (time, shown, was(time)))
+        .collect()
+}
+
+/// Drawn without a guess, players that turn all the time over a bad link are mostly exactly where they were: a tick more
+/// doubles what is wrong.
+#[test]
+fn a_player_drawn_at_what_is_known_is_drawn_where_it_was() {
+    WHEN.set(When::Known { guess: 0 });
+    let frames = frames("rtt=200,jitter=50,loss=5", Sticks::Sticky, 60, |_| ());
+    let off = frames
+        .iter()
+        .filter(|(_, shown, was)| (shown - was).abs() > 0.1)
+        .count();
+    println!("{off} of {} frames are off", frames.len());
+    assert!(off * 100 < frames.len() * 27);
+}
+
+/// Whoever walks on steadily is drawn walking on steadily, while the time at which he is drawn changes in play.
+#[test]
+fn a_change_of_the_drawn_time_in_play_is_smooth() {
+    let all = [
+        When::Predicted,
+        When::Known { guess: 0 },
+        When::Auto,
+        When::Known { guess: 9 },
+    ];
+    let set = |frame: u32| WHEN.set(all[frame as usize / 240 % 4]);
+    let frames = frames("rtt=200", Sticks::Still, 60, set);
+    let times = frames.iter().map(|(time, ..)| *time);
+    let (oldest, newest) =
+        frames
+            .iter()
+            .zip(0..)
+            .fold((0.0, 30.0), |(oldest, newest), ((time, ..), n)| {
+                let behind = frames[0].0 + f64::from(n) - time;
+                (f64::max(oldest, behind), f64::min(newest, behind))
+            });
+    assert!(
+        times.count() > 3_000 && oldest - newest > 8.0,
+        "it changes: {oldest} {newest}"
+    );
+    for pair in frames.windows(2) {
+        let moved = pair[1].1 - pair[0].1;
+        assert!((0.85..1.15).contains(&moved), "{pair:?}");
+    }
+}
