@@ -124,10 +124,11 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// Creates an empty picture of the entities that are drawn at a player's time.
-    fn of(owner: PlayerId, smoothing: Smoothing, room: usize) -> Self {
+    /// Creates an empty picture with room for this many entities: those that are drawn at `owner`'s time, or those
+    /// that are drawn at no player's.
+    pub(crate) fn with_room(smoothing: Smoothing, owner: Option<PlayerId>, room: usize) -> Self {
         Picture {
-            owner: Some(owner),
+            owner,
             entities: Vec::with_capacity(room),
             before: Vec::with_capacity(room),
             fired: Vec::with_capacity(room),

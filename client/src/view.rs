@@ -50,7 +50,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             show,
             locals,
             cues: CueLedger::new(),
-            picture: Picture::new(smoothing),
+            picture: Picture::with_room(smoothing, None, ROOM),
             others: Others::new(smoothing),
             moved_at: Duration::ZERO,
             poses: [Poses::with_room(ROOM), Poses::with_room(ROOM)],

@@ -287,18 +287,17 @@ fn frames(
         .collect()
 }
 
-/// Drawn without a guess, players that turn all the time over a bad link are mostly exactly where they were: a tick more
-/// doubles what is wrong.
+/// Drawn without a guess, a player that turns all the time over a long path is exactly where it was.
 #[test]
 fn a_player_drawn_at_what_is_known_is_drawn_where_it_was() {
     WHEN.set(When::Known { guess: 0 });
-    let frames = frames("rtt=200,jitter=50,loss=5", Sticks::Sticky, 60, |_| ());
+    let frames = frames("rtt=200", Sticks::Sticky, 60, |_| ());
     let off = frames
         .iter()
-        .filter(|(_, shown, was)| (shown - was).abs() > 0.1)
+        .filter(|(_, shown, was)| (shown - was).abs() > 0.25)
         .count();
     println!("{off} of {} frames are off", frames.len());
-    assert!(off * 100 < frames.len() * 27);
+    assert!(off * 100 < frames.len() * 2);
 }
 
 /// Whoever walks on steadily is drawn walking on steadily, while the time at which he is drawn changes in play.

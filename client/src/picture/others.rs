@@ -171,7 +171,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                 spare.reserve(TICKS_MAX);
                 let missing = ROOM_TICKS.saturating_sub(spare.len() + self.ticks.len());
                 spare.extend((0..missing).map(|_| Poses::with_room(ROOM)));
-                let mut picture = Picture::of(player, self.smoothing, ROOM);
+                let mut picture = Picture::with_room(self.smoothing, Some(player), ROOM);
                 picture.set_smooths(self.smooths);
                 *slot = Some(Box::new(Other {
                     picture,
@@ -255,10 +255,9 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
             self.picture.rebuilt_from(before, at, alpha, now, over);
         } else {
             if changed <= self.newest {
-                // A correction starts from what is shown now: the end of the tick, if a new one follows.
-                let alpha = if newest > self.newest { 1.0 } else { alpha };
+                // By what was drawn last, and not by the rest of its tick, which may be a guess.
                 let (before, at) = (poses(self.newest.back(1)), poses(self.newest));
-                self.picture.rebuilt_from(before, at, alpha, now, over);
+                self.picture.rebuilt_from(before, at, self.alpha, now, over);
             }
             for tick in self.newest.0 + 1..=newest.0 {
                 self.picture.ticked_to(poses(Tick(tick)), now);

@@ -98,14 +98,13 @@ impl DrawnTime {
         };
         self.is_predicted = guess.is_none();
         let target = guess.map_or(predicted, |guess| (self.known + guess).min(predicted));
+        self.at += passed;
         let off = target - self.at;
         self.is_there = self.is_predicted && (self.is_there || off.abs() < NEAR);
-        if self.is_there {
-            self.at = predicted;
-        } else if off > LEAP {
+        if self.is_there || off > LEAP {
             self.at = target;
         } else {
-            self.at += passed * (1.0 + (off * RATE_PER_TICK).clamp(-RATE_MAX, RATE_MAX));
+            self.at += passed * (off * RATE_PER_TICK).clamp(-RATE_MAX, RATE_MAX);
             self.at = self.at.min(predicted);
         }
     }

@@ -97,19 +97,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The key and the smoothed pose of each entity to draw, by key.
     pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
-        let view = self.stage.playing().map(|playing| &playing.replica.view);
-        view.into_iter().flat_map(|view| {
-            let mut own = view.picture.shown(view.alpha, view.now).peekable();
-            let mut others = view.others.drawn().iter().copied().peekable();
-            std::iter::from_fn(move || {
-                let is_next = |own: &(V::Key, V::Pose), other: &(V::Key, V::Pose)| own.0 <= other.0;
-                match (own.peek(), others.peek()) {
-                    (Some(own), Some(other)) if !is_next(own, other) => others.next(),
-                    (None, _) => others.next(),
-                    _ => own.next(),
-                }
-            })
-        })
+        self.shown_with_local().map(|(key, (pose, _))| (key, pose))
     }
 
     /// The time at which a player's entities are drawn, in ticks: at 7.5, they are halfway between the worlds of ticks 7
@@ -130,8 +118,19 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// [`put_local`](crate::Poses::put_local), or of a local player.
     pub fn shown_with_local(&self) -> impl Iterator<Item = (V::Key, (V::Pose, bool))> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
-        view.into_iter()
-            .flat_map(|view| view.picture.shown_with_local(view.alpha, view.now))
+        view.into_iter().flat_map(|view| {
+            let mut own = view
+                .picture
+                .shown_with_local(view.alpha, view.now)
+                .peekable();
+            let others = view.others.drawn().iter();
+            let mut others = others.map(|(key, pose)| (*key, (*pose, false))).peekable();
+            std::iter::from_fn(move || match (own.peek(), others.peek()) {
+                (Some((own_key, _)), Some((key, _))) if key < own_key => others.next(),
+                (None, _) => others.next(),
+                _ => own.next(),
+            })
+        })
     }
 
     /// Turns the smoothing of corrections on (the default) or off, to show the uncorrected errors. Has no effect before

@@ -123,13 +123,13 @@ impl Player {
         };
     }
 
-    /// The key of this life, for its timer and the cues that it causes.
     /// The key of a cue that happens once in a life. Its owner is the player, so it is shown when the player is drawn
     /// there.
     pub(crate) fn cue_key(&self, id: PlayerId) -> Key {
         Key::player(id, self.life)
     }
 
+    /// The key of this life, for its timer.
     pub(crate) fn life_key(&self, id: PlayerId) -> Key {
         Key::player(id, 0).child(self.life)
     }
