@@ -182,7 +182,7 @@ fn other_players_are_drawn_where_they_were() {
     golden::check("drawn.txt", &table, "");
 }
 
-/// A game in which everybody walks along a line, forth or back.
+/// A game in which all players walk along a line, forth or back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Line {
     at: Table<PlayerId, i32>,
@@ -300,7 +300,7 @@ fn a_player_drawn_at_what_is_known_is_drawn_where_it_was() {
     assert!(off * 100 < frames.len() * 2);
 }
 
-/// Whoever walks on steadily is drawn walking on steadily, while the time at which he is drawn changes in play.
+/// A player that walks steadily is drawn walking steadily, while the time at which it is drawn changes in play.
 #[test]
 fn a_change_of_the_drawn_time_in_play_is_smooth() {
     let all = [

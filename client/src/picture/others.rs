@@ -30,7 +30,7 @@ const ROOM_TICKS: usize = 32;
 /// The time in which a correction decays, in ticks: half of it in two.
 const OVER_TICKS: u32 = 12;
 
-/// What one advance of a session means for the pictures of other players.
+/// The part of an advance that the pictures of other players need.
 pub(crate) struct Moved<'a> {
     pub(crate) now: Duration,
     /// The time that passed, in ticks.
@@ -141,7 +141,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         self.first += 1;
     }
 
-    /// Continues with another world, whose poses follow.
+    /// Continues with another world. Its poses follow.
     pub(crate) fn jump(&mut self, tick: Tick) {
         self.spare.extend(self.ticks.drain(..));
         self.first = tick;
@@ -212,7 +212,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    /// What is drawn of other players, by key.
+    /// The drawn entities of other players, by key.
     pub(crate) fn drawn(&self) -> &[(K, P)] {
         &self.drawn
     }

@@ -67,7 +67,7 @@ pub(super) struct Put<K, P> {
     pub(super) pose: P,
     pub(super) local: bool,
     pub(super) muzzle: Option<u32>,
-    /// The player at whose time it is drawn.
+    /// The player that sets the time at which it is drawn.
     pub(super) owner: Option<PlayerId>,
 }
 
