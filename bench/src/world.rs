@@ -28,7 +28,7 @@ pub(crate) fn measure(effort: &Effort) -> Result<Section, Failed> {
     let name = "Powderkeg world of 4 players, one core";
     section.rows.push(Row::new(name, "s/s", rates));
     let (players, ticks) = CHECKED;
-    match checked::powderkeg(checked::largest_wave(), players, ticks) {
+    match checked::powderkeg(checked::largest_wave_rules(), players, ticks) {
         Ok(report) => section.rows.push(Row::one(
             "`check` of Powderkeg's largest wave",
             "ticks/s",

@@ -369,7 +369,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         let lost = self.lost_line(now);
         match lost {
             None if !self.rejoin.is_down() => return Ok(()),
-            None if self.session.heard_at().is_some() => {
+            None if self.session.last_received_at().is_some() => {
                 self.drop_attempts();
                 self.rejoin.find();
                 self.session.recover(now);
@@ -520,7 +520,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 if is_stalled {
                     return Some(SessionEnd::NoWorld);
                 }
-                let heard = self.session.heard_at()?;
+                let heard = self.session.last_received_at()?;
                 (now.saturating_sub(heard) >= SILENCE).then_some(SILENT)
             }
         }

@@ -96,7 +96,7 @@ impl InputRepeats {
         if !all {
             self.sent.clear();
         }
-        self.sent.note(now, end);
+        self.sent.record(now, end);
     }
 
     pub(crate) fn sent_until(&self) -> Option<Tick> {
@@ -110,7 +110,7 @@ impl InputRepeats {
         if !is_acknowledged(now, link) {
             return Tick(0);
         }
-        let often = self.sent.enough(now, PACKETS, COVERED);
+        let often = self.sent.repeated_until(now, PACKETS, COVERED);
         often.min(self.too_late_before(now, link, tick))
     }
 

@@ -271,7 +271,7 @@ impl<S: Simulation> LocalActions<S> {
 
     /// Records the next command that the server expects of each seat after a return. Commands from there on are sent
     /// again.
-    pub fn come_back(&mut self, next_seq: &[u32]) {
+    pub fn resume_from(&mut self, next_seq: &[u32]) {
         for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
             self.expected_seq[seat] = next;
             // The same player may have given commands from another client meanwhile.

@@ -32,11 +32,11 @@ impl MatchStatus {
         &mut self,
         next_seal: Tick,
         waiting: PlayerSet,
-        company: Option<&PresenceUpdate>,
+        presence: Option<&PresenceUpdate>,
     ) {
         (self.next_seal, self.waiting) = (next_seal, waiting);
-        if let Some(company) = company {
-            self.presence.update(company);
+        if let Some(presence) = presence {
+            self.presence.update(presence);
         }
     }
 

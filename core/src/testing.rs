@@ -90,8 +90,8 @@ impl<S: Simulation> Solo<S> {
         self.change(player, RosterChange::Dropped)
     }
 
-    /// Lets a player that was cut off return with the next frame, with a neutral input.
-    pub fn come_back(&mut self, player: PlayerId) -> &mut Self {
+    /// Lets a player that was cut off reconnect with the next frame, with a neutral input.
+    pub fn reconnect(&mut self, player: PlayerId) -> &mut Self {
         self.holding.push((player, S::Input::default()));
         self.change(player, RosterChange::Returned)
     }
@@ -283,7 +283,7 @@ pub mod doc {
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct Echo {
         /// The commands that ran, in order.
-        pub heard: Vec<(PlayerId, u8)>,
+        pub commands: Vec<(PlayerId, u8)>,
         /// The outcomes of its queries, in order of arrival.
         pub answers: Vec<(Key, Option<u8>)>,
     }
@@ -300,7 +300,7 @@ pub mod doc {
 
         fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
             for (player, command) in frame.commands() {
-                self.heard.push((player, *command));
+                self.commands.push((player, *command));
                 fx.cue(Key::player(player, frame.tick().0), *command);
             }
             for (key, _, outcome) in frame.outcomes() {
@@ -332,7 +332,7 @@ mod tests {
             .command(PlayerId(0), 9)
             .step();
         game.run(3);
-        assert_eq!(game.sim().heard, [(PlayerId(0), 9), (P, 5), (P, 6)]);
+        assert_eq!(game.sim().commands, [(PlayerId(0), 9), (P, 5), (P, 6)]);
         assert_eq!(game.world().next_seq(P), 2);
     }
 

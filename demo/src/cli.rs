@@ -14,7 +14,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use powderkeg_game::{Sticks, terms};
 use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
-use twinstep_ops::operator::{Given, ReadSettings};
+use twinstep_ops::operator::{Arguments, ReadSettings};
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::admin::AdminArgs;
@@ -145,12 +145,12 @@ fn parse(
         let mut root = Cli::command();
         root.build();
         let command = root.find_subcommand("serve").expect("a task").clone();
-        let given = Given::read(&command, args, environment)?;
-        let mut cli = parse_all(given.words().to_vec()).map_err(|error| given.explain(error))?;
-        let matches = root.try_get_matches_from_mut(given.words())?;
+        let arguments = Arguments::read(&command, args, environment)?;
+        let mut cli = parse_all(arguments.words().to_vec()).map_err(|error| arguments.explain(error))?;
+        let matches = root.try_get_matches_from_mut(arguments.words())?;
         if let (Some(Task::Serve(args)), Some((_, matches))) = (&mut cli.task, matches.subcommand())
         {
-            args.reading = ReadSettings::of(&given, &command, matches);
+            args.reading = ReadSettings::of(&arguments, &command, matches);
         }
         return Ok(cli);
     }

@@ -330,8 +330,8 @@ mod tests {
         let playback = Playback::open(file, &rules).unwrap();
         let mut feed = Feed::playback(playback, ReplayClock::wall());
         feed.advance(&[]).unwrap();
-        let company = feed.company();
-        for companion in &company {
+        let companions = feed.companions();
+        for companion in &companions {
             assert!(
                 twinstep_protocol::text::is_plain(&companion.name),
                 "{companion:?}"

@@ -63,7 +63,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         say::out(reading.printed.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    reading.warn_of_strange_variables();
+    reading.warn_of_unknown_variables();
     let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let policies = args.policies.config();

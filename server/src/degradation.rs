@@ -21,7 +21,7 @@ pub struct Degradation {
     /// The number of steps taken, 0..=4, in the order of the module's head.
     pub steps: u8,
     /// The close code of another reason to refuse newcomers: memory or disk is short, or the server is about to end.
-    pub shut: Option<CloseCode>,
+    pub refusal: Option<CloseCode>,
 }
 
 impl Degradation {
@@ -39,7 +39,7 @@ impl Degradation {
     /// The code that new spectators are refused with. Returns `None` if they are admitted.
     pub(super) fn refuses_spectators(self) -> Option<CloseCode> {
         let late = self.spares_spectators().then_some(Degradation::BUSY);
-        self.shut.or(late)
+        self.refusal.or(late)
     }
 
     pub(super) fn announce(self, wish: Announce) -> Announce {
@@ -52,7 +52,7 @@ impl Degradation {
     /// The code that newcomers without a seat are refused with. Returns `None` if they are admitted.
     pub(super) fn refuses_newcomers(self) -> Option<CloseCode> {
         let late = (self.steps >= 3).then_some(Degradation::BUSY);
-        self.shut.or(late)
+        self.refusal.or(late)
     }
 
     /// The turn's length in ticks if it is `wish` without degradation.
@@ -79,7 +79,7 @@ mod tests {
             ]
         };
         for steps in 0..=Degradation::STEPS_MAX {
-            let degradation = Degradation { steps, shut: None };
+            let degradation = Degradation { steps, refusal: None };
             assert_eq!(
                 taken(degradation),
                 [0, 1, 2, 3].map(|n| n < steps),
@@ -87,12 +87,12 @@ mod tests {
             );
             assert!(degradation.turn_ticks(TURN_TICKS_MAX) == TURN_TICKS_MAX);
         }
-        let shut = Degradation {
+        let draining = Degradation {
             steps: 0,
-            shut: Some(CloseCode::Draining),
+            refusal: Some(CloseCode::Draining),
         };
-        assert_eq!(shut.refuses_spectators(), Some(CloseCode::Draining));
-        assert_eq!(taken(shut), [false, false, true, false]);
+        assert_eq!(draining.refuses_spectators(), Some(CloseCode::Draining));
+        assert_eq!(taken(draining), [false, false, true, false]);
         assert_eq!(
             Degradation::default().announce(Announce::Never),
             Announce::Never

@@ -56,7 +56,7 @@ pub(crate) struct DownSender<'a, S: Simulation> {
     pub(crate) turn: u32,
     pub(crate) waiting: PlayerSet,
     /// The presence and link quality of players, and the number of that block.
-    pub(crate) company: Option<(u32, &'a PresenceUpdate)>,
+    pub(crate) presence: Option<(u32, &'a PresenceUpdate)>,
     pub(crate) announce: Announce,
     /// Players of which no inputs or commands are announced.
     pub(crate) struck: PlayerSet,

@@ -80,7 +80,7 @@ pub(crate) struct Peer {
     pub(crate) tickets: Tickets,
     /// The numbers of the names and of the presence block that were last sent to it.
     pub(crate) names_sent: u32,
-    pub(crate) company_sent: u32,
+    pub(crate) presence_sent: u32,
     pub(crate) limits: IdentityLimits,
 }
 
@@ -113,7 +113,7 @@ impl Peer {
             inquiry: Inquiry::default(),
             tickets: Tickets::new(came_by),
             names_sent: 0,
-            company_sent: 0,
+            presence_sent: 0,
             limits,
         };
         for refused in untold {
@@ -165,8 +165,8 @@ impl Peer {
     /// Returns `true` if no packet of the client has arrived for too long. The lane pauses then, because its messages
     /// cannot be acknowledged.
     pub(crate) fn is_silent(&self, now: Duration) -> bool {
-        let heard_at = self.link.heard_at().unwrap_or(self.since);
-        now.saturating_sub(heard_at) > SPARSE_AFTER
+        let last_received_at = self.link.last_received_at().unwrap_or(self.since);
+        now.saturating_sub(last_received_at) > SPARSE_AFTER
     }
 
     /// Records that this session is late, unless it has just begun to play.

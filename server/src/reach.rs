@@ -52,7 +52,7 @@ impl Reach {
     /// Records a send up to `end`. An incomplete send clears the record.
     pub(crate) fn record_send(&mut self, now: Duration, end: Tick, whole: bool) {
         match whole {
-            true => self.sends.note(now, end),
+            true => self.sends.record(now, end),
             false => self.sends.clear(),
         }
     }
@@ -60,7 +60,7 @@ impl Reach {
     /// The end of the frames that were in enough sends, spread over at least `covered`: while acks arrive regularly,
     /// these frames are probably still in flight.
     pub(crate) fn repeated_enough(&self, now: Duration, covered: Duration) -> Tick {
-        self.sends.enough(now, SENDS, covered)
+        self.sends.repeated_until(now, SENDS, covered)
     }
 
     /// Returns `true` if the last send held all unacknowledged frames, so that the next one probably will.

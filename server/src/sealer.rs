@@ -282,7 +282,7 @@ impl<S: Simulation> Sealing<'_, S> {
             .sum();
         let taken = FRAME_HEAD_BYTES + ROSTER_CHANGE_BYTES * self.frame.roster.len() + inputs;
         Room::new(taken, |kind| match kind {
-            Kind::Outcomes => queries.waits(self.context),
+            Kind::Outcomes => queries.has_due_answer(self.context),
             Kind::Claims => self.seats.iter().any(|s| s.claims_by(self.frame.tick)),
             Kind::Commands => self.seats.iter().any(|s| s.commands_by(self.due)),
         })

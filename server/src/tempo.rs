@@ -42,7 +42,7 @@ pub(crate) struct Seen {
     pub(crate) jitter: Duration,
     pub(crate) slow: bool,
     /// Whether the client's machine has room for shorter ticks.
-    pub(crate) roomy: bool,
+    pub(crate) has_headroom: bool,
 }
 
 /// The cadence that a client asks for at each turn's beginning.
@@ -282,7 +282,7 @@ impl Tempo {
                 self.slowed_at = now;
                 self.tick = self.tick.max(last.tick()).mul_f64(1.1);
             }
-        } else if !seen.roomy {
+        } else if !seen.has_headroom {
             self.ticks.quiet_since = now;
         } else if self.tick > config.tick && self.ticks.try_less(now, TICK_PATIENCE) {
             self.tick = self.tick.mul_f64(0.95);
@@ -332,7 +332,7 @@ mod tests {
                 rtt,
                 jitter,
                 slow,
-                roomy: !slow,
+                has_headroom: !slow,
             };
             cadence = tempo.decide(now, &config, cadence, seen);
             all.push(cadence);

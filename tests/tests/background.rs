@@ -10,7 +10,7 @@ use twinstep_client::{Event, Reconcile, SessionConfig};
 use twinstep_core::frame::Phase;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::lines::Lines;
@@ -210,7 +210,7 @@ fn a_panic_in_a_rebuild_is_an_event() {
         ..MatchConfig::action()
     };
     let (sim, rules) = (Fragile::default(), Arc::new(()));
-    let mut table = Direct::new(policies, sim, rules, unasked(), sessions.collect(), 60);
+    let mut table = Direct::new(policies, sim, rules, no_queries(), sessions.collect(), 60);
     table.run(180, |_, _| 0);
     let mut reported = Vec::new();
     for _ in 0..5 {

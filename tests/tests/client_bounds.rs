@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{EVENTS_MAX, Event, SessionConfig};
 use twinstep_core::bounds::{DELAY_MAX, PACKETS_PER_SEND_MAX, input_window};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation};
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::game_types;
 use twinstep_server::MatchConfig;
 
@@ -37,7 +37,7 @@ fn table(policies: MatchConfig, seats: usize) -> Direct<Wide> {
         policies,
         Wide::default(),
         Arc::new(()),
-        unasked(),
+        no_queries(),
         sessions,
         seats,
         60,

@@ -240,10 +240,10 @@ fn a_delayed_spectator_learns_of_players_only_after_its_delay() {
     let watcher = rig.join_with("watcher", 0).unwrap();
     rig.run(SECOND * 8);
     let named = |rig: &Rig<Game>, player: PlayerId| {
-        let company = rig.clients[watcher].session.presence();
+        let presence = rig.clients[watcher].session.presence();
         (
-            company.name(player).is_some(),
-            company.here().contains(player),
+            presence.name(player).is_some(),
+            presence.here().contains(player),
         )
     };
     let known = rig.clients[0].session.seats()[0];

@@ -16,7 +16,7 @@ use twinstep_protocol::packet::{DownKind, Parts, RareUp, UpKind, UpPart, chunk, 
 use twinstep_protocol::replay::{Replay, ReplayError};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::wire::Writer;
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig};
@@ -203,7 +203,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
         turn: TurnLength::Fixed(8),
         ..MatchConfig::action()
     };
-    let mut match_ = Match::new(config, Counter::default(), Arc::new(()), unasked()).unwrap();
+    let mut match_ = Match::new(config, Counter::default(), Arc::new(()), no_queries()).unwrap();
     let mallory = SessionId(0);
     match_
         .connect(Duration::ZERO, mallory, "mallory", 1)

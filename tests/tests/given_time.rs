@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{Client, Hidden, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation};
-use twinstep_rig::direct::unasked;
+use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
 use twinstep_server::{Match, MatchConfig, Output, SessionId};
 use twinstep_udp::{SimulatedTransport, Transport};
@@ -52,7 +52,7 @@ impl Table {
             MatchConfig::action(),
             Costly::default(),
             Arc::new(()),
-            unasked(),
+            no_queries(),
         )
         .expect("a sound configuration");
         let link = "rtt=100,jitter=0,loss=0".parse().expect("a link");

@@ -17,7 +17,7 @@ fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
 /// The wave with the most enemies, for eight players, from its first enemy to far beyond its last one.
 #[test]
 fn powderkegs_largest_wave_is_clean() {
-    let report = powderkeg(checked::largest_wave(), 8, 2_400);
+    let report = powderkeg(checked::largest_wave_rules(), 8, 2_400);
     let tried = report.tried;
     assert!(tried.cues > 1_000 && tried.claims > 10, "{report}");
 }

@@ -11,7 +11,7 @@ use twinstep_core::{Effects, Frame, Mwc, PlayerId, RosterChange, Simulation, Tic
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_rig::direct::unasked;
+use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
 use twinstep_server::config::{ConfigError, StartWhen, TurnLength};
 use twinstep_server::peer::SessionStage;
@@ -135,7 +135,7 @@ fn holder(map: &Map) -> SessionConfig<Isle> {
 impl Party {
     fn new(policies: MatchConfig, map: Map) -> Party {
         let start = Isle::default();
-        let match_ = Match::new(policies.clone(), start, Arc::new(map), unasked()).unwrap();
+        let match_ = Match::new(policies.clone(), start, Arc::new(map), no_queries()).unwrap();
         Party::of(policies, match_)
     }
 
@@ -188,7 +188,7 @@ impl Party {
     // Another process resumes the match, and all clients dial again.
     fn crash(&mut self, rules: Arc<Map>) {
         let policies = self.policies.clone();
-        let resumed = Match::resume(policies, &self.journal[..], rules, unasked()).unwrap();
+        let resumed = Match::resume(policies, &self.journal[..], rules, no_queries()).unwrap();
         self.match_ = resumed.match_;
         self.journal.truncate(resumed.keep_bytes as usize);
         assert!(self.match_.lobby().is_none());
@@ -416,7 +416,7 @@ fn a_flood_of_starts_is_cut_off_and_disturbs_no_other_guest() {
             ..action()
         };
         let start = Isle::default();
-        Match::new(policies, start, Arc::new(map.clone()), unasked()).unwrap()
+        Match::new(policies, start, Arc::new(map.clone()), no_queries()).unwrap()
     };
     for identity in ["anna", "ben"] {
         party.come(identity, LinkProfile::LAN, holder(&map));
@@ -501,7 +501,7 @@ fn a_saved_match_goes_on_from_a_lobby() {
             first.run(3 * SECOND);
         }
         let save = first.match_.save().unwrap();
-        let loaded = Match::load(policies.clone(), &save, map.clone(), unasked(), None);
+        let loaded = Match::load(policies.clone(), &save, map.clone(), no_queries(), None);
         let mut party = Party::of(policies, loaded.unwrap());
         let saved_at = party.tick();
         let chosen = party.match_.choose(Isle::default(), map.clone());

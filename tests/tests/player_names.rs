@@ -18,14 +18,14 @@ fn rig(clients: usize) -> Rig<History> {
 }
 
 fn known(rig: &Rig<History>, client: usize) -> Vec<(String, Option<u16>)> {
-    let company = rig.clients[client].session.presence();
-    company
+    let presence = rig.clients[client].session.presence();
+    presence
         .players()
         .map(|player| {
-            let name = company.name(player).unwrap_or_default();
+            let name = presence.name(player).unwrap_or_default();
             (
                 name.to_owned(),
-                company.link(player).map(|link| link.rtt_ms),
+                presence.link(player).map(|link| link.rtt_ms),
             )
         })
         .collect()
@@ -43,8 +43,8 @@ fn every_client_knows_all_names_and_sees_which_links_are_bad() {
         let rtts: Vec<u16> = known.iter().map(|(_, rtt)| rtt.unwrap()).collect();
         assert!(rtts[0] < 40 && rtts[2] < 40, "{rtts:?}");
         assert!((220..340).contains(&rtts[1]), "{rtts:?}");
-        let company = rig.clients[client].session.presence();
-        let loss = |n| company.link(PlayerId(n)).unwrap().loss_percent;
+        let presence = rig.clients[client].session.presence();
+        let loss = |n| presence.link(PlayerId(n)).unwrap().loss_percent;
         assert!(loss(0) == 0 && (2..20).contains(&loss(1)), "{}", loss(1));
     }
 }

@@ -18,7 +18,7 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::edges::{MEANT, silence_intended_panics};
 use twinstep_rig::game_types;
 use twinstep_server::{HookContext, Match, MatchConfig, Output, SessionId};
@@ -161,7 +161,7 @@ impl<const SERVER: bool> Table<SERVER> {
     ) -> Self {
         let playing = players.len() - spectators;
         let mut match_ =
-            Match::new(policies, Mine::new(), Arc::new(()), unasked()).expect("the game starts");
+            Match::new(policies, Mine::new(), Arc::new(()), no_queries()).expect("the game starts");
         let mut lines = Vec::new();
         for i in 0..players.len() as u64 {
             let identity = format!("player {i}");

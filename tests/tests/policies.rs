@@ -287,7 +287,7 @@ fn a_hold_lasts_however_rarely_the_match_advances() {
         laggards: Laggards::hold(),
         ..MatchConfig::action()
     };
-    let nothing = twinstep_rig::direct::unasked();
+    let nothing = twinstep_rig::direct::no_queries();
     let sessions = vec![session(), session()];
     let rules = Arc::new(());
     let mut table = Direct::new(policies, Counter::default(), rules, nothing, sessions, 20);
@@ -359,7 +359,7 @@ fn long_turns_do_not_count_as_silence() {
     assert!(rig.all_play());
     rig.watch(SECOND * 10, |rig| {
         for client in &rig.clients {
-            let received = client.session.heard_at().expect("it plays");
+            let received = client.session.last_received_at().expect("it plays");
             assert!(rig.now - received < MS(250), "silence since {received:?}");
             // Law Journal first: a packet in the middle of a turn contains none of its ticks.
             let known = client.session.authority().expect("it plays").tick();

@@ -643,7 +643,7 @@ fn refused(why: CommandRefusal) -> Event {
     Event::RequestRefused { request, why }
 }
 
-fn heard(rig: &Rig<History>, client: usize) -> Vec<Event> {
+fn received_events(rig: &Rig<History>, client: usize) -> Vec<Event> {
     let of_save = |event: &&Event| match event {
         Event::Request { request, .. } | Event::RequestRefused { request, .. } => {
             *request == MatchRequest::Save
@@ -687,12 +687,12 @@ fn a_player_saves_the_match_and_all_clients_learn_who_did() {
             rig.run(SECOND);
         };
         ask(&mut rig, 0, MatchRequest::Save);
-        assert_eq!(heard(&rig, 0), [refused(CommandRefusal::Unavailable)]);
+        assert_eq!(received_events(&rig, 0), [refused(CommandRefusal::Unavailable)]);
         assert!(rig.match_.request(MatchRequest::Save).is_err());
         rig.match_.offer_saves();
         // The rig's referee refuses the second player.
         ask(&mut rig, 1, MatchRequest::Save);
-        assert_eq!(heard(&rig, 1), [refused(CommandRefusal::Referee(7))]);
+        assert_eq!(received_events(&rig, 1), [refused(CommandRefusal::Referee(7))]);
         assert!(rig.saves.is_empty());
         ask(&mut rig, 2, MatchRequest::Save);
         ask(&mut rig, 0, MatchRequest::Pause);
@@ -704,7 +704,7 @@ fn a_player_saves_the_match_and_all_clients_learn_who_did() {
                 by: None,
                 request: MatchRequest::Save,
             };
-            let all = heard(&rig, client);
+            let all = received_events(&rig, client);
             assert_eq!(all[all.len() - 3..], [saved(2), saved(3), by_host]);
         }
         let by: Vec<_> = rig.saves.iter().map(|(by, _)| *by).collect();
@@ -741,21 +741,21 @@ fn a_flood_of_saves_is_cut_off_for_its_player_alone() {
         rig.run(SECOND);
     }
     assert_eq!(rig.saves.len(), 2, "in a minute");
-    assert_eq!(heard(&rig, 0).len(), 30);
-    assert!(heard(&rig, 0).contains(&refused(CommandRefusal::Bounds)));
-    assert_eq!(heard(&rig, 3), [saved(0), saved(0)]);
+    assert_eq!(received_events(&rig, 0).len(), 30);
+    assert!(received_events(&rig, 0).contains(&refused(CommandRefusal::Bounds)));
+    assert_eq!(received_events(&rig, 3), [saved(0), saved(0)]);
     rig.clients[2]
         .session
         .request(0, MatchRequest::Save)
         .unwrap();
     rig.run(SECOND);
-    assert_eq!(heard(&rig, 3).last(), Some(&saved(2)));
+    assert_eq!(received_events(&rig, 3).last(), Some(&saved(2)));
     rig.run(SECOND * 60);
     rig.clients[0]
         .session
         .request(0, MatchRequest::Save)
         .unwrap();
     rig.run(SECOND);
-    assert_eq!(heard(&rig, 3).last(), Some(&saved(0)));
+    assert_eq!(received_events(&rig, 3).last(), Some(&saved(0)));
     rig.converge();
 }

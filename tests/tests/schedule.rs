@@ -64,11 +64,11 @@ fn matches_stay_staggered_after_a_stall_of_their_process() {
 fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() {
     let mut match_ = new_match();
     match_.advance(MS);
-    assert!(match_.is_unheard());
+    assert!(match_.is_unacked());
     match_.connect(2 * MS, SessionId(1), "anna", 1).unwrap();
-    assert!(!match_.is_unheard(), "she is about to say hello");
+    assert!(!match_.is_unacked(), "she is about to say hello");
     match_.disconnect(SessionId(1));
-    assert!(match_.is_unheard());
+    assert!(match_.is_unacked());
 }
 
 /// A client whose link broke dials by another path: its second connection receives the match after its hello.
@@ -76,7 +76,7 @@ fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() 
 fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     let mut table = table();
     table.gather();
-    assert!(!table.match_.is_unheard());
+    assert!(!table.match_.is_unacked());
     let (match_, mut now) = (&mut table.match_, table.now);
     let silent_until = now + 2 * SECOND;
     while now < silent_until {
@@ -84,11 +84,11 @@ fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
         match_.advance(now);
         while match_.poll().is_some() {}
     }
-    assert!(match_.is_unheard(), "she was silent for two seconds");
+    assert!(match_.is_unacked(), "she was silent for two seconds");
     match_.connect(now, SessionId(9), "player 0", 1).unwrap();
-    assert!(!match_.is_unheard(), "she dials again");
+    assert!(!match_.is_unacked(), "she dials again");
     match_.disconnect(SessionId(9));
-    assert!(match_.is_unheard());
+    assert!(match_.is_unacked());
 }
 
 /// Runs the match for `time` while its player is silent. Returns the number of packets to the player in the second half

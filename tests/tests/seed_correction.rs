@@ -10,7 +10,7 @@ use twinstep_client::{Hidden, Repeat, Wait};
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};
-use twinstep_rig::direct::unasked;
+use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::Resolver;
@@ -207,7 +207,7 @@ impl Play for March {
         Hidden
     }
     fn resolver((): &(), _: u64) -> impl Resolver<Self> {
-        unasked()
+        no_queries()
     }
     fn driver(_: Sticks, mut luck: Mwc) -> u8 {
         1 + luck.below(200) as u8

@@ -17,7 +17,7 @@ use twinstep_core::{Effects, Frame, Mwc, Simulation, Tick};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::game_types;
 use twinstep_rig::history::{Command, History, Pad};
 use twinstep_rig::rig::{Play, Rig, RigConfig};
@@ -122,7 +122,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
         MatchConfig::action(),
         History::new(5),
         Arc::new(7),
-        unasked(),
+        no_queries(),
         sessions,
         60,
     );

@@ -11,7 +11,7 @@ use twinstep_core::bounds::{LEAD_TIME, lead_max};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId, Simulation, Table, Tick, World};
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::history::{self, History};
 use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::{Decision, HookContext, MatchConfig};
@@ -265,7 +265,7 @@ fn a_picture_is_read_and_never_written_back() {
         policies,
         counter,
         Arc::new(()),
-        unasked(),
+        no_queries(),
         vec![config],
         144,
     );

@@ -9,7 +9,7 @@ use twinstep_client::{Event, Session, SessionConfig};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
-use twinstep_rig::direct::{Direct, unasked};
+use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::edges::{Edges, Load};
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Rig, RigConfig, Starts};
@@ -54,7 +54,7 @@ fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines()
         players_max: 16,
         ..MatchConfig::action()
     };
-    let mut match_ = Match::new(policies, start.clone(), Arc::new(()), unasked()).unwrap();
+    let mut match_ = Match::new(policies, start.clone(), Arc::new(()), no_queries()).unwrap();
     let mut clients: Vec<(Session<Level>, SimLink)> = Vec::new();
     for n in 0..16 {
         let identity = format!("player {n}");

@@ -74,8 +74,7 @@ const TYPES_TO_RENAME: [&str; 52] = [
 ];
 
 /// Files that still share a name inside of their package. The list may only get shorter.
-const FILES_TO_RENAME: [&str; 11] = [
-    "core/protocol: company.rs",
+const FILES_TO_RENAME: [&str; 10] = [
     "core/protocol: frames.rs",
     "server/host: many.rs",
     // The rules for a kind of thing, and its part of the state.

@@ -10,7 +10,7 @@ use twinstep_core::Mwc;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
 use twinstep_protocol::lineage::NextTicket;
-use twinstep_rig::direct::unasked;
+use twinstep_rig::direct::no_queries;
 use twinstep_server::{Match, MatchConfig, Output};
 use twinstep_udp::{
     ClientEndpoint, ClientEvent, CloseReason, Holder, Identity, MatchId, ServerAddress,
@@ -46,7 +46,7 @@ impl Host {
             MatchConfig::action(),
             Counter::default(),
             Arc::new(()),
-            unasked(),
+            no_queries(),
         );
         let mut match_ = match_.unwrap();
         match_.keep_journal().unwrap();
@@ -95,7 +95,7 @@ impl Host {
             MatchConfig::action(),
             &self.journal,
             Arc::new(()),
-            unasked(),
+            no_queries(),
         );
         let resumed = resumed.unwrap();
         self.journal.truncate(resumed.keep_bytes as usize);

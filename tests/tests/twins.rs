@@ -20,7 +20,7 @@ use twinstep_client::{
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
-use twinstep_rig::direct::unasked;
+use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
@@ -102,7 +102,7 @@ fn twins(
         announce,
         ..MatchConfig::action()
     };
-    let mut match_ = Match::new(policies, Walk::default(), Arc::new(()), unasked())
+    let mut match_ = Match::new(policies, Walk::default(), Arc::new(()), no_queries())
         .expect("a sound configuration");
     for n in 0..PLAYERS {
         let peer = SessionId(n as u64);
@@ -363,7 +363,7 @@ fn a_games_thread_continues_while_its_worker_hangs() {
         announce: Announce::Never,
         ..MatchConfig::action()
     };
-    let mut match_ = Match::new(policies, Gated::default(), Arc::new(()), unasked())
+    let mut match_ = Match::new(policies, Gated::default(), Arc::new(()), no_queries())
         .expect("a sound configuration");
     let link = "rtt=60,jitter=0,loss=0".parse().expect("a link");
     let config = || SessionConfig::<Gated>::new(Arc::new(()));

@@ -229,7 +229,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Writes a datagram with acks and older inputs only, which did not fit into the newest one. Returns `None` if no
     /// older inputs are left.
     fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
-        let heard = self.link.heard_at()?;
+        let heard = self.link.last_received_at()?;
         if now.saturating_sub(heard) > OLDER_SILENCE_MAX {
             return None;
         }
@@ -263,7 +263,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// lane.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
         let wanted = playing.replica.inbox.next();
-        let reachable_until = self.link.heard_at().map(|at| at + OLDER_SILENCE_MAX);
+        let reachable_until = self.link.last_received_at().map(|at| at + OLDER_SILENCE_MAX);
         let older = self
             .outgoing
             .older

@@ -260,7 +260,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.replica
             .timeline
             .local_actions_mut()
-            .come_back(&welcome.next_seq);
+            .resume_from(&welcome.next_seq);
     }
 
     /// Restarts from the server's world, which may be older than the authority.

@@ -104,9 +104,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The time of the last packet from the server, for a session in its match. The server sends at least ten packets a
     /// second, or two a second to a client from which it has received none for four seconds.
     #[must_use]
-    pub fn heard_at(&self) -> Option<Duration> {
+    pub fn last_received_at(&self) -> Option<Duration> {
         let settled = matches!(self.stage, Stage::Playing(_));
-        settled.then(|| self.link.heard_at().unwrap_or(self.outages.met_at))
+        settled.then(|| self.link.last_received_at().unwrap_or(self.outages.met_at))
     }
 
     /// Takes the newest ticket to return with, once; older tickets are forgotten.

@@ -137,7 +137,7 @@ impl LinkState {
 
     /// The time when the newest packet was received.
     #[must_use]
-    pub fn heard_at(&self) -> Option<Duration> {
+    pub fn last_received_at(&self) -> Option<Duration> {
         self.newest_received.map(|(_, at)| at)
     }
 
@@ -283,10 +283,10 @@ mod tests {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         let up = header(&mut a, MS);
         let told = b.parse(&mut Reader::new(&up)).unwrap();
-        assert_eq!(b.heard_at(), None);
+        assert_eq!(b.last_received_at(), None);
         assert!(told.newest && b.parse(&mut Reader::new(&up)) == Ok(told));
         b.note(MS, told);
-        assert_eq!(b.heard_at(), Some(MS));
+        assert_eq!(b.last_received_at(), Some(MS));
         assert!(b.parse(&mut Reader::new(&up)).unwrap().repeated);
     }
 

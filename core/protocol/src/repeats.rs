@@ -30,7 +30,7 @@ pub struct Repeats {
 
 impl Repeats {
     /// Records that a packet with the ticks before `end` was sent.
-    pub fn note(&mut self, now: Duration, end: Tick) {
+    pub fn record(&mut self, now: Duration, end: Tick) {
         self.sent[self.next] = (now, end);
         self.next = (self.next + 1) % SENT;
         self.len = (self.len + 1).min(SENT);
@@ -50,7 +50,7 @@ impl Repeats {
     /// The end of the ticks that were in at least `packets` packets, the first of them sent at least `time` ago.
     /// Returns tick 0 if the record is too short.
     #[must_use]
-    pub fn enough(&self, now: Duration, packets: usize, time: Duration) -> Tick {
+    pub fn repeated_until(&self, now: Duration, packets: usize, time: Duration) -> Tick {
         // The oldest of the newest `packets` packets: all of them reached at least as far.
         let often = self.newest_first().skip(packets.saturating_sub(1));
         let mut old = often.filter(|(at, _)| now.saturating_sub(*at) >= time);
@@ -74,7 +74,7 @@ mod tests {
         let mut now = Duration::ZERO;
         for tick in 1..=packets {
             now = MS(every) * tick;
-            repeats.note(now, Tick(tick));
+            repeats.record(now, Tick(tick));
         }
         (repeats, now)
     }
@@ -83,28 +83,28 @@ mod tests {
     fn ticks_in_enough_packets_for_long_enough_are_left_out() {
         let (repeats, now) = sent(10, 20);
         // Packet 6 contained tick 5, and so did 7, 8, 9 and 10: five packets, the first of them sent 80 ms ago.
-        assert_eq!(repeats.enough(now, 5, MS(80)), Tick(6));
-        assert_eq!(repeats.enough(now, 6, MS(80)), Tick(5), "too few packets");
-        assert_eq!(repeats.enough(now, 5, MS(81)), Tick(5), "too short a time");
-        assert_eq!(repeats.enough(now + MS(1), 5, MS(81)), Tick(6));
+        assert_eq!(repeats.repeated_until(now, 5, MS(80)), Tick(6));
+        assert_eq!(repeats.repeated_until(now, 6, MS(80)), Tick(5), "too few packets");
+        assert_eq!(repeats.repeated_until(now, 5, MS(81)), Tick(5), "too short a time");
+        assert_eq!(repeats.repeated_until(now + MS(1), 5, MS(81)), Tick(6));
         assert_eq!(repeats.newest(), Some(Tick(10)));
     }
 
     #[test]
     fn a_short_record_leaves_no_tick_out() {
         let (repeats, now) = sent(4, 20);
-        assert_eq!(repeats.enough(now, 5, MS(0)), Tick(0));
-        assert_eq!(repeats.enough(now, 4, MS(61)), Tick(0));
-        assert_eq!(repeats.enough(now, 4, MS(60)), Tick(1));
+        assert_eq!(repeats.repeated_until(now, 5, MS(0)), Tick(0));
+        assert_eq!(repeats.repeated_until(now, 4, MS(61)), Tick(0));
+        assert_eq!(repeats.repeated_until(now, 4, MS(60)), Tick(1));
         let (mut repeats, now) = sent(100, 1);
-        assert_eq!(repeats.enough(now, 1, MS(31)), Tick(69));
-        assert_eq!(repeats.enough(now, 1, MS(32)), Tick(0), "forgotten");
+        assert_eq!(repeats.repeated_until(now, 1, MS(31)), Tick(69));
+        assert_eq!(repeats.repeated_until(now, 1, MS(32)), Tick(0), "forgotten");
         repeats.clear();
-        assert_eq!(repeats.enough(now, 1, MS(0)), Tick(0));
+        assert_eq!(repeats.repeated_until(now, 1, MS(0)), Tick(0));
         assert_eq!(repeats.newest(), None);
-        repeats.note(now, Tick(200));
-        repeats.note(now + MS(1), Tick(201));
-        assert_eq!(repeats.enough(now + MS(1), 2, MS(1)), Tick(200));
-        assert_eq!(repeats.enough(now + MS(1), 3, MS(0)), Tick(0));
+        repeats.record(now, Tick(200));
+        repeats.record(now + MS(1), Tick(201));
+        assert_eq!(repeats.repeated_until(now + MS(1), 2, MS(1)), Tick(200));
+        assert_eq!(repeats.repeated_until(now + MS(1), 3, MS(0)), Tick(0));
     }
 }

@@ -139,7 +139,7 @@ impl Admissions {
     }
 
     /// Drops all challenges: no client is accepted any more.
-    pub(crate) fn shut(&mut self) {
+    pub(crate) fn clear_challenges(&mut self) {
         self.challenged.clear();
     }
 

@@ -151,7 +151,7 @@ pub struct ServerEndpoint {
     packets_waiting: usize,
     /// Addresses of recently ended sessions, with the time of their end.
     gone: BTreeMap<SocketAddr, Duration>,
-    is_shut: bool,
+    refuses_dials: bool,
     counters: TransportCounters,
     scratch: Box<[u8; DATAGRAM_MAX]>,
 }
@@ -201,7 +201,7 @@ impl ServerEndpoint {
             events: VecDeque::new(),
             packets_waiting: 0,
             gone: BTreeMap::new(),
-            is_shut: false,
+            refuses_dials: false,
             counters: TransportCounters::default(),
             scratch: Box::new([0; DATAGRAM_MAX]),
         })
@@ -222,7 +222,7 @@ impl ServerEndpoint {
         } else if !sane(datagram) {
             self.counters.junk += 1;
         } else if datagram[0] == DIAL {
-            if self.is_shut {
+            if self.refuses_dials {
                 self.counters.late += 1;
                 return;
             }
@@ -242,9 +242,9 @@ impl ServerEndpoint {
 
     /// Ignores new dials from now on, as if the process had already ended. A client that dials keeps its ticket, and
     /// dials again.
-    pub fn shut(&mut self) {
-        self.is_shut = true;
-        self.admissions.shut();
+    pub fn refuse_dials(&mut self) {
+        self.refuses_dials = true;
+        self.admissions.clear_challenges();
     }
 
     /// Changes the keys: from now on only tickets of these keys are accepted, even from clients that are just
@@ -453,7 +453,7 @@ impl ServerEndpoint {
     /// ended, or may not know the session while its address dials.
     fn may_be_dead(&self, session: SessionId) -> bool {
         let is_dead =
-            |one: &ServerSession| !one.is_confirmed || self.now.saturating_sub(one.heard) >= MUTE;
+            |one: &ServerSession| !one.is_confirmed || self.now.saturating_sub(one.received_at) >= MUTE;
         self.sessions.get(&session).is_some_and(is_dead)
     }
 
@@ -517,7 +517,7 @@ impl ServerEndpoint {
                     return;
                 };
                 session.is_confirmed = true;
-                session.heard = now;
+                session.received_at = now;
                 session.newest = sequence(datagram).max(session.newest);
                 let Some(link) = self.link.as_mut().filter(|_| session.admitted.is_some()) else {
                     self.counters.unadmitted += 1;
@@ -577,7 +577,7 @@ impl ServerEndpoint {
                     && let Some(session) = self.sessions.get_mut(id)
                 {
                     session.is_confirmed = true;
-                    session.heard = now;
+                    session.received_at = now;
                     session.newest = sequence(datagram).max(session.newest);
                 }
             }
@@ -623,7 +623,7 @@ impl ServerEndpoint {
                 is_settled: false,
                 returns,
                 newest: 0,
-                heard: now,
+                received_at: now,
                 sent: now,
                 tended: now,
             },

@@ -287,13 +287,13 @@ impl Feed {
     }
 
     #[must_use]
-    pub fn company(&self) -> Vec<Companion> {
+    pub fn companions(&self) -> Vec<Companion> {
         match self.replay() {
             None => self
                 .source
                 .session()
                 .map_or_else(Vec::new, Companion::all_of),
-            Some(playback) => playback.company(),
+            Some(playback) => playback.companions(),
         }
     }
 

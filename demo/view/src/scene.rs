@@ -209,10 +209,10 @@ impl ViewScene {
             health: f32::from(boss.health) / f32::from(boss.full_health.max(1)),
             stage: boss.stage,
         });
-        let company = feed.company();
+        let companions = feed.companions();
         let players = game.players.iter();
         self.team.extend(players.map(|(id, player)| {
-            let companion = company.iter().find(|companion| companion.id == *id);
+            let companion = companions.iter().find(|companion| companion.id == *id);
             member(*id, player, companion, self.tick, &self.rules)
         }));
     }

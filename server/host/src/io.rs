@@ -500,7 +500,7 @@ impl Io {
                 let _ = done.send(self.listeners.set_keys(&keys));
             }
             ToIo::Shut => {
-                self.listeners.shut();
+                self.listeners.refuse_dials();
             }
             ToIo::Drain(code) => {
                 self.draining = Some(code);

@@ -63,7 +63,7 @@ pub(super) trait Listener: Send {
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
     /// Accepts no new session, and answers no dial.
-    fn shut(&mut self);
+    fn refuse_dials(&mut self);
 
     fn sessions(&self) -> usize;
 
@@ -195,10 +195,10 @@ impl Listener for Listeners {
             .try_for_each(|listener| listener.set_keys(keys))
     }
 
-    fn shut(&mut self) {
+    fn refuse_dials(&mut self) {
         self.listeners
             .iter_mut()
-            .for_each(|listener| listener.shut());
+            .for_each(|listener| listener.refuse_dials());
     }
 
     fn sessions(&self) -> usize {
@@ -236,7 +236,7 @@ mod tests {
         polled: u32,
         moved_on: u32,
         keys: usize,
-        is_shut: bool,
+        refuses_dials: bool,
     }
 
     struct Memory {
@@ -296,8 +296,8 @@ mod tests {
             Ok(())
         }
 
-        fn shut(&mut self) {
-            self.calls.lock().unwrap().is_shut = true;
+        fn refuse_dials(&mut self) {
+            self.calls.lock().unwrap().refuses_dials = true;
         }
 
         fn sessions(&self) -> usize {
@@ -369,7 +369,7 @@ mod tests {
         assert!(!listeners.send(SessionId(6), b"no session"));
         listeners.rouse(false);
         listeners.transmit(&mut traffic);
-        listeners.shut();
+        listeners.refuse_dials();
         assert_eq!((traffic.datagrams_in, traffic.datagrams_out), (4, 2));
         assert_eq!((listeners.sessions(), listeners.counters().junk), (6, 4));
         let (first, second) = (calls.lock().unwrap(), second_calls.lock().unwrap());
@@ -384,7 +384,7 @@ mod tests {
             (&[bert.0][..], &[][..])
         );
         for calls in [first, second] {
-            assert!(calls.is_shut);
+            assert!(calls.refuses_dials);
             assert_eq!(calls.rouses, Some(false));
         }
     }

@@ -119,7 +119,7 @@ impl LoadMonitor {
         let is = |flag: &AtomicU8| flag.load(Ordering::Relaxed) > 0;
         Degradation {
             steps: self.0.steps.load(Ordering::Relaxed),
-            shut: if is(&self.0.drains) {
+            refusal: if is(&self.0.drains) {
                 Some(CloseCode::Draining)
             } else if is(&self.0.memory_is_short) || is(&self.0.disk_is_short) {
                 Some(Degradation::FULL)
@@ -295,26 +295,26 @@ mod tests {
     #[test]
     fn newcomers_are_refused_while_memory_or_disk_is_short_or_the_process_ends() {
         let load_monitor = LoadMonitor::default();
-        assert_eq!(load_monitor.degradation().shut, None);
+        assert_eq!(load_monitor.degradation().refusal, None);
         for is_short in [
             &load_monitor.0.memory_is_short,
             &load_monitor.0.disk_is_short,
         ] {
             is_short.store(1, Ordering::Relaxed);
-            assert_eq!(load_monitor.degradation().shut, Some(Degradation::FULL));
+            assert_eq!(load_monitor.degradation().refusal, Some(Degradation::FULL));
             assert!(load_monitor.full().is_some());
             is_short.store(0, Ordering::Relaxed);
             assert_eq!(
-                (load_monitor.degradation().shut, load_monitor.full()),
+                (load_monitor.degradation().refusal, load_monitor.full()),
                 (None, None)
             );
         }
         // "Draining" is the better reason: the player need not come back.
         load_monitor.pretend(0, true);
         load_monitor.begin_drain();
-        assert_eq!(load_monitor.degradation().shut, Some(CloseCode::Draining));
+        assert_eq!(load_monitor.degradation().refusal, Some(CloseCode::Draining));
         load_monitor.pretend(0, false);
-        assert_eq!(load_monitor.degradation().shut, Some(CloseCode::Draining));
+        assert_eq!(load_monitor.degradation().refusal, Some(CloseCode::Draining));
     }
 
     /// Finding O3-14: a server on a full disk refused each newcomer, and its log did not say why.

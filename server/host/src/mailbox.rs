@@ -102,7 +102,7 @@ mod tests {
         // A host that ends wakes all matches.
         workers.wake_all();
         assert_eq!(next(), Ok(Some(4)));
-        workers.shut();
+        workers.shut_down();
     }
 
     #[tokio::test]

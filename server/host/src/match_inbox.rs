@@ -152,7 +152,7 @@ mod tests {
                 assert_eq!(rounds.load(Ordering::Relaxed), 1);
             }
         }
-        workers.shut();
+        workers.shut_down();
     }
 
     #[test]

@@ -330,7 +330,7 @@ mod tests {
         let known: Vec<MatchId> = spawner.register.running().keys().copied().collect();
         assert_eq!(known, [MatchId(8)]);
         spawner.closing.send_replace(Some(Ending::Abandoned));
-        spawner.workers.shut();
+        spawner.workers.shut_down();
     }
 
     /// A world whose encoding is slow, once.
@@ -386,7 +386,7 @@ mod tests {
         assert!(!IS_SLOW.load(Ordering::Relaxed), "it was encoded");
         assert!(took < SLOW / 2, "{took:?}");
         spawner.closing.send_replace(Some(Ending::Abandoned));
-        spawner.workers.shut();
+        spawner.workers.shut_down();
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -285,7 +285,7 @@ impl Host {
     pub(super) fn abandon(&self) {
         self.spawner.closing.send_replace(Some(Ending::Abandoned));
         self.spawner.with_matches(std::mem::take);
-        self.spawner.workers.shut();
+        self.spawner.workers.shut_down();
     }
 
     /// Returns `true` if all matches are over and have released their resources.

@@ -300,7 +300,7 @@ impl<S: Simulation> Runner<S> {
     fn rests_deeply(&self) -> bool {
         let tick = self.tick();
         let is_awaited = self.folding || !self.match_.world().open_queries().is_empty();
-        self.match_.unheard_for() > SPARSE_AFTER
+        self.match_.unacked_for() > SPARSE_AFTER
             && tick < REST
             && self.tick_cost <= self.catch_up_max / deep_ticks(tick)
             && self.jobs.is_empty()
@@ -330,11 +330,11 @@ impl<S: Simulation> Runner<S> {
     fn next_round(&mut self, is_behind: bool) -> Duration {
         // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them costs
         // more than all the rest. Only a match that waits for a packet, or rests, is woken by one.
-        let waits = self.match_.waits();
+        let waits = self.match_.waits_for_packet();
         // A match that is about to end watches for the end of its turn. In lockstep, a late packet moves the schedule.
         let is_lockstep = self.match_.config().command_delay > 0;
         let goes = self.stop_by.is_some() || self.released.is_some();
-        let rests = !waits && !goes && !is_lockstep && self.match_.is_unheard();
+        let rests = !waits && !goes && !is_lockstep && self.match_.is_unacked();
         let listens = waits || rests;
         let has_more = self.ends.inbox.listen(listens) || listens && self.has_mail();
         self.rests = false;

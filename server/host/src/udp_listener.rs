@@ -104,8 +104,8 @@ impl Listener for UdpListener {
         self.endpoint.set_keys(keys)
     }
 
-    fn shut(&mut self) {
-        self.endpoint.shut();
+    fn refuse_dials(&mut self) {
+        self.endpoint.refuse_dials();
     }
 
     fn sessions(&self) -> usize {

@@ -97,7 +97,7 @@ struct State {
     rounds: u64,
     rounds_seen: u64,
     served_at: Duration,
-    is_shut: bool,
+    is_shutting_down: bool,
 }
 
 struct Slot {
@@ -213,9 +213,9 @@ impl Workers {
     }
 
     /// Makes every match due now. Threads end when no match is left.
-    pub(super) fn shut(&self) {
+    pub(super) fn shut_down(&self) {
         let mut state = self.0.lock();
-        state.is_shut = true;
+        state.is_shutting_down = true;
         let home: Vec<SlotId> = state.home().collect();
         for slot in &home {
             if let Some(known) = state.slots.get_mut(slot) {
@@ -290,7 +290,7 @@ impl Workers {
                 if surplus && state.threads > self.0.most + state.lost(back) {
                     break;
                 }
-            } else if state.is_shut && state.home().next().is_none() {
+            } else if state.is_shutting_down && state.home().next().is_none() {
                 break;
             } else {
                 if std::mem::take(&mut has_played) {
@@ -398,7 +398,7 @@ impl State {
                     known.match_ = Some(match_);
                     known.usual = (known.usual * 7 + took) / 8;
                     known.due = match due {
-                        _ if woken || self.is_shut => Duration::ZERO,
+                        _ if woken || self.is_shutting_down => Duration::ZERO,
                         due => due,
                     };
                     let due = known.due;

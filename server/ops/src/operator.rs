@@ -51,7 +51,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 mod addresses;
 mod error;
 mod files;
-mod given;
+mod arguments;
 mod operated;
 mod reload;
 mod serving;
@@ -59,7 +59,7 @@ mod settings;
 
 pub use addresses::{dialled, listened};
 pub use error::SettingError;
-pub use given::{Given, table};
+pub use arguments::{Arguments, table};
 pub use operated::{Operated, OperatedMany};
 pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, Public, Settings};
 
@@ -73,17 +73,17 @@ pub fn read<A: CommandFactory + FromArgMatches>(
 ) -> Result<(A, ReadSettings), clap::Error> {
     let mut command = A::command();
     command.build();
-    let given = Given::read(&command, words, environment)?;
-    let read = command.try_get_matches_from_mut(given.words());
+    let arguments = Arguments::read(&command, words, environment)?;
+    let read = command.try_get_matches_from_mut(arguments.words());
     let read = read.and_then(|matches| Ok((A::from_arg_matches(&matches)?, matches)));
-    let (flags, matches) = read.map_err(|error| given.explain(error))?;
-    Ok((flags, ReadSettings::of(&given, &command, &matches)))
+    let (flags, matches) = read.map_err(|error| arguments.explain(error))?;
+    Ok((flags, ReadSettings::of(&arguments, &command, &matches)))
 }
 
 /// The result of reading settings.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSettings {
-    strange: Vec<String>,
+    unknown: Vec<String>,
     /// All settings in the form of a settings file, with the origin of each.
     pub printed: String,
 }
@@ -91,26 +91,26 @@ pub struct ReadSettings {
 impl ReadSettings {
     /// Collects the unknown environment variables and prints all settings that `command` parsed.
     #[must_use]
-    pub fn of(given: &Given, command: &Command, matches: &ArgMatches) -> ReadSettings {
+    pub fn of(arguments: &Arguments, command: &Command, matches: &ArgMatches) -> ReadSettings {
         ReadSettings {
-            strange: given.strange().to_vec(),
-            printed: given.print(command, matches),
+            unknown: arguments.unknown().to_vec(),
+            printed: arguments.print(command, matches),
         }
     }
 
     /// Logs variables of the environment with the prefix of settings that are not settings.
-    pub fn warn_of_strange_variables(&self) {
-        if !self.strange.is_empty() {
-            logged::warn!(variables = ?self.strange, "unknown TWINSTEP_ variables are ignored");
+    pub fn warn_of_unknown_variables(&self) {
+        if !self.unknown.is_empty() {
+            logged::warn!(variables = ?self.unknown, "unknown TWINSTEP_ variables are ignored");
         }
     }
 
     /// The report of a successful check.
     #[must_use]
     pub fn will_do(&self) -> String {
-        let strange = self.strange.iter();
-        let strange = strange.map(|name| format!("{name} is not a setting and is ignored\n"));
-        strange
+        let unknown = self.unknown.iter();
+        let unknown = unknown.map(|name| format!("{name} is not a setting and is ignored\n"));
+        unknown
             .chain(["settings and files are valid\n".to_owned()])
             .collect()
     }
@@ -131,7 +131,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    reading.warn_of_strange_variables();
+    reading.warn_of_unknown_variables();
     let settings = settings(&flags);
     let say = |words: &str| {
         // A closed pipe is fine: the reader has read enough.

@@ -51,10 +51,10 @@ impl<S: Simulation> DownSender<'_, S> {
             MatchMode::Prediction => self.held(peer),
             MatchMode::Lockstep(_) => self.batches_held(peer),
         };
-        let is_new = |block: &(u32, &PresenceUpdate)| peer.company_sent != block.0 && peer.plays();
-        let company = self.company.filter(is_new);
-        if let Some((number, _)) = company {
-            peer.company_sent = number;
+        let is_new = |block: &(u32, &PresenceUpdate)| peer.presence_sent != block.0 && peer.plays();
+        let presence = self.presence.filter(is_new);
+        if let Some((number, _)) = presence {
+            peer.presence_sent = number;
         }
         let mut status = DownStatus {
             next_seal: self.sealing.min(peer.acks.wanted() + SEALING_AHEAD_MAX),
@@ -62,7 +62,7 @@ impl<S: Simulation> DownSender<'_, S> {
             unbroken,
             next_turn: self.mode.is_lockstep().then_some(self.turn),
             waiting: self.waiting,
-            presence: company.map(|(_, company)| *company),
+            presence: presence.map(|(_, presence)| *presence),
             lane_ack: first.then(|| peer.lane_in.poll_ack()).flatten(),
             ..DownStatus::default()
         };

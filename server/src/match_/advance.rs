@@ -96,7 +96,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Returns `true` if the next tick waits for a packet rather than for its time.
-    pub fn waits(&self) -> bool {
+    pub fn waits_for_packet(&self) -> bool {
         let is_late = self.clock.due.is_some_and(|due| due <= self.clock.now);
         is_late && self.wait().is_some()
     }
@@ -104,13 +104,13 @@ impl<S: Simulation> Match<S> {
     /// Returns `true` if no client gets the match's packets in time: there are no sessions, or none has acknowledged a
     /// frame for a second.
     #[must_use]
-    pub fn is_unheard(&self) -> bool {
-        self.unheard_for() > ACK_SLOW_AFTER
+    pub fn is_unacked(&self) -> bool {
+        self.unacked_for() > ACK_SLOW_AFTER
     }
 
     /// The time since a client last acknowledged a frame. Zero while a session joins, and [`Duration::MAX`] if there
     /// are no sessions.
-    pub fn unheard_for(&self) -> Duration {
+    pub fn unacked_for(&self) -> Duration {
         let silence = |peer: &Peer| match peer.has_world() {
             true => peer.acks.stood_for(self.clock.now),
             false => Duration::ZERO,

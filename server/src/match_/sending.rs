@@ -30,7 +30,7 @@ impl<S: Simulation> Match<S> {
             mode: self.mode,
             turn: self.world.current.turn().number,
             waiting,
-            company: None,
+            presence: None,
             announce: self.degradation.announce(self.config.announce),
             struck: self.people.struck(now),
             history: &self.world.history,
@@ -40,7 +40,7 @@ impl<S: Simulation> Match<S> {
         sender.scratch.views.clear();
         let (newest, sealing) = (sender.next, sender.sealing);
         let (is_delayed, delay) = (self.config.spectators.delay_ticks > 0, spectator_delay);
-        let company = self.player_list.block(self.world.current.tick());
+        let presence = self.player_list.block(self.world.current.tick());
         for peer in self.people.iter_mut() {
             if !peer.has_world() {
                 continue;
@@ -64,7 +64,7 @@ impl<S: Simulation> Match<S> {
                     sender.next = newest;
                     sender.sealing = sealing;
                     sender.waiting = waiting;
-                    sender.company = company;
+                    sender.presence = presence;
                     sender.send(peer, extent, &mut self.outbox);
                 }
             } else if silent {
@@ -72,7 +72,7 @@ impl<S: Simulation> Match<S> {
                 sender.sealing = sender.next;
                 // The players that the match waits for now do not concern that time.
                 sender.waiting = PlayerSet::default();
-                sender.company = self.player_list.block(sender.next);
+                sender.presence = self.player_list.block(sender.next);
                 sender.send(peer, extent, &mut self.outbox);
             }
         }

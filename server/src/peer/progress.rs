@@ -135,7 +135,7 @@ impl Peer {
         };
         let is_stuck = self.stands_for(now, JOIN_STALL_MAX);
         let has_loaded = self.has_loaded();
-        let silent_for = now.saturating_sub(self.link.heard_at().unwrap_or(self.since));
+        let silent_for = now.saturating_sub(self.link.last_received_at().unwrap_or(self.since));
         match &mut self.stage {
             PeerStage::Greeting(Greeting { guest: Some(_), .. }) => {
                 match silent_for > ACK_CLOSE_AFTER {

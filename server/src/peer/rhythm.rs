@@ -26,7 +26,7 @@ const LATE_FOR: Duration = Duration::from_secs(5);
 /// The load from which a machine cannot keep up with the game.
 const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
 /// The load up to which a machine has room for shorter ticks. Between the two loads, ticks keep their length.
-const LOAD_ROOMY: u8 = (LOAD_UNITS as u8) - 3;
+const LOAD_HEADROOM: u8 = (LOAD_UNITS as u8) - 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Rhythm {
@@ -153,7 +153,7 @@ impl Rhythm {
             rtt: rtt.min(RTT_MAX),
             jitter,
             slow: is_heeded && self.load >= LOAD_SLOW,
-            roomy: !is_heeded || self.load <= LOAD_ROOMY,
+            has_headroom: !is_heeded || self.load <= LOAD_HEADROOM,
         };
         self.tempo.decide(now, config, last, seen)
     }

@@ -43,7 +43,7 @@ pub fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Result<Report, Box
 
 /// The campaign's wave with the most enemies, alone.
 #[must_use]
-pub fn largest_wave() -> Rules {
+pub fn largest_wave_rules() -> Rules {
     let campaign = Rules::campaign();
     let crowd = campaign.tuning.crowd_percent;
     let largest = campaign

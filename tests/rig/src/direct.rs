@@ -77,7 +77,7 @@ impl Simulation for Heavy {
 }
 
 /// A resolver for games without queries.
-pub fn unasked<S: Simulation>() -> impl Resolver<S> {
+pub fn no_queries<S: Simulation>() -> impl Resolver<S> {
     |_: &HookContext<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> {
         unreachable!("the game asks no query")
     }
@@ -90,7 +90,7 @@ impl<S: Simulation<Rules = ()>, V: Show<S>> Direct<S, V> {
         sim: S,
         sessions: impl IntoIterator<Item = SessionConfig<S, V>>,
     ) -> Self {
-        Direct::answered(policies, sim, unasked(), sessions)
+        Direct::answered(policies, sim, no_queries(), sessions)
     }
 
     /// A game with queries and without rules; clients draw 60 frames a second.

@@ -11,7 +11,7 @@ use twinstep_core::{Mwc, PlayerId, Tick};
 use twinstep_server::Resolver;
 
 #[cfg(not(feature = "whole"))]
-use crate::direct::unasked;
+use crate::direct::no_queries;
 use crate::rig::{Play, Sticks};
 
 /// The crowd that selects the campaign: lobby, waves and a boss.
@@ -45,7 +45,7 @@ impl Play for Game {
 
     #[cfg(not(feature = "whole"))]
     fn resolver(_rules: &Rules, _seed: u64) -> impl Resolver<Self> {
-        unasked()
+        no_queries()
     }
 
     fn speculate(sim: &Self, rules: &Rules, query: &Query) -> Option<Outcome> {

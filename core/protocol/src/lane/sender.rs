@@ -61,7 +61,7 @@ pub struct LaneSender {
     /// The time at which the bytes sent so far would have passed at the full rate.
     paid_until: Duration,
     /// The time when the last ack arrived, or the lane last stopped being idle.
-    heard_at: Duration,
+    last_ack_at: Duration,
     /// The number of chunks that may be resent, not counting the oldest; at most a window.
     repeats: u32,
     progress: Sending,
@@ -97,7 +97,7 @@ impl LaneSender {
             end: 0,
             window: VecDeque::with_capacity(WINDOW_CHUNKS as usize),
             paid_until: Duration::ZERO,
-            heard_at: Duration::ZERO,
+            last_ack_at: Duration::ZERO,
             repeats: WINDOW_CHUNKS,
             progress: Sending::default(),
         }
@@ -186,7 +186,7 @@ impl LaneSender {
         let silent_after = match self.window.is_empty() {
             // An empty window has no ack to wait for.
             true => Duration::MAX,
-            false => self.heard_at + resend_after * 2,
+            false => self.last_ack_at + resend_after * 2,
         };
         let sent = self.window.iter().enumerate();
         let resends = sent.filter_map(|(distance, flight)| match flight {
@@ -225,7 +225,7 @@ impl LaneSender {
     /// [`LaneError::AckOfUnsent`]: the peer broke the protocol; close its session.
     pub fn handle_ack(&mut self, now: Duration, ack: &LaneAck) -> Result<(), LaneError> {
         self.check_ack(ack)?;
-        self.heard_at = self.heard_at.max(now);
+        self.last_ack_at = self.last_ack_at.max(now);
         if ack.next < self.base {
             return Ok(()); // an old one, overtaken on its way
         }
@@ -281,9 +281,9 @@ impl LaneSender {
     fn due(&mut self, now: Duration, resend_after: Duration) -> Option<u32> {
         if self.window.is_empty() {
             // After idleness, silence is counted from now.
-            self.heard_at = now;
+            self.last_ack_at = now;
         }
-        let is_silent = now.saturating_sub(self.heard_at) > resend_after * 2;
+        let is_silent = now.saturating_sub(self.last_ack_at) > resend_after * 2;
         let repeats_oldest_alone = is_silent || self.repeats == 0;
         let eligible = match repeats_oldest_alone {
             true => 1,

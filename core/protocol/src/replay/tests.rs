@@ -329,7 +329,7 @@ fn a_step_that_differs_is_found_with_its_tick_and_field() {
     let mut server = Server::start(Tick(0));
     server.play(100);
     let honest = server.world.tick();
-    server.world.corrupt().heard.push((PlayerId(9), 77));
+    server.world.corrupt().commands.push((PlayerId(9), 77));
     server.play(900);
     let verified = server.replay().verify();
     let Some(ReplayError::Differs { tick, agreed, .. }) = verified.fault else {
@@ -337,7 +337,7 @@ fn a_step_that_differs_is_found_with_its_tick_and_field() {
     };
     assert!(agreed <= honest && honest < tick && tick - agreed <= 64);
     let paths: Vec<&str> = verified.fields.iter().map(|d| d.path.as_str()).collect();
-    assert!(paths.iter().any(|path| path.contains("heard")), "{paths:?}");
+    assert!(paths.iter().any(|path| path.contains("commands")), "{paths:?}");
 }
 
 /// Finding H11: an idle turn repeats the ticks of the one before it for 2 bytes, so a small file could contain days

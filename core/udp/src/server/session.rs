@@ -13,7 +13,7 @@ use crate::send_queue::{AddressPair, SendQueue};
 
 /// A session needs no keep-alive if datagrams were received and sent within these times. Matches
 /// send to their clients twice a second, so only other sessions need keep-alives.
-const HEARD_LATELY: Duration = Duration::from_millis(500);
+const QUIET_AFTER: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
 /// The interval at which an idle session is served. Connecting sessions are served at every advance.
 const TEND_EVERY: Duration = Duration::from_millis(250);
@@ -61,7 +61,7 @@ pub(super) struct ServerSession {
     pub(super) newest: u64,
     /// The last times at which a datagram was received, a datagram was sent, and the session was
     /// served.
-    pub(super) heard: Duration,
+    pub(super) received_at: Duration,
     pub(super) sent: Duration,
     pub(super) tended: Duration,
 }
@@ -70,7 +70,7 @@ impl ServerSession {
     /// Returns `true` if the cipher must serve the session: it is connecting, or no datagram was received from it or
     /// sent to it recently.
     pub(super) fn needs_care(&self, now: Duration) -> bool {
-        let is_quiet = self.is_untold(now) || now.saturating_sub(self.heard) >= HEARD_LATELY;
+        let is_quiet = self.is_untold(now) || now.saturating_sub(self.received_at) >= QUIET_AFTER;
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
     }
 

@@ -419,9 +419,9 @@ fn goodbyes_and_late_datagrams_do_not_count_as_junk() {
 
 /// Finding K10: a client that dialled a server that was about to end lost its ticket.
 #[test]
-fn a_shut_server_sends_no_answers_and_uses_up_no_ticket() {
+fn a_server_that_refuses_dials_sends_no_answers_and_uses_up_no_ticket() {
     let (mut world, session) = World::with_a_player();
-    world.server.shut();
+    world.server.refuse_dials();
     let ticket = world.ticket();
     let late = world.join(1, &ticket);
     world.run(SECOND);

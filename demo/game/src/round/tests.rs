@@ -149,7 +149,7 @@ fn a_return_keeps_the_health_that_was_left() {
         player_mut(&mut game).health = 7;
         game.cut_off(ONE).run(20);
         assert!(!player(&game).is_alive() && player(&game).is_away);
-        game.come_back(ONE).step();
+        game.reconnect(ONE).step();
         assert_eq!((player(&game).health, player(&game).is_away), (7, false));
     }
 }
@@ -166,7 +166,7 @@ fn a_return_keeps_a_death_and_its_waiting() {
             !player(&game).is_alive(),
             "a player that is away is not in play"
         );
-        game.come_back(ONE).step();
+        game.reconnect(ONE).step();
         assert_eq!(player(&game).is_alive(), away > wait, "after {away} ticks");
         game.run(wait - 10);
         assert!(player(&game).is_alive());
@@ -180,7 +180,7 @@ fn a_player_that_is_out_and_away_reappears_when_it_returns() {
     game.sim_mut().lives = 0;
     die(&mut game, ONE);
     game.cut_off(ONE).run(5);
-    game.come_back(ONE).run(5);
+    game.reconnect(ONE).run(5);
     assert!(
         player(&game).is_out,
         "returning alone does not bring it back"
@@ -189,7 +189,7 @@ fn a_player_that_is_out_and_away_reappears_when_it_returns() {
     slay(&mut game);
     game.step();
     assert!(!player(&game).is_alive());
-    game.come_back(ONE).step();
+    game.reconnect(ONE).step();
     assert_eq!(player(&game).health, short().tuning.player_health);
 }
 

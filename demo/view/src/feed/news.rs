@@ -30,16 +30,16 @@ impl Companion {
         let Some(world) = session.authority() else {
             return Vec::new();
         };
-        let (seats, company) = (session.seats(), session.presence());
+        let (seats, presence) = (session.seats(), session.presence());
         let companion = |id: PlayerId| Companion {
             id,
-            name: company
+            name: presence
                 .name(id)
                 .map_or_else(|| id.to_string(), str::to_owned),
             is_local: seats.contains(&id),
             is_here: world.present().contains(id),
             is_late: session.waiting().contains(id),
-            link: company.link(id),
+            link: presence.link(id),
         };
         world.seated().iter().map(companion).collect()
     }

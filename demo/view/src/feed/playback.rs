@@ -270,7 +270,7 @@ impl Playback {
         self.fault.clone().or_else(torn)
     }
 
-    pub(super) fn company(&self) -> Vec<Companion> {
+    pub(super) fn companions(&self) -> Vec<Companion> {
         let world = self.replay.world();
         let seats = &self.replay.index().seats;
         let companion = |id: PlayerId| {

@@ -183,8 +183,8 @@ fn two_local_players_have_a_pad_each() {
     }
     assert!(at(&feed, one).x > before[0].x + 1.0);
     assert!(at(&feed, two).x < before[1].x - 1.0);
-    let local = feed.company().iter().filter(|one| one.is_local).count();
-    assert_eq!((local, feed.company().len()), (2, 3));
+    let local = feed.companions().iter().filter(|one| one.is_local).count();
+    assert_eq!((local, feed.companions().len()), (2, 3));
 }
 
 #[test]
@@ -199,14 +199,14 @@ fn players_are_listed_with_names_and_links_and_a_lost_one_has_no_link() {
     for _ in 0..600 {
         rehearsal.advance(|_| Pad::default()).unwrap();
     }
-    let company = rehearsal.session().presence();
-    let names: Vec<&str> = company
+    let presence = rehearsal.session().presence();
+    let names: Vec<&str> = presence
         .players()
-        .filter_map(|player| company.name(player))
+        .filter_map(|player| presence.name(player))
         .collect();
     assert_eq!(names, ["Anna", "you 2", "bot-1"]);
-    assert_eq!(company.here().iter().count(), 3);
-    let link = company.link(PlayerId(2)).unwrap();
+    assert_eq!(presence.here().iter().count(), 3);
+    let link = presence.link(PlayerId(2)).unwrap();
     assert!((80..140).contains(&link.rtt_ms), "{link:?}");
     assert!((1..30).contains(&link.loss_percent), "{link:?}");
     rehearsal.lose_bot(0);
@@ -215,10 +215,10 @@ fn players_are_listed_with_names_and_links_and_a_lost_one_has_no_link() {
     }
     let mut feed = Feed::rehearsal(rehearsal, None);
     run(&mut feed, 1, Pad::default());
-    let company = feed.company();
-    let lost = company.iter().find(|one| one.name == "bot-1").unwrap();
+    let companions = feed.companions();
+    let lost = companions.iter().find(|one| one.name == "bot-1").unwrap();
     assert!(!lost.is_here && lost.link.is_none(), "{lost:?}");
-    assert!(company.iter().filter(|one| one.link.is_some()).count() == 2);
+    assert!(companions.iter().filter(|one| one.link.is_some()).count() == 2);
 }
 
 fn journal(frames: u32) -> (Vec<u8>, Rehearsal) {
@@ -371,8 +371,8 @@ fn a_replay_saved_in_play_is_the_match_as_it_was_confirmed_and_verifies() {
     let mut replay = Feed::playback(playback, ReplayClock::frames(FRAME));
     replay.replay_mut().unwrap().seek_part(0.9);
     run(&mut replay, 1, Pad::default());
-    let company = replay.company();
-    let names: Vec<&str> = company.iter().map(|one| one.name.as_str()).collect();
+    let companions = replay.companions();
+    let names: Vec<&str> = companions.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["Anna", "bot-1", "bot-2", "bot-3"]);
     assert!(matches!(
         replay.save_replay(&folder),

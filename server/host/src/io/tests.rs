@@ -77,7 +77,7 @@ impl Listener for Flood {
         Ok(())
     }
 
-    fn shut(&mut self) {}
+    fn refuse_dials(&mut self) {}
 
     fn sessions(&self) -> usize {
         0

@@ -570,7 +570,7 @@ fn a_slow_disk_delays_only_the_packets_of_its_own_match() {
     for closing in [&slow.closing, &well.closing] {
         closing.send_replace(Some(Ending::Abandoned));
     }
-    workers.shut();
+    workers.shut_down();
     wait("the end", &mut || workers.is_done());
 }
 

@@ -83,7 +83,7 @@ fn threads_end_with_the_last_match() {
     sleep(MS * 20);
     assert!(!workers.is_done());
     asked.store(1, Ordering::Relaxed);
-    workers.shut();
+    workers.shut_down();
     wait(&workers, "the end", || {
         workers.is_done() && workers.0.lock().threads == 0
     });
@@ -263,7 +263,7 @@ fn matches_end_even_if_all_workers_hang() {
         Next::Over(None)
     });
     inside.recv_timeout(PATIENCE).unwrap();
-    workers.shut();
+    workers.shut_down();
     wait_alone(&workers, "its last round", || {
         slept.load(Ordering::Relaxed) > 1
     });

@@ -69,7 +69,7 @@ impl Awaited {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Given {
+pub struct GivenCommand {
     pub at: Duration,
     pub(super) excuse: Duration,
     pub(super) open: usize,
@@ -106,7 +106,7 @@ pub struct RigClient<S: Play> {
     /// The times at which the server received the client's packets of the last seconds.
     pub(super) received_at: VecDeque<Duration>,
     /// The open commands, oldest first.
-    pub given_at: VecDeque<Given>,
+    pub given_at: VecDeque<GivenCommand>,
     pub(super) settled: u64,
     /// The last confirmed state that was compared: its tick, and the number of heals by then.
     pub(super) compared: Option<(Tick, u64)>,
@@ -199,7 +199,7 @@ impl<S: Play> RigClient<S> {
 
     pub(super) fn decide(
         &mut self,
-        given_now: Given,
+        given_now: GivenCommand,
         rules: &S::Rules,
         given: &mut Vec<S::Command>,
     ) {
@@ -232,7 +232,7 @@ impl<S: Play> RigClient<S> {
                 given.push(command.clone());
                 self.sent.push((seat, seq, command));
                 let open = given_now.open + self.given_at.len();
-                self.given_at.push_back(Given { open, ..given_now });
+                self.given_at.push_back(GivenCommand { open, ..given_now });
             }
         }
     }

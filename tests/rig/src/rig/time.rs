@@ -14,7 +14,7 @@ use twinstep_server::Output;
 use twinstep_server::peer::SessionStage;
 use twinstep_testing::scene::{Passing, Scene};
 
-use super::client::Given;
+use super::client::GivenCommand;
 use super::play::{Play, Role};
 use super::{Rig, RigClient, TICKET_BYTES, fairness};
 
@@ -174,7 +174,7 @@ impl<S: Play> Rig<S> {
     fn play_frame(&mut self, i: usize) {
         let now = self.now;
         let others = self.clients.iter().enumerate().filter(|(j, _)| *j != i);
-        let given_now = Given {
+        let given_now = GivenCommand {
             at: now,
             excuse: self.excused(&self.clients[i]),
             open: others.map(|(_, other)| other.given_at.len()).sum(),

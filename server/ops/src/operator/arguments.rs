@@ -1,4 +1,4 @@
-//! [`Given`]: the arguments of a command line, completed by the environment and by a settings file.
+//! [`Arguments`]: the arguments of a command line, completed by the environment and by a settings file.
 //!
 //! ```text
 //!  --max-players 4 ─────────────────────▶ unchanged
@@ -28,14 +28,14 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The arguments of a command line, with those added from the environment and the file.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct Arguments {
     words: Vec<OsString>,
     /// The origin of each added value, by the name of its flag.
     from: BTreeMap<String, String>,
-    strange: Vec<String>,
+    unknown: Vec<String>,
 }
 
-impl Given {
+impl Arguments {
     /// Completes a command line whose last command has these flags.
     ///
     /// # Errors
@@ -44,13 +44,13 @@ impl Given {
         command: &Command,
         words: impl IntoIterator<Item = OsString>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Result<Given, Error> {
-        let mut given = Given {
+    ) -> Result<Arguments, Error> {
+        let mut arguments = Arguments {
             words: words.into_iter().collect(),
             from: BTreeMap::new(),
-            strange: Vec::new(),
+            unknown: Vec::new(),
         };
-        let mut config = given.flag(CONFIG).map(PathBuf::from);
+        let mut config = arguments.flag(CONFIG).map(PathBuf::from);
         for (variable, value) in environment {
             let variable = variable.to_string_lossy().into_owned();
             let Some(name) = variable.strip_prefix(PREFIX) else {
@@ -58,7 +58,7 @@ impl Given {
             };
             let name = name.replace('_', "-").to_ascii_lowercase();
             let Some(arg) = command.get_arguments().find(|arg| is_called(arg, &name)) else {
-                given.strange.push(variable);
+                arguments.unknown.push(variable);
                 continue;
             };
             let value = value.to_string_lossy().into_owned();
@@ -67,7 +67,7 @@ impl Given {
                 config = Some(PathBuf::from(&value));
             }
             let from = format!("the environment's {variable}");
-            given.add(Some(arg), &name, &value, from)?;
+            arguments.add(Some(arg), &name, &value, from)?;
         }
         if let Some(path) = config.filter(|path| !path.as_os_str().is_empty()) {
             for (name, value) in file(&path)? {
@@ -85,10 +85,10 @@ impl Given {
                     ));
                 }
                 let arg = command.get_arguments().find(|arg| is_called(arg, &name));
-                given.add(arg, &name, &text, from)?;
+                arguments.add(arg, &name, &text, from)?;
             }
         }
-        Ok(given)
+        Ok(arguments)
     }
 
     /// The whole command line, for clap.
@@ -99,8 +99,8 @@ impl Given {
 
     /// Variables with the prefix of settings that are not settings.
     #[must_use]
-    pub fn strange(&self) -> &[String] {
-        &self.strange
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
     }
 
     fn flag(&self, name: &str) -> Option<OsString> {
