@@ -59,7 +59,7 @@ enum AdminTask {
     Ban {
         /// The name on the ticket
         identity: String,
-        /// For how long, such as 90s, 30m, 12h or 7d [default: for ever]
+        /// Length of the ban, such as 90s, 30m, 12h or 7d [default: forever]
         #[arg(long = "for", value_name = "TIME", value_parser = length)]
         length: Option<Duration>,
         /// The reason, for other operators

@@ -110,13 +110,13 @@ pub(crate) struct PlayArgs {
     pub(crate) view: ViewArgs,
     #[command(flatten)]
     pub(crate) names: NameArgs,
-    /// How many play at this screen, 1 or 2
+    /// Players at this screen, 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) seats: u8,
     /// Simulated network: perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
     #[arg(long, default_value = "wan")]
     pub(crate) link: String,
-    /// How long to play if the output is not a terminal, in seconds
+    /// Seconds to play if the output is not a terminal
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,
     /// Seed of the match, the bots and the network
@@ -125,7 +125,7 @@ pub(crate) struct PlayArgs {
     /// Play an endless arena with this many enemies instead of the campaign
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
-    /// How many bots play along, 0 to 7
+    /// Bots that play along, 0 to 7
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) bots: u8,
     /// Let others join this match: the address to listen at, such as 0.0.0.0:7777
@@ -165,7 +165,7 @@ pub(crate) struct HostArgs {
     /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Begin from a saved game, which `save FILE` or `admin save-game` made; players keep their names
+    /// Begin from a saved game, which `save FILE` or `admin save-game` made; players get their seats back by name
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
@@ -239,10 +239,10 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BotsArgs {
-    /// How many bots, 1 to 8
+    /// Number of bots, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) players: u8,
-    /// How long they play, in seconds
+    /// Seconds to play
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,
     /// Simulated network: perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
@@ -254,7 +254,7 @@ pub(crate) struct BotsArgs {
     /// Play an endless arena with this many enemies instead of the campaign
     #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
-    /// How the bots move their sticks
+    /// The bots' stick movements
     #[arg(long, value_enum, default_value = "keys")]
     pub(crate) sticks: SticksArg,
     /// The folder for the match's journal

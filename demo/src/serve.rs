@@ -24,7 +24,6 @@ use crate::failure::Failure;
 use crate::policies::PolicyArgs;
 use crate::{signals, wiring};
 
-/// The match of a server that runs only one.
 const MATCH: u64 = 1;
 /// The time for which a ticket is valid: a day.
 pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
@@ -81,7 +80,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
             return will_do();
         }
         let server = settings.clone().listen_many(many, template)?;
-        tracing::info!(address = %server.running().local_addr(), seed, "Powderkeg is served");
+        tracing::info!(address = %server.running().local_addr(), seed, "serving Powderkeg");
         return end_of(server.run_until_stopped());
     }
     let mut server = wiring::server(&rules, seed, 1).policies(policies);
@@ -93,7 +92,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         return will_do();
     }
     let server = settings.clone().listen(server)?;
-    tracing::info!(address = %server.running().local_addr(), seed, enemies = rules.enemies, "Powderkeg is served");
+    tracing::info!(address = %server.running().local_addr(), seed, enemies = rules.enemies, "serving Powderkeg");
     end_of(server.run_until_stopped())
 }
 

@@ -175,7 +175,7 @@ fn a_join_that_a_draining_server_refuses_exits_with_1() {
     let mut server = Process::start(&[&listen[..], &own].concat());
     let mut log = server.log();
     let mut until = |words: &str| log.by_ref().find(|line| line.contains(words)).unwrap();
-    let at = address(&until("Powderkeg is served")).unwrap();
+    let at = address(&until("serving Powderkeg")).unwrap();
     let join = ["join", "--bot", "--enemies", "0"];
     let (anna, bob) = (folder.ticket(&at, "anna"), folder.ticket(&at, "bob"));
     let _anna = Process::start(&[&join[..], &[&anna]].concat());

@@ -9,11 +9,8 @@ use std::time::Duration;
 use crate::common::{Folder, Process, address, powderkeg, run, within};
 
 const WELL: u8 = 0;
-/// Accepts connections, and does not answer.
 const SILENT: u8 = 1;
-/// Breaks off in the middle of an answer.
 const DYING: u8 = 2;
-/// Sends nonsense without an end.
 const BABBLING: u8 = 3;
 const REFUSING: u8 = 4;
 
@@ -23,7 +20,6 @@ struct Sidecar {
     mood: Arc<AtomicU8>,
     /// The requests it received, such as `POST /ready {}`.
     asked: Arc<Mutex<Vec<String>>>,
-    /// Its description of the server.
     says: Arc<Mutex<String>>,
     port: u16,
 }
@@ -164,8 +160,8 @@ fn serve(name: &str, port: u16, more: &[&str]) -> Served {
                 dialled = public.to_owned();
             }
         })
-        .find(|line| line.contains("Powderkeg is served"));
-    let at = address(&at.expect("it is served")).unwrap();
+        .find(|line| line.contains("serving Powderkeg"));
+    let at = address(&at.expect("the server started")).unwrap();
     Served {
         process,
         admin: socket,

@@ -46,7 +46,7 @@ impl Served {
             if line.contains("admin port") {
                 port = address(&line);
             }
-            if line.contains("Powderkeg is served") {
+            if line.contains("serving Powderkeg") {
                 served = address(&line);
             }
         }

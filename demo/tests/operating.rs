@@ -30,7 +30,7 @@ fn serve(folder: &Folder, log_format: &str) -> (Served, Vec<String>) {
         if line.contains("admin port") {
             port = address(&line);
         }
-        if line.contains("Powderkeg is served") {
+        if line.contains("serving Powderkeg") {
             served = address(&line);
         }
         seen.push(line);
@@ -230,11 +230,7 @@ fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
     ];
     let start = || {
         let mut server = Process::start(&args);
-        assert!(
-            server
-                .log()
-                .any(|line| line.contains("Powderkeg is served"))
-        );
+        assert!(server.log().any(|line| line.contains("serving Powderkeg")));
         server
     };
     let admin = |args: &[&str]| {

@@ -32,11 +32,7 @@ fn a_settings_file_is_checked_printed_and_used() {
     assert!(!words.contains(fs::read_to_string(&key).unwrap().lines().last().unwrap()));
 
     let mut server = Process::start(&["serve", "--config", &file]);
-    assert!(
-        server
-            .log()
-            .any(|line| line.contains("Powderkeg is served"))
-    );
+    assert!(server.log().any(|line| line.contains("serving Powderkeg")));
     server.signal("TERM");
     assert!(server.end().0);
 
@@ -168,7 +164,7 @@ fn keys_are_rotated_while_players_play() {
         said.unwrap_or_else(|| panic!("the log never said {words:?}"))
     };
     let admin = address(&until("admin port")).unwrap();
-    let at = address(&until("Powderkeg is served")).unwrap();
+    let at = address(&until("serving Powderkeg")).unwrap();
     let token = folder.file("key.admin");
     let plays = |name: &str| {
         let told = run(&["admin", "--to", &admin, "--token-file", &token, "players"]);

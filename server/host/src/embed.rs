@@ -277,7 +277,7 @@ impl<S: Simulation> Server<S> {
             && let Some(lacking) = lacks(!host.keys.is_empty(), listen.port())
         {
             logged::warn!(
-                "after a crash the match resumes, but its players cannot return: the server needs {lacking}"
+                "if this server crashes, its players cannot return to the resumed match: the server needs {lacking}"
             );
         }
         if host.keys.is_empty() {

@@ -132,7 +132,7 @@ impl<S: Simulation> Maker<S> {
         }
         if let Err(why) = self.may_be_made(&ticket) {
             self.spawner.observer.match_not_made(why);
-            logged::info!(id = id.0, ?why, "no match was made for a ticket");
+            logged::info!(id = id.0, ?why, "match not made for a ticket");
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.spawner.to_io.send(refusal).await;
             return;

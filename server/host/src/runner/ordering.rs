@@ -31,7 +31,7 @@ impl<S: Simulation> Runner<S> {
             }
             MatchOrder::Kick(identity, answer) => {
                 let was_here = self.match_.remove_identity(&identity, CloseCode::Kicked);
-                logged::info!(id = self.id.0, identity = ?line(&identity), was_here, "kicked by an operator");
+                logged::info!(id = self.id.0, identity = ?line(&identity), was_here, "player kicked by an operator");
                 let _ = answer.send(was_here);
             }
             MatchOrder::Pardon(identity, answer) => {
@@ -44,11 +44,15 @@ impl<S: Simulation> Runner<S> {
                 let _ = answer.send(self.match_.notify(&words));
             }
             MatchOrder::Request(request, answer) => {
-                logged::info!(id = self.id.0, ?request, "requested by an operator");
+                logged::info!(
+                    id = self.id.0,
+                    ?request,
+                    "request to the match by an operator"
+                );
                 let _ = answer.send(self.match_.request(request));
             }
             MatchOrder::End(words, answer) => {
-                logged::info!(id = self.id.0, words = ?line(&words), "ended by an operator");
+                logged::info!(id = self.id.0, words = ?line(&words), "match ended by an operator");
                 let reason = format!("ended by an operator: {words}");
                 self.match_.end_journal_saying(&reason);
                 // The journal first, so that the close code is true when clients receive it.
@@ -70,7 +74,7 @@ impl<S: Simulation> Runner<S> {
                     let _ = answer.send(Err("it waits for its players: it has no journal yet"));
                 }
                 (Some(_), None) => {
-                    logged::info!(id = self.id.0, "released by an operator");
+                    logged::info!(id = self.id.0, "match released by an operator");
                     let by = self.ends.clock.now() + RELEASE_PATIENCE;
                     self.released = Some((by, answer));
                 }

@@ -106,7 +106,7 @@ pub(super) async fn ban(
         reason,
     };
     let code = ban.code(now);
-    logged::info!(identity = ?line(&identity), until_unix_s, reason = ?line(&ban.reason), "banned by an operator");
+    logged::info!(identity = ?line(&identity), until_unix_s, reason = ?line(&ban.reason), "player banned by an operator");
     let bans = admin.bans.clone();
     let written = off_the_runtime(move || bans.ban(ban, now)).await;
     if let Err(error @ BansError::TooMany) = written {
@@ -144,7 +144,7 @@ pub(super) async fn unban(
         let message = format!("{:?} is neither banned nor kicked here\n", line(&identity));
         return Err(Refusal(StatusCode::NOT_FOUND, message));
     }
-    logged::info!(identity = ?line(&identity), "unbanned by an operator");
+    logged::info!(identity = ?line(&identity), "player unbanned by an operator");
     let message =
         json!({ "unbanned": identity, "was_banned": was_banned, "was_kicked_from": pardoned });
     Ok(Json(message).into_response())
@@ -200,7 +200,7 @@ pub(super) async fn message(
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
         None => admin.control.matches(),
     };
-    logged::info!(id = id.map(|id| id.0), words = ?line(&words), "message to players by an operator");
+    logged::info!(id = id.map(|id| id.0), words = ?line(&words), "message from an operator to players");
     let order = |answer| MatchOrder::Notify(words.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
@@ -272,7 +272,7 @@ pub(super) async fn release(
 /// Removes identities that other processes banned in the same file, as just read. Does not wait for matches.
 async fn put_out_learned(admin: &Admin, now: Duration) {
     for ban in admin.bans.take_learned() {
-        logged::info!(identity = ?line(&ban.identity), "banned by another server");
+        logged::info!(identity = ?line(&ban.identity), "player banned by another server");
         let code = ban.code(now);
         drop(admin.control.begin_removal(&ban.identity, code).await);
     }

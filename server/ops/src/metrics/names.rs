@@ -59,7 +59,7 @@ pub(super) const MATCHES_MAX: Family = gauge(
 );
 pub(super) const MADE: Family = counter(
     "twinstep_matches_made_total",
-    "Matches made or resumed for a ticket.",
+    "Matches made or resumed on demand, because a ticket arrived.",
 );
 pub(super) const NOT_MADE: Family = counter(
     "twinstep_matches_not_made_total",
@@ -67,7 +67,7 @@ pub(super) const NOT_MADE: Family = counter(
 );
 pub(super) const ENDED: Family = counter(
     "twinstep_matches_ended_total",
-    "Ended matches that were made for a ticket, by kind of end.",
+    "Ended matches that were made on demand, by kind of end.",
 );
 pub(super) const PLAYERS: Family = gauge(
     "twinstep_players",
