@@ -62,7 +62,6 @@ struct Playing {
     /// The first tick whose input the server lacks.
     needed: Tick,
     next_seal: Tick,
-    /// Whether a packet about the match has arrived.
     has_arrived: bool,
     /// Whether there are inputs that no packet has carried.
     has_news: bool,

@@ -4,13 +4,9 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Effort {
-    /// Rounds of each comparison.
     pub(crate) rounds: usize,
-    /// Chunks of each subject in memory, per round.
     pub(crate) chunks: usize,
-    /// Virtual seconds of the measurement of an untouched state.
     pub(crate) state_seconds: u32,
-    /// Numbers of players next to renet and an echo.
     pub(crate) players: Vec<usize>,
     pub(crate) socket_rounds: usize,
     /// Growing numbers of players on one core, until it is overloaded; empty: skips this, silent matches and system
@@ -18,11 +14,8 @@ pub(crate) struct Effort {
     pub(crate) steps: Vec<usize>,
     pub(crate) warm_up: Duration,
     pub(crate) time: Duration,
-    /// The number of silent matches.
     pub(crate) idle_matches: usize,
-    /// The virtual time of a Powderkeg world.
     pub(crate) world: Duration,
-    /// The frames of the game's thread, in real time.
     pub(crate) thread_frames: u32,
 }
 

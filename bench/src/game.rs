@@ -194,7 +194,6 @@ pub(crate) struct Lateness {
 }
 
 impl Lateness {
-    /// `None` without a tick.
     pub(crate) fn of(mut late_us: Vec<f32>) -> Option<Lateness> {
         late_us.sort_unstable_by(f32::total_cmp);
         let last = late_us.len().checked_sub(1)?;

@@ -24,13 +24,11 @@ use crate::process::Failed;
 use crate::subject::Plays;
 use crate::turns::{Counts, MATCH, Meters, Party, WHOLE};
 
-/// The delay of a packet.
 pub(crate) const ONE_WAY_TICKS: u32 = 8;
 const JOIN_ROUNDS_MAX: u32 = 2_000;
 /// Rounds from the last join until the clocks have settled.
 const SETTLE_ROUNDS: u32 = 1_200;
 
-/// The resolver of a game without queries.
 pub(crate) fn asks_nothing<S: Simulation<Query = Never, Outcome = Never>>(
     _: &HookContext<'_, S>,
     _: Key,

@@ -25,16 +25,14 @@ pub(crate) struct Players {
     /// The seats in the order of their next frames.
     seats: VecDeque<Seat>,
     on_loss: OnLoss,
-    /// The number of players that could not continue.
     pub(crate) lost: usize,
 }
 
-/// The consequence of a player that cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLoss {
     /// The measurement fails: the numbers would be those of fewer players.
     Fail,
-    /// It is reported, and the others play on.
+    /// The error is reported, and the others play on.
     PlayOn,
 }
 

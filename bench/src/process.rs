@@ -13,7 +13,6 @@ pub(crate) type Failed = Box<dyn std::error::Error>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cpu {
     pub(crate) user_us: u64,
-    /// The kernel's part.
     pub(crate) system_us: u64,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` without a round. A division by zero does not count as a round.
+    /// Returns `None` without a round. A division by zero does not count as a round.
     pub(crate) fn of(rounds: &[f64]) -> Option<Spread> {
         let mut values = rounds.to_vec();
         values.retain(|value| value.is_finite());
@@ -26,7 +26,6 @@ impl Spread {
     }
 }
 
-/// The median; `None` without a value.
 pub(crate) fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let half = values.len() / 2;
@@ -42,7 +41,6 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) unit: String,
     pub(crate) rounds: Vec<f64>,
-    /// The peer's name and rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) peer: Option<(String, Vec<f64>)>,
 }

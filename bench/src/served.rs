@@ -33,8 +33,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Its processor time when the sample was requested and when it was ready. The sample itself
-    /// costs some.
+    /// The server's processor time when the sample was requested and when it was ready. The sample itself costs some.
     asked: Cpu,
     answered: Cpu,
     pub(crate) resident_kb: u64,
@@ -45,12 +44,12 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Its processor time since an earlier sample, without the samples themselves.
+    /// The server's processor time since an earlier sample, without the samples themselves.
     pub(crate) fn cpu_since(&self, earlier: &Sample) -> Cpu {
         self.asked - earlier.answered
     }
 
-    /// Its allocations since an earlier sample, likewise.
+    /// The server's allocations since an earlier sample, without the samples themselves.
     pub(crate) fn allocations_since(&self, earlier: &Sample) -> u64 {
         self.asked_allocations - earlier.answered_allocations
     }

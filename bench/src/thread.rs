@@ -23,7 +23,6 @@ use crate::turns::{Party, spent};
 
 /// A step plays the blob this often, which takes about 50 µs.
 const PLAYS: u32 = 4_000;
-/// Frames in real time that are not counted.
 const SETTLE_FRAMES: u32 = 60;
 
 /// A client with its worker thread, on a transport without delay.

@@ -34,7 +34,6 @@ const CHUNK_FRAMES: usize = 300;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
-    /// The time of the block that is not full.
     spent: Duration,
     /// Nanoseconds per lap of each full block, with the cost of the clock.
     full: Vec<f64>,
@@ -78,7 +77,6 @@ pub(crate) struct Counts {
     /// The times at which new inputs arrive; each can refute a guess.
     pub(crate) turns: u64,
     pub(crate) rebuilds: u64,
-    /// Ticks that were simulated again.
     pub(crate) again_ticks: u64,
     pub(crate) sent: u64,
     pub(crate) received: u64,

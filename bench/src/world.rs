@@ -14,7 +14,6 @@ use crate::effort::Effort;
 use crate::process::{Failed, cpu};
 use crate::rows::{Row, Section};
 
-/// The players and ticks of the test kit's check.
 const CHECKED: (usize, u32) = (8, 2_400);
 
 pub(crate) fn measure(effort: &Effort) -> Result<Section, Failed> {

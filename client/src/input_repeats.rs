@@ -82,9 +82,9 @@ impl InputRepeats {
         self.reported_since.is_some_and(long) && !is_lossy(now, link)
     }
 
-    /// Returns `true` if the packet being written, whose link header is complete, carries the lossy flag: packets were
-    /// lost within `LOSSY_FOR`, or the path is not proven yet (`PROVEN`). The server remembers the flag for a second,
-    /// and a byte in each packet would cost more than it saves, so only one packet in `LOSSY_EVERY` carries it.
+    /// Returns `true` if the packet being written carries the lossy flag; its link header must be complete. The flag
+    /// means that packets were lost within `LOSSY_FOR`, or that the path is not proven yet (`PROVEN`). The server
+    /// remembers it for a second, so one packet in `LOSSY_EVERY` carries it, which saves bytes.
     #[must_use]
     pub fn marks_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)

@@ -207,8 +207,8 @@ impl<S: Simulation> Lockstep<S> {
         self.open
     }
 
-    /// Closes the batch for m turns after `turn`, which begins to run, and any that a heal skipped. Returns `true` if a
-    /// batch was closed.
+    /// Closes the batch of turn `turn` + m when `turn` begins to run, and earlier batches that a heal skipped. Returns
+    /// `true` if a batch was closed.
     pub(crate) fn close(
         &mut self,
         now: Duration,

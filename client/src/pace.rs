@@ -142,7 +142,7 @@ impl Pace {
         self.way.middle().map(|base| base + self.clock.offset())
     }
 
-    /// Whether inputs arrive as early as they should, with little variation.
+    /// Returns `true` if inputs arrive as early as they should, with little variation.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.way.middle().is_some()

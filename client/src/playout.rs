@@ -27,21 +27,21 @@ const RATE_MAX: f64 = 0.05;
 const DEAD_BAND_MS: f64 = 12.0;
 /// A difference of slacks that exceeds the dead band by this much is corrected at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
-/// The time by which a tick may run early: otherwise it would run a whole frame too late. A turn that is late by less
-/// causes no pause.
+/// A tick may run this much early, because the next frame would be too late for it. A turn that is late by less causes
+/// no pause.
 const EARLY: Duration = Duration::from_millis(1);
 /// A turn that has waited here for this much longer than needed causes a leap.
 const LEAP_MS: f64 = 600.0;
 /// The slack that is left after a leap.
 const LEAP_TO_MS: f64 = 100.0;
-/// The slack of the waiting turns from which the clock leaps if batches are too late.
+/// If batches are too late, the clock leaps once the waiting turns have this much slack.
 const LEAP_LATE_MS: f64 = 100.0;
 /// The number of turns after a leap for which the server's slack reports are ignored: they still describe earlier
 /// batches, because the server reports on the last 16 batches and its report takes time to arrive.
 const STALE_TURNS: u32 = 24;
 /// A longer time between two calls means that the machine paused.
 const STOOD: Duration = Duration::from_millis(100);
-/// The length of the arrived turns, except the newest, from which a client is far behind at its start.
+/// A client starts far behind if its arrived turns, without the newest, last longer than this.
 const FEW: Duration = Duration::from_millis(500);
 /// The maximum number of turns whose arrival is recorded.
 const ARRIVALS: usize = 512;

@@ -310,7 +310,7 @@ fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
     }
 }
 
-/// Whether everything sealed has arrived and is stepped, so that sampling can begin.
+/// Returns `true` if all sealed frames have arrived and are stepped, so that sampling can begin.
 fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let turn = u32::from(replica.cadence().turn_ticks);
     replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn

@@ -177,7 +177,7 @@ impl<P: Pose> Correction<P> {
         left.powi(4).clamp(0.0, 1.0)
     }
 
-    /// Whether the error has decayed completely.
+    /// Returns `true` if the error has decayed completely.
     #[must_use]
     pub fn is_over(&self, now: Duration) -> bool {
         self.left(now) == 0.0

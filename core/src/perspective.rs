@@ -9,7 +9,7 @@ use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
 use crate::players::PlayerSet;
 use crate::{PlayerId, Tick};
 
-/// Which of the two simulations a step belongs to.
+/// The simulation that a step belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The frame is confirmed: its events have happened.

@@ -390,7 +390,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
         answers.map(|(open, answer)| (open.key, &open.query, answer.outcome.as_ref()))
     }
 
-    /// Which of the two simulations this step belongs to.
+    /// The simulation that this step belongs to.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.perspective.phase()

@@ -38,7 +38,6 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Debug)]
 pub struct BotsOptions {
-    /// The number of bots, 1..=8.
     pub players: usize,
     pub seconds: u32,
     pub link: LinkProfile,
@@ -48,7 +47,6 @@ pub struct BotsOptions {
     pub journal: Option<PathBuf>,
 }
 
-/// A client with a bot at its controls.
 pub struct BotClient {
     client: Client<Game, GameShow>,
     bot: Bot,
@@ -60,7 +58,6 @@ pub struct BotClient {
     ended: Option<SessionEnd>,
 }
 
-/// The actions that a bot is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BotHands {
     On,
@@ -202,7 +199,6 @@ struct Last {
     /// Open cues that were started before the end of the run, and after.
     cues_open: (u64, u64),
     digest: Option<u64>,
-    /// The server's digest at the client's authority tick.
     server_digest: Option<u64>,
 }
 

@@ -146,7 +146,8 @@ fn parse(
         root.build();
         let command = root.find_subcommand("serve").expect("a task").clone();
         let arguments = Arguments::read(&command, args, environment)?;
-        let mut cli = parse_all(arguments.words().to_vec()).map_err(|error| arguments.explain(error))?;
+        let mut cli =
+            parse_all(arguments.words().to_vec()).map_err(|error| arguments.explain(error))?;
         let matches = root.try_get_matches_from_mut(arguments.words())?;
         if let (Some(Task::Serve(args)), Some((_, matches))) = (&mut cli.task, matches.subcommand())
         {

@@ -413,7 +413,6 @@ fn another_ticket_may_help(ended: SessionEnd) -> bool {
     )
 }
 
-/// Returns `true` if the server has no room now.
 fn is_full(ended: SessionEnd) -> bool {
     matches!(
         ended,

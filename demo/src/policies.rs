@@ -8,7 +8,6 @@ use twinstep_server::config::{
     Announce, AnsweredBy, Claims, Laggards, SealWhen, TickLength, TurnLength,
 };
 
-/// The heading of these flags in the help.
 const HEADING: &str = "Policies of the match";
 
 /// The policies, for `serve` and for `bots`. The game is made for 60 ticks a second; these flags do not change that.

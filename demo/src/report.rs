@@ -27,7 +27,6 @@ pub struct RunReport {
     pub commands_refused: u64,
     /// Own commands that ran in the clients' authorities.
     pub commands_executed: u64,
-    /// Clients whose worlds differed from the server's.
     pub desyncs: u64,
     pub server_digest: String,
     pub server_tick: u32,
@@ -43,7 +42,6 @@ pub struct ClientReport {
     pub digest_matches: bool,
     pub rebuilds: u64,
     pub rebuilds_by_cause: RebuildCauses,
-    /// Ticks that were simulated again.
     pub resim_ticks: u64,
     /// Sealed ticks without an input of this player.
     pub fills: u64,
@@ -67,7 +65,6 @@ pub struct ClientReport {
     pub cues_started: u64,
     pub cues_confirmed: u64,
     pub cues_cancelled: u64,
-    /// Cues that are neither.
     pub cues_open: u64,
     pub bytes_up_per_s: f64,
     /// Bytes per second that the server sent to this client.
@@ -85,7 +82,7 @@ pub struct ClientReport {
     pub away_ms: f64,
     /// Heals: desyncs after which it continued from the server's world.
     pub heals: u64,
-    /// Why the session ended before the run did; `null`: it did not.
+    /// The reason why the session ended before the run; `null` if it did not.
     pub ended: Option<String>,
 }
 

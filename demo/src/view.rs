@@ -25,7 +25,6 @@ pub(crate) enum ViewChoice {
     Nowhere,
 }
 
-/// The default size of a window, in pixels.
 const SIZE: (u16, u16) = (1_280, 720);
 
 /// Returns where a match is shown, given this machine and the flags. If there is a display but no window, the reason

@@ -23,7 +23,6 @@ const SERVERS: usize = 3;
 const MATCHES: u64 = 6;
 const PLAYERS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(2);
-/// A client gives up after a minute.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// An idle machine needs half a second; this one may be busy.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -46,7 +45,6 @@ impl Seat {
     }
 }
 
-/// Advances all seats until `done`.
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]
 fn play(what: &str, seats: &mut [Seat], hands: BotHands, mut done: impl FnMut(&[Seat]) -> bool) {
     let began = Instant::now();

@@ -128,7 +128,7 @@ pub(super) struct Return {
     pub(super) from_first: bool,
 }
 
-/// Admitted requests that the next turn's cadence takes up.
+/// Admitted requests, which the next turn's cadence applies.
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     pub(super) tick_ns: Option<u32>,

@@ -146,10 +146,10 @@ pub enum AnsweredBy {
 /// before it. Those of a player with a strike in the last 10 s are never sent early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
-    /// They are sent before their tick. For co-op games only: a modified client can read others' inputs shortly before
-    /// they take effect.
+    /// Inputs are sent before their tick. For co-op games only: a modified client can read others' inputs shortly
+    /// before they take effect.
     Ahead,
-    /// They are sent only with their frames.
+    /// Inputs are sent only with their frames.
     Never,
 }
 
@@ -244,12 +244,7 @@ pub enum ConfigError {
     Turn(u8),
     /// The shortest turn is longer than the longest.
     #[error("expected a shortest turn of at most the longest turn, got {min} and {max} ticks")]
-    TurnBounds {
-        /// The shortest turn, in ticks.
-        min: u8,
-        /// The longest turn, in ticks.
-        max: u8,
-    },
+    TurnBounds { min: u8, max: u8 },
     #[error("expected 1 s to 5 min without pauses before a shorter turn is tried, got {0:?}")]
     TurnPatience(Duration),
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
@@ -279,7 +274,6 @@ pub enum ConfigError {
     StartWhen {
         /// The players that the match would wait for.
         awaited: usize,
-        /// The seats of the match.
         seats: usize,
     },
     /// A reserved seat does not exist, is reserved twice, or its identity has no or too many bytes.
@@ -357,8 +351,8 @@ impl MatchConfig {
         }
     }
 
-    /// Reserves a seat for an identity: it gets this player whenever it comes, and no other identity does. An identity
-    /// may have several seats, for the players at its screen.
+    /// Reserves a seat: only this identity can play `player`, whenever it connects. Call it once for each player at the
+    /// identity's screen.
     #[must_use]
     pub fn reserve(mut self, identity: &str, player: PlayerId) -> Self {
         self.reserved.push((player, identity.to_owned()));

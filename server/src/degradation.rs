@@ -79,7 +79,10 @@ mod tests {
             ]
         };
         for steps in 0..=Degradation::STEPS_MAX {
-            let degradation = Degradation { steps, refusal: None };
+            let degradation = Degradation {
+                steps,
+                refusal: None,
+            };
             assert_eq!(
                 taken(degradation),
                 [0, 1, 2, 3].map(|n| n < steps),

@@ -38,7 +38,6 @@ const ROUNDING: Duration = Duration::from_millis(1);
 pub(super) struct Digests {
     /// The bytes that the last digest hashed.
     bytes: u64,
-    /// Match time since the last digest.
     since: Duration,
     /// Whether a client began with a world and needs a digest.
     wanted: bool,

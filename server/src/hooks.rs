@@ -169,9 +169,9 @@ pub trait Referee<S: Simulation>: Send + 'static {
     }
 
     /// Decides on a player's request to the match itself, such as a pause or a save. Called once for each request. The
-    /// default refuses all requests: a game says which players may change its speed. In a lobby, only a start is asked
-    /// for. A player can make at most 20 requests in 10 s; further ones are refused without a call, and so are those
-    /// that the match cannot carry out.
+    /// default refuses all requests: a game decides which players may change its speed. In a lobby, only a start can be
+    /// requested. A player can make at most 20 requests in 10 s; further ones are refused without a call, and so are
+    /// those that the match cannot carry out.
     fn admit_request(
         &mut self,
         context: &HookContext<'_, S>,

@@ -65,7 +65,8 @@ pub struct Present {
     pub name: String,
     /// The state of the player's session.
     pub whereabouts: Whereabouts,
-    /// How early the player's inputs arrive, in ticks. `None` in lockstep, where ticks have no deadlines of their own.
+    /// The ticks from the arrival of the player's inputs to their deadline. `None` in lockstep, where ticks have no
+    /// deadlines of their own.
     pub margin_ticks: Option<i64>,
     /// The round trip to the player's client, once it was measured.
     pub round_trip: Option<Duration>,

@@ -21,7 +21,7 @@ use crate::config::{MatchConfig, TickLength, TurnLength};
 const WINDOW: Duration = Duration::from_secs(5);
 /// The number of pauses within [`WINDOW`] that is too many.
 const PAUSES_MAX: u32 = 3;
-/// The time until the effect of a change shows.
+/// The time after a change of the turn before its effect can be judged.
 const SETTLE: Duration = Duration::from_secs(2);
 /// A trial of a shorter turn has failed if pauses return within this time. For a shorter tick it is [`WINDOW`].
 const TURN_TRIED_FOR: Duration = Duration::from_secs(30);
@@ -182,9 +182,9 @@ impl Tempo {
         self.turn_ticks
     }
 
-    /// The part of a turn's length that is charged to this client: longer ticks, and ticks beyond those that its round
-    /// trip and a turn of `common` ticks need. `longest` is the longest turn that a session asks for, in ticks: a longer
-    /// turn than this client asks for is charged to another session.
+    /// The part of a turn's length that is charged to this client: longer ticks, and ticks beyond both `common` and the
+    /// need of its round trip. Extra ticks are charged only to the clients that ask for the longest turn, which has
+    /// `longest` ticks.
     pub(crate) fn excess(&self, config: &MatchConfig, common: u8, longest: u8) -> Duration {
         let turn_ticks = u32::from(self.turn_ticks);
         let longer_ticks = self.tick.saturating_sub(config.tick) * turn_ticks;

@@ -151,7 +151,7 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
         let mut packet = [0; PACKET_BYTES_MAX];
         let len = session.poll_transmit(now, &mut packet);
         let packet = &packet[..len.expect("it leaves at once")];
-        rig.hear(peer, packet);
+        rig.deliver(peer, packet);
         rig.cut(1);
         if hung_up {
             rig.hang_up(1);

@@ -81,7 +81,7 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
         } else {
             SessionId(1_000 + u64::from(n % 64))
         };
-        rig.hear(peer, &packet);
+        rig.deliver(peer, &packet);
         if n % 1_000 == 0 {
             rig.run(Duration::from_millis(10));
         }

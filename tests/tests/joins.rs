@@ -54,7 +54,7 @@ impl Staller {
         if rig.match_.stage(self.peer) == Some(SessionStage::Greeting) {
             let mut buffer = [0; PACKET_BYTES_MAX];
             while let Some(len) = self.session.poll_transmit(rig.now, &mut buffer) {
-                rig.hear(self.peer, &buffer[..len]);
+                rig.deliver(self.peer, &buffer[..len]);
             }
         }
     }
@@ -212,7 +212,7 @@ fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
         let play = PlayUpWriter::begin(rig.now, &mut link, status, &mut packet).unwrap();
         let _ = play.end();
         let len = packet.len();
-        rig.hear(liar.peer, &buffer[..len]);
+        rig.deliver(liar.peer, &buffer[..len]);
         rig.run(MS(10));
     }
     assert_eq!(rig.match_.stage(liar.peer), Some(SessionStage::Loading));
@@ -260,14 +260,14 @@ impl Drip {
                 let mut packet = Writer::new(&mut buffer);
                 packet.advance(1);
                 self.link.write(rig.now, &mut packet).unwrap();
-                rig.hear(self.peer, &buffer[..hello.unwrap()]);
+                rig.deliver(self.peer, &buffer[..hello.unwrap()]);
             }
             Some(_) => {
                 let mut packet = Writer::new(&mut buffer);
                 let ack = LaneAck::all_before(self.acknowledged);
                 hello::write_loading(rig.now, &mut self.link, &ack, &mut packet).unwrap();
                 let len = packet.len();
-                rig.hear(self.peer, &buffer[..len]);
+                rig.deliver(self.peer, &buffer[..len]);
                 self.acknowledged += self.chunks;
             }
         }

@@ -237,14 +237,14 @@ fn a_spectator_does_not_share_the_limits_of_its_namesake() {
     rig.run(SECOND * 6);
     let peer = rig.clients[0].peer();
     for _ in 0..8 {
-        rig.hear(peer, &[1; 3]);
+        rig.deliver(peer, &[1; 3]);
     }
     rig.cut(0);
     rig.hang_up(0);
     rig.join_with("player 0", 0).expect("it watches");
     rig.redial(0);
     let peer = rig.clients[0].peer();
-    rig.hear(peer, &[1; 3]);
+    rig.deliver(peer, &[1; 3]);
     assert_eq!(rig.match_.stage(peer), None, "the ninth strike");
 }
 

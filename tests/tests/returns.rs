@@ -142,7 +142,7 @@ fn an_outdated_ticket_gives_no_claim_on_a_session() {
     rig.match_.revoke(&player, stamp.made_unix_ms + 1);
     assert_eq!(rig.match_.stage(caller), None);
     for _ in 0..20 {
-        rig.hear(caller, &[0xff; 40]);
+        rig.deliver(caller, &[0xff; 40]);
     }
     rig.run(SECOND);
     assert_eq!(rig.match_.stage(peer), Some(SessionStage::Playing));
@@ -285,7 +285,7 @@ fn returning_resets_no_limit() {
     for strike in 0..9 {
         assert!(rig.clients[1].session.closed().is_none(), "{strike}");
         let peer = rig.clients[1].peer();
-        rig.hear(peer, &[1; 3]);
+        rig.deliver(peer, &[1; 3]);
         if strike == 5 {
             rig.redial(1);
         }

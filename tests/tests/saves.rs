@@ -687,12 +687,18 @@ fn a_player_saves_the_match_and_all_clients_learn_who_did() {
             rig.run(SECOND);
         };
         ask(&mut rig, 0, MatchRequest::Save);
-        assert_eq!(received_events(&rig, 0), [refused(CommandRefusal::Unavailable)]);
+        assert_eq!(
+            received_events(&rig, 0),
+            [refused(CommandRefusal::Unavailable)]
+        );
         assert!(rig.match_.request(MatchRequest::Save).is_err());
         rig.match_.offer_saves();
         // The rig's referee refuses the second player.
         ask(&mut rig, 1, MatchRequest::Save);
-        assert_eq!(received_events(&rig, 1), [refused(CommandRefusal::Referee(7))]);
+        assert_eq!(
+            received_events(&rig, 1),
+            [refused(CommandRefusal::Referee(7))]
+        );
         assert!(rig.saves.is_empty());
         ask(&mut rig, 2, MatchRequest::Save);
         ask(&mut rig, 0, MatchRequest::Pause);

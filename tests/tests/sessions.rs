@@ -89,7 +89,7 @@ fn greet(
     let len = session.poll_transmit(rig.now, &mut buffer).unwrap();
     let mut hello = buffer[..len].to_vec();
     change(&mut hello);
-    rig.hear(peer, &hello);
+    rig.deliver(peer, &hello);
     let mut closed = None;
     let now = rig.now;
     while let Some(output) = rig.match_.poll() {
@@ -123,7 +123,7 @@ fn full_and_closed_matches_refuse_newcomers_and_let_their_players_return() {
     assert!(CloseCode::Shut.to_string().contains("no new players"));
 }
 
-/// Row 30: at any tick, and no other client pauses.
+/// Row 30.
 #[test]
 fn players_join_and_leave_at_any_tick_without_pausing_the_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(13, "rtt=60".parse().unwrap()));

@@ -263,7 +263,7 @@ fn a_spectators_packets_reach_no_frame() {
     forged.extend([0, 0, 255]);
     forged.extend((rig.match_.world().tick().0 as u16).to_le_bytes());
     forged.extend([0, 1, 0, 0, 0, 0, 0, 7]);
-    rig.hear(peer, &forged);
+    rig.deliver(peer, &forged);
     assert_eq!(rig.match_.stats().malformed, strikes + 1, "a strike");
     let given = rig.match_.world().sim().ran().unwrap().len();
     rig.command(false);

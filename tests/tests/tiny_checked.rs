@@ -68,7 +68,6 @@ fn the_checked_copy_equals_the_tiny_game() {
     );
 }
 
-/// Runs lines, and returns their text.
 macro_rules! lines {
     ($($line:expr;)*) => {{
         $(let _ = $line;)*

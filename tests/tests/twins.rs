@@ -216,7 +216,7 @@ struct Comparison {
     same: u32,
     other: u32,
     rebuilt: u32,
-    /// The differing frames: those that the other twin showed one frame later, and the others.
+    /// Of the differing frames, the number that the other twin showed one frame later, and the rest.
     a_frame_late: u32,
     later: u32,
 }

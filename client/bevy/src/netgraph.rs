@@ -7,7 +7,6 @@ use std::time::Duration;
 use bevy_ecs::prelude::*;
 use twinstep_client::SessionStats;
 
-/// The time between two samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// The connection's quality in a tenth of a second.

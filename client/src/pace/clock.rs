@@ -240,7 +240,7 @@ impl Leaps {
         self.jumps
     }
 
-    /// Whether the input tick has jumped since the last call.
+    /// Returns `true` if the input tick has jumped since the last call.
     pub(super) fn take_jumped(&mut self) -> bool {
         let jumped = self.jumps > self.jumps_told;
         self.jumps_told = self.jumps;

@@ -69,7 +69,7 @@ impl Way {
         self.target
     }
 
-    /// Whether the margin varies by at most a tick.
+    /// Returns `true` if the margin varies by at most a tick.
     pub(super) fn is_calm(&self) -> bool {
         self.target <= TARGET_CALM_TICKS
     }

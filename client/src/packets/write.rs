@@ -263,7 +263,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// lane.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
         let wanted = playing.replica.inbox.next();
-        let reachable_until = self.link.last_received_at().map(|at| at + OLDER_SILENCE_MAX);
+        let reachable_until = self
+            .link
+            .last_received_at()
+            .map(|at| at + OLDER_SILENCE_MAX);
         let older = self
             .outgoing
             .older

@@ -32,7 +32,7 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub resolve: Box<dyn OwnerResolver<S>>,
     /// Extracts the entities to draw.
     pub show: V,
-    /// How corrections of the picture are smoothed.
+    /// The smoothing of the picture's corrections.
     pub smoothing: Smoothing,
     /// The state that the match begins with, if this client knows it.
     pub start: Option<S>,
@@ -91,21 +91,21 @@ where
 }
 
 impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
-    /// Guesses the inputs of remote players.
+    /// Sets the function that guesses the inputs of remote players. The default repeats the last input ([`Repeat`]).
     #[must_use]
     pub fn guess(mut self, guess: impl Guess<S>) -> Self {
         self.guess = Box::new(guess);
         self
     }
 
-    /// Guesses the outcomes of queries.
+    /// Sets the function that guesses the outcomes of queries.
     #[must_use]
     pub fn speculate(mut self, speculate: impl Speculate<S>) -> Self {
         self.speculate = Box::new(speculate);
         self
     }
 
-    /// Answers the queries of this client's own players, in matches where owners answer.
+    /// Sets the function that answers the queries of this client's own players, in matches where owners answer.
     #[must_use]
     pub fn resolve(mut self, resolve: impl OwnerResolver<S>) -> Self {
         self.resolve = Box::new(resolve);

@@ -117,7 +117,7 @@ impl WorldDownload {
         (took >= Duration::from_secs(1)).then(|| took.mul_f64(left as f64 / came as f64))
     }
 
-    /// Whether bytes of the world have arrived since the wait began.
+    /// Returns `true` if bytes of the world have arrived since the wait began.
     #[cfg(feature = "udp")]
     pub(crate) fn is_progressing(&self) -> bool {
         let HeldUp {
@@ -130,7 +130,7 @@ impl WorldDownload {
         self.held_up = HeldUp::default();
     }
 
-    /// Whether the session waits for its welcome or world, and neither has progressed for `patience`.
+    /// Returns `true` if the session waits for its welcome or world, and neither has progressed for `patience`.
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         let since = self.held_up.since;
         // An hour of sleep between two checks is no waiting.

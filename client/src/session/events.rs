@@ -107,10 +107,7 @@ pub enum Event {
     StepFault(String),
     /// The authority differs from the server's since this tick, and waits for a heal: up to 10 s if the last heal was
     /// recent. The picture continues meanwhile, except in lockstep.
-    Differs {
-        /// The tick.
-        at: Tick,
-    },
+    Differs { at: Tick },
     /// The authority differed from the server's, and continues from the server's world.
     Healed {
         /// The tick of that world.
@@ -132,17 +129,16 @@ pub enum Event {
         /// or loaded an earlier save.
         lost_ticks: u32,
     },
-    /// The match takes up a request, such as a pause, from its next turn on. The cadence of
-    /// [`authority`](crate::Session::authority) has the resulting speed and pause. A save is written when this comes.
+    /// The match accepted a request, such as a pause, and applies it from its next turn on. The cadence of
+    /// [`authority`](crate::Session::authority) has the resulting speed and pause. A save is written when this event
+    /// arrives.
     Request {
         /// The player that asked; `None` for the match's host.
         by: Option<PlayerId>,
-        /// The request.
         request: MatchRequest,
     },
-    /// The match does not take up a request of this session.
+    /// The match refused a request of this session.
     RequestRefused {
-        /// The request.
         request: MatchRequest,
         /// The reason: usually the referee's; [`Bounds`](CommandRefusal::Bounds) after too many requests;
         /// [`Unavailable`](CommandRefusal::Unavailable) if the match cannot do this now.
@@ -193,7 +189,6 @@ pub enum Progress {
     /// The world is being downloaded.
     World {
         received_bytes: usize,
-        /// The world's size in bytes.
         total_bytes: usize,
         /// The expected time until the download ends, at the rate so far. `None` in the first second.
         rest: Option<Duration>,

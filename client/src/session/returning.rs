@@ -83,12 +83,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Whether the session has sent its hello over another path, and waits to be welcomed back.
+    /// Returns `true` if the session has sent its hello over another path, and waits for the welcome.
     pub(crate) fn is_on_way_back(&self) -> bool {
         matches!(self.stage, Stage::Returning(_))
     }
 
-    /// Whether the server is lost, or the session is returning to its match.
+    /// Returns `true` if the server is lost, or the session is returning to its match.
     #[must_use]
     pub fn is_returning(&self) -> bool {
         self.is_on_way_back() || self.outages.is_lost()

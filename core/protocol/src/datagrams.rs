@@ -82,7 +82,6 @@ struct Joined {
     number: u16,
     /// The number of parts; 0 if the slot is free.
     count: u8,
-    /// The length of each part except the last.
     each: usize,
     /// The parts that have arrived.
     mask: u8,

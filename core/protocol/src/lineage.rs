@@ -1,5 +1,5 @@
-//! Which tickets of an identity are out of date. The order of tickets is the order in which the server saw them;
-//! makers' clocks do not affect it.
+//! The rules by which a ticket of an identity goes out of date. The order of tickets is the order in which the server
+//! saw them; makers' clocks do not affect it.
 //!
 //! ```text
 //!  maker      A0        B0                        0: generation; a maker's ticket begins a lineage of its own

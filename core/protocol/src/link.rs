@@ -17,7 +17,6 @@ use crate::wire::{Reader, WireError, Writer, near16};
 /// The size of the link header in each packet.
 pub const LINK_BYTES: usize = 5;
 
-/// The number of packets whose send times are remembered.
 const SENT: usize = 256;
 /// A packet counts as lost once this many later ones have arrived (three, as in QUIC, RFC 9002).
 const OVERTAKEN: u32 = 3;

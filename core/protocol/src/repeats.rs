@@ -84,8 +84,16 @@ mod tests {
         let (repeats, now) = sent(10, 20);
         // Packet 6 contained tick 5, and so did 7, 8, 9 and 10: five packets, the first of them sent 80 ms ago.
         assert_eq!(repeats.repeated_until(now, 5, MS(80)), Tick(6));
-        assert_eq!(repeats.repeated_until(now, 6, MS(80)), Tick(5), "too few packets");
-        assert_eq!(repeats.repeated_until(now, 5, MS(81)), Tick(5), "too short a time");
+        assert_eq!(
+            repeats.repeated_until(now, 6, MS(80)),
+            Tick(5),
+            "too few packets"
+        );
+        assert_eq!(
+            repeats.repeated_until(now, 5, MS(81)),
+            Tick(5),
+            "too short a time"
+        );
         assert_eq!(repeats.repeated_until(now + MS(1), 5, MS(81)), Tick(6));
         assert_eq!(repeats.newest(), Some(Tick(10)));
     }

@@ -100,7 +100,6 @@ impl SimLink {
 pub struct Leg {
     profile: LegProfile,
     rng: Mwc,
-    /// Whether the two-state loss model is inside a burst.
     is_in_burst: bool,
     /// The time when the bottleneck will have passed all queued datagrams.
     bottleneck_free_at: Duration,

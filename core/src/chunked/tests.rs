@@ -31,7 +31,7 @@ fn decoded(bytes: &[u8]) -> Result<Few<u32>, CodecError> {
     codec::decode_whole(bytes)
 }
 
-/// Which chunks of two lists are the same in memory.
+/// For each chunk, whether the two lists share it in memory.
 fn shared<T, const N: usize>(one: &Chunked<T, N>, two: &Chunked<T, N>) -> Vec<bool> {
     let pairs = one.chunks.iter().zip(&two.chunks);
     pairs.map(|(one, two)| Arc::ptr_eq(one, two)).collect()

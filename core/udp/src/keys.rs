@@ -186,21 +186,13 @@ pub enum TicketKeyError {
         "the key file {path} has mode {mode:04o}, expected 0600: another user may have read the key. Make a new key; \
          if this machine has no other users, run: chmod 600 {path}"
     )]
-    Permissions {
-        path: PathBuf,
-        /// The file's mode bits.
-        mode: u32,
-    },
+    Permissions { path: PathBuf, mode: u32 },
     /// Another user owns the file.
     #[error(
         "the key file {path} belongs to user {owner}, who can read the key; make a new key as the user that runs this \
          program"
     )]
-    Owner {
-        path: PathBuf,
-        /// The owner's user id.
-        owner: u32,
-    },
+    Owner { path: PathBuf, owner: u32 },
     #[error(
         "{path} is not a key file: {found}. Restore a complete copy, or move the file away and make a new key (tickets \
          of the old key stop working)"

@@ -372,11 +372,7 @@ pub enum LineageFileError {
         "line {line} of {path}, the file of revoked and replaced tickets, is damaged or from another version. Restore \
          the file; without a copy, make a new key and move the file away. Otherwise old tickets work again"
     )]
-    Damaged {
-        path: PathBuf,
-        /// The line's number, from 1.
-        line: u64,
-    },
+    Damaged { path: PathBuf, line: u64 },
 }
 
 impl LineageFileError {

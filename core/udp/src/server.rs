@@ -452,8 +452,9 @@ impl ServerEndpoint {
     /// Returns `true` if no datagram arrived from a session since it connected, or for [`MUTE`]. Its client may have
     /// ended, or may not know the session while its address dials.
     fn may_be_dead(&self, session: SessionId) -> bool {
-        let is_dead =
-            |one: &ServerSession| !one.is_confirmed || self.now.saturating_sub(one.received_at) >= MUTE;
+        let is_dead = |one: &ServerSession| {
+            !one.is_confirmed || self.now.saturating_sub(one.received_at) >= MUTE
+        };
         self.sessions.get(&session).is_some_and(is_dead)
     }
 

@@ -11,7 +11,6 @@ use twinstep_core::PlayerId;
 use super::state::{Item, Prop};
 use super::weapon::Weapon;
 
-/// A sound or flash that is played once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
     Appeared(PlayerId),

@@ -99,7 +99,6 @@ pub type BlastHits = ArrayVec<BlastHit, HITS_MAX>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
-    /// A disc of this radius.
     Disc(f32),
     Square(f32),
 }

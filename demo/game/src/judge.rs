@@ -100,7 +100,8 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// The first player may pause the match and change its speed: one that plays alone, or that came first, as a host does.
+    /// Admits a request of the first player only: it may pause the match and change its speed. It plays alone, or
+    /// joined first, as a host does.
     fn admit_request(
         &mut self,
         look: &HookContext<'_, Game>,

@@ -31,7 +31,6 @@ pub enum Path {
     Rush {
         /// Its stops, at least one.
         stops: Vec<Vec2>,
-        /// The rest at each stop, in ticks.
         rest_ticks: u32,
         /// The duration of a dart, in ticks, at least 1.
         rush_ticks: u32,

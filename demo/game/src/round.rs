@@ -46,7 +46,6 @@ impl Game {
         Some(begins.max(self.phase_ends(rules).unwrap_or(begins)))
     }
 
-    /// The players that are not cut off.
     pub fn present(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         let players = self.players.iter();
         players.filter_map(|(id, player)| (!player.is_away).then_some((*id, player)))

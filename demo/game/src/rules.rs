@@ -53,7 +53,6 @@ pub struct Tuning {
     pub walk_speed: f32,
     pub dash_speed: f32,
     pub dash_ticks: u32,
-    /// The time from one dash to the next.
     pub dash_rest_ticks: u32,
     /// A player's health at birth, and the most it can have.
     pub player_health: i16,
@@ -68,13 +67,12 @@ pub struct Tuning {
     pub enemy_return_ticks: u32,
     /// A new enemy neither fires nor hurts for this long.
     pub enemy_waking_ticks: u32,
-    /// All enemies of an endless arena arrive within this time, at equal distances.
+    /// All enemies of an endless arena arrive within this time, at equal intervals.
     pub enemy_arrival_ticks: u32,
     pub bullet_ticks: u32,
     pub bullets_max: u32,
     /// The greatest distance, in units, at which a player can light a barrel.
     pub light_reach: f32,
-    /// The time from lighting to blast.
     pub fuse_ticks: u32,
     /// The time from lighting to blast, for a barrel that a blast has lit.
     pub chain_fuse_ticks: u32,
@@ -82,7 +80,6 @@ pub struct Tuning {
     pub barrel_return_ticks: u32,
     pub blast_radius: f32,
     pub blast_damage: i16,
-    /// The reach of a shell's blast, in units.
     pub shell_radius: f32,
     /// The damage in the middle of a shell's blast; at the edge, half of this damage.
     pub shell_damage: i16,
@@ -96,7 +93,6 @@ pub struct Tuning {
     pub crit_damage: i16,
     /// The share of hits with a lance that are critical, in percent.
     pub crit_percent: u32,
-    /// The share of enemies that carry something, in percent.
     pub carry_percent: u32,
     /// Lives of a team of any size at the start.
     pub lives: u16,

@@ -46,7 +46,6 @@ fn speed_max(tuning: &Tuning) -> f32 {
     tuning.toss_speed * (1.0 + LUCK)
 }
 
-/// The longest path of a thrown thing, in units.
 fn way_max(tuning: &Tuning) -> f32 {
     speed_max(tuning) * (TICKS_PER_SECOND / DRAG + 1.0) + GRAIN
 }

@@ -62,7 +62,6 @@ impl Heading {
         Heading::EAST.turned(way * circle / ways)
     }
 
-    /// Returns the unit vector; zero for [`Heading::NONE`].
     #[must_use]
     pub fn unit(self) -> Vec2 {
         if self == Heading::NONE {

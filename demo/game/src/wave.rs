@@ -9,7 +9,6 @@ use super::kind::EnemyKind;
 /// Enemies that appear together. The next wave waits until all of them are dead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wave {
-    /// Its groups, in any order.
     pub groups: Vec<Group>,
 }
 
@@ -17,7 +16,6 @@ pub struct Wave {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Group {
     pub kind: EnemyKind,
-    /// The number of enemies for one player.
     pub count: u16,
     /// The time from the start of the wave to the first arrival.
     pub after_ticks: u32,
@@ -45,7 +43,6 @@ impl Group {
 }
 
 impl Wave {
-    /// Returns the number of enemies for `players` players.
     #[must_use]
     pub fn total(&self, players: usize, crowd_percent: u32) -> u16 {
         let totals = self.groups.iter();

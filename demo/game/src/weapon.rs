@@ -9,7 +9,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most enemies that one lance shot can hit.
 pub const PIERCED_MAX: usize = 6;
 
 #[derive(

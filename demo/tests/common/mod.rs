@@ -37,7 +37,6 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs the program to its end. Returns its output.
 pub(crate) fn run(args: &[&str]) -> Output {
     powderkeg(args).output().unwrap()
 }
@@ -74,7 +73,6 @@ impl Process {
         self.0.try_wait().unwrap().is_some()
     }
 
-    /// The lines of its log, as they arrive.
     pub(crate) fn log(&mut self) -> impl Iterator<Item = String> + Send + use<> {
         let log = BufReader::new(self.0.stderr.take().unwrap());
         log.lines().map_while(Result::ok)

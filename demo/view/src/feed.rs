@@ -231,7 +231,6 @@ impl Feed {
         }
     }
 
-    /// The tick of that state.
     #[must_use]
     pub fn tick(&self) -> Tick {
         match self.replay() {
@@ -297,7 +296,6 @@ impl Feed {
         }
     }
 
-    /// The session's counters; `None` in a replay.
     #[must_use]
     pub fn stats(&self) -> Option<SessionStats> {
         self.source.session().map(Session::stats)
@@ -373,7 +371,7 @@ impl Feed {
         }
     }
 
-    /// Whether the prediction is shown; otherwise the authority, which feels like plain lockstep.
+    /// Returns `true` if the prediction is shown. Otherwise the authority is, which feels like plain lockstep.
     #[must_use]
     pub fn predicts(&self) -> bool {
         self.replay().is_none() && self.showing.predicts()
@@ -383,7 +381,6 @@ impl Feed {
         self.showing.set_predicts(predicts, &mut self.news);
     }
 
-    /// Whether corrections of the picture are smoothed.
     #[must_use]
     pub fn smooths(&self) -> bool {
         self.replay().is_none() && self.showing.smooths()
@@ -393,7 +390,6 @@ impl Feed {
         self.showing.set_smooths(smooths);
     }
 
-    /// The replay's controls; `None` in a live match.
     #[must_use]
     pub fn replay(&self) -> Option<&Playback> {
         match &self.source {

@@ -172,7 +172,6 @@ impl Rehearsal {
         &mut self.members[0].session
     }
 
-    /// Switches the link of all sessions.
     pub fn set_link(&mut self, profile: LinkProfile) {
         for member in &mut self.members {
             member.net.set_profile(profile);

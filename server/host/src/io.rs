@@ -51,8 +51,8 @@ mod tests;
 pub(super) const RESERVED: usize = 2_048;
 /// The time for which a closing session answers with its close code.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// How long a released match is not resumed here, so that its players reach the next server of their tickets. Not
-/// longer: if that server releases it too, no server would have it.
+/// A released match is not resumed here for this long, so that its players reach the next server of their tickets. The
+/// time is short, because that server may release the match too.
 const MOVED_FOR: Duration = Duration::from_secs(5);
 /// Datagrams, or orders, that are handled before the other side gets its turn.
 const BATCH: usize = 256;

@@ -328,7 +328,7 @@ impl Journal {
         self
     }
 
-    /// Its path.
+    /// The journal's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -39,17 +39,17 @@ pub struct Unfinished {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftAlone {
-    /// It has no record.
+    /// The journal has no record.
     Empty,
-    /// Its match is over.
+    /// The journal's match is over.
     Ended(String),
     /// A client recorded it, for viewing.
     Recording,
-    /// It is not a journal of this format.
+    /// The file is not a journal of this format.
     Foreign(JournalError),
-    /// It belongs to another game, version or rules.
+    /// The journal belongs to another game, version or rules.
     Other(ReplayError),
-    /// It is a link, a pipe, a device or a folder.
+    /// The path is a link, a pipe, a device or a folder.
     NoFile,
 }
 

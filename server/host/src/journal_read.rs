@@ -40,7 +40,6 @@ enum Stored {
     Plain(File),
     Compressed {
         unpacked: Box<MultiGzDecoder<BufReader<File>>>,
-        /// The position of the reader.
         at: u64,
     },
 }

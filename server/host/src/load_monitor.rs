@@ -312,9 +312,15 @@ mod tests {
         // "Draining" is the better reason: the player need not come back.
         load_monitor.pretend(0, true);
         load_monitor.begin_drain();
-        assert_eq!(load_monitor.degradation().refusal, Some(CloseCode::Draining));
+        assert_eq!(
+            load_monitor.degradation().refusal,
+            Some(CloseCode::Draining)
+        );
         load_monitor.pretend(0, false);
-        assert_eq!(load_monitor.degradation().refusal, Some(CloseCode::Draining));
+        assert_eq!(
+            load_monitor.degradation().refusal,
+            Some(CloseCode::Draining)
+        );
     }
 
     /// Finding O3-14: a server on a full disk refused each newcomer, and its log did not say why.

@@ -43,7 +43,6 @@ const ERRANDS_MAX: usize = 16;
 const OPERATOR_ORDERS_MAX: usize = 64;
 
 pub(super) enum Hosted {
-    /// It is about to start; its id is taken.
     Starting,
     Runs(JoinHandle<()>),
 }

@@ -19,7 +19,7 @@ pub(super) enum Route {
     /// Waits until this time for a match that is not running yet, or has no room.
     Waiting(Duration),
     Playing,
-    /// It is closed with this code; until this time it is answered.
+    /// The session is closed with this code, and answered until this time.
     Leaving(CloseCode, Duration),
 }
 

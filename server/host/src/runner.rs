@@ -54,12 +54,10 @@ type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
 
 /// Packets that are handled before the clock is read again.
 const BATCH: usize = 256;
-/// Errands that run in one round.
 const ERRANDS_MAX: usize = 16;
 /// A match that is asked to end waits at most this long for the end of the turn, so that the last
 /// world is journalled.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
-/// See [`Runner::catch_up_max`].
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 /// Worlds larger than this are encoded on another thread. Smaller ones take a few hundredths of a millisecond.
 const ASIDE_BYTES: usize = 128 << 10;

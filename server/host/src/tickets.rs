@@ -146,8 +146,8 @@ impl TicketOffice {
         self.mint(match_id, (name, seats), life, &next)
     }
 
-    /// Mints the next ticket of a session, for its return: as its match says, for the same identity and seats. It lives for
-    /// twenty minutes, or as long as the ticket by which the session came.
+    /// Mints the next ticket of a session, for its return: for the same identity and seats, with the stamp that its
+    /// match chose. It lives for twenty minutes, or until the ticket that opened the session expires, if that is later.
     pub(super) fn next_ticket(
         &self,
         match_id: MatchId,

@@ -27,7 +27,6 @@ fn server(key: &TicketKey, folder: &Folder) -> Server<Counter> {
         .host(|host| host.lineages_file = Some(folder.0.join("lineages")))
 }
 
-/// The server and its operations, on their own threads.
 fn served(server: Server<Counter>, folder: &Folder) -> (Running<Counter>, RunningOps, Runtime) {
     let ops = Ops::open(OpsConfig {
         admin: Some(loopback()),

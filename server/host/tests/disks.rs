@@ -22,7 +22,6 @@ use crate::fragile::{Fragile, lateness, percentiles};
 use crate::players::closed_by;
 
 const FAULT: Option<SessionEnd> = Some(SessionEnd::Server(CloseCode::Fault));
-/// Newcomers are refused if fewer bytes are free.
 const LIMIT: u64 = 64 << 10;
 
 /// A game whose world, written every 10 s, does not fit into the rest of a page.

@@ -29,8 +29,8 @@ const POISONED: u64 = 13;
 const SLOW: u64 = 14;
 const FULL_ENDS: u64 = 15;
 const FULL_GOES_ON: u64 = 16;
-/// How long ticks are measured before the faults, and from then on: the journal on a full disk fails at its next world,
-/// within 10 s.
+/// The time in which ticks are measured before the faults, and from then on. The journal on a full disk fails at its
+/// next world, within 10 s.
 const BEFORE: Duration = Duration::from_secs(3);
 const DURING: Duration = Duration::from_secs(13);
 /// The most lateness that a fault may cause to other matches, once: a lost worker counts for 20 ms, and the workers are

@@ -153,7 +153,6 @@ pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) 
     late
 }
 
-/// The median, the 99th percentile and the maximum.
 pub(crate) fn percentiles(late: &[Duration]) -> [Duration; 3] {
     let at = |part: usize| late[(late.len() - 1) * part / 100];
     [at(50), at(99), at(100)]

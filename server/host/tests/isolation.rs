@@ -15,7 +15,6 @@ use crate::fragile::{Answer, Fragile, Order, fragile_from};
 use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{Player, play_remaining};
 
-/// A host, its matches, and one player in each.
 struct World {
     server: LoopbackHost<Fragile>,
     matches: Vec<MatchHandle<Fragile>>,

@@ -379,7 +379,6 @@ struct MadeUp {
     played: Vec<u8>,
     writer: JournalWriter,
     made: Vec<u8>,
-    /// The offset of `made`.
     from: u64,
     unknown: u64,
 }

@@ -29,7 +29,6 @@ impl<P: Plays> Plays for &mut P {
     }
 }
 
-/// A client, its input, and the events it received.
 pub(crate) struct Player<S: Simulation> {
     pub(crate) client: Client<S>,
     pub(crate) held: u8,
@@ -163,7 +162,6 @@ pub(crate) async fn plays<S: Simulation<Input = u8>>(party: &mut [Client<S>]) {
     play(party, all).await.unwrap();
 }
 
-/// Plays another second, by the match's own time.
 pub(crate) async fn plays_on<S: Simulation<Input = u8>>(client: &mut Client<S>) {
     let seen = tick(client);
     let later = |one: &mut [&mut Client<S>]| tick(one[0]) > seen + 60;

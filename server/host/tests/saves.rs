@@ -57,7 +57,6 @@ fn join(running: &Running<Town>, identity: &str) -> Client<Town> {
     Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap()
 }
 
-/// The gold of a player in a client's world.
 fn gold(client: &Client<Town>, player: u8) -> u32 {
     let world = client.session().authority();
     world.map_or(0, |world| world.sim().gold[usize::from(player)])

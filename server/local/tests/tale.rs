@@ -17,7 +17,6 @@ pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
 pub(crate) struct Tale {
     /// A mix of all inputs and orders, with their ticks.
     mixed: u64,
-    /// The sum of each player's inputs.
     pub(crate) held: [u32; 4],
     asked: u32,
     pub(crate) answers: Vec<u32>,
@@ -34,11 +33,9 @@ impl Tale {
     }
 }
 
-/// The order that makes the step panic.
 pub(crate) const PANIC: u8 = 13;
 /// The order that makes only the confirmed step panic, on the server too.
 pub(crate) const PANIC_CONFIRMED: u8 = 14;
-/// The input that asks a query.
 pub(crate) const ASK: u8 = 7;
 
 impl Simulation for Tale {

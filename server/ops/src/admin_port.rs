@@ -82,7 +82,6 @@ impl AdminToken {
 
 struct Connection {
     task: JoinHandle<()>,
-    /// Its request was received.
     asked: Arc<AtomicBool>,
 }
 

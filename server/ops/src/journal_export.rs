@@ -32,7 +32,7 @@ use twinstep_protocol::text::line;
 pub enum ExportError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// It belongs to another game, or to another version of its simulation, whose inputs may have other types.
+    /// The journal belongs to another game, or to another version of its simulation, whose inputs may have other types.
     #[error(
         "it is of {:?} version {}, and this program is {game:?} version {version}: export it with the build that wrote it, {:?}",
         line(&about.game), about.sim_version, line(&about.build)
@@ -42,8 +42,8 @@ pub enum ExportError {
         game: &'static str,
         version: u32,
     },
-    /// It cannot be written, or a value of the game cannot be expressed in JSON: a map whose keys are neither text nor
-    /// numbers.
+    /// The export cannot be written, or a value of the game cannot be expressed in JSON: for example a map whose keys
+    /// are neither text nor numbers.
     #[error("it cannot be written as JSON: {0}")]
     Write(#[from] io::Error),
 }
@@ -53,7 +53,7 @@ pub enum ExportError {
 pub struct Exported {
     /// Lines written.
     pub lines: u64,
-    /// Ticks among them.
+    /// The number of exported ticks.
     pub ticks: u64,
     /// The damage at which the export stopped, if any; everything before it is exported.
     pub stopped: Option<JournalError>,

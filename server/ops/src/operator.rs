@@ -49,17 +49,17 @@ use twinstep_host::{Server, Stopped};
 use twinstep_protocol::packet::closed::CloseCode;
 
 mod addresses;
+mod arguments;
 mod error;
 mod files;
-mod arguments;
 mod operated;
 mod reload;
 mod serving;
 mod settings;
 
 pub use addresses::{dialled, listened};
-pub use error::SettingError;
 pub use arguments::{Arguments, table};
+pub use error::SettingError;
 pub use operated::{Operated, OperatedMany};
 pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, Public, Settings};
 

@@ -79,11 +79,7 @@ use sweep::Sweep;
 pub enum MirrorError<Id: Debug> {
     /// A body of the fill is invalid. It was not added.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
-    Body {
-        id: Id,
-        /// The error.
-        fault: Fault,
-    },
+    Body { id: Id, fault: Fault },
     /// A wall is invalid. It was not added.
     #[error("wall number {index} of the level: {fault}")]
     Wall {

@@ -349,8 +349,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Charges players for the time that waiting for them has delayed the schedule since the last call. The part that
-    /// the turns in between absorb is free.
+    /// Charges the awaited players for the delay of the schedule since the last call. Delay that causes no pause is
+    /// free, because clients still have earlier turns to play.
     fn pay(&mut self, now: Duration, wait: WaitReason) {
         let began = self.clock.due.unwrap_or(now);
         if let WaitReason::Laggards(players) = wait {

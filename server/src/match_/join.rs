@@ -343,7 +343,7 @@ impl<S: Simulation> Match<S> {
     fn lose_place(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
         peer.go_beside();
-        if !peer.came_on() {
+        if !peer.has_progressed() {
             peer.limits.give_way(now);
         }
     }
@@ -391,7 +391,7 @@ impl<S: Simulation> Match<S> {
     /// Closes a session that joins too slowly while another session needs its place or seats.
     fn put_out(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
-        if !peer.came_on() {
+        if !peer.has_progressed() {
             peer.limits.bar(now, CloseCode::JoinTooSlow);
         }
         self.leave_unseated(at, CloseCode::JoinTooSlow);

@@ -85,7 +85,7 @@ impl<S: Simulation> Match<S> {
 
     /// Replaces the rules, and the simulation that the match begins with, while the match waits for its players. All
     /// players become unready. A guest that lacks the rules is sent them if it
-    /// [takes rules](../../twinstep_client/struct.SessionConfig.html#method.without_rules), and is removed otherwise.
+    /// takes rules (`SessionConfig::without_rules`), and is removed otherwise.
     /// Costs a pass over both, and the compression of the rules: some ten milliseconds for each megabyte. To resume the
     /// match later, pass the chosen rules: the journal names them by their digest.
     ///

@@ -72,7 +72,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Returns `true` if the match is paused by a request, and stands still until another request.
+    /// Returns `true` if a request has paused the match. It stays paused until another request.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         let turn = self.world.current.turn();

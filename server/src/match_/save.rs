@@ -1,4 +1,4 @@
-//! Saving a match, beginning another one from the save, and seats that wait for their owners.
+//! Saves a match, and loads a save into a new match. The seats of the new match wait for their owners.
 //!
 //! ```text
 //!  save: the world at the beginning of its turn, and the owner of each seat ─▶ one file
@@ -7,11 +7,11 @@
 //!                    ╰ give_seat: the host names another owner
 //! ```
 //!
-//! A save holds every command that a client can have been told to have run: clients see only whole turns, and the save
-//! holds all whole turns. Orders that wait for a later turn are not saved.
+//! A save holds every command whose result a client can have seen: clients see only whole turns, and the save holds all
+//! whole turns. Orders for a later turn are not saved.
 //!
-//! Invariant: a reserved seat is taken by its owner only. An owner that never comes is neither waited for nor kicked,
-//! and its player stays in the world: dropped, after [`EXCUSED`](super::resume).
+//! Invariant: only its owner takes a reserved seat. The match does not wait for an owner that never connects, and does
+//! not kick it: after [`EXCUSED`](super::resume) its player counts as dropped, and stays in the world.
 
 use std::sync::Arc;
 

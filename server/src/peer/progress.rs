@@ -95,8 +95,8 @@ impl Peer {
         self.acks.begin(from);
     }
 
-    /// Takes the next frame that the client wants. Returns `true` if `wanted` is an ack to apply. A session that still
-    /// loads acknowledges its world first, and `wanted` only moves it to the next stage.
+    /// Handles the next frame that the client wants. Returns `true` if `wanted` acknowledges frames. From a session
+    /// that is loading, `wanted` only shows that it has the world: the session then goes to the next stage.
     pub(crate) fn take_wanted(&mut self, now: Duration, wanted: Tick) -> bool {
         if !matches!(self.stage, PeerStage::Loading(_)) {
             return true;
@@ -133,7 +133,7 @@ impl Peer {
             true => Judgement::Over(CloseCode::JoinTooSlow),
             false => Judgement::Stays,
         };
-        let is_stuck = self.stands_for(now, JOIN_STALL_MAX);
+        let is_stuck = self.has_stalled_for(now, JOIN_STALL_MAX);
         let has_loaded = self.has_loaded();
         let silent_for = now.saturating_sub(self.link.last_received_at().unwrap_or(self.since));
         match &mut self.stage {
@@ -148,7 +148,7 @@ impl Peer {
                 too_slow(now.saturating_sub(greeting.at.max(self.since)) > HELLO_WITHIN)
             }
             PeerStage::Loading(loading) => {
-                if is_stuck && !has_loaded && !loading.stride.came_on {
+                if is_stuck && !has_loaded && !loading.stride.has_progressed {
                     self.limits.give_way(now);
                 }
                 // Without the frames since then, its world is useless.
@@ -158,7 +158,7 @@ impl Peer {
             PeerStage::CatchingUp(_) if distance.ticks <= distance.near => Judgement::CaughtUp,
             PeerStage::CatchingUp(stride) => {
                 stride.come_to(now, distance);
-                too_slow(self.stands_for(now, JOIN_STALL_MAX))
+                too_slow(self.has_stalled_for(now, JOIN_STALL_MAX))
             }
             PeerStage::Playing if self.acks.stood_for(now) > ACK_CLOSE_AFTER => {
                 Judgement::Over(CloseCode::NoAcks)
@@ -174,7 +174,7 @@ impl Peer {
             let is_last = is_idle && bytes > stride.bytes;
             if is_last || bytes >= stride.bytes + JOIN_STEP_BYTES {
                 (stride.at, stride.bytes) = (now, bytes);
-                stride.came_on = true;
+                stride.has_progressed = true;
             }
         }
     }
@@ -189,10 +189,10 @@ impl Peer {
     }
 
     /// Returns `true` if the world download, or the catching up, has made any progress.
-    pub(crate) fn came_on(&self) -> bool {
+    pub(crate) fn has_progressed(&self) -> bool {
         match &self.stage {
             PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
-                stride.came_on
+                stride.has_progressed
             }
             PeerStage::Greeting(_) | PeerStage::Playing => false,
         }
@@ -200,7 +200,7 @@ impl Peer {
 
     /// Returns `true` if the join made no progress for this long. A lost chunk is detected a round trip later, and may
     /// be lost again.
-    fn stands_for(&self, now: Duration, time: Duration) -> bool {
+    fn has_stalled_for(&self, now: Duration, time: Duration) -> bool {
         let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
         match &self.stage {
             PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
@@ -242,7 +242,7 @@ impl Peer {
 
     /// Returns `true` if the session's world makes too little progress for others to wait for it.
     pub(crate) fn is_stalled(&self, now: Duration) -> bool {
-        self.stands_for(now, JOIN_STEP_WITHIN)
+        self.has_stalled_for(now, JOIN_STEP_WITHIN)
     }
 
     /// Returns `true` if the world has been sent for longer than [`JOIN_PLACE_TIME`] and uses little of the server's

@@ -35,7 +35,7 @@ pub(crate) struct Rhythm {
     pauses_reported: Option<u8>,
     /// The share of time that the client's machine spends on the game, as reported by the client.
     load: u8,
-    /// How early the last batches came before their turn was due, in milliseconds; newest last.
+    /// The slack of the last batches: the time from their arrival to their turn's due time, in ms; newest last.
     slacks: ArrayVec<i16, SLACKS>,
     late_at: Option<Duration>,
     /// The start of the current second, and the largest lag in it, in ticks.

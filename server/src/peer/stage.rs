@@ -162,7 +162,7 @@ pub(super) struct Loading {
 pub(super) struct Stride {
     pub(super) at: Duration,
     /// Whether the join has made progress since its stage began.
-    pub(super) came_on: bool,
+    pub(super) has_progressed: bool,
     /// The bytes that had arrived at that time.
     pub(super) bytes: u64,
     /// The smallest distance to the newest shown tick so far, in ticks.
@@ -193,7 +193,7 @@ impl Stride {
     pub(super) fn come_to(&mut self, now: Duration, distance: &Distance) {
         let least = self.distance;
         if least.is_none_or(|least| distance.ticks.saturating_add(distance.step) <= least) {
-            self.came_on |= least.is_some();
+            self.has_progressed |= least.is_some();
             (self.at, self.distance) = (now, Some(distance.ticks));
         }
     }

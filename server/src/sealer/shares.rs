@@ -1,4 +1,4 @@
-//! Shares of a frame's bytes: each kind of entry has a share, and within a kind the players are served in turns.
+//! Divides a frame's bytes: each kind of entry has a share, and the players take turns within a kind.
 //!
 //! ```text
 //!  room of the frame   ├─ reserved for claims ─┼─ for commands ─┼──── the kind served first ────┤

@@ -40,7 +40,6 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     pub deaf_until: Vec<Duration>,
     pub up: Vec<(usize, Vec<u8>)>,
     pub journal: Vec<u8>,
-    /// Worlds that the match wants encoded.
     pub to_encode: Vec<Encoding>,
     late: Vec<(Duration, bool, usize, Vec<u8>)>,
     frame: Duration,
@@ -76,7 +75,6 @@ impl Simulation for Heavy {
     }
 }
 
-/// A resolver for games without queries.
 pub fn no_queries<S: Simulation>() -> impl Resolver<S> {
     |_: &HookContext<'_, S>, _, _: &S::Query| -> Decision<S::Outcome> {
         unreachable!("the game asks no query")

@@ -60,7 +60,6 @@ pub struct Load {
     pub claims_in_10_s: u16,
     /// Queries that each player's trigger asks in each tick while it is held.
     pub asks: u8,
-    /// Bytes of the initial world.
     pub world_bytes: u32,
     /// Bytes by which the world grows each second.
     pub growth_bytes: u32,
@@ -77,7 +76,7 @@ pub struct Load {
 pub enum Hooks {
     Sound,
     Panic,
-    /// They sometimes return invalid values: outcomes and claims beyond their bounds, or poison.
+    /// The hooks sometimes return invalid values: outcomes and claims beyond their bounds, or poison.
     Nonsense,
 }
 

@@ -66,9 +66,7 @@ pub struct Shot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
     pub players: Table<PlayerId, Player>,
-    /// Every command and claim, in order.
     pub log: Vec<(Tick, PlayerId, Command)>,
-    /// Every answer, in order.
     pub answers: Vec<(Tick, Key, Option<u32>)>,
     pub asked: u32,
     flights: Schedule<Shot>,
@@ -173,7 +171,6 @@ pub struct Driver {
     sticks: Sticks,
     luck: Mwc,
     pad: Pad,
-    /// The prefix of this player's marks.
     mark: u32,
     orders: u32,
 }

@@ -259,7 +259,8 @@ impl<S: Simulation> Resolver<S> for Answers<S> {
     }
 }
 
-/// The statistics of a run. Print it, and look at the rebuilds: a bad guess corrects itself, and shows only there.
+/// The statistics of a run. Print it, and look at the rebuilds: a bad guess is corrected, so it shows only in their
+/// number.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Played {

@@ -163,7 +163,7 @@ fn on_a_thread<S: Simulation>(
     thread::scope(|scope| scope.spawn(work).join().ok().flatten())
 }
 
-/// Whether the fields hold the same values in another order.
+/// Returns `true` if the fields hold the same values in another order.
 pub(crate) fn is_reordered(fields: &[Difference]) -> bool {
     if fields.iter().any(|field| field.path.contains("keys()[")) {
         return true;
@@ -175,7 +175,7 @@ pub(crate) fn is_reordered(fields: &[Difference]) -> bool {
     left.len() >= 2 && left == right
 }
 
-/// Whether a number is close to an address in our own memory.
+/// Returns `true` if a number is close to an address in our own memory.
 pub(crate) fn is_address(number: f64) -> bool {
     let (on_heap, on_stack) = (Box::new(0_u8), 0_u8);
     let in_program: fn(f64) -> bool = is_address;

@@ -8,7 +8,6 @@ use std::fmt;
 use twinstep_core::Tick;
 use twinstep_core::diff::Difference;
 
-/// The most fields in a fault.
 pub(crate) const FIELDS_MAX: usize = 8;
 
 /// The kinds of faults that `check` distinguishes.

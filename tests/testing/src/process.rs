@@ -269,7 +269,7 @@ fn judge<S: Simulation>(
 }
 
 struct Answer {
-    /// Its time and its answer, if it reached the check.
+    /// The second process's time and answer, if it reached the check.
     said: Option<String>,
     /// The end of its other output.
     words: String,

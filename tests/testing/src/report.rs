@@ -50,7 +50,6 @@ pub struct Tried {
     pub keys: (u32, u32),
 }
 
-/// Whether a game uses this type.
 fn has<T: 'static>() -> bool {
     TypeId::of::<T>() != TypeId::of::<Never>()
 }

@@ -211,10 +211,9 @@ impl NarrowEnd {
 }
 
 /// A client of a [`Scene`].
+#[expect(missing_docs, reason = "the names say it")]
 pub trait Seated {
-    /// The client's place.
     fn place(&self) -> &Place;
-    /// The client's place, to change it.
     fn place_mut(&mut self) -> &mut Place;
 }
 
@@ -313,8 +312,8 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
         self.match_.connect(self.now, peer, identity, seats)
     }
 
-    /// Gives the match a packet, now, without a link.
-    pub fn hear(&mut self, peer: SessionId, bytes: &[u8]) {
+    /// Delivers a packet to the match now, without a link.
+    pub fn deliver(&mut self, peer: SessionId, bytes: &[u8]) {
         self.match_.handle(self.now, peer, bytes);
     }
 
@@ -346,10 +345,9 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
 }
 
 /// A world built on a [`Scene`], in which time can pass.
+#[expect(missing_docs, reason = "the names say it")]
 pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
-    /// The game.
     type Game: Simulation;
-    /// The clients.
     type Client: Seated;
     /// The error that ends a run.
     type Wrong;

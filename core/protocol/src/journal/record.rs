@@ -59,7 +59,6 @@ pub enum Record<'a> {
     /// The whole world before a tick; at most [`WORLD_BYTES_MAX`] bytes.
     World {
         tick: Tick,
-        /// The encoded world, opaque to this module.
         bytes: &'a [u8],
     },
     /// The encoded frames of one turn, opaque to this module; at most [`TURN_BYTES_MAX`] bytes.
@@ -98,7 +97,6 @@ pub enum Record<'a> {
     },
     /// A player's seat is reserved for an identity until that identity takes it: then a [`Seat`](Record::Seat) follows.
     Reserved {
-        /// The player's number.
         player: PlayerId,
         /// The identity, or an empty one if the seat is not reserved any more; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],

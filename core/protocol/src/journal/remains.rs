@@ -28,7 +28,7 @@ pub struct Remains {
     /// The number of records, including the damaged one if its shape is intact.
     pub records: u64,
     pub turns: u64,
-    /// The newest tick of a world or a digest among them.
+    /// The newest tick of a world or a digest in these records.
     pub newest: Option<Tick>,
 }
 

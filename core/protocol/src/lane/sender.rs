@@ -50,7 +50,6 @@ pub struct LaneSender {
     rate_bytes_per_s: u32,
     /// Messages with chunks that are not acknowledged in order, oldest first.
     messages: VecDeque<Outgoing>,
-    /// The first chunk that is not acknowledged in order.
     base: u32,
     /// The first chunk that has not been sent; at most `base + WINDOW_CHUNKS`.
     unsent: u32,

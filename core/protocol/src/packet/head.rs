@@ -24,7 +24,6 @@ pub const KIND_FREE: u8 = (1 << KIND_BITS) - 1;
 pub trait Part: Copy {
     /// The number of parts, at most 8.
     const COUNT: u8;
-    /// The number of this part, from 0.
     fn index(self) -> u8;
 }
 
@@ -187,7 +186,6 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
         })
     }
 
-    /// Sets the bit of `part` in the first byte.
     pub(super) fn add(&mut self, part: P) {
         self.parts.add(part);
         self.out

@@ -95,11 +95,7 @@ impl WorldId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Basis {
     /// A world that follows on the lane: all of it, or the rest after the [part](Holds::Part) that the client has.
-    World {
-        world: WorldId,
-        /// The offset of the first byte that follows.
-        from: u32,
-    },
+    World { world: WorldId, from: u32 },
     /// The client's own [authority](Holds::Authority). No world follows.
     Authority,
     /// The client's own [start](Holds::Start). No world follows. The match began at this tick, with this cadence.

@@ -10,7 +10,6 @@ use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{INPUT_BYTES_MAX, INPUT_WINDOW, SEATS_MAX};
 use twinstep_core::{Controls, Tick};
 
-/// The size of the longest run's change bits.
 const MASK_BYTES: usize = (INPUT_WINDOW as usize * SEATS_MAX).div_ceil(8);
 
 /// Writes the inputs of `ticks` ticks from `first` on. All of them must lie within `INPUT_WINDOW` of `wanted`.

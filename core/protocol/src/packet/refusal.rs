@@ -32,7 +32,7 @@ pub enum CommandRefusal {
 pub struct OrderRefusal {
     /// The seat of the player that gave the order.
     pub seat: usize,
-    /// `true` for a claim, `false` for a command.
+    /// Whether the order was a claim; otherwise it was a command.
     pub claim: bool,
     /// The sequence of a command, or the tick of a claim.
     pub seq: u32,

@@ -69,7 +69,6 @@ pub(super) struct Cursor<S: Simulation> {
     run: RunReader<S>,
     frame: FrameData<S>,
     unfinished: LargeEntries,
-    /// The next tick. `None` before the first world.
     next: Option<Tick>,
     /// Whether no frame has been read since the last world or resumption. The next frame is then encoded against
     /// neutral inputs.

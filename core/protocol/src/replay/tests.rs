@@ -337,7 +337,10 @@ fn a_step_that_differs_is_found_with_its_tick_and_field() {
     };
     assert!(agreed <= honest && honest < tick && tick - agreed <= 64);
     let paths: Vec<&str> = verified.fields.iter().map(|d| d.path.as_str()).collect();
-    assert!(paths.iter().any(|path| path.contains("commands")), "{paths:?}");
+    assert!(
+        paths.iter().any(|path| path.contains("commands")),
+        "{paths:?}"
+    );
 }
 
 /// Finding H11: an idle turn repeats the ticks of the one before it for 2 bytes, so a small file could contain days

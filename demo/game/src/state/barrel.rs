@@ -6,14 +6,13 @@ use twinstep_core::{Key, PlayerId, Tick};
 
 use super::cause;
 
-/// A barrel's radius, in units.
 pub const BARREL_RADIUS: f32 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrelStage {
     Whole,
     Lit,
-    /// It has exploded; the query for its hits is open.
+    /// The barrel has exploded; the query for its hits is open.
     Blasting,
     Gone,
 }

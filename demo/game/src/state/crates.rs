@@ -63,7 +63,6 @@ pub(crate) fn push_out(crates: &[Crate], at: Vec2, radius: f32) -> Vec2 {
     standing.fold(at, |at, chest| chest.solid().push_out(at, radius))
 }
 
-/// A pick-up's radius, in units.
 pub const PICKUP_RADIUS: f32 = 0.7;
 pub const PICKUPS_MAX: usize = 32;
 

@@ -11,7 +11,6 @@ use crate::hit::{Form, Victim};
 
 /// The most things that one blast throws, nearest first. Keeps an outcome within 256 B.
 pub const TOSSED_MAX: usize = 10;
-/// The most legs of a path.
 pub const LEGS_MAX: usize = 10;
 pub const LEG_TICKS: u32 = 6;
 /// A path goes in whole 16ths of a unit: exact in `f32`, and one byte for a coordinate up to 79 units a second.

@@ -106,7 +106,6 @@ pub(crate) enum Timer {
     Player(PlayerId),
 }
 
-/// The shots that a state has room for.
 const SHOTS_ROOM: usize = 256;
 /// The bullets that it has room for without enemies, and for each enemy (measured: 3.3 of each, at the peak 5).
 const BULLETS_ROOM: usize = 128;

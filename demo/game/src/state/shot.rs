@@ -9,7 +9,6 @@ use crate::kind::EnemyKind;
 use crate::rules::Rules;
 use crate::weapon::{PIERCED_MAX, Weapon};
 
-/// A shot's radius, in units.
 pub const SHOT_RADIUS: f32 = 0.2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,7 +78,6 @@ impl Shot {
     }
 }
 
-/// A bullet's radius, in units.
 pub const BULLET_RADIUS: f32 = 0.2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,6 @@ const KEPT: usize = 90;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     pub rebuilds: f64,
-    /// Ticks that were simulated again.
     pub resim_ticks: f64,
     /// Bytes sent, with all headers.
     pub bytes_up: f64,

@@ -18,11 +18,9 @@ pub enum Notice {
     /// The match is paused, by a player of this name if it is known.
     Paused(Option<String>),
     Connecting,
-    /// The match's world is being transferred.
     Loading {
         received_bytes: usize,
         total_bytes: usize,
-        /// The estimated time for the rest, if known.
         rest: Option<Duration>,
     },
     /// The world has arrived, and steps through the ticks since.
@@ -34,7 +32,6 @@ pub enum Notice {
     Joining,
     /// The connection is lost; the client dials again.
     Returning,
-    /// The server has been silent for this long.
     Silent(Duration),
     /// The authority differed from the server's world, which is being transferred.
     Healing,

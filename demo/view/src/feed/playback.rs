@@ -80,7 +80,6 @@ pub enum ReplayClock {
     /// A count of frames of a fixed length, for pictures that must be reproducible.
     Frames {
         frame: Duration,
-        /// The time of the last frame.
         now: Duration,
     },
 }
@@ -199,7 +198,6 @@ impl Playback {
         self.replay.world().turn().cadence.tick()
     }
 
-    /// The part that has been played, 0 ..= 1.
     #[must_use]
     pub fn part(&self) -> f32 {
         let all = (self.end - self.first).max(1);

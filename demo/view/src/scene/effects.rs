@@ -27,14 +27,11 @@ const SCORES_MAX: usize = 64;
 const HEARD_MAX: usize = 64;
 
 pub(crate) const FLASH: Duration = Duration::from_millis(110);
-/// The time for which points rise.
 pub(crate) const FLOAT: Duration = Duration::from_millis(900);
 /// The time for which a line of the log stays.
 pub(crate) const LINE: Duration = Duration::from_secs(5);
-/// The time for which words across the arena stay.
 pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
 
-/// A white flash of a thing that was hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HitFlash {
     cue: CueId,
@@ -54,10 +51,9 @@ pub(crate) struct Float {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CueFate {
     Open,
-    /// It happened, this many ticks after (below 0: before) the tick it was shown for.
+    /// The cue happened, this many ticks after (below 0: before) the tick it was shown for.
     Confirmed(i64),
     Cancelled,
-    /// The line belongs to no cue.
     NoCue,
 }
 

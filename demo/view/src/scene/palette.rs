@@ -25,7 +25,6 @@ impl Tint {
         }
     }
 
-    /// The same colour with another opacity.
     pub(crate) const fn alpha(self, alpha: f32) -> Tint {
         Tint { alpha, ..self }
     }

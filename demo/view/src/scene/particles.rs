@@ -22,7 +22,6 @@ pub(crate) struct Particle {
     pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,
-    /// The place at birth, in units.
     pub(crate) at: Vec2,
     /// The speed at birth, in units per second.
     pub(crate) speed: Vec2,

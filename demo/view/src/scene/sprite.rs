@@ -11,7 +11,6 @@ macro_rules! sprites {
         impl Sprite {
             pub(crate) const ALL: [Sprite; [$(Sprite::$name),*].len()] = [$(Sprite::$name),*];
 
-            /// Width and height in pixels at scale 1.
             pub(crate) const fn pixels(self) -> (usize, usize) {
                 match self {
                     $(Sprite::$name => ($width, $height),)*
@@ -80,7 +79,6 @@ sprites! {
     Bolt: 72 x 16,
     Shell: 24 x 24,
     Bullet: 24 x 24,
-    /// The bubble around a player that cannot be hurt.
     Bubble: 96 x 96,
 }
 

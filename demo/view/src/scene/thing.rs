@@ -29,7 +29,7 @@ pub(crate) enum ThingLook {
     },
     Prop {
         is_lit: bool,
-        /// It was thrown: the part of its flight so far, 0 ..= 1.
+        /// For a thrown thing, the part of its flight so far, 0 ..= 1.
         aloft: Option<f32>,
     },
     /// A shot over everything: the part of its flight so far, 0 ..= 1.

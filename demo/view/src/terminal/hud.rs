@@ -45,7 +45,6 @@ pub(super) fn bar(part: f32, cells: usize) -> Span<'static> {
     Span::from("█".repeat(full) + &"░".repeat(cells - full))
 }
 
-/// Draws the netgraph; for a replay, its position.
 pub(super) fn net(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     if let Some(reel) = &scene.replay {
         return replay(frame, area, reel);

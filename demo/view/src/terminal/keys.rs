@@ -29,7 +29,6 @@ pub(super) enum TerminalAct {
     Ready,
     Pause,
     Save,
-    /// Switch the link: the index of a preset.
     Link(usize),
     Ghosts,
     Predicts,

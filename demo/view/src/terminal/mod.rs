@@ -48,7 +48,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The most inputs that wait for the view (law *Bounded*).
 const INPUTS_MAX: usize = 64;
 const SEATS: usize = 2;
-/// The time between two pictures: 30 a second.
 const FRAME: Duration = Duration::from_millis(33);
 
 /// Shows `feed` on this terminal until the player quits or the match is over, then leaves the match. Takes over the

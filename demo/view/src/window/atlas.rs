@@ -12,7 +12,6 @@ use super::art::{BASE, CAP, GLYPHS, Glyph};
 use crate::scene::Sprite;
 use crate::scene::palette::ColorMode;
 
-/// The empty border around each entry, in pixels.
 const BORDER: usize = 2;
 /// Steps of the grid below and above a letter, so that pens have room.
 const PEN_ROOM: f32 = 1.6;

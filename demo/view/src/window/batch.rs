@@ -23,7 +23,6 @@ pub(crate) struct Corner {
     pub(crate) color: [u8; 4],
 }
 
-/// The quads to draw, and their atlas.
 pub(crate) struct Batch {
     pub(crate) atlas: Atlas,
     /// Four for each quad: upper left, upper right, lower right, lower left.

@@ -17,12 +17,10 @@ const AHEAD: f32 = 0.16;
 const HASTE: f32 = 5.0;
 /// The amplitude of a full shake, in units.
 const SHAKE: f32 = 0.55;
-/// The duration of a full shake, in seconds.
 const CALM: f32 = 0.75;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Camera {
-    /// The middle of the picture, in units.
     at: Vec2,
     /// Pixels per unit.
     zoom: f32,
@@ -39,7 +37,6 @@ pub(crate) struct Focus<'a> {
     /// The vector from a single player to its aim, in units.
     pub(crate) aim: Vec2,
     pub(crate) half: Vec2,
-    /// The screen, in pixels.
     pub(crate) screen: Vec2,
 }
 

@@ -9,7 +9,6 @@ use macroquad::miniquad::conf::LinuxBackend;
 /// The time in which an X server on another machine must answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The reason why no window can be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoWindow {
@@ -23,7 +22,6 @@ pub enum NoWindow {
     )]
     Missing {
         library: &'static str,
-        /// The Debian package that contains it.
         package: &'static str,
     },
     /// The window was refused while it was opened.

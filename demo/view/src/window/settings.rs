@@ -20,15 +20,12 @@ use super::atlas::Atlas;
 use super::rect::Rect;
 use crate::scene::palette::ColorMode;
 
-/// The limit for the file; ours is shorter.
 const FILE_BYTES_MAX: u64 = 4 << 10;
-/// Volume and shake have this many steps.
 const STEPS: u8 = 10;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Settings {
-    /// The volume, in tenths of the loudest.
     volume: u8,
     /// The strength of screen shake, in tenths of the strongest.
     shake: u8,

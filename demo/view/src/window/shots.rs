@@ -23,7 +23,6 @@ use crate::scene::bursts::FIRE;
 use crate::scene::{Sprite, ThingLook};
 
 const SIZE: Vec2 = vec2(1_280.0, 720.0);
-/// The most frames to wait for a moment.
 const FRAMES_MAX: u32 = 9_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +30,6 @@ const FRAMES_MAX: u32 = 9_000;
 pub enum ShotsError {
     #[error("cannot write {path}: {why}")]
     File { path: PathBuf, why: String },
-    /// The moment was not reached in time.
     #[error("the match reached no moment for the picture {0}; choose another --seed")]
     Moment(&'static str),
 }
@@ -45,9 +43,7 @@ struct Moment {
     seed: u64,
     open: fn(&mut WindowStage),
     pilot: Pilot,
-    /// The least number of frames before the moment.
     frames: u32,
-    /// Returns `true` if the moment has been reached.
     when: fn(&WindowStage) -> bool,
     /// The number of frames between the moment and the picture.
     after: u32,

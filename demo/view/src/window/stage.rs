@@ -38,7 +38,6 @@ pub(crate) struct StageInput<'a> {
     pub(crate) board: &'a Board,
     pub(crate) sticks: &'a [Stick],
     pub(crate) size: Vec2,
-    /// The time since the last frame, in seconds.
     pub(crate) dt: f32,
     /// Inputs of a script or a test, instead of the hands'.
     pub(crate) pads: Option<&'a [Pad]>,

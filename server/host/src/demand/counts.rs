@@ -27,7 +27,7 @@ pub enum NotMade {
     Disk,
     /// Another process runs it and writes its journal.
     Elsewhere,
-    /// Its journal or the game's code failed.
+    /// The match's journal or the game's code failed.
     Failed,
 }
 
@@ -75,13 +75,13 @@ impl NotMade {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatchEnd {
-    /// It was deserted.
+    /// All players had left the match.
     Deserted,
-    /// It was closed by its game or an operator.
+    /// The game or an operator closed the match.
     Over,
-    /// It can continue: here later, or in another process.
+    /// The match can continue: here later, or in another process.
     Kept,
-    /// It failed.
+    /// The match failed.
     Fault,
 }
 

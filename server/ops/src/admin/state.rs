@@ -12,6 +12,5 @@ pub(crate) struct Admin {
     pub(crate) control: HostControl,
     pub(crate) metrics: Metrics,
     pub(crate) bans: Bans,
-    /// The folder of saved games.
     pub(crate) saves: Option<PathBuf>,
 }

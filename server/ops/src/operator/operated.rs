@@ -74,7 +74,7 @@ impl<S: Simulation> Operated<S> {
         &self.running
     }
 
-    /// Its tools: admin port and fleet.
+    /// The server's tools: admin port and fleet.
     #[must_use]
     pub fn ops(&self) -> &RunningOps {
         &self.operating.ops
@@ -103,7 +103,7 @@ impl OperatedMany {
         &self.running
     }
 
-    /// Its tools: admin port and fleet.
+    /// The server's tools: admin port and fleet.
     #[must_use]
     pub fn ops(&self) -> &RunningOps {
         &self.operating.ops

@@ -136,7 +136,7 @@ impl Public {
     }
 }
 
-/// How safe a journal is.
+/// The safety of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DurabilityWord {
     /// Survives a crash.

@@ -81,7 +81,6 @@ edges! {
     Lagged,
     /// A client falsely reported a busy machine, in a match whose ticks may get longer.
     Lied,
-    /// One player's queries filled ticks.
     Hogged,
     Lockstep,
     OwnersAnswered,
@@ -101,7 +100,6 @@ edges! {
     SlowedForMinutes,
     /// Players came, left or were dropped in four different minutes.
     RosterForMinutes,
-    /// Claims ran in four different minutes.
     ClaimsForMinutes,
 }
 

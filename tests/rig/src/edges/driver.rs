@@ -19,7 +19,6 @@ const OUTCOME_HEAD_BYTES: usize = 6;
 const COMMAND_HEAD_BYTES: usize = 6;
 /// One in this many commands is large, and so is the outcome that it asks for, if the load has large ones.
 pub const LARGE_EVERY: u32 = 5;
-/// One in this many calls of a faulty hook fails.
 const HOOK_FAILS: u32 = 200;
 /// One in this many commands of a poisoner is poison.
 const POISONS: u32 = 8;
@@ -30,7 +29,6 @@ pub struct Driver {
     sticks: Sticks,
     luck: Mwc,
     pad: Pad,
-    /// The prefix of this player's marks.
     mark: u32,
     orders: u32,
     /// Commands that are due, in units of 1 / (10 × hertz).

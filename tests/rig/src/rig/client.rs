@@ -105,7 +105,6 @@ pub struct RigClient<S: Play> {
     pub(super) left_out_since: (Duration, Duration),
     /// The times at which the server received the client's packets of the last seconds.
     pub(super) received_at: VecDeque<Duration>,
-    /// The open commands, oldest first.
     pub given_at: VecDeque<GivenCommand>,
     pub(super) settled: u64,
     /// The last confirmed state that was compared: its tick, and the number of heals by then.

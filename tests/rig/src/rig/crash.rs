@@ -19,7 +19,6 @@ pub struct Crash {
     /// The next tick of the killed match.
     pub killed_at: Tick,
     pub resumed_at: Tick,
-    /// Bytes after the last whole record.
     pub torn_bytes: usize,
     pub open: usize,
 }

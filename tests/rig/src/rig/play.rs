@@ -21,12 +21,12 @@ pub enum Sticks {
     Analog,
     /// Every value changes at every tenth tick.
     Sticky,
-    /// Neutral input, and no commands.
     Still,
 }
 
 impl Sticks {
-    /// Whether values change at this tick, for games without human-like players. `None` if no value ever changes.
+    /// Returns `Some(true)` if values change at this tick, for games without human-like players. Returns `None` if no
+    /// value ever changes.
     #[must_use]
     pub fn changes(self, now: Tick) -> Option<bool> {
         match self {
@@ -108,7 +108,7 @@ pub trait Play: Simulation {
     ) -> Option<Self::Outcome> {
         None
     }
-    /// Whether the referee admits an owner's answer.
+    /// Returns `true` if the referee admits an owner's answer.
     fn admit_answer(
         &self,
         _rules: &Self::Rules,

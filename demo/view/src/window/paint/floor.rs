@@ -8,7 +8,6 @@ use crate::scene::palette::{ACCENT, Tint, WHITE};
 use crate::window::batch::Batch;
 use crate::window::rect::Rect;
 
-/// The width of the floor's plates, in units.
 const PLATE: f32 = 4.0;
 const LIT_SEAM: Tint = Tint::new(0x1c_25_2f);
 const SEAM: Tint = Tint::new(0x23_2d_39);

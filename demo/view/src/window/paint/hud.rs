@@ -125,7 +125,6 @@ fn score(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, top: Rect) {
     ui.head(number, Left, INK, &spaced(picture.scene.score));
 }
 
-/// Draws a dark plate behind text over the arena.
 fn backing(ui: &mut Ui<'_>, rect: Rect) {
     let room = vec2(9.0, 4.0) * ui.scale;
     let rect = Rect {

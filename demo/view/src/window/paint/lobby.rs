@@ -57,7 +57,6 @@ fn list(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     }
 }
 
-/// The text about the start of the round.
 fn start(picture: &WindowPicture<'_>) -> String {
     match picture.scene.begins_left {
         Some(left) => format!("starts within {} s", libm::ceilf(left) as u32),

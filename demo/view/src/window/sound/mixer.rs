@@ -14,7 +14,6 @@ use crate::scene::Sound;
 const VOICES_MAX: usize = 24;
 /// The samples in which a cancelled voice fades.
 const HUSH_SAMPLES: f32 = 900.0;
-/// The loudness of one voice among many.
 const HEADROOM: f32 = 0.5;
 
 struct Voice {
