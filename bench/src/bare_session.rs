@@ -54,12 +54,10 @@ struct Playing {
     frames: Frames,
     actions: LocalActions<Blob>,
     cadence: Cadence,
-    /// The tick whose frame changed the cadence.
     cadence_since: Tick,
     repeats: InputRepeats,
     /// `None` until the frames that were sealed before the join have arrived.
     pace: Option<Pace>,
-    /// The first tick whose input the server lacks.
     needed: Tick,
     next_seal: Tick,
     has_arrived: bool,
@@ -69,9 +67,7 @@ struct Playing {
 
 #[derive(Clone, Copy, Debug)]
 struct Frames {
-    /// The first missing frame.
     wanted: Tick,
-    /// Bit n is set if frame `wanted + n` has arrived.
     beyond: u128,
 }
 

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use twinstep_core::{Controls, Effects, Frame, Never, Simulation, Tick, clone_fields};
 
 pub(crate) const PLAYERS: usize = 4;
-/// The state of a match that is played over sockets.
 pub(crate) const STATE_BYTES: usize = 64;
 
 /// The words of 8 bytes that a step touches.
@@ -24,7 +23,6 @@ const TICK_US: f64 = 1e6 / 60.0;
 /// The most ticks that are logged until [`Seals::take`]: half a minute.
 const KEPT: usize = 1_800;
 
-/// Four bytes of controls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pad(pub(crate) u32);
 
@@ -37,9 +35,7 @@ impl Controls for Pad {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sticks {
-    /// Inputs never change, so each guess is right.
     Still,
-    /// Inputs change at each tick, so each guess is wrong.
     Moving,
 }
 

@@ -221,7 +221,6 @@ fn run_quick(quick: &Quick) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Parses an address and a port, or a name and a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map(|mut found| found.next());
     let found = found

@@ -143,7 +143,6 @@ impl Table {
 }
 
 impl<P: Plays> Table<P> {
-    /// Makes four settled players, each with a session of `session`.
     pub(crate) fn with(
         config: MatchConfig,
         (start, rules): (Blob, Seals),

@@ -24,7 +24,6 @@ use renet_netcode::{
 use crate::process::Failed;
 use crate::subject::{Done, FRAME, Player, Server};
 
-/// A player's packet at each tick.
 const UP_BYTES: usize = 24;
 /// The size of the packet that the server sends at every second tick.
 const DOWN_BYTES: usize = 60;

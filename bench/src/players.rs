@@ -32,7 +32,6 @@ pub(crate) struct Players {
 pub(crate) enum OnLoss {
     /// The measurement fails: the numbers would be those of fewer players.
     Fail,
-    /// The error is reported, and the others play on.
     PlayOn,
 }
 
@@ -47,14 +46,12 @@ pub(crate) struct Played {
     /// The CPU time of this process: the players, and the kernel's work for them.
     pub(crate) cpu: Cpu,
     pub(crate) frames: u64,
-    /// Frames that began more than half a frame late.
     pub(crate) late: u64,
     /// Frames that were skipped, because they would have begun more than a frame late.
     pub(crate) left_out: u64,
 }
 
 impl Played {
-    /// The share of all due frames that were late or left out.
     pub(crate) fn late_share(&self) -> f64 {
         let due = self.frames + self.left_out;
         (self.late + self.left_out) as f64 / due.max(1) as f64

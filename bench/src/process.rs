@@ -57,7 +57,6 @@ pub(crate) fn resident_kb() -> Result<u64, Failed> {
     Ok(kb.ok_or("no VmRSS in /proc/self/status")?.parse()?)
 }
 
-/// Returns the number of datagrams that all processes of this machine have sent.
 pub(crate) fn datagrams_sent() -> u64 {
     let text = read_to_string("/proc/net/snmp").unwrap_or_default();
     let mut lines = text.lines().filter(|line| line.starts_with("Udp:"));

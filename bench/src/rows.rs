@@ -68,7 +68,6 @@ impl Row {
         Spread::of(&self.rounds)
     }
 
-    /// The spread of each round's own ratio to the peer.
     pub(crate) fn ratio(&self) -> Option<Spread> {
         let (_, peer) = self.peer.as_ref()?;
         let rounds = self.rounds.iter().zip(peer);

@@ -101,7 +101,6 @@ pub(crate) struct Seats<'k> {
     server: SocketAddr,
     key: &'k TicketKey,
     sticks: Sticks,
-    /// One laminar for all.
     link: SharedLink,
     buffer: Buffer,
 }
@@ -117,7 +116,6 @@ impl<'k> Seats<'k> {
         }
     }
 
-    /// Dials the nth player of matches of four.
     pub(crate) fn dial(&self, n: usize) -> Result<Box<dyn Player>, Failed> {
         let ticket = TicketSpec {
             game: Blob::NAME,

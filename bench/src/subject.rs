@@ -24,7 +24,6 @@ pub(crate) trait Plays {
     /// Makes [`poll_transmit`](Plays::poll_transmit) write goodbyes.
     fn leave(&mut self) {}
 
-    /// Returns `true` once it has a seat.
     fn is_playing(&self) -> bool;
 
     /// Rebuilds of its prediction, and the ticks that they simulated.
@@ -57,6 +56,5 @@ pub(crate) trait Player {
     /// One frame: reads what arrived and sends its inputs. `now` counts from the first dial of all players.
     fn frame(&mut self, now: Duration) -> Result<(), Failed>;
 
-    /// Returns `true` once the server has let it in.
     fn is_in(&self) -> bool;
 }

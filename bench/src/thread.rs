@@ -25,7 +25,6 @@ use crate::turns::{Party, spent};
 const PLAYS: u32 = 4_000;
 const SETTLE_FRAMES: u32 = 60;
 
-/// A client with its worker thread, on a transport without delay.
 struct Threaded {
     client: Client<Blob, Hidden, SimulatedTransport>,
     end: SimulatedTransport,

@@ -25,7 +25,6 @@ pub(crate) const WHOLE: usize = 0;
 /// The meter of a match's tick, for all its clients.
 pub(crate) const MATCH: usize = 1;
 
-/// The meters of a subject, by [`WHOLE`] and [`MATCH`].
 pub(crate) type Meters = [Meter; 2];
 
 const BLOCK_LAPS: u64 = 8;
@@ -56,7 +55,6 @@ impl Meter {
         result
     }
 
-    /// The median of the blocks; 0 without a full block.
     fn median_ns(&self, timer_ns: f64) -> f64 {
         let median = median(&mut self.full.clone()).unwrap_or_default();
         (median - timer_ns).max(0.0)

@@ -118,7 +118,6 @@ where
     }
 }
 
-/// The keys of an object, in order.
 #[derive(Default)]
 struct Keys(Vec<(String, Value)>);
 

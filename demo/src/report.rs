@@ -48,7 +48,6 @@ pub struct ClientReport {
     pub stall_ms: f64,
     /// Time in which the prediction was shorter than requested, because of the budget.
     pub shed_ms: f64,
-    /// The lateness of the caller's calls.
     pub late_ms: f64,
     /// Prediction minus authority.
     pub lead_ticks_mean: f64,
@@ -71,7 +70,6 @@ pub struct ClientReport {
     pub bytes_down_per_s: f64,
     pub packets_up_per_s: f64,
     pub packets_down_per_s: f64,
-    /// Bytes sent per second, by purpose.
     pub bytes_up_by_kind: Kinds,
     /// Bytes that the server sent here per second, by purpose.
     pub bytes_down_by_kind: Kinds,

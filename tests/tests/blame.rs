@@ -21,7 +21,6 @@ enum Order {
     Note,
     Poison,
     Nan,
-    /// The step panics if both halves are in one frame.
     Half(bool),
     Curse,
     Puzzle,
@@ -225,7 +224,6 @@ fn a_failure_without_a_guilty_command_ends_the_match_with_an_incident() {
     assert_eq!(last.message, "planted: curse");
 }
 
-/// A referee that panics on a player's command.
 struct Puzzled;
 
 impl Referee<Fragile> for Puzzled {

@@ -30,7 +30,6 @@ use twinstep_rig::chaos::{self, Run};
 use twinstep_rig::edges::silence_intended_panics;
 use twinstep_server::internal::panic_message;
 
-/// The number of worlds in which every edge is reached.
 const MANY: u64 = 500;
 /// Seconds of a long world. The longest worlds take six times this time.
 const LONG: u64 = 5 * 60;

@@ -13,7 +13,6 @@ use twinstep_server::MatchConfig;
 
 const SECOND: u32 = 60;
 
-/// A game with inputs of the largest size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Wide(u64);
 

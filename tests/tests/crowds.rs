@@ -14,7 +14,6 @@ use twinstep_server::peer::SessionStage;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// The largest number of spectators, five seconds behind.
 const WATCHED: Spectators = Spectators {
     max: 512,
     delay_ticks: 300,

@@ -200,7 +200,6 @@ fn worlds_for_delayed_spectators_are_encoded_in_the_background_too() {
 }
 
 thread_local! {
-    /// The behaviour of a [`Moody`] when it is encoded.
     static MOOD: Cell<Mood> = const { Cell::new(Mood::Well) };
 }
 

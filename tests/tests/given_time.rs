@@ -15,11 +15,9 @@ use twinstep_udp::{SimulatedTransport, Transport};
 
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 const SECOND: u32 = 60;
-/// The cost of a step on this test's machine.
 const STEP: Duration = Duration::from_micros(200);
 
 thread_local! {
-    /// The time that steps took so far.
     static SPENT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 

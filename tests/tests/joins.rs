@@ -23,7 +23,6 @@ use twinstep_server::peer::SessionStage;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// A session that sends a hello, and no packet after it.
 struct Staller {
     identity: String,
     seats: usize,

@@ -123,7 +123,6 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
 
 static STEPS: AtomicU32 = AtomicU32::new(0);
 
-/// A state that depends on values outside of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Impure {
     ticks: u32,

@@ -229,9 +229,7 @@ impl<const SERVER: bool> Table<SERVER> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attack {
-    /// Commands that make the step panic. The referee admits every command.
     Orders,
-    /// The same commands, which the referee refuses.
     RefusedOrders,
     Inputs,
     InvalidInputs,

@@ -85,7 +85,6 @@ struct Way {
     sealed: Duration,
     confirmed: Duration,
     visible: Duration,
-    /// The distance from the muzzle as it was shown, in units.
     off: f32,
 }
 

@@ -179,7 +179,6 @@ fn an_announced_input_of_another_player_stays_in_the_prediction() {
     assert!(known.covers(other, Tick(4)) && !known.covers(other, Tick(5)));
 }
 
-/// A game in which every player keeps walking.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct March {
     steps: u64,

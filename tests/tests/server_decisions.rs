@@ -68,7 +68,6 @@ fn tosses_are_decided_once_and_replayed_on_every_client() {
     }
 }
 
-/// A client's view until a crate broke, and the crate's content.
 struct Hunt {
     packets: Vec<Vec<Vec<u8>>>,
     worlds: Vec<Vec<u8>>,

@@ -35,7 +35,6 @@ struct Board {
     bytes: u16,
     answered: u32,
     unanswered: u32,
-    /// The longest time between a query and its answer, in ticks.
     waited: u32,
 }
 

@@ -31,7 +31,6 @@ fn both(config: RigConfig) -> [RigConfig; 2] {
     [config, aside]
 }
 
-/// A match of four, and a spectator that joined after ten seconds.
 fn watched<S: Play>(config: RigConfig) -> Rig<S> {
     let mut rig = Rig::<S>::new(config);
     rig.run(10 * SECOND);

@@ -362,7 +362,6 @@ fn no_file_imports_its_whole_parent() {
     assert_eq!(sources, NONE);
 }
 
-/// The files that declare each type of these packages, by the type's name.
 fn types(packages: &[&str], is_counted: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<String>> {
     let mut types = BTreeMap::<String, Vec<String>>::new();
     for package in packages {
@@ -391,7 +390,6 @@ fn public_types(packages: &[&str]) -> BTreeMap<String, Vec<String>> {
     types(packages, |line| line.starts_with("pub "))
 }
 
-/// The types with more than one declaration, without the permitted ones.
 fn twice(types: BTreeMap<String, Vec<String>>, permitted: &[&str]) -> Vec<String> {
     let twice = types
         .into_iter()

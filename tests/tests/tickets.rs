@@ -22,14 +22,12 @@ const FRAME: Duration = Duration::from_micros(16_667);
 const DAY_S: i64 = 86_400;
 /// The lifetime of a host's return tickets, as in `server/host/src/tickets.rs`.
 const REJOIN_LIFE: Duration = Duration::from_secs(1_200);
-/// The lifetime of the players' first tickets: a week.
 const LIFE: Duration = Duration::from_secs(7 * 86_400);
 
 fn server() -> SocketAddr {
     "192.0.2.1:7777".parse().unwrap()
 }
 
-/// A match, its admission, and the wall clock of their machine.
 struct Host {
     now: Duration,
     set_s: i64,

@@ -203,7 +203,6 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
         )
     }
 
-    /// A twin's confirmed tick, and the digest of its whole world.
     fn confirmed(&self, twin: usize) -> (Tick, u64) {
         let world = self.twins[twin].authority().expect("it plays");
         (world.tick(), world.digest().expect("no NaN"))

@@ -56,14 +56,12 @@ enum EngineMatch<G: CGame> {
     Local(Box<LocalGame<G::Sim, G::Show>>),
 }
 
-/// A match of a C program.
 pub(crate) struct CMatch<G: CGame> {
     /// `None` if the match never began, or if the game's code panicked.
     game: Option<EngineMatch<G>>,
     state: i32,
     why: String,
     now: Duration,
-    /// The pads that no tick has taken.
     pads: [Option<G::Pad>; SEATS_MAX],
     is_refused: [bool; SEATS_MAX],
     events: VecDeque<(CEvent, String)>,
@@ -246,7 +244,6 @@ impl<G: CGame> CMatch<G> {
         }
     }
 
-    /// The entities to draw now.
     pub(crate) fn shown(&self) -> impl Iterator<Item = CEntity<G::Pose>> {
         let session = self.session().into_iter();
         let shown = session.flat_map(Session::shown_with_local);
@@ -310,7 +307,6 @@ const CONTROLS_BACK: u32 = 7;
 const NOTICE: u32 = 8;
 const FAULT: u32 = 9;
 
-/// The kind, seat, number and text of an event.
 fn describe(event: Event) -> (u32, usize, u32, String) {
     match event {
         Event::Joined(players) => {

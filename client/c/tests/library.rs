@@ -218,7 +218,6 @@ fn compile(compiler: &str, flags: &[&str], source: &str) -> Option<Vec<PathBuf>>
     Some(vec![program])
 }
 
-/// Compiles the program in C#, for Mono.
 fn compile_csharp() -> Option<Vec<PathBuf>> {
     let source = "examples/pucks/Pucks.cs";
     if let Some(missing) = ["mcs", "mono"].into_iter().find(|tool| !is_there(tool)) {

@@ -44,7 +44,6 @@ const PARTS_MAX: usize = 4;
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 // The time without reports after which large datagrams are in doubt.
 const DOUBT_AFTER: Duration = Duration::from_secs(5);
-/// The number of probes in doubt before large datagrams are given up.
 const DOUBTS_MAX: u8 = 4;
 /// The pause between two probes. It doubles while larger sizes are tried.
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
@@ -80,7 +79,6 @@ pub struct Datagrams {
 #[derive(Clone, Copy, Debug)]
 struct Joined {
     number: u16,
-    /// The number of parts; 0 if the slot is free.
     count: u8,
     each: usize,
     /// The parts that have arrived.

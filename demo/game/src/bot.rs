@@ -226,7 +226,6 @@ impl Bot {
 #[derive(Clone, Copy)]
 struct Target {
     at: Vec2,
-    /// Whether no wall is in between.
     is_seen: bool,
 }
 

@@ -43,7 +43,6 @@ pub const HITS_MAX: usize = 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Victim {
     Player(PlayerId),
-    /// An enemy, by slot.
     Enemy(u16),
     Barrel(u8),
     Crate(u8),

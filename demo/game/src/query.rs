@@ -51,7 +51,6 @@ pub enum Outcome {
     },
     /// The flying things: first the thrown ones, nearest first, then those that are only pushed.
     Toss {
-        /// Each thing once.
         throws: ArrayVec<Throw, TOSSED_MAX>,
     },
     Loot(Option<Item>),

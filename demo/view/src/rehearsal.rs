@@ -58,7 +58,6 @@ struct RehearsalMember {
 
 pub struct Rehearsal {
     server: Match<Game>,
-    /// The local session first.
     members: Vec<RehearsalMember>,
     rules: Arc<Rules>,
     frame: Duration,

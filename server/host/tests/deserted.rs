@@ -38,7 +38,6 @@ fn journals(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The open files of this process below a folder.
 #[cfg(target_os = "linux")]
 fn open_below(folder: &Path) -> usize {
     let open = std::fs::read_dir("/proc/self/fd").unwrap();

@@ -35,7 +35,6 @@ pub(crate) struct Fragile {
     asked: u32,
     pub(crate) answered: u32,
     pub(crate) unanswered: u32,
-    /// Above 0, the server records each step of it.
     label: u32,
     rubble: Vec<u8>,
 }

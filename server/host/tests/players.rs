@@ -87,7 +87,6 @@ impl<S: Simulation<Input = u8>> Player<S> {
 }
 
 impl<S: Simulation<Rules = (), Input = u8>> Player<S> {
-    /// Keeps each ticket that it receives.
     pub(crate) fn join(ticket: &Ticket) -> Player<S> {
         // Bounded: a test takes the first ones.
         let (send, tickets) = mpsc::sync_channel(64);

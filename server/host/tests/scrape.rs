@@ -39,7 +39,6 @@ pub(crate) async fn ask(
     (status, head.to_lowercase(), body.to_owned())
 }
 
-/// A scrape: each series, as written, with its value.
 #[derive(Debug)]
 pub(crate) struct Scrape {
     pub(crate) series: BTreeMap<String, f64>,

@@ -49,7 +49,6 @@ pub const DEAF: LinkProfile = LinkProfile {
     down: LegProfile::BLACKOUT,
 };
 
-/// Larger than any real return ticket.
 const TICKET_BYTES: usize = 1_190;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -133,7 +133,6 @@ impl<S: Simulation> Keys<S> {
         }
     }
 
-    /// The number of keys that stayed the same, and of those that did not.
     pub(crate) fn counts(&self) -> (u32, u32) {
         (self.kept, self.renamed)
     }

@@ -20,7 +20,6 @@ const LEAD_TICKS: u32 = 6;
 /// Rules up to this size are digested after every step, larger ones after one step in 16.
 const SMALL_RULES_BYTES: usize = 64 << 10;
 
-/// The cues and queries of a step.
 pub(crate) struct Emitted<S: Simulation> {
     pub(crate) cues: Vec<(Key, S::Cue)>,
     pub(crate) asks: Vec<(Key, S::Query)>,
@@ -200,7 +199,6 @@ fn asked_twice(tick: Tick, key: Key) -> Found {
     Found::new(Kind::AskedTwice, tick, text)
 }
 
-/// One number for the contents of a frame.
 fn frame_digest<S: Simulation>(frame: &FrameData<S>) -> u64 {
     let inputs: Vec<_> = frame.inputs.iter().collect();
     let orders = (&frame.roster, &frame.outcomes, &frame.claims);

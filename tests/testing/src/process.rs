@@ -34,7 +34,6 @@ use crate::steps::differences;
 /// Names the check that the second process must compare.
 const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
 const MARK: &str = "twinstep-testing: ";
-/// The most bytes of a child's output that are quoted.
 const WORDS_MAX: usize = 600;
 /// The time by which libfaketime moves the second process's clock: to another year, month, day, weekday and hour.
 const AHEAD: &str = "+401.3d";
@@ -201,7 +200,6 @@ impl Found {
     }
 }
 
-/// The library that moves a program's clock, if it is installed.
 fn clock_library() -> Option<PathBuf> {
     let name = "faketime/libfaketime.so.1";
     let folders = std::fs::read_dir("/usr/lib").into_iter().flatten();

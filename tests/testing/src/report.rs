@@ -55,7 +55,6 @@ fn has<T: 'static>() -> bool {
 }
 
 impl Tried {
-    /// The features of the game that never occurred.
     pub(crate) fn missing<S: Simulation>(&self) -> Vec<&'static str> {
         [
             (has::<S::Command>() && self.commands == 0, "a command"),

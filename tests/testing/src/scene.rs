@@ -155,7 +155,6 @@ struct Narrow {
 
 struct NarrowEnd {
     datagrams: Datagrams,
-    /// The largest datagram that passes.
     passes: usize,
     packet: Vec<u8>,
 }

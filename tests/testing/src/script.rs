@@ -244,12 +244,10 @@ impl<S: Simulation> Script<S> {
         self.resolve.as_mut()?(asked, luck)
     }
 
-    /// Takes the answers, for a match of its own.
     pub(crate) fn take_resolve(&mut self) -> Resolving<S> {
         self.resolve.take()
     }
 
-    /// Takes the referee, for a match of its own.
     pub(crate) fn take_judge(&mut self) -> Judge<S> {
         self.admit.take()
     }

@@ -12,7 +12,6 @@ use crate::fault::Found;
 use crate::script::{Asked, Script, Seen};
 use crate::values::Values;
 
-/// Players after the first join at this interval.
 const COME_EVERY_TICKS: u32 = 5;
 /// In one tick of this many, a player drops or leaves.
 const GOES_IN: u32 = 60;

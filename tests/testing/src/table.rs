@@ -29,7 +29,6 @@ const GOOD_NETWORK: Duration = Duration::from_secs(6);
 const QUIET: Duration = Duration::from_secs(6);
 /// The number of ticks by which a client may trail the server then, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;
-/// The longest time that a cue may wait for a rebuild.
 const MAY_WAIT_TICKS: u32 = 60;
 /// The number of the server's worlds that are kept, to name the fields in which a client differs.
 const WORLDS_KEPT: usize = 240;

@@ -108,7 +108,6 @@ impl<S: Simulation> Values<S> {
         self.outcomes.look(tick, outcome)
     }
 
-    /// The largest value and the limit of each type, in bytes.
     pub(crate) fn largest(&self) -> [(&'static str, usize, usize); 3] {
         let of = |what, largest, bound| (what, largest, bound);
         [

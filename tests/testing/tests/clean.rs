@@ -153,7 +153,6 @@ fn a_steady_script_is_constant_after_its_first_tick() {
     assert!(world.bytes > 200 && world.bytes < 1_000, "{report}");
 }
 
-/// The time that steps simulated, in milliseconds.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Lasted {
     ms: u32,

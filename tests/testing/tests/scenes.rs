@@ -104,7 +104,6 @@ impl Small {
     }
 }
 
-/// A match of two players, after its first second.
 fn two() -> Small {
     let rules = Arc::new(());
     let resolver = |_: &HookContext<'_, Counter>, _: Key, query: &Never| -> Decision<Never> {

@@ -168,7 +168,6 @@ impl JournalReader {
         self.read_before(&mut window, false)
     }
 
-    /// The kind in the next record's head, unchecked.
     pub(crate) fn next_kind(&self, source: &mut (impl JournalSource + ?Sized)) -> Option<u8> {
         let mut head = source.window(self.offset, HEAD_BYTES_MAX).ok()?;
         varint::take(&mut head).ok().map(|head| head as u8)

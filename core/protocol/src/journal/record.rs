@@ -24,7 +24,6 @@ pub const OTHER_BYTES_MAX: usize = 64 << 10;
 /// ruling.
 const MADE_BEFORE: u8 = 2;
 
-/// The first bytes of the first payload.
 pub(super) const MAGIC: [u8; 4] = *b"TwJ\n";
 
 // 0 is not a kind: a file system that lost power can leave a tail of zeros.

@@ -17,7 +17,6 @@ const PLACES_MAX: usize = 128 << 10;
 /// The number of bytes that the search reads at a time: a run of [`RUN_MIN`] records fits, unless all of them are large
 /// worlds.
 const NEAR_BYTES: usize = 16 << 20;
-/// The number of runs that are followed to the end of the file.
 const FOLLOWED_MAX: usize = 4;
 /// The number of records that are examined in total, so that no file makes the search long.
 const LOOKS_MAX: u64 = 4 << 20;

@@ -26,7 +26,6 @@ pub struct Receiving {
 #[derive(Clone, Debug)]
 pub struct LaneReceiver {
     message_bytes_max: usize,
-    /// The first chunk that is not yet part of a message.
     next: u32,
     /// Bodies of the chunks from `next` on, at their sequence modulo the length. Empty if the chunk has not arrived.
     stash: Vec<Vec<u8>>,
@@ -259,7 +258,6 @@ impl LaneReceiver {
         self.next = seq;
     }
 
-    /// The number of bytes allocated for chunks and for the arriving message.
     pub(super) fn held_bytes(&self) -> usize {
         let chunks = self
             .stash

@@ -53,7 +53,6 @@ pub struct LaneSender {
     base: u32,
     /// The first chunk that has not been sent; at most `base + WINDOW_CHUNKS`.
     unsent: u32,
-    /// The first chunk of the next message to be pushed.
     end: u32,
     /// The chunks `base..unsent`.
     window: VecDeque<ChunkState>,

@@ -110,7 +110,6 @@ impl Throw {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flight {
-    /// The thing, and its life.
     pub(crate) prop: Prop,
     pub(crate) life: u32,
     /// The tick and the place of the start.

@@ -98,7 +98,6 @@ impl RoundPhase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Timer {
-    /// A barrel's fuse has burnt down.
     Fuse(u8),
     Barrel(u8),
     Crate(u8),

@@ -9,7 +9,6 @@ use twinstep_client::SessionStats;
 const EVERY: Duration = Duration::from_micros(111_111);
 /// The readings that a rate covers: 1 s.
 const RATE_READINGS: usize = 9;
-/// The readings kept: 10 s.
 const KEPT: usize = 90;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

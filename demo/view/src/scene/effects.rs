@@ -110,7 +110,6 @@ pub(crate) struct ViewEffects {
     pub(crate) counts: Counts,
     pub(crate) heard: Vec<HeardCue>,
     pub(crate) hushed: Vec<CueId>,
-    /// Shocks: the place, and the strength.
     pub(crate) quakes: Vec<(Option<Vec2>, f32)>,
     scores: VecDeque<Score>,
 }

@@ -35,7 +35,6 @@ struct Areas {
     log: Rect,
     net: Rect,
     team: Rect,
-    /// Has no rows if there is no room.
     causes: Rect,
     legend: Rect,
     keys: Rect,

@@ -130,7 +130,6 @@ impl Atlas {
         self.entries[Sprite::ALL.len() + size as usize * GLYPHS.len() + glyph]
     }
 
-    /// Pixels per step of the grid.
     pub(crate) fn grid(&self, size: Type) -> f32 {
         size.cap() * self.scale / CAP
     }

@@ -54,7 +54,6 @@ pub(crate) struct Gpu {
     material: Material,
     plain: Material,
     mesh: Mesh,
-    /// The indices of a full call.
     indices: Vec<u16>,
 }
 

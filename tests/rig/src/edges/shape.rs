@@ -26,7 +26,6 @@ pub enum Shape {
     Large {
         /// Nine bytes each.
         numbers: Vec<u64>,
-        /// A filling byte.
         rest: Option<u8>,
     },
 }

@@ -206,7 +206,6 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Steps the stray prediction, with other inputs of all players.
     fn step_stray(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let frame = &line.frame;
         let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();

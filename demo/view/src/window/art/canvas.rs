@@ -13,7 +13,6 @@ pub(crate) const fn gray(value: f32) -> Ink {
     [value, value, value, 1.0]
 }
 
-/// A gray with an opacity.
 pub(crate) const fn veil(value: f32, alpha: f32) -> Ink {
     [value, value, value, alpha]
 }

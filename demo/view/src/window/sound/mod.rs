@@ -32,7 +32,6 @@ enum SpeakerKind {
     #[cfg(target_os = "linux")]
     Mixer {
         orders: Sender<SoundOrder>,
-        /// Plays while it lives.
         _output: output::SoundOutput,
     },
     #[cfg_attr(target_os = "linux", expect(dead_code, reason = "for other systems"))]
