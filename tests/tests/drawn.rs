@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{Poses, Show, When};
 use twinstep_core::{Effects, Frame, Mwc, Never, PlayerId, Simulation, Table, Tick};
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::direct::unasked;
+use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 use twinstep_server::Resolver;
@@ -230,7 +230,7 @@ impl Play for Line {
         Sight
     }
     fn resolver((): &(), _: u64) -> impl Resolver<Self> {
-        unasked()
+        no_queries()
     }
     fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver {
         (sticks, luck, 0)

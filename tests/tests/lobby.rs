@@ -547,7 +547,7 @@ fn clients_of_a_killed_server_return_to_the_lobby_of_its_save() {
         }
         let save = party.match_.save().unwrap();
         party.run(5 * SECOND);
-        let loaded = Match::load(policies, &save, map, unasked(), None);
+        let loaded = Match::load(policies, &save, map, no_queries(), None);
         party.match_ = loaded.unwrap();
         let saved_at = party.tick();
         // Ben returns first, over two paths.
