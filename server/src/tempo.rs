@@ -1,7 +1,7 @@
 //! The turn and tick lengths that one client needs, as observed by the server: the adaptive policies.
 //!
 //! ```text
-//!  turn   raised   after 3 pauses within 5 s, by a quarter
+//!  turn   raised   after 3 pauses within 5 s, by a quarter, once for all clients
 //!         lowered  by a tick after a policy's patience without pauses, down to the round trip
 //!  tick   longer   by a tenth each 2.5 s while a machine cannot keep up
 //!         shorter  by a twentieth after 5 s in which all machines could, down to its normal length
@@ -50,6 +50,8 @@ pub(crate) struct Seen {
 pub(crate) struct Tempo {
     /// The client's turn in ticks; 0 before its first turn.
     turn_ticks: u8,
+    /// The match's turn when this was last decided, in ticks.
+    last_ticks: u8,
     /// The turn that the client's round trip needs, in ticks.
     floor: u8,
     /// The longest turn that brought too many pauses, in ticks; 0 once the connection has improved.
@@ -129,6 +131,7 @@ impl Default for Tempo {
     fn default() -> Self {
         Tempo {
             turn_ticks: 0,
+            last_ticks: 0,
             floor: 0,
             too_short: 0,
             jitter: Duration::ZERO,
@@ -211,6 +214,10 @@ impl Tempo {
         self.floor = floor;
         if self.turn_ticks == 0 {
             self.turn_ticks = floor;
+            self.settle(now);
+        }
+        if last.turn_ticks > std::mem::replace(&mut self.last_ticks, last.turn_ticks) {
+            // Several clients pause for one cause: the first of them has made the turn longer for all.
             self.settle(now);
         }
         if now.saturating_sub(self.window_began) > WINDOW {
