@@ -66,7 +66,7 @@ impl<S: Simulation> Match<S> {
     /// Saves the match: its world, the owner of each seat, its game, version and rules. Another match can
     /// [begin](Match::load) from it. This match continues. In the middle of a turn, the save is of the turn's beginning.
     ///
-    /// Costs one encoding of the world, which the match waits for: about 1 ms for each 500 KB, and as many bytes.
+    /// Costs one encoding of the world, which the match waits for: about 4 ms for 1 MB, and as many bytes.
     ///
     /// # Errors
     /// If the world exceeds 8 MB.
