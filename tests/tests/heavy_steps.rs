@@ -1,12 +1,20 @@
 //! Games with expensive steps keep their prediction if their loops take over results ([`Effects::each`]): a rebuild runs
-//! again what a wrong guess touched, and the lead is not shed.
+//! again what a wrong guess touched, and the lead is not shed. Taken results are those of a plain loop.
 //!
 //! [`Effects::each`]: twinstep_core::Effects::each
 
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use powderkeg_game::Game;
+use serde::{Deserialize, Serialize};
+use twinstep_core::bounds::{LEAD_MAX, MEMO_BYTES_MAX};
+use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
+use twinstep_core::memo::{LoopContext, Memos, Outputs};
+use twinstep_core::world::{Stepper, World};
+use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::simnet::LinkProfile;
+use twinstep_rig::game_types;
 use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 
 struct Played {
@@ -81,4 +89,167 @@ fn a_step_of_a_millisecond_keeps_its_lead() {
         assert!(same < free * 0.6, "{name}: the budget costs no lead");
         assert!(cheap >= free * least, "{name}: {cheap} of {free} ticks");
     }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Agent {
+    at: f32,
+    pushed: Vec<u8>,
+}
+
+static SECRET: AtomicI32 = AtomicI32::new(0);
+
+impl Agent {
+    fn walk(&mut self, goal: &f32, given: &LoopContext<'_, ()>, out: &mut Outputs<'_, f32>) {
+        self.at = (self.at + goal) / 2.0;
+        self.pushed.push(given.tick.0 as u8);
+        if self.at < *goal {
+            out.push(self.at);
+            out.push(*goal);
+        }
+    }
+
+    fn peek(&mut self, _: &f32, _: &LoopContext<'_, ()>, _: &mut Outputs<'_, f32>) {
+        self.at += SECRET.load(Ordering::Relaxed) as f32;
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Town {
+    agents: Vec<Agent>,
+    goals: Vec<f32>,
+    reached: Vec<f32>,
+    peeks: bool,
+    twice: bool,
+}
+
+impl Simulation for Town {
+    game_types!("town");
+
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+        let run = if self.peeks { Agent::peek } else { Agent::walk };
+        for _ in 0..1 + u8::from(self.twice) {
+            let (goals, reached) = (&self.goals, &mut self.reached);
+            let goal = |n: usize, _: &Agent| goals[n % goals.len()];
+            let tell = |_: &mut Effects<Town>, at| reached.push(at);
+            fx.each("walk", frame, &mut self.agents, goal, run, tell);
+        }
+    }
+}
+
+fn town(count: usize) -> Town {
+    let agent = |n| Agent {
+        at: n as f32,
+        pushed: Vec::new(),
+    };
+    Town {
+        agents: (0..count).map(agent).collect(),
+        goals: Vec::from([0.0, 50.0, 7.0]),
+        ..Town::default()
+    }
+}
+
+/// Steps a world of this town once, as a prediction with these memos. Returns the town, and the number of items
+/// whose result was taken over and that were run in a repeated tick.
+fn step(town: &Town, memos: &mut Memos) -> (Town, [u64; 2]) {
+    step_at(town, memos, Tick(5))
+}
+
+fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2]) {
+    let mut world = World::new(town.clone(), tick);
+    let mut frame = FrameData::roomy(tick);
+    frame.reset(tick);
+    let perspective = Perspective::authority(tick);
+    let mut stepper = Stepper::default();
+    let mut plain = world.clone();
+    let no_claimants = PlayerSet::default();
+    let stepped = stepper.step_with(&mut world, &frame, &(), perspective, no_claimants, memos);
+    stepped.unwrap();
+    if !town.peeks {
+        let stepped = stepper.step(&mut plain, &frame, &(), perspective, no_claimants);
+        stepped.unwrap();
+        assert_eq!(world.sim(), plain.sim(), "differs from a plain loop");
+    }
+    let mut loops = Vec::new();
+    memos.take_stats(&mut loops);
+    let counts = loops.first().map_or([0, 0], |of| [of.taken, of.run]);
+    (world.sim().clone(), counts)
+}
+
+#[test]
+fn equal_items_are_taken_over_and_others_run() {
+    let mut memos = Memos::default();
+    let mut town = town(100);
+    assert_eq!(step(&town, &mut memos).1, [0, 0], "a new tick");
+    assert_eq!(step(&town, &mut memos).1, [100, 0]);
+    town.agents[3].at += 1.0;
+    assert_eq!(step(&town, &mut memos).1, [99, 1], "another item");
+    town.goals[1] = 51.0;
+    assert_eq!(step(&town, &mut memos).1, [67, 33], "other reads");
+    town.agents[0].at = -0.0;
+    assert_eq!(step(&town, &mut memos).1, [99, 1], "bytes count, not `==`");
+    town.agents.drain(30..33);
+    assert_eq!(
+        step(&town, &mut memos).1,
+        [97, 0],
+        "three items left the list"
+    );
+    let step_at = |tick, memos: &mut Memos| step_at(&town, memos, tick).1;
+    assert_eq!(step_at(Tick(6), &mut memos), [0, 0]);
+    memos.forget(Tick(6));
+    assert_eq!(step_at(Tick(6), &mut memos), [0, 0], "it is confirmed");
+    let later = Tick(6) + (LEAD_MAX + 1);
+    assert_eq!(step_at(later, &mut memos), [0, 0], "in the same slot");
+}
+
+#[test]
+fn memos_of_new_ticks_are_absorbed() {
+    let (mut ours, mut theirs) = (Memos::default(), Memos::default());
+    let town = town(10);
+    step_at(&town, &mut ours, Tick(1));
+    step_at(&town, &mut theirs, Tick(2));
+    ours.absorb(&mut theirs);
+    assert_eq!(theirs.bytes(), 0);
+    for tick in [1, 2] {
+        assert_eq!(step_at(&town, &mut ours, Tick(tick)).1, [10, 0]);
+    }
+}
+
+#[test]
+fn memos_take_at_most_their_limit() {
+    let mut memos = Memos::default();
+    let town = town(20_000);
+    for tick in 0..40 {
+        step_at(&town, &mut memos, Tick(tick));
+        assert!(
+            memos.bytes() < MEMO_BYTES_MAX + (4 << 20),
+            "{}",
+            memos.bytes()
+        );
+    }
+    assert!(memos.take_without() > 0);
+}
+
+#[test]
+fn a_function_that_reads_a_static_is_found() {
+    let mut memos = Memos::default();
+    let town = Town {
+        peeks: true,
+        ..town(300)
+    };
+    for secret in 0..4 {
+        SECRET.store(secret, Ordering::Relaxed);
+        step(&town, &mut memos);
+    }
+    assert_eq!(memos.take_impure(), Some("walk"));
+}
+
+#[test]
+#[cfg_attr(debug_assertions, should_panic(expected = "a name of its own"))]
+fn two_loops_of_one_name_are_an_error() {
+    let town = Town {
+        twice: true,
+        ..town(3)
+    };
+    step(&town, &mut Memos::default());
 }
