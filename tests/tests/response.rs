@@ -161,7 +161,8 @@ fn p95(mut times: Vec<Duration>) -> Duration {
     times[times.len() * 95 / 100]
 }
 
-/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle.
+/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle; 15 ticks later in
+/// bursts of loss.
 #[test]
 fn another_players_action_is_visible_as_soon_as_the_link_allows() {
     const TICK: Duration = Duration::from_nanos(16_666_667);
@@ -191,7 +192,9 @@ fn another_players_action_is_visible_as_soon_as_the_link_allows() {
         let leg = |leg: twinstep_protocol::simnet::LegProfile| leg.delay + leg.jitter;
         let margin = rig.stats(1).margin_ticks_target;
         let k = f64::from(rig.match_.world().turn().cadence.turn_ticks);
-        let bound = leg(link.up) + leg(link.down) + TICK.mul_f64(margin + k + 2.0);
+        // A shot leaves its shooter when that player is drawn, which bursts of loss delay.
+        let bursts = if name == "awful" { 15.0 } else { 0.0 };
+        let bound = leg(link.up) + leg(link.down) + TICK.mul_f64(margin + k + 2.0 + bursts);
         let (_, visible_ms) = times(|way| way.visible);
         let bound_ms = bound.as_secs_f64() * 1e3;
         assert!(
