@@ -550,11 +550,12 @@ impl<S: Simulation> Timeline<S> {
                 self.drafting = true;
                 self.report_resimulated(target, watch);
             }
-            if self.draft.tick() >= target || cost >= budget {
+            let again = self.draft.tick() < self.frontier.max(self.credit.continued_to);
+            let price = u64::from(if again { self.repeated_cost } else { NEW_STEP });
+            if self.draft.tick() >= target || cost + price > budget {
                 break target;
             }
-            let again = self.draft.tick() < self.frontier.max(self.credit.continued_to);
-            cost += u64::from(if again { self.repeated_cost } else { NEW_STEP });
+            cost += price;
             self.repeated += u64::from(again);
             self.stats.resim_ticks += u64::from(again);
             if self.step_line(Which::Draft).is_ok() {

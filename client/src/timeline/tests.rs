@@ -228,6 +228,27 @@ fn a_background_rebuild_equals_the_inline_one() {
     }
 }
 
+#[test]
+fn no_prediction_costs_more_than_its_budget() {
+    for cost in [4, 100, 200, 256] {
+        let mut script = Script::new(u64::from(cost));
+        let mut all = [(timeline(Reconcile::Inline), Seen::default())];
+        all[0].0.set_repeated_cost(cost);
+        let mut rebuilt = 0;
+        for _ in 0..400 {
+            let (frames, target) = round(&mut script, &mut all);
+            let budget = 1 + script.luck.below(12);
+            let (timeline, seen) = &mut all[0];
+            for frame in &frames {
+                timeline.confirm(frame, seen).unwrap();
+            }
+            rebuilt += u32::from(timeline.is_stale());
+            assert!(timeline.predict(target, budget, seen) <= budget);
+        }
+        assert!(rebuilt > 40, "{rebuilt}");
+    }
+}
+
 /// Plays with rebuilds that come back `rounds` rounds late. In the end the prediction is up to date, and equal to the
 /// inline one.
 fn late(rounds: u32, seed: u64) -> Timeline<Mix> {
