@@ -184,9 +184,14 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
             let Some(other) = slot else { continue };
             let predicted = f64::from(moved.prediction.0) - 1.0 + f64::from(moved.alpha);
             let known = moved.known.until(player).min(moved.prediction);
+            // Without smoothing, the picture is the prediction of the newest tick.
+            let when = match self.smooths {
+                true => when(player),
+                false => When::Predicted,
+            };
             other
                 .time
-                .advance(when(player), moved.passed, f64::from(known.0), predicted);
+                .advance(when, moved.passed, f64::from(known.0), predicted);
             let at = other.time.at().max(f64::from(self.first.0));
             let newest = Tick(at as u32 + 1);
             if newest < end {

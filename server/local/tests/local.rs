@@ -363,6 +363,11 @@ fn a_strategy_game_runs_orders_within_three_ticks() {
     game.join(config(), 1).expect("a second client");
     let mut now = Duration::ZERO;
     let tick = Duration::from_millis(50);
+    // A newcomer plays once its batches come in time.
+    for _ in 0..200 {
+        now += tick / 5;
+        game.advance_at(now, |_, _| 0).expect("it plays on");
+    }
     for order in 1..12_u8 {
         let giver = usize::from(order % 2);
         // At another phase of a tick each time.
