@@ -17,6 +17,7 @@ mod lobby;
 mod numbers;
 mod outgrown;
 mod packet_savings;
+mod party;
 mod pauses;
 mod player_names;
 mod policies;

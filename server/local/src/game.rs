@@ -17,8 +17,8 @@ use super::errors::{LocalEnded, LocalStartError};
 /// The maximum number of ticks that a join may take. Usually it takes one; a world download takes more.
 const JOIN_TICKS_MAX: u32 = 600;
 
-/// The part of a tick by which a lockstep step continues if it needs more time, at most `STEP_PARTS_MAX` times, until
-/// the match has advanced.
+/// The part of a tick by which a lockstep join advances, and a lockstep step continues if it needs more time: at most
+/// `STEP_PARTS_MAX` times, until the match has advanced.
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 
@@ -97,12 +97,17 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             session,
             has_left: false,
         });
-        for _ in 0..JOIN_TICKS_MAX {
+        // In lockstep a new player joins once its batches come in time: they never would if each came a tick after its turn.
+        let parts = match self.server.get().config().command_delay {
+            0 => 1,
+            _ => STEP_PARTS,
+        };
+        for _ in 0..JOIN_TICKS_MAX * parts {
             if self.is_in(client) {
                 return Ok(client);
             }
-            let tick = self.tick();
-            self.run(tick, &mut |_, _| S::Input::default())?;
+            let part = self.tick() / parts;
+            self.run(part, &mut |_, _| S::Input::default())?;
         }
         Err(LocalStartError::Stuck(JOIN_TICKS_MAX))
     }
