@@ -33,7 +33,6 @@ use crate::game::{Blob, Pad, Pads, Seals};
 use crate::process::Failed;
 use crate::subject::Plays;
 
-/// The interval of acks during a world's transfer, like a session's.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// Copies of the goodbye, because the session will not be there to resend it.
 const GOODBYES: u8 = 3;

@@ -131,7 +131,6 @@ pub(crate) struct Seals {
 
 struct Log {
     began: Instant,
-    /// The time of each tick, minus its place in the schedule.
     offsets_us: Vec<f32>,
 }
 
@@ -147,7 +146,6 @@ impl Seals {
         }
     }
 
-    /// Makes the rules of a game whose step plays this often.
     pub(crate) fn costly(plays: u32) -> Seals {
         Seals {
             log: None,

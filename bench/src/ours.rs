@@ -26,7 +26,6 @@ use crate::turns::{Counts, MATCH, Meters, Party, WHOLE};
 
 pub(crate) const ONE_WAY_TICKS: u32 = 8;
 const JOIN_ROUNDS_MAX: u32 = 2_000;
-/// Rounds from the last join until the clocks have settled.
 const SETTLE_ROUNDS: u32 = 1_200;
 
 pub(crate) fn asks_nothing<S: Simulation<Query = Never, Outcome = Never>>(
@@ -228,7 +227,6 @@ impl<P: Plays> Table<P> {
         self.tick * self.round
     }
 
-    /// Runs a client's frame: read, advance, write.
     fn play(&mut self, client: usize) {
         let now = self.now();
         let (session, pads) = &mut self.clients[client];

@@ -26,7 +26,6 @@ use crate::turns::{Counts, Meters, Party, WHOLE};
 /// The smallest window without waits. ggrs's work for a packet grows with the window.
 const PREDICTION_WINDOW: usize = ONE_WAY_TICKS as usize + 1;
 const SYNC_ROUNDS_MAX: u32 = 2_000;
-/// Rounds after the synchronisation until queues have their sizes.
 const SETTLE_ROUNDS: u32 = 600;
 
 #[derive(Debug)]

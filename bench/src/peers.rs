@@ -25,9 +25,7 @@ use crate::process::Failed;
 use crate::subject::{Done, FRAME, Player, Server};
 
 const UP_BYTES: usize = 24;
-/// The size of the packet that the server sends at every second tick.
 const DOWN_BYTES: usize = 60;
-/// The bytes that netcode adds to a datagram of renet.
 const SEAL_BYTES: usize = 28;
 
 const PROTOCOL: u64 = 0x7415;

@@ -22,7 +22,6 @@ pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Players {
     began: Instant,
-    /// The seats in the order of their next frames.
     seats: VecDeque<Seat>,
     on_loss: OnLoss,
     pub(crate) lost: usize,
@@ -165,7 +164,6 @@ mod tests {
 
     use super::*;
 
-    /// The number of each player that played, and when.
     type Log = Rc<RefCell<Vec<(usize, Duration)>>>;
 
     /// Plays `left` frames, then cannot continue.

@@ -177,7 +177,6 @@ mod tests {
         assert!(meter.median_ns(0.0) < 900_000.0);
     }
 
-    /// Records its frames, and allocates a box in each.
     struct Boxes(char, Rc<RefCell<String>>);
 
     impl Party for Boxes {

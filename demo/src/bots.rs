@@ -33,7 +33,6 @@ const QUIET: Duration = Duration::from_secs(3);
 const SETTLING_TICKS: u32 = 60;
 /// The time that a client has to settle after the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause between two advances of a client: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Debug)]
@@ -318,7 +317,6 @@ fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, 
     Ok(Moment { at, clients, down })
 }
 
-/// Advances the clients without inputs until each is settled.
 fn settle(began: Instant, server: &Running<Game>, rows: &mut [Row]) -> Result<(), Failure> {
     let end = server.inspect(|game| game.world().tick())?;
     let until = began.elapsed() + PATIENCE;

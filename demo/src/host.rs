@@ -92,7 +92,6 @@ struct Inviter {
     folder: PathBuf,
     screens: u8,
     seats: u8,
-    /// The files, in the order in which they were made.
     made: Arc<Mutex<Vec<PathBuf>>>,
 }
 

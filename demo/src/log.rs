@@ -184,7 +184,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// Captures the log of `what`, as text and as JSON.
     pub(crate) fn logged(what: impl Fn()) -> [String; 2] {
         let (text, json) = (Kept::default(), Kept::default());
         let (to_text, to_json) = (text.clone(), json.clone());

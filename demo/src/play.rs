@@ -36,7 +36,6 @@ const PASTED_BYTES_MAX: u64 = 16 << 10;
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
 const SEATED_WITHIN: Duration = Duration::from_secs(3);
-/// The pause between two advances of the bots: about 500 a second.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Plays with a server in this process, bots, and the local players (or one more bot); with `--listen`, others can

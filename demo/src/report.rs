@@ -66,7 +66,6 @@ pub struct ClientReport {
     pub cues_cancelled: u64,
     pub cues_open: u64,
     pub bytes_up_per_s: f64,
-    /// Bytes per second that the server sent to this client.
     pub bytes_down_per_s: f64,
     pub packets_up_per_s: f64,
     pub packets_down_per_s: f64,

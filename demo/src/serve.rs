@@ -25,7 +25,6 @@ use crate::policies::PolicyArgs;
 use crate::{signals, wiring};
 
 const MATCH: u64 = 1;
-/// The time for which a ticket is valid: a day.
 pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
 
 /// The settings of every server, and Powderkeg's own.

@@ -29,7 +29,6 @@ use twinstep_udp::Ticket;
 
 const PLAYERS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(2);
-/// A player that has not returned after this time counts as locked out.
 const LOCKED_OUT: Duration = Duration::from_secs(15);
 /// The number of ticks beyond the kill after which a client's authority counts as playing again.
 const PLAYS: u32 = 6;

@@ -78,7 +78,6 @@ impl Served {
         self.ticket_to(&self.address, folder, player, id)
     }
 
-    /// Makes a ticket with these addresses. Returns the name of its file.
     pub(crate) fn ticket_to(
         &self,
         addresses: &str,

@@ -35,7 +35,6 @@ struct Seat {
     bot: BotClient,
     /// The tick and the time of its authority's last progress.
     seen: (u32, Instant),
-    /// The longest time without progress since the last reset.
     longest: Duration,
 }
 

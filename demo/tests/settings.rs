@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, powderkeg, run, within};
 
-/// The longest wait for a line of the log.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]

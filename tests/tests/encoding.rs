@@ -21,7 +21,6 @@ use twinstep_server::{Encoding, MatchConfig};
 const SECOND: u32 = 60;
 const BYTES: usize = 20_000;
 
-/// A match with a world of 20 KB, a journal and background encoding.
 fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     let policies = MatchConfig {
         turn: TurnLength::Fixed(2),

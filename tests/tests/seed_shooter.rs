@@ -105,7 +105,6 @@ fn a_ghost_that_did_hit_is_corrected() {
 }
 
 const FIRST: PlayerId = PlayerId(0);
-/// The place of the only enemy: four units from each player, between them.
 const SPOT: Vec2 = Vec2::new(-33.0, -17.5);
 
 /// A level with two starting places and one enemy between them, which stays there.

@@ -129,7 +129,6 @@ fn ways() -> Vec<(&'static str, RigConfig)> {
     all
 }
 
-/// Returns a configuration at 60 Hz, where frames are kept for 30 s.
 fn fast() -> RigConfig {
     let mut config = ways().remove(0).1;
     config.policies.tick = SECOND / 60;

@@ -53,11 +53,9 @@ const IN_USE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct Datagrams {
-    /// The bytes that the layers below add to each datagram.
     around: usize,
     /// The sizes that are tried, ascending. The first one passes on every path.
     sizes: [usize; 3],
-    /// The index of the largest size that is known to pass.
     passes: usize,
     cut_at: Option<Duration>,
     /// The largest datagram above the first size that was sent since the last report, and the time

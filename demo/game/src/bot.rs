@@ -216,7 +216,6 @@ impl Bot {
         Some(order)
     }
 
-    /// Returns a number within ± `most`, never 0.
     fn other_than_zero(&mut self, most: i32) -> i32 {
         let n = self.luck.range(-most..most);
         if n >= 0 { n + 1 } else { n }

@@ -88,7 +88,6 @@ mod tests {
         pub(super) static HIT_TESTS: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// Player ONE, vulnerable, with a bullet on top of it.
     fn in_danger() -> (SoloGame, Key) {
         let mut game = with_player(quiet());
         game.hold(

@@ -60,7 +60,6 @@ impl Game {
         }
     }
 
-    /// Applies a player's claim that it died of `by`.
     pub(super) fn die(
         &mut self,
         id: PlayerId,

@@ -27,16 +27,10 @@ pub enum Command {
     /// takes it back.
     Ready,
     /// "I was hit, and live": a claim, like `Died`. It never kills.
-    Hurt {
-        /// The bullet or enemy that did it.
-        by: Key,
-    },
+    Hurt { by: Key },
     /// "I died": a claim that the owner's own prediction makes (seed row 63). No other step tests whether a player is
     /// hit, the server's least of all (row 64): a player dies of what *its own screen* showed.
-    Died {
-        /// The bullet or enemy that did it.
-        by: Key,
-    },
+    Died { by: Key },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -58,7 +58,6 @@ pub struct Tuning {
     pub player_health: i16,
     pub bullet_damage: i16,
     pub touch_damage: i16,
-    /// The time after a hit in which a player cannot be hurt again.
     pub mercy_ticks: u32,
     pub player_return_ticks: u32,
     /// A returned player cannot be hurt until it acts, and for this long after that.
@@ -71,12 +70,10 @@ pub struct Tuning {
     pub enemy_arrival_ticks: u32,
     pub bullet_ticks: u32,
     pub bullets_max: u32,
-    /// The greatest distance, in units, at which a player can light a barrel.
     pub light_reach: f32,
     pub fuse_ticks: u32,
     /// The time from lighting to blast, for a barrel that a blast has lit.
     pub chain_fuse_ticks: u32,
-    /// The time from a blast to the next barrel in its place.
     pub barrel_return_ticks: u32,
     pub blast_radius: f32,
     pub blast_damage: i16,
@@ -91,18 +88,15 @@ pub struct Tuning {
     pub pickup_ticks: u32,
     pub heal: i16,
     pub crit_damage: i16,
-    /// The share of hits with a lance that are critical, in percent.
     pub crit_percent: u32,
     pub carry_percent: u32,
     /// Lives of a team of any size at the start.
     pub lives: u16,
-    /// Lives that each player adds to that.
     pub lives_per_player: u16,
     /// Once at least half of the present players are ready, the others are waited for this long.
     pub patience_ticks: u32,
     /// The time from the last "ready" to the first wave.
     pub countdown_ticks: u32,
-    /// The time from the end of a wave to the next wave.
     pub lull_ticks: u32,
     pub curtain_ticks: u32,
     /// The additional enemies for each player after the first, in percent.

@@ -53,7 +53,6 @@ pub(super) fn run_until(game: &mut SoloGame, phase: RoundPhase) {
     panic!("still in {:?}, not in {phase:?}", game.sim().phase);
 }
 
-/// Kills all enemies, as if ONE had hit them.
 pub(super) fn slay(game: &mut SoloGame) {
     for enemy in &mut game.sim_mut().enemies {
         enemy.health = enemy.health.min(1);
@@ -138,7 +137,6 @@ pub(super) fn put_shot(game: &mut SoloGame, owner: PlayerId, at: Vec2) {
     game.sim_mut().shots.push(shot);
 }
 
-/// Puts a pick-up; each has its own key.
 pub(super) fn put_item(game: &mut SoloGame, item: Item, at: Vec2) -> Key {
     let sim = game.sim_mut();
     let n = sim.pickups.last().map_or(1, |last| last.key.n + 1);

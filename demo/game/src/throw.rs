@@ -41,7 +41,6 @@ pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &BlastHit, tuning: &
     away * tuning.toss_speed * (1.0 - 0.75 * part.clamp(0.0, 1.0))
 }
 
-/// The highest speed of a thrown thing, in units per tick.
 fn speed_max(tuning: &Tuning) -> f32 {
     tuning.toss_speed * (1.0 + LUCK)
 }

@@ -17,7 +17,6 @@ pub struct Wave {
 pub struct Group {
     pub kind: EnemyKind,
     pub count: u16,
-    /// The time from the start of the wave to the first arrival.
     pub after_ticks: u32,
     /// The time from one arrival to the next. A larger group arrives in the same time, closer together.
     pub every_ticks: u32,

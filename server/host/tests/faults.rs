@@ -38,7 +38,6 @@ const DURING: Duration = Duration::from_secs(13);
 const LATE_MAX: Duration = Duration::from_millis(50);
 const NOISE: Duration = Duration::from_millis(150);
 
-/// A small disk, unmounted on drop.
 pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {

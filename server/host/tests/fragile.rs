@@ -21,7 +21,6 @@ pub(crate) enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Well,
-    /// Answered after 150 ms, for which the match waits.
     Slow,
     Panics,
     Hangs,

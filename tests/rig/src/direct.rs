@@ -34,7 +34,6 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     pub now: Duration,
     /// Steps that a client's prediction may take in one frame. With 0 it shows the confirmed world.
     pub budget_ticks: u32,
-    /// No packet of a client arrives before this time.
     pub mute_until: Duration,
     /// The clients receive no packet before these times.
     pub deaf_until: Vec<Duration>,
@@ -141,7 +140,6 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         all
     }
 
-    /// A match without clients, which draw `fps` frames a second.
     pub fn around(match_: Match<S>, fps: u32) -> Self {
         Direct {
             deaf_until: Vec::new(),
@@ -272,7 +270,6 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         }
     }
 
-    /// Plays for this time with neutral input.
     pub fn rest(&mut self, time: Duration) -> &mut Self {
         let frames = time.as_nanos().div_ceil(self.frame.as_nanos());
         self.run(frames as u32, |_, _| S::Input::default())

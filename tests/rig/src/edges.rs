@@ -61,11 +61,9 @@ pub struct Load {
     /// Queries that each player's trigger asks in each tick while it is held.
     pub asks: u8,
     pub world_bytes: u32,
-    /// Bytes by which the world grows each second.
     pub growth_bytes: u32,
     /// Bytes at which the world stops growing.
     pub world_bytes_max: u32,
-    /// Tiles of the initial ground, a byte each.
     pub tiles: u32,
     pub hooks: Hooks,
     /// Whether the referee refuses poison; otherwise it admits every command.

@@ -29,7 +29,6 @@ use crate::rig::{Play, RigConfig, Sticks};
 
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 const STEP: Duration = Duration::from_millis(1);
-/// The time between two frames of a client.
 const FRAME: Duration = Duration::from_millis(8);
 /// The time between two advances of the server's transports.
 const BEAT: Duration = Duration::from_millis(10);
@@ -350,7 +349,6 @@ impl<S: Play> Lines<S> {
         Ticket::issue_next(&self.key, &spec, next).expect("a valid spec")
     }
 
-    /// Sets the link profile of players that join from now on.
     pub fn profile_from_now_on(&mut self, profile: LinkProfile) {
         self.profile = profile;
     }
@@ -384,7 +382,6 @@ impl<S: Play> Lines<S> {
         self.dead_until = Some(self.now + down);
     }
 
-    /// Discards the datagrams to a dead process.
     fn step_dead(&mut self, until: Duration) {
         for player in &self.players {
             for link in &mut locked(&player.cable).links {

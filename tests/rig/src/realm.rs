@@ -10,7 +10,6 @@ use twinstep_server::{Decision, HookContext, Resolver};
 
 use crate::rig::{Play, Sticks};
 
-/// The map's width and height, in steps.
 const MAP: (i16, i16) = (4_000, 2_000);
 /// Ticks from one event of a villager to its next one.
 const BEAT_TICKS: u32 = 20;
@@ -23,7 +22,6 @@ const DAMAGE: u8 = 40;
 /// The largest number of villagers that one blast hits.
 pub const HITS_MAX: usize = 48;
 
-/// A place on the map, in steps from its left upper corner.
 pub type Place = (i16, i16);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +40,6 @@ pub struct Town {
     pub gold: u32,
     /// The villagers that the player's orders are for.
     pub selected: Vec<u32>,
-    /// The number of the next villager or bomb.
     named: u32,
 }
 
@@ -102,7 +99,6 @@ fn town_of(player: PlayerId) -> Place {
     (300 + n % 4 * 1_100, 300 + n / 4 * 450)
 }
 
-/// A villager digs at a place of its own.
 fn mine_of(player: PlayerId, n: u32) -> Place {
     let (x, y) = town_of(player);
     let (column, row) = (n % 40, n / 40 % 25);

@@ -43,7 +43,6 @@ pub const MUTE: LinkProfile = LinkProfile {
     up: LegProfile::BLACKOUT,
     down: LegProfile::PERFECT,
 };
-/// A link that loses every packet to the client.
 pub const DEAF: LinkProfile = LinkProfile {
     up: LegProfile::PERFECT,
     down: LegProfile::BLACKOUT,
@@ -82,7 +81,6 @@ pub struct Rig<S: Play> {
     worked: Duration,
     /// The end of the server's last outage.
     served_since: Duration,
-    /// Waiting time that faults of the server excuse for all clients.
     excuse: Duration,
     /// The time at which the match was resumed, while it still waits for its players.
     returning_since: Option<Duration>,
@@ -98,7 +96,6 @@ pub struct Rig<S: Play> {
     /// Clients that left, with their number of seats.
     left: Vec<(String, usize)>,
     looked_at: Duration,
-    /// The match's next tick, and when it reached it.
     moved: (Tick, Duration),
     /// Incidents of the match, for the message of a failed check.
     incidents: Vec<String>,
@@ -360,7 +357,6 @@ impl<S: Play> Rig<S> {
         self.clients[client].healed = u64::MAX;
     }
 
-    /// Runs for `time` and returns the first client's packets of both directions.
     pub fn record(&mut self, time: Duration) -> Recorded {
         self.clients[0].place.recorded = Some(Recorded::default());
         self.run(time);

@@ -47,7 +47,6 @@ pub struct Asked<'a, S: Simulation> {
 type Drive<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> (<S as Simulation>::Input, Option<<S as Simulation>::Command>)
     + Send;
 type Give<S> = dyn FnMut(&Seen<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Command> + Send;
-/// The script's answers to queries, if it gives any.
 pub(crate) type Resolving<S> =
     Option<Box<dyn FnMut(&Asked<'_, S>, &mut Mwc) -> Option<<S as Simulation>::Outcome> + Send>>;
 /// The script's referee; `None` admits everything.

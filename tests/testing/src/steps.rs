@@ -81,7 +81,6 @@ impl<'r, S: Simulation> Steps<'r, S> {
         }
     }
 
-    /// The number of queries dropped because even the list of refused queries was full.
     pub(crate) fn dropped_asks(&self) -> u64 {
         self.stepper.dropped_asks()
     }

@@ -27,7 +27,6 @@ fn journal(records: &[Record<'_>]) -> Vec<u8> {
     out
 }
 
-/// The intact records, and the error that ended the reading.
 fn read(bytes: &[u8]) -> (Vec<Entry<'_>>, Option<JournalError>) {
     let mut entries = Vec::new();
     for entry in super::records(bytes) {
@@ -379,7 +378,6 @@ fn a_journal_is_read_through_a_small_buffer() {
     assert_eq!(seen, ONE_OF_EACH.len());
 }
 
-/// A source that never returns more bytes than requested.
 struct Narrow<'a>(&'a [u8]);
 
 impl JournalSource for Narrow<'_> {

@@ -8,7 +8,6 @@ use super::super::testing::*;
 use super::*;
 use crate::{BarrelStage, Command, EnemyKind, Item, admit};
 
-/// A short round with ONE and TWO in the lobby.
 fn lobby() -> SoloGame {
     let mut game = solo(short());
     game.join(ONE).join(TWO).step();

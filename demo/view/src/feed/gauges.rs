@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use twinstep_client::SessionStats;
 
-/// The time between two readings: nine a second.
 const EVERY: Duration = Duration::from_micros(111_111);
 /// The readings that a rate covers: 1 s.
 const RATE_READINGS: usize = 9;

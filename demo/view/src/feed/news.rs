@@ -45,7 +45,6 @@ impl Companion {
     }
 }
 
-/// The most cues and notes that wait for the view (law *Bounded*).
 const WAITING_MAX: usize = 4_096;
 
 /// The output of one advance, until the view takes it. Bounded: if the view takes none, the oldest are dropped.

@@ -245,7 +245,6 @@ impl Playback {
         self.seek(self.first + ticks as u32);
     }
 
-    /// Goes `ticks` forward (below 0: back) and pauses there.
     pub fn nudge(&mut self, ticks: i32) {
         let from = self.wanted.unwrap_or(self.tick());
         self.is_paused = true;

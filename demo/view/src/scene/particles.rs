@@ -23,16 +23,13 @@ pub(crate) struct Particle {
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,
     pub(crate) at: Vec2,
-    /// The speed at birth, in units per second.
     pub(crate) speed: Vec2,
     /// The decay of the speed, per second; 0: none.
     pub(crate) drag: f32,
-    /// Half its width at birth and at death, in units.
     pub(crate) half: (f32, f32),
     /// Its height as a part of its width.
     pub(crate) slim: f32,
     pub(crate) angle: f32,
-    /// The angular velocity, in radians per second.
     pub(crate) spin: f32,
     pub(crate) born: Duration,
     pub(crate) life: Duration,

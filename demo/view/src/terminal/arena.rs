@@ -33,7 +33,6 @@ use crate::scene::{Sprite, ThingLook, ViewScene, ViewThing};
 
 /// The help for a second player at the same terminal.
 const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
-/// The length of the line that shows where a player aims, in units.
 const AIM: f32 = 2.5;
 const BOSS_CELLS: usize = 24;
 /// Half of the period with which lit barrels blink.

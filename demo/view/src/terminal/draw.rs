@@ -22,7 +22,6 @@ use twinstep_protocol::text::{ISOLATE, ISOLATE_ENDS, is_right_to_left};
 use super::{TerminalView, arena, hud};
 use crate::scene::effects::{CueFate, LogLine};
 
-/// The smallest terminal that the view fits on: columns and rows.
 const SIZE_MIN: (u16, u16) = (80, 24);
 
 /// The minimum number of rows of the log, with its borders.

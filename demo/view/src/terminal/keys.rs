@@ -151,7 +151,6 @@ pub(super) struct Keys {
     releases: bool,
     walk: Held,
     aim: Held,
-    /// The last aim, from which it is turned.
     aimed: Heading,
     /// The aim was turned; it holds until the player aims again.
     is_turned: bool,

@@ -45,7 +45,6 @@ pub use screen::{TerminalError, give_back};
 const PAUSE: Duration = Duration::from_millis(5);
 /// The interval at which the reader of the terminal checks whether the view is over.
 const LOOK: Duration = Duration::from_millis(50);
-/// The most inputs that wait for the view (law *Bounded*).
 const INPUTS_MAX: usize = 64;
 const SEATS: usize = 2;
 const FRAME: Duration = Duration::from_millis(33);

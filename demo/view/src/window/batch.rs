@@ -32,7 +32,6 @@ pub(crate) struct Batch {
     pub(crate) plain: usize,
 }
 
-/// The quads that a batch has room for at the start.
 const QUADS_ROOM: usize = 8_192;
 
 impl Batch {

@@ -9,7 +9,6 @@ use twinstep_core::Mwc;
 /// The height of the screen in units when one player is followed.
 const TALL: f32 = 23.0;
 const ROOM: Vec2 = vec2(9.0, 6.0);
-/// Units beyond the arena that may be visible.
 const MARGIN: f32 = 2.5;
 /// The camera looks ahead by this part of the distance to the player's aim.
 const AHEAD: f32 = 0.16;

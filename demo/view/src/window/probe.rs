@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use macroquad::miniquad::conf::LinuxBackend;
 
-/// The time in which an X server on another machine must answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -27,7 +27,6 @@ const STEPS: u8 = 10;
 #[serde(default)]
 pub(crate) struct Settings {
     volume: u8,
-    /// The strength of screen shake, in tenths of the strongest.
     shake: u8,
     pub(crate) colors: ColorMode,
     pub(crate) names: bool,

@@ -45,7 +45,6 @@ struct Moment {
     pilot: Pilot,
     frames: u32,
     when: fn(&WindowStage) -> bool,
-    /// The number of frames between the moment and the picture.
     after: u32,
 }
 

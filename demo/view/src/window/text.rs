@@ -8,7 +8,6 @@ const SPACING: f32 = 2.3;
 /// The width of a space, in steps of the grid.
 const SPACE: f32 = 3.4;
 
-/// The distance from one letter to the next, in pixels.
 pub(crate) fn advance(size: Type, scale: f32, letter: char) -> f32 {
     let steps = if letter == ' ' {
         SPACE

@@ -31,7 +31,6 @@ impl Stick {
         self.held.contains(&button)
     }
 
-    /// Returns `true` if it was pressed since the last frame.
     pub(crate) fn pressed(&self, button: Button) -> bool {
         self.pressed.contains(&button)
     }

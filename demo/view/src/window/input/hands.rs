@@ -5,7 +5,6 @@ use powderkeg_game::{Heading, Pad};
 
 use super::{Board, Button, Stick, WindowAct};
 
-/// A stick that is moved less than this is at rest.
 const REST: f32 = 0.25;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,6 @@ use crate::scene::Sound;
 
 /// The most simultaneous sounds; the oldest makes room (law *Bounded*).
 const VOICES_MAX: usize = 24;
-/// The samples in which a cancelled voice fades.
 const HUSH_SAMPLES: f32 = 900.0;
 const HEADROOM: f32 = 0.5;
 
