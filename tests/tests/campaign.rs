@@ -82,10 +82,8 @@ fn eight_players_see_each_other_in_place_over_a_bad_link() {
         println!("p95 in player radii: {off:.2}");
         assert_eq!(stats.stall_ms, 0.0, "client {i}");
         assert!(off < 0.5, "client {i}: {off} radii");
-        assert!(
-            stats.corrections > 1_000,
-            "client {i}: no prediction was wrong"
-        );
+        let rebuilds = stats.timeline.rebuilds;
+        assert!(rebuilds > 500, "client {i}: {rebuilds} wrong predictions");
     }
     rig.converge();
     for i in 0..8 {
