@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: the list of a tick is that of the newest prediction of it, and finally that of the authority. So where a
-//! player's known inputs suffice, he is drawn where he was.
+//! player's known inputs suffice, it is drawn where it was.
 //!
 //! Cost: the poses of other players' entities, once more for each rebuilt tick. No copy of the state, no step.
 
@@ -92,7 +92,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    /// Whether there ever were entities of other players.
+    /// Returns `true` once there were entities of other players.
     pub(crate) fn are_used(&self) -> bool {
         self.are_used
     }

@@ -39,7 +39,7 @@ const HYSTERESIS: f64 = 2.0;
 const GUESS: f64 = 2.0;
 /// The part of the time in which less may be known than the clock expects.
 const LATE: f64 = 0.004;
-/// How much faster the expectation rises faster for each tick that more is known.
+/// How much faster the expected tick rises for each further tick that is known.
 const HASTE: f64 = 0.1;
 /// The largest deviation of the clock's rate from 1, and that for each tick by which it is off.
 const RATE_MAX: f64 = 0.1;
