@@ -9,6 +9,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::c_char;
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,6 +77,10 @@ impl<G: CGame> CMatches<G> {
         };
         let begun = began.unwrap_or_else(CMatch::failed);
         let mut open = lock(&self.0);
+        if open.last == 0 {
+            // Random, so that no number of an earlier load names a match of this one. 52 bits, so that a `double` holds it.
+            open.last = RandomState::new().hash_one(()) >> 12;
+        }
         open.last += 1;
         let number = open.last;
         open.by_number.insert(number, Arc::new(Mutex::new(begun)));

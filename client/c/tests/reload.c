@@ -10,6 +10,7 @@ static int rounds = 3;
 
 int main(int argc, char **argv) {
     const struct timespec frame = {0, 8000000}, pause = {0, 300000000};
+    pucks_match before = 0;
     int round, i;
     if (argc < 3) return 2;
     for (round = 0; round < rounds; round++) {
@@ -27,6 +28,8 @@ int main(int argc, char **argv) {
         *(void **)&leave_all = dlsym(library, "pucks_leave_all");
         online = join(PUCKS_ABI, argv[2]);
         local = alone(PUCKS_ABI, 1);
+        if (advance(before, 0.0, NULL, 0) != PUCKS_OVER) return printf("a number of an earlier load\n"), 1;
+        before = local;
         for (i = 0; i < 120 || (i < 2000 && states[0] == PUCKS_CONNECTING); i++) {
             pucks_pad pad = {PUCKS_RIGHT};
             states[0] = advance(online, i * 0.008, &pad, 1);
