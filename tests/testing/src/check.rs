@@ -6,7 +6,8 @@
 //!   before + frame ──▶ ├─ over a stray world by clone_from ──── fields that clone_from omits    ──▶ = after ?
 //!                      ├─ as a prediction, on several screens ─ a missing withhold
 //!                      └─ on another thread ─────────────────── thread-locals
-//!   all ticks       ──▶ immediately, 1.1 s later, in a second process, with other inputs of another player
+//!   all ticks       ──▶ immediately, 1.1 s later, in a second process, with other inputs of another player,
+//!                       from the bytes of worlds in the middle
 //! ```
 //!
 //! Invariant: the first disagreement at the first tick that has one is reported. A comparison that relies on another
@@ -29,7 +30,9 @@ use crate::cause;
 use crate::fault::{Fault, Found, Kind};
 use crate::line::Line;
 use crate::measure;
-use crate::process::{self, Second, Trace};
+use crate::moments::{self, Moment};
+use crate::process::blame::{self, Second};
+use crate::process::{self, Trace};
 use crate::report::{Report, Size, Tried};
 use crate::script::Script;
 use crate::steps::Steps;
@@ -49,8 +52,8 @@ const SECOND_MATCH: &str = "a second match in the same process";
 /// println!("{report}");
 /// ```
 ///
-/// Cost: about ten steps, seven copies and one round trip through serde per tick; the same run in a second process; and
-/// a pause of 1.1 s that shows clocks.
+/// Cost: about twelve steps, seven copies and one round trip through serde per tick; in a second process three steps
+/// per tick; and a pause of 1.1 s that shows clocks.
 ///
 /// # Errors
 /// The first [`Fault`]: its kind, tick, fields, advice, and a command that finds it again.
@@ -117,8 +120,9 @@ fn whole<S: Simulation>(
     let mut trace = Trace {
         rules: line.rules_digest(),
         ticks: Vec::new(),
+        frames: Vec::new(),
+        moments: Vec::new(),
     };
-    let mut frames = Vec::new();
     let mut largest = (0, first.clone(), FrameData::empty(Tick(0)));
     let keys = thread::scope(|scope| {
         let (give, work) = channel();
@@ -128,47 +132,49 @@ fn whole<S: Simulation>(
         for _ in 0..ticks {
             line.tick()?;
             let bytes = ways.compare(&mut line)?;
+            let tick = line.frame.tick;
             trace.ticks.push(line.digests());
-            frames.push(line.frame.clone());
+            trace.frames.push(line.frame.clone());
+            if let Some(until) = Moment::until(tick, ticks) {
+                let bytes = ways.bytes().to_vec();
+                trace.moments.push(Moment { tick, until, bytes });
+            }
             if bytes > largest.0 {
                 largest = (bytes, line.before.clone(), line.frame.clone());
             }
         }
         Ok(ways.keys.counts())
     })?;
-    if let Err(mut found) = once_more(rules, &first, &frames, &trace, Kind::Static, SECOND_MATCH) {
+    if let Err(mut found) = once_more(rules, &first, &trace, Kind::Static, SECOND_MATCH) {
         // A clock may have moved on by a second meanwhile; if so, it does so again.
-        let now = digests(rules, &first, &frames);
+        let now = digests(rules, &first, &trace.frames);
         thread::sleep(PAUSE);
-        if digests(rules, &first, &frames) != now {
+        if digests(rules, &first, &trace.frames) != now {
             found.kind = Kind::Clock;
         }
         return Err(found);
     }
+    let Trace {
+        ticks: digests,
+        frames,
+        moments,
+        ..
+    } = &trace;
+    moments::compare(rules, &first, moments, frames, digests)?;
     let waited = Instant::now();
     let second = match second_process {
-        SecondProcess::No(why) => Second {
-            skipped: Some(why.to_owned()),
-            same_clock: Some(why.to_owned()),
-        },
-        SecondProcess::Settled => Second {
-            skipped: None,
-            same_clock: None,
-        },
-        SecondProcess::Yes(name) => process::first(name, &trace, |tick| {
+        SecondProcess::No(why) => Ok(Second::left_out(why)),
+        SecondProcess::Settled => Ok(Second::default()),
+        SecondProcess::Yes(name) => blame::first(name, &trace, |tick| {
             fold(rules, &first, frames.get(..=tick.0 as usize)?)
-        })?,
+        }),
     };
     let pause = PAUSE.saturating_sub(waited.elapsed());
     thread::sleep(pause);
-    once_more(
-        rules,
-        &first,
-        &frames,
-        &trace,
-        Kind::Clock,
-        "the same match a second later",
-    )?;
+    let later = "the same match a second later";
+    // First of all: what a second here changes, a second process changes too.
+    once_more(rules, &first, &trace, Kind::Clock, later)?;
+    let second = second?;
     let took = began.elapsed().saturating_sub(pause);
     let mut tried = Tried {
         ticks,
@@ -194,12 +200,13 @@ fn whole<S: Simulation>(
         costs: measure::costs(&mut line.steps, &largest.1, &largest.2),
         skipped: second.skipped,
         same_clock: second.same_clock,
+        same_environment: second.same_environment,
         took,
     })
 }
 
 /// Returns the world after these frames; `None` if the step panics.
-fn fold<S: Simulation>(
+pub(crate) fn fold<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,
     frames: &[FrameData<S>],
@@ -225,13 +232,12 @@ fn digests<S: Simulation>(rules: &S::Rules, first: &World<S>, frames: &[FrameDat
 fn once_more<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,
-    frames: &[FrameData<S>],
-    trace: &Trace,
+    trace: &Trace<S>,
     kind: Kind,
     what: &str,
 ) -> Result<(), Found> {
     let (mut world, mut steps) = (first.clone(), Steps::new(rules));
-    for (frame, (_, digest)) in frames.iter().zip(&trace.ticks) {
+    for (frame, (_, digest)) in trace.frames.iter().zip(&trace.ticks) {
         let text = || format!("a match != {what}");
         let before = world.clone();
         if let Err(words) = steps.confirmed(&mut world, frame) {

@@ -27,8 +27,12 @@ pub enum Kind {
     Address,
     /// The state depends on hash order: it holds a `HashMap` or `HashSet`, or a list made from one.
     HashOrder,
-    /// The step gives different results in another process: an address, a hash, an environment variable.
+    /// The step gives different results in another process: it uses a value that is drawn once per process.
     Process,
+    /// The step reads the environment: a variable, the working folder, the locale or the time zone.
+    Environment,
+    /// The step depends on when a value was first asked for: it keeps a cache outside the state.
+    Cache,
     /// The step has two results, and no other kind explains it.
     Impure,
     /// A field of the state is not serialised.
@@ -87,6 +91,12 @@ impl Kind {
             Kind::Address => "the state holds a memory address",
             Kind::HashOrder => "the state depends on hash order: a HashMap or HashSet",
             Kind::Process => "the step gives a different result in another process",
+            Kind::Environment => {
+                "the step reads the environment: a variable, the working folder, the locale or the time zone"
+            }
+            Kind::Cache => {
+                "the step depends on when a value was first asked for: a cache outside the state"
+            }
             Kind::Impure => "the step has two results for one state and one frame",
             Kind::LostField => "a field of the state is lost by serde",
             Kind::Lossy => "a field of the state loses precision in serde",
@@ -126,8 +136,16 @@ impl Kind {
             Kind::Address => "name things by `Key` or by index, never by their address",
             Kind::HashOrder => "use `Table`, `BTreeMap`, or a `Vec` that is sorted or indexed",
             Kind::Process => {
-                "look for addresses (`as *const _`), hashers with a random seed, environment variables, the locale, the \
-                 time zone, and statics that are filled from these"
+                "look for addresses (`as *const _`), hashers with a random seed, process ids, and statics that are filled \
+                 from these"
+            }
+            Kind::Environment => {
+                "read it once, before the match, into the rules: all machines compare their digest; a step reads state, \
+                 rules and frame only"
+            }
+            Kind::Cache => {
+                "a client that joins late asks for it at another tick: keep in a thread-local, a static or a cell of the \
+                 rules only what its key gives at any time, or move the cache into the state"
             }
             Kind::Impure => {
                 "look for data from outside state, rules and frame: statics, files, the environment"

@@ -136,7 +136,10 @@
 //! |---|---|
 //! | immediately | statics that distinguish the first match of a process from the next |
 //! | 1.1 s later | clocks of whole seconds |
-//! | in a second process, with another time zone and locale | hash orders, addresses, local time, values drawn once per process |
+//! | from the bytes of seven worlds in the middle, each on a new thread | thread-locals that a late joiner fills otherwise: caches |
+//! | in a second process | hash orders, addresses, values drawn once per process |
+//! | there with other variables (`HOME`, `USER`, locale, time zone; most others are not set) and another working folder | whatever reads them |
+//! | there from the middle, the latest world first | statics and cells of the rules that a late joiner fills otherwise: caches |
 //! | there with a clock a year ahead, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates, and clocks of minutes and hours |
 //!
 //! Players join, drop, return and leave; inputs, answers and claims are late or refused; each input, command and
@@ -168,6 +171,11 @@
 //! | the address of a list | repetition | the state holds a memory address |
 //! | the address of a static | a second process | the state holds a memory address |
 //! | a salt that is drawn once | a second process | the step gives a different result in another process |
+//! | a cache in a thread-local | from the middle, on a new thread | the step depends on when a value was first asked for: a cache outside the state |
+//! | a cache in a static | a second process, from the middle | the step depends on when a value was first asked for: a cache outside the state |
+//! | a cache in the rules, hidden from serde | a second process, from the middle | the step depends on when a value was first asked for: a cache outside the state |
+//! | `HOME`, `USER`, `TZ`, any other variable | a second process, without it | the step reads the environment: a variable, the working folder, the locale or the time zone |
+//! | the working folder | a second process, in another one | the step reads the environment: a variable, the working folder, the locale or the time zone |
 //! | a `HashMap` in the rules | a second process | the rules have a different digest in another process |
 //! | an atomic in the rules | after each step | the rules change during the game |
 //! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |
@@ -205,6 +213,7 @@ mod fault;
 mod keys;
 mod line;
 mod measure;
+mod moments;
 mod process;
 mod report;
 pub mod scene;

@@ -97,6 +97,9 @@ pub struct Report {
     /// The reason why no second process had another clock, so that dates were not tried. `None` if a second process
     /// had.
     pub same_clock: Option<String>,
+    /// The reason why no second process had another environment: variables, working folder, locale and time zone.
+    /// `None` if a second process had.
+    pub same_environment: Option<String>,
     /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,
     /// The duration of the check, without a pause of about a second.
@@ -168,13 +171,20 @@ impl fmt::Display for Report {
             )?;
         }
         self.write_tried(f)?;
-        match (&self.skipped, &self.same_clock) {
-            (None, None) => write!(f, "  a second process agreed, with its clock a year ahead"),
-            (None, Some(why)) => write!(
+        if let Some(why) = &self.skipped {
+            return write!(f, "  there was no second process: {why}");
+        }
+        write!(f, "  a second process agreed")?;
+        match &self.same_clock {
+            None => write!(f, ", with its clock a year ahead")?,
+            Some(why) => write!(
                 f,
-                "  a second process agreed; its clock was not moved, so dates were not tried: {why}"
-            ),
-            (Some(why), _) => write!(f, "  there was no second process: {why}"),
+                "; its clock was not moved, so dates were not tried: {why}"
+            )?,
+        }
+        match &self.same_environment {
+            None => Ok(()),
+            Some(why) => write!(f, "; its environment was the same: {why}"),
         }
     }
 }

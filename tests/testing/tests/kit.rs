@@ -12,6 +12,7 @@ static ALLOCATOR: twinstep_testing::Counting = twinstep_testing::Counting;
 mod arenas;
 mod clean;
 mod planted;
+mod planted_caches;
 mod planted_causes;
 mod planted_states;
 mod planted_values;

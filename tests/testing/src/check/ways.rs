@@ -104,6 +104,11 @@ impl<S: Simulation> Ways<S> {
         Ok(bytes)
     }
 
+    /// The bytes of the world before the tick that was compared last.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     fn disagree(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         self.again(line)?;
         let bytes = self.through_serde(line)?;

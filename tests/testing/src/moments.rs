@@ -1,0 +1,193 @@
+//! Runs that begin in the middle, as a late joiner's does: from the bytes of a world, on a new thread, with other places
+//! in memory.
+//!
+//! ```text
+//!   the match       ──▶ t0 ─────────── t75 ───────── t150 ───────── t225 ─── …
+//!   from its worlds                     └─ a new thread ─────────────▶│
+//!                                                      └─ a new thread ──────────────▶│
+//! ```
+//!
+//! Invariant: each tick after the first moment is stepped by at least two of these runs, and one run goes from the
+//! middle to the end. In the second process the latest run comes first, so that no cache is filled as it was here.
+
+use std::thread;
+
+use twinstep_core::codec;
+use twinstep_core::frame::FrameData;
+use twinstep_core::world::World;
+use twinstep_core::{Mwc, Simulation, Tick};
+
+use crate::cause::{self, is_reordered};
+use crate::check::fold;
+use crate::fault::{FIELDS_MAX, Found, Kind};
+use crate::steps::{Steps, differences};
+
+/// The number of equal parts of a run. A moment lies between two of them.
+const PARTS: u32 = 8;
+/// The number of parts that a run from a moment lasts.
+const LASTS: u32 = 2;
+/// The runs from one moment on new threads that must agree before a cache is blamed.
+const TRIES: usize = 3;
+/// The blocks by which the places of later allocations move.
+const BLOCKS: usize = 256;
+
+/// The bytes of a world, and the end of the run that begins with it.
+pub(crate) struct Moment {
+    pub(crate) tick: Tick,
+    pub(crate) until: Tick,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Moment {
+    /// Returns the end of the run that begins at `tick`, in a match of this many ticks; `None` if none begins there.
+    pub(crate) fn until(tick: Tick, ticks: u32) -> Option<Tick> {
+        let part = (1..PARTS).find(|part| tick.0 == ticks / PARTS * part && tick.0 > 0)?;
+        Some(Tick(match part == PARTS / 2 {
+            true => ticks,
+            false => ticks.min(ticks / PARTS * (part + LASTS)),
+        }))
+    }
+
+    /// Steps from this moment on, and returns the first world that differs, with its tick. `None` if all agree.
+    pub(crate) fn run<S: Simulation>(
+        &self,
+        rules: &S::Rules,
+        frames: &[FrameData<S>],
+        digests: &[(u64, u64)],
+    ) -> Option<(Tick, Differs<S>)> {
+        let mut world = codec::decode_whole::<World<S>>(&self.bytes).ok()?;
+        let mut steps = Steps::new(rules);
+        let part = self.tick.0 as usize..self.until.0 as usize;
+        let frames = frames.get(part.clone())?.iter().zip(digests.get(part)?);
+        for (frame, (_, digest)) in frames {
+            if let Err(words) = steps.confirmed(&mut world, frame) {
+                return Some((frame.tick, Err(words)));
+            }
+            if world.digest() != Ok(*digest) {
+                return Some((frame.tick, Ok(world)));
+            }
+        }
+        None
+    }
+}
+
+/// The world that differs, or the message of a panic.
+pub(crate) type Differs<S> = Result<World<S>, String>;
+
+/// Runs `work` on a new thread, where allocations lie elsewhere.
+pub(crate) fn on_a_new_thread<T: Send>(seed: u64, work: impl FnOnce() -> T + Send) -> Option<T> {
+    let elsewhere = || {
+        let held = stir(seed);
+        let done = work();
+        drop(held);
+        done
+    };
+    thread::scope(|scope| scope.spawn(elsewhere).join().ok())
+}
+
+/// Allocates blocks, and frees a part of them in another order, so that later allocations lie elsewhere. Returns the
+/// blocks that stay.
+pub(crate) fn stir(seed: u64) -> Vec<Vec<u8>> {
+    let mut luck = Mwc::seed(seed);
+    let size = |n: usize| 16 << (n % 8);
+    let mut blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|n| Vec::with_capacity(size(n))).collect();
+    for _ in 0..BLOCKS / 2 {
+        blocks.swap_remove(luck.below(blocks.len() as u32) as usize);
+    }
+    blocks
+}
+
+/// Runs from every moment on a new thread each, and names what differs.
+pub(crate) fn compare<S: Simulation>(
+    rules: &S::Rules,
+    first: &World<S>,
+    moments: &[Moment],
+    frames: &[FrameData<S>],
+    digests: &[(u64, u64)],
+) -> Result<(), Found> {
+    for moment in moments {
+        let run = |seed| {
+            on_a_new_thread(seed, || moment.run(rules, frames, digests)).unwrap_or_else(|| {
+                // The step's panics are caught, so the thread's own end is one of the author's types.
+                Some((moment.tick, Err("the thread ended".to_owned())))
+            })
+        };
+        let Some((tick, differs)) = run(1) else {
+            continue;
+        };
+        let frame = &frames[tick.0 as usize];
+        let up_to = &frames[..=tick.0 as usize];
+        let is_again = |seed| same(run(seed).as_ref(), tick, &differs);
+        if !(2..2 + TRIES as u64).all(is_again) {
+            // It differs each time: by chance, by an address, by a clock.
+            let before = fold(rules, first, &frames[..tick.0 as usize]);
+            let truth = fold(rules, first, up_to);
+            let Some((before, truth)) = before.zip(truth) else {
+                return Err(named(Kind::Impure, moment, tick, Vec::new(), &differs));
+            };
+            if let Some(found) = cause::if_impure(rules, &before, frame, &truth) {
+                return Err(found);
+            }
+            let fields = fields(Some(&truth), &differs);
+            let kind = if is_reordered(&fields) {
+                Kind::HashOrder
+            } else {
+                Kind::Address
+            };
+            return Err(named(kind, moment, tick, fields, &differs));
+        }
+        let fields = fields(fold(rules, first, up_to).as_ref(), &differs);
+        // Here, where everything was asked for from the start on, only the bytes can make the difference.
+        let kind = if same(moment.run(rules, frames, digests).as_ref(), tick, &differs) {
+            Kind::LostField
+        } else {
+            let from_the_start = on_a_new_thread(1, || fold(rules, first, up_to)).flatten();
+            let digest = from_the_start.and_then(|world| world.digest().ok());
+            match digest == Some(digests[tick.0 as usize].1) {
+                true => Kind::Cache,
+                false => Kind::Thread,
+            }
+        };
+        return Err(named(kind, moment, tick, fields, &differs));
+    }
+    Ok(())
+}
+
+fn same<S: Simulation>(
+    again: Option<&(Tick, Differs<S>)>,
+    tick: Tick,
+    differs: &Differs<S>,
+) -> bool {
+    match (again, differs) {
+        (Some((at, Ok(again))), Ok(world)) => *at == tick && again.digest() == world.digest(),
+        (Some((at, Err(_))), Err(_)) => *at == tick,
+        _ => false,
+    }
+}
+
+fn fields<S: Simulation>(
+    truth: Option<&World<S>>,
+    differs: &Differs<S>,
+) -> Vec<twinstep_core::diff::Difference> {
+    let (Some(truth), Ok(world)) = (truth, differs) else {
+        return Vec::new();
+    };
+    differences(truth, world, FIELDS_MAX).unwrap_or_default()
+}
+
+fn named<S: Simulation>(
+    kind: Kind,
+    moment: &Moment,
+    tick: Tick,
+    fields: Vec<twinstep_core::diff::Difference>,
+    differs: &Differs<S>,
+) -> Found {
+    let mut text = format!(
+        "a match from its start != the same match from the bytes of its world of {}, on a new thread",
+        moment.tick
+    );
+    if let Err(words) = differs {
+        text = format!("{text}, which panics: {words}");
+    }
+    Found::new(kind, tick, text).at(fields)
+}
