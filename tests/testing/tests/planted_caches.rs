@@ -91,11 +91,25 @@ planted!(the_working_folder, Environment at "sim.depth": Folders { depth: u32 },
     me.depth = std::env::current_dir().map_or(0, |folder| folder.components().count() as u32) + sum(frame);
 });
 
-/// A switch that a developer's shell may have: the depth of shells is one that is set wherever a shell ran.
+/// A switch that a developer's shell may have.
 const SWITCH: &str = "SHLVL";
-planted!(a_variable_that_is_set_here_only, Environment at "sim.on": Switches { on: u32 }, frame, me => {
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Switches {
+    on: u32,
+}
+game!(Switches, frame, _fx, me => {
     me.on = u32::from(std::env::var_os(SWITCH).is_some()) + sum(frame);
 });
+
+#[test]
+fn a_variable_that_is_set_here_only() {
+    // No shell ran where it is not set.
+    if std::env::var_os(SWITCH).is_some() {
+        let found = check(Switches::default(), (), presses());
+        let fault = expect(found, Kind::Environment, "sim.on");
+        assert!(fault.what.contains("`SHLVL` is not set"), "{fault}");
+    }
+}
 
 /// A test whose set-up needs a variable is checked without another environment, and the report says so.
 #[test]
