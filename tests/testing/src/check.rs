@@ -26,16 +26,16 @@ use twinstep_core::{Simulation, Tick};
 
 use self::ways::{Ways, run_jobs};
 use crate::again;
+use crate::blame::{self, Second};
 use crate::cause;
 use crate::fault::{Fault, Found, Kind};
 use crate::line::Line;
 use crate::measure;
-use crate::moments::{self, Moment};
-use crate::process::blame::{self, Second};
-use crate::process::{self, Trace};
+use crate::moments::{self, Moment, Trace};
+use crate::process;
 use crate::report::{Report, Size, Tried};
 use crate::script::Script;
-use crate::steps::Steps;
+use crate::steps::{Steps, fold};
 
 /// The pause after which a clock of whole seconds has moved on.
 const PAUSE: Duration = Duration::from_millis(1_100);
@@ -203,19 +203,6 @@ fn whole<S: Simulation>(
         same_environment: second.same_environment,
         took,
     })
-}
-
-/// Returns the world after these frames; `None` if the step panics.
-pub(crate) fn fold<S: Simulation>(
-    rules: &S::Rules,
-    first: &World<S>,
-    frames: &[FrameData<S>],
-) -> Option<World<S>> {
-    let (mut world, mut steps) = (first.clone(), Steps::new(rules));
-    for frame in frames {
-        steps.confirmed(&mut world, frame).ok()?;
-    }
-    Some(world)
 }
 
 /// Returns the digest after each of these frames, up to the first that fails.

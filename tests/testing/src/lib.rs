@@ -205,6 +205,7 @@
 
 mod again;
 mod arena;
+mod blame;
 mod cause;
 mod check;
 mod counting;

@@ -18,9 +18,8 @@ use twinstep_core::world::World;
 use twinstep_core::{Mwc, Simulation, Tick};
 
 use crate::cause::{self, is_reordered};
-use crate::check::fold;
 use crate::fault::{FIELDS_MAX, Found, Kind};
-use crate::steps::{Steps, differences};
+use crate::steps::{Steps, differences, fold};
 
 /// The number of equal parts of a run. A moment lies between two of them.
 const PARTS: u32 = 8;
@@ -30,6 +29,14 @@ const LASTS: u32 = 2;
 const TRIES: usize = 3;
 /// The blocks by which the places of later allocations move.
 const BLOCKS: usize = 256;
+
+/// A whole run: the digests of the rules, of each frame and of the world after it; and what a run from the middle needs.
+pub(crate) struct Trace<S: Simulation> {
+    pub(crate) rules: u64,
+    pub(crate) ticks: Vec<(u64, u64)>,
+    pub(crate) frames: Vec<FrameData<S>>,
+    pub(crate) moments: Vec<Moment>,
+}
 
 /// The bytes of a world, and the end of the run that begins with it.
 pub(crate) struct Moment {

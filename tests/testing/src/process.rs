@@ -12,8 +12,8 @@
 //! Invariant: if there is no second process, or one without a change, the report gives the reason. The module `blame`
 //! finds the change that makes a difference.
 
-pub(crate) mod blame;
-mod request;
+pub(crate) mod change;
+pub(crate) mod request;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,16 +25,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use twinstep_core::codec;
 use twinstep_core::digest::digest;
-use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-use self::blame::Change;
+use self::change::Change;
 use self::request::Request;
 use crate::cause::{is_address, is_reordered};
 use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::line::Line;
-use crate::moments::{self, Moment};
+use crate::moments::{self, Trace};
 use crate::script::Script;
 use crate::steps::differences;
 
@@ -65,15 +64,6 @@ pub(crate) fn is_second(check: &str) -> bool {
 
 pub(crate) fn is_any_second() -> bool {
     env::var_os(VARIABLE).is_some()
-}
-
-/// The first process's run: the digest of the rules, those of each frame and of the world after it, and what a run from
-/// the middle needs.
-pub(crate) struct Trace<S: Simulation> {
-    pub(crate) rules: u64,
-    pub(crate) ticks: Vec<(u64, u64)>,
-    pub(crate) frames: Vec<FrameData<S>>,
-    pub(crate) moments: Vec<Moment>,
 }
 
 /// Runs the script in the second process, compares, answers, and exits.
@@ -154,7 +144,8 @@ fn answer_of<S: Simulation>(word: &str, tick: Tick, world: &World<S>) -> String 
     format!("{word} {} {hex}", tick.0)
 }
 
-enum Judged {
+/// The answer of a second process that found no difference.
+pub(crate) enum Judged {
     Agreed {
         is_shifted: bool,
     },
@@ -162,7 +153,8 @@ enum Judged {
     LeftOut(String),
 }
 
-fn judge<S: Simulation>(
+/// Judges an answer: an error if the two processes differ.
+pub(crate) fn judge<S: Simulation>(
     answer: &Answer,
     world_at: impl Fn(Tick) -> Option<World<S>>,
 ) -> Result<Judged, Found> {
@@ -216,7 +208,7 @@ fn judge<S: Simulation>(
     })
 }
 
-struct Answer {
+pub(crate) struct Answer {
     /// The second process's time and answer, if it reached the check.
     said: Option<String>,
     /// The end of its other output.
@@ -224,7 +216,12 @@ struct Answer {
 }
 
 /// Runs the test in a separate process, with these changes, and sends it this request.
-fn ask(check: &str, test: &str, request: &[u8], changes: &[Change]) -> std::io::Result<Answer> {
+pub(crate) fn ask(
+    check: &str,
+    test: &str,
+    request: &[u8],
+    changes: &[Change],
+) -> std::io::Result<Answer> {
     let mut command = Command::new(env::current_exe()?);
     for change in changes {
         change.apply(&mut command);

@@ -86,6 +86,19 @@ impl<'r, S: Simulation> Steps<'r, S> {
     }
 }
 
+/// Returns the world after these frames; `None` if the step panics.
+pub(crate) fn fold<S: Simulation>(
+    rules: &S::Rules,
+    first: &World<S>,
+    frames: &[FrameData<S>],
+) -> Option<World<S>> {
+    let (mut world, mut steps) = (first.clone(), Steps::new(rules));
+    for frame in frames {
+        steps.confirmed(&mut world, frame).ok()?;
+    }
+    Some(world)
+}
+
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

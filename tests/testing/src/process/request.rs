@@ -10,18 +10,17 @@ use twinstep_core::codec;
 use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet, RosterChange};
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-use super::Trace;
-use crate::moments::Moment;
+use crate::moments::{Moment, Trace};
 
 /// The run to compare with.
-pub(super) struct Request<S: Simulation> {
-    pub(super) trace: Trace<S>,
+pub(crate) struct Request<S: Simulation> {
+    pub(crate) trace: Trace<S>,
     /// Whether the second process leaves its working folder.
-    pub(super) leaves_folder: bool,
+    pub(crate) leaves_folder: bool,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct RequestHead {
     leaves_folder: bool,
     rules: u64,
     moments: usize,
@@ -30,7 +29,7 @@ struct Head {
 
 /// A frame of a check, which has neither fragments nor a change of cadence.
 #[derive(Serialize, Deserialize)]
-struct Sealed<'a, I: Clone, C: Clone, O: Clone> {
+struct SentFrame<'a, I: Clone, C: Clone, O: Clone> {
     digests: (u64, u64),
     tick: Tick,
     roster: Cow<'a, [(PlayerId, RosterChange)]>,
@@ -43,13 +42,13 @@ struct Sealed<'a, I: Clone, C: Clone, O: Clone> {
 
 impl<S: Simulation> Request<S> {
     /// Encodes a request; with the runs from the middle if `from_the_middle`.
-    pub(super) fn encode(trace: &Trace<S>, from_the_middle: bool, leaves_folder: bool) -> Vec<u8> {
+    pub(crate) fn encode(trace: &Trace<S>, from_the_middle: bool, leaves_folder: bool) -> Vec<u8> {
         let moments = match from_the_middle {
             true => &trace.moments[..],
             false => &[],
         };
         let mut bytes = Vec::new();
-        let head = Head {
+        let head = RequestHead {
             leaves_folder,
             rules: trace.rules,
             moments: moments.len(),
@@ -62,7 +61,7 @@ impl<S: Simulation> Request<S> {
         }
         for (frame, digests) in trace.frames.iter().zip(&trace.ticks) {
             let inputs = frame.inputs.iter();
-            let sealed = Sealed::<S::Input, S::Command, S::Outcome> {
+            let sealed = SentFrame::<S::Input, S::Command, S::Outcome> {
                 digests: *digests,
                 tick: frame.tick,
                 roster: Cow::Borrowed(&frame.roster),
@@ -79,8 +78,8 @@ impl<S: Simulation> Request<S> {
         bytes
     }
 
-    pub(super) fn decode(mut bytes: &[u8]) -> Option<Request<S>> {
-        let head: Head = take(&mut bytes)?;
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Request<S>> {
+        let head: RequestHead = take(&mut bytes)?;
         let mut trace = Trace {
             rules: head.rules,
             ticks: Vec::with_capacity(head.ticks),
@@ -93,7 +92,7 @@ impl<S: Simulation> Request<S> {
             trace.moments.push(Moment { tick, until, bytes });
         }
         for _ in 0..head.ticks {
-            let sealed: Sealed<'_, S::Input, S::Command, S::Outcome> = take(&mut bytes)?;
+            let sealed: SentFrame<'_, S::Input, S::Command, S::Outcome> = take(&mut bytes)?;
             let mut frame = FrameData::empty(sealed.tick);
             frame.roster = sealed.roster.into_owned();
             frame.outcomes = sealed.outcomes.into_owned();

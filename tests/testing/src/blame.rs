@@ -11,127 +11,20 @@
 //!
 //! Invariant: a change is blamed only if the runs with it alone always differ, and those without any never do.
 
-use std::env;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-use super::request::Request;
-use super::{Judged, Trace, ask, judge};
 use crate::again::test_name;
 use crate::fault::{Found, Kind};
+use crate::moments::Trace;
+use crate::process::change::Change;
+use crate::process::request::Request;
+use crate::process::{Judged, ask, judge};
 
-/// The time by which libfaketime moves the second process's clock: to another year, month, day, weekday and hour.
-const AHEAD: &str = "+401.3d";
 /// The runs without a change that must agree before a change is blamed. A value drawn once per process agrees by chance.
 const SAME_RUNS: usize = 8;
 /// The runs with one change that must differ before it is blamed.
 const OTHER_RUNS: usize = 4;
-/// Variables that programs and tests need, by their beginnings.
-const KEPT: [&str; 22] = [
-    "PATH",
-    "LD_",
-    "DYLD_",
-    "CARGO",
-    "RUST",
-    "TWINSTEP",
-    "NEXTEST",
-    "LLVM_",
-    "TMP",
-    "TEMP",
-    "ASAN_",
-    "LSAN_",
-    "TSAN_",
-    "UBSAN_",
-    "MIRI",
-    "QEMU_",
-    "WINE",
-    "SYSTEMROOT",
-    "WINDIR",
-    "COMSPEC",
-    "DISPLAY",
-    "OUT_DIR",
-];
-
-/// A difference between the second process and this one.
-#[derive(Clone)]
-pub(super) enum Change {
-    /// The clock is a year ahead, by this library.
-    Clock(PathBuf),
-    /// A variable of the environment has another value, or none.
-    Variable(OsString, Option<&'static str>),
-    /// The working folder is another one, from the first tick on.
-    Folder,
-}
-
-impl Change {
-    pub(super) fn apply(&self, to: &mut Command) {
-        match self {
-            Change::Clock(library) => to
-                .env("LD_PRELOAD", library)
-                .env("FAKETIME", AHEAD)
-                // Sleeps must last as long as they do here.
-                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-            Change::Variable(name, Some(value)) => to.env(name, value),
-            Change::Variable(name, None) => to.env_remove(name),
-            // The request says so.
-            Change::Folder => to,
-        };
-    }
-
-    fn is_clock(&self) -> bool {
-        matches!(self, Change::Clock(_))
-    }
-
-    /// All changes of the environment.
-    fn of_the_environment() -> Vec<Change> {
-        // Local times, localised texts and folders must differ from this process.
-        let set = [
-            ("TZ", "XYZ-13:37"),
-            ("LC_ALL", "C"),
-            ("LANG", "C"),
-            ("HOME", "/another/home"),
-            ("USERPROFILE", "/another/home"),
-            ("USER", "another-user"),
-            ("LOGNAME", "another-user"),
-            ("USERNAME", "another-user"),
-        ];
-        let is_kept = |name: &str| {
-            let name = name.to_ascii_uppercase();
-            KEPT.iter().any(|begin| name.starts_with(begin))
-                || set.iter().any(|(it, _)| *it == name)
-        };
-        let names = env::vars_os().map(|(name, _)| name);
-        let removed = names.filter(|name| !is_kept(&name.to_string_lossy()));
-        let removed = removed.map(|name| Change::Variable(name, None));
-        let set = set.map(|(name, value)| Change::Variable(name.into(), Some(value)));
-        let folder = (env::current_dir().ok() != Some(env::temp_dir())).then_some(Change::Folder);
-        set.into_iter().chain(removed).chain(folder).collect()
-    }
-
-    fn text(&self) -> (Kind, String) {
-        match self {
-            Change::Clock(_) => (Kind::Clock, "whose clock is a year ahead".to_owned()),
-            Change::Folder => (Kind::Environment, "in another working folder".to_owned()),
-            Change::Variable(name, value) => {
-                let name = name.to_string_lossy();
-                let how = if value.is_some() {
-                    "differs"
-                } else {
-                    "is not set"
-                };
-                (
-                    Kind::Environment,
-                    format!("in which the variable `{name}` {how}"),
-                )
-            }
-        }
-    }
-}
-
 /// The reasons for what was skipped, when no fault was found.
 #[derive(Default)]
 pub(crate) struct Second {
@@ -159,9 +52,7 @@ struct Asking<'a, S: Simulation, F> {
 
 impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
     fn ask(&self, from_the_middle: bool, changes: &[Change]) -> Result<Judged, Found> {
-        let leaves_folder = changes
-            .iter()
-            .any(|change| matches!(change, Change::Folder));
+        let leaves_folder = changes.iter().any(Change::moves_folder);
         let request = Request::encode(self.trace, from_the_middle, leaves_folder);
         match ask(self.check, &self.test, &request, changes) {
             Ok(answer) => judge(&answer, &self.world_at),
@@ -230,7 +121,7 @@ pub(crate) fn first<S: Simulation>(
         world_at,
     };
     let environment = Change::of_the_environment();
-    let clock: Vec<Change> = clock_library().map(Change::Clock).into_iter().collect();
+    let clock: Vec<Change> = Change::of_the_clock().into_iter().collect();
     let mut second = Second::default();
     if clock.is_empty() {
         let why = "libfaketime is not installed (Debian: apt-get install libfaketime)";
@@ -260,14 +151,4 @@ pub(crate) fn first<S: Simulation>(
         }
     }
     Ok(second)
-}
-
-fn clock_library() -> Option<PathBuf> {
-    let name = Path::new("faketime/libfaketime.so.1");
-    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten();
-    let folders = folders.filter_map(|entry| Some(entry.ok()?.path()));
-    let folders = folders.chain(["/usr/lib".into(), "/usr/local/lib".into()]);
-    folders
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
 }

@@ -1,0 +1,131 @@
+//! [`Change`]: a difference between the second process and this one.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::fault::Kind;
+
+/// The time by which libfaketime moves the second process's clock: to another year, month, day, weekday and hour.
+const AHEAD: &str = "+401.3d";
+/// Variables that programs and tests need, by their beginnings.
+const KEPT: [&str; 22] = [
+    "PATH",
+    "LD_",
+    "DYLD_",
+    "CARGO",
+    "RUST",
+    "TWINSTEP",
+    "NEXTEST",
+    "LLVM_",
+    "TMP",
+    "TEMP",
+    "ASAN_",
+    "LSAN_",
+    "TSAN_",
+    "UBSAN_",
+    "MIRI",
+    "QEMU_",
+    "WINE",
+    "SYSTEMROOT",
+    "WINDIR",
+    "COMSPEC",
+    "DISPLAY",
+    "OUT_DIR",
+];
+
+/// A difference between the second process and this one.
+#[derive(Clone)]
+pub(crate) enum Change {
+    /// The clock is a year ahead, by this library.
+    Clock(PathBuf),
+    /// A variable of the environment has another value, or none.
+    Variable(OsString, Option<&'static str>),
+    /// The working folder is another one, from the first tick on.
+    Folder,
+}
+
+impl Change {
+    pub(crate) fn apply(&self, to: &mut Command) {
+        match self {
+            Change::Clock(library) => to
+                .env("LD_PRELOAD", library)
+                .env("FAKETIME", AHEAD)
+                // Sleeps must last as long as they do here.
+                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+            Change::Variable(name, Some(value)) => to.env(name, value),
+            Change::Variable(name, None) => to.env_remove(name),
+            // The request says so.
+            Change::Folder => to,
+        };
+    }
+
+    pub(crate) fn is_clock(&self) -> bool {
+        matches!(self, Change::Clock(_))
+    }
+
+    pub(crate) fn moves_folder(&self) -> bool {
+        matches!(self, Change::Folder)
+    }
+
+    /// The change of the clock, if libfaketime is installed.
+    pub(crate) fn of_the_clock() -> Option<Change> {
+        clock_library().map(Change::Clock)
+    }
+
+    /// All changes of the environment.
+    pub(crate) fn of_the_environment() -> Vec<Change> {
+        // Local times, localised texts and folders must differ from this process.
+        let set = [
+            ("TZ", "XYZ-13:37"),
+            ("LC_ALL", "C"),
+            ("LANG", "C"),
+            ("HOME", "/another/home"),
+            ("USERPROFILE", "/another/home"),
+            ("USER", "another-user"),
+            ("LOGNAME", "another-user"),
+            ("USERNAME", "another-user"),
+        ];
+        let is_kept = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            KEPT.iter().any(|begin| name.starts_with(begin))
+                || set.iter().any(|(it, _)| *it == name)
+        };
+        let names = env::vars_os().map(|(name, _)| name);
+        let removed = names.filter(|name| !is_kept(&name.to_string_lossy()));
+        let removed = removed.map(|name| Change::Variable(name, None));
+        let set = set.map(|(name, value)| Change::Variable(name.into(), Some(value)));
+        let folder = (env::current_dir().ok() != Some(env::temp_dir())).then_some(Change::Folder);
+        set.into_iter().chain(removed).chain(folder).collect()
+    }
+
+    pub(crate) fn text(&self) -> (Kind, String) {
+        match self {
+            Change::Clock(_) => (Kind::Clock, "whose clock is a year ahead".to_owned()),
+            Change::Folder => (Kind::Environment, "in another working folder".to_owned()),
+            Change::Variable(name, value) => {
+                let name = name.to_string_lossy();
+                let how = if value.is_some() {
+                    "differs"
+                } else {
+                    "is not set"
+                };
+                (
+                    Kind::Environment,
+                    format!("in which the variable `{name}` {how}"),
+                )
+            }
+        }
+    }
+}
+
+fn clock_library() -> Option<PathBuf> {
+    let name = Path::new("faketime/libfaketime.so.1");
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten();
+    let folders = folders.filter_map(|entry| Some(entry.ok()?.path()));
+    let folders = folders.chain(["/usr/lib".into(), "/usr/local/lib".into()]);
+    folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
