@@ -69,6 +69,8 @@ pub struct Pace {
     /// Whether the next sampled tick is that of the clock's position, so that the ticks in between
     /// are skipped.
     skip: bool,
+    /// Whether the tick that runs is to be sampled before its end.
+    is_urged: bool,
     samples: Samples,
     way: Way,
     rtt: Duration,
@@ -92,6 +94,7 @@ impl Pace {
             steering: Steering::new(),
             input: known,
             skip: false,
+            is_urged: false,
             samples: Samples::new(now, known),
             way: Way::new(now),
             rtt,
@@ -110,14 +113,23 @@ impl Pace {
         self.input
     }
 
-    /// The clock's position within the tick after the last sampled one, in [0, 1), for interpolation.
+    /// The clock's position after the last sampled tick, in [0, 1), for interpolation; in [−1, 0) while that tick, which
+    /// was [sampled early](Pace::sample_now), is not over.
     #[must_use]
     pub fn alpha(&self) -> f32 {
+        let part = self.clock.fraction().min(1.0 - f32::EPSILON);
         if self.clock.whole() == self.input {
-            self.clock.fraction().min(1.0 - f32::EPSILON)
+            part
+        } else if self.is_early() {
+            part - 1.0
         } else {
             0.0
         }
+    }
+
+    /// Returns `true` if the newest sampled tick is not over.
+    fn is_early(&self) -> bool {
+        self.input - self.clock.whole() == 1
     }
 
     /// The clock's rate: 0.9 ..= 1.1, or 0 while it holds.
@@ -198,6 +210,12 @@ impl Pace {
         self.clock.hold(self.clock.tick());
     }
 
+    /// Samples the next tick in the next [`advance`](Pace::advance), although it has not ended: an input changed. If that
+    /// tick is sampled already, the one after it is sampled as soon as it begins.
+    pub fn sample_now(&mut self) {
+        self.is_urged = true;
+    }
+
     /// Moves the clock to `now`. `authority` is A; `known` is the first tick that no received turn covers (≥ A), so
     /// handle arrived packets first.
     pub fn advance(&mut self, now: Duration, authority: Tick, known: Tick) -> Beat {
@@ -225,7 +243,7 @@ impl Pace {
             self.leaps.record_jump();
         }
         let end = match self.skip {
-            false => whole.min(cap).max(self.input),
+            false => self.end(whole, cap),
             true if whole > cap => self.input,
             true => {
                 self.input = whole;
@@ -244,6 +262,19 @@ impl Pace {
             end,
             capped: whole >= cap,
             jumped: self.leaps.take_jumped(),
+        }
+    }
+
+    /// The end of the ticks to sample: those that are over, or one more that is to be sampled now.
+    fn end(&mut self, whole: Tick, cap: Tick) -> Tick {
+        let end = whole.min(cap).max(self.input);
+        if !self.is_urged || self.is_early() {
+            return end;
+        }
+        self.is_urged = false;
+        match end == self.input && whole < cap && !self.clock.is_held() {
+            true => end + 1,
+            false => end,
         }
     }
 
@@ -388,7 +419,10 @@ impl Pace {
     }
 
     fn record_sampled(&mut self, now: Duration, tick: Tick) {
-        self.samples.record(now, tick, self.clock.offset());
+        // A tick that is sampled before its end has so much more margin.
+        let early = f64::from(tick.0 + 1) - self.clock.position();
+        let offset = self.clock.offset() + early.clamp(0.0, 1.0);
+        self.samples.record(now, tick, offset);
     }
 
     /// The maximum number of ticks that inputs may be ahead of the authority.

@@ -7,9 +7,12 @@
 //!                                 └──rebuilt──▶ error = shown − rebuilt, fading ─┘
 //! ```
 //!
-//! Local seats are drawn at the newest tick, so that a key press shows in its own frame; other entities are drawn
-//! between the last two ticks. An entity appears immediately (or at its shooter's muzzle, see [`Picture`]), and
-//! vanishes immediately; if a rebuild removed it, [`fading`](Picture::fading) returns it for a while.
+//! Local seats are drawn a tick later than other entities: at the newest tick, and from there on as if they went on
+//! (alpha ≥ 0), or between the last two ticks while the newest is not over (alpha < 0, see `Pace::sample_now`). So a key
+//! press shows in its own frame, and they move in each frame. Other entities are drawn between the last two ticks.
+//!
+//! An entity appears immediately (or at its shooter's muzzle, see [`Picture`]), and vanishes immediately; if a rebuild
+//! removed it, [`fading`](Picture::fading) returns it for a while.
 //!
 //! Invariant: a rebuild does not move the picture, except for entities whose error is longer than a teleport. Between
 //! rebuilds an error only shrinks; a rebuild that does not move an entity does not change its error.
@@ -65,11 +68,38 @@ struct Shown<K, P> {
 impl<K, P: Pose> Shown<K, P> {
     fn uncorrected(&self, alpha: f32, teleport: f32) -> P {
         // The comparison is false for a NaN pose, so it is not interpolated.
-        let moves = (self.newest.minus(self.previous).length() <= teleport) && !self.local;
-        if moves {
-            P::lerp(self.previous, self.newest, alpha)
-        } else {
-            self.newest
+        let moves = self.step() <= teleport;
+        match (moves, self.local) {
+            (false, _) => self.newest,
+            (true, true) => P::ahead(self.previous, self.newest, alpha),
+            (true, false) if alpha < 0.0 => {
+                let step = self.newest.minus(self.previous);
+                self.previous.plus(step, alpha)
+            }
+            (true, false) => P::lerp(self.previous, self.newest, alpha),
+        }
+    }
+
+    /// The length of the move in the newest tick.
+    fn step(&self) -> f32 {
+        self.newest.minus(self.previous).length()
+    }
+
+    /// Lets a local entity that was drawn `alpha` after its tick before the newest, and that has become slower or has
+    /// stopped since, glide back instead of leaping. It starts and turns at once.
+    fn glide_back(
+        &mut self,
+        was: &Shown<K, P>,
+        alpha: f32,
+        (now, over): (Duration, Duration),
+        teleport: f32,
+    ) {
+        let slows = self.local && alpha > 0.0 && self.step() < was.step() && was.step() <= teleport;
+        if slows {
+            let error = was
+                .pose(alpha, now, teleport)
+                .minus(self.uncorrected(alpha - 1.0, teleport));
+            (self.correction, self.glides) = (Some(Correction::new(error, now, over)), true);
         }
     }
 
@@ -144,11 +174,18 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     /// Shows the poses of a new predicted tick.
     pub fn ticked(&mut self, poses: &mut Poses<K, P>, now: Duration) {
         poses.order();
-        self.ticked_to(poses, now);
+        self.ticked_to(poses, 0.0, now, Duration::ZERO);
     }
 
-    /// Shows a new tick like [`ticked`](Self::ticked), from ordered poses.
-    fn ticked_to(&mut self, poses: &Poses<K, P>, now: Duration) {
+    /// Shows a new tick like [`ticked`](Self::ticked), from ordered poses. `drawn`, -1 ..< 1, is how far after the tick
+    /// before it the picture was drawn last: a local entity that has stopped since glides back within `over`.
+    pub(crate) fn ticked_to(
+        &mut self,
+        poses: &Poses<K, P>,
+        drawn: f32,
+        now: Duration,
+        over: Duration,
+    ) {
         mem::swap(&mut self.entities, &mut self.before);
         self.entities.clear();
         self.fired.clear();
@@ -161,20 +198,24 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             let correction = was
                 .and_then(|was| was.correction)
                 .filter(|correction| !correction.is_over(now));
-            let glides = was.is_some_and(|was| was.glides);
+            let glides = was.is_some_and(|was| was.glides) && (correction.is_some() || !put.local);
             let error = correction.filter(|_| !glides);
             let error = error.map_or(0.0, |correction| correction.error(now));
             if error > 0.0 || was.is_some_and(|was| was.newest != put.pose) {
                 self.shown.record(error, self.smoothing.teleport);
             }
-            self.entities.push(Shown {
+            let mut shown = Shown {
                 key: put.key,
                 previous: was.map_or(put.pose, |was| was.newest),
                 newest: put.pose,
                 local: put.local,
                 correction,
                 glides,
-            });
+            };
+            if let Some(was) = was {
+                shown.glide_back(was, drawn, (now, over), self.smoothing.teleport);
+            }
+            self.entities.push(shown);
         }
         self.glide_from_muzzles(poses, 1.0, now);
     }
@@ -182,7 +223,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     /// Shows a rebuilt prediction, from the poses of its last two ticks. Entities stay where they were drawn, and reach
     /// their new places after `over` (the lead, at least 6 ticks).
     ///
-    /// `alpha`, 0 ..= 1, is the picture's position between the two ticks at `now`; 1 if a new tick follows at the same
+    /// `alpha`, −1 ..= 1, is the picture's position between the two ticks at `now`; 1 if a new tick follows at the same
     /// time.
     pub fn rebuilt(
         &mut self,
@@ -284,7 +325,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         i.ok().map(|i| &self.entities[i])
     }
 
-    /// The poses to draw, by key. `alpha`, in [0, 1), is the part of the tick that has passed.
+    /// The poses to draw, by key. `alpha`, in [0, 1), is the part of the tick that has passed; in [−1, 0), the newest tick
+    /// was sampled before its end, which is so much later.
     pub fn shown(&self, alpha: f32, now: Duration) -> impl Iterator<Item = (K, P)> + '_ {
         self.shown_with_local(alpha, now)
             .map(|(key, (pose, _))| (key, pose))
@@ -297,8 +339,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         now: Duration,
     ) -> impl Iterator<Item = (K, (P, bool))> + '_ {
         debug_assert!(
-            (0.0..1.0).contains(&alpha),
-            "alpha is in [0, 1), got {alpha}"
+            (-1.0..1.0).contains(&alpha),
+            "alpha is in [-1, 1), got {alpha}"
         );
         self.entities.iter().map(move |shown| {
             let pose = self.pose_of(shown, alpha, now);

@@ -235,14 +235,16 @@ impl Predicting {
         let target = wished.min(authority + self.lead.ticks());
         // A correction starts from what is shown now: the end of the last tick, if a new tick follows.
         let alpha = self.pace.as_ref().map_or(0.0, Pace::alpha);
-        replica.view.alpha = if target > replica.timeline.prediction().tick() {
-            1.0
-        } else {
-            alpha
-        };
+        let new_ticks = target - replica.timeline.prediction().tick();
+        replica.view.drawn = replica.view.alpha;
+        replica.view.alpha = (alpha + new_ticks as f32).min(1.0);
         let used = replica.timeline.predict(target, budget, &mut replica.view);
-        replica.view.alpha = alpha;
         let reached = replica.timeline.prediction().tick();
+        // Where the prediction must not or cannot go on, the picture waits at the end of its tick.
+        replica.view.alpha = match reached < wished {
+            true => 1.0 - f32::EPSILON,
+            false => alpha,
+        };
         let is_unfinished = replica.timeline.is_stale() && !replica.timeline.waits();
         if used == budget && (is_unfinished || reached < target) {
             self.shed(replica, now);

@@ -258,6 +258,18 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         played
     }
 
+    /// Lets the next [`advance`](Session::advance) ask for an input even between two ticks, at most one tick early: a key
+    /// that goes down then acts in the picture of its own frame. Call it for keys and buttons that changed, and not for
+    /// sticks and aims that change in every frame: a tick has one input, so the next change would wait for the next one.
+    pub fn sample_now(&mut self) {
+        if let Some(playing) = self.stage.playing_mut()
+            && let Mode::Predicting(predicting) = &mut playing.mode
+            && let Some(pace) = &mut predicting.pace
+        {
+            pace.sample_now();
+        }
+    }
+
     /// Returns the next prediction rebuild to run, with [`Reconcile::Background`](crate::Reconcile::Background).
     ///
     /// Call this after each [`advance`](Session::advance). [`run`](Rebuild::run) the rebuild on any thread, and [hand

@@ -36,6 +36,13 @@ pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
     fn lerp(from: Self, to: Self, alpha: f32) -> Self {
         from.plus(to.minus(from), alpha)
     }
+    /// Returns the pose at `alpha` (−1 ..< 1) of a tick after `to`, of a body that goes on as it went in the tick from
+    /// `from` to `to`: so the own player moves between two ticks. What is no place stays as it is in `to`: a heading,
+    /// and the second part of a pair.
+    #[must_use]
+    fn ahead(from: Self, to: Self, alpha: f32) -> Self {
+        to.plus(to.minus(from), alpha)
+    }
 }
 
 impl Pose for f32 {
@@ -90,6 +97,9 @@ impl<A: Pose, B: Pose> Pose for (A, B) {
     fn length(self) -> f32 {
         self.0.length()
     }
+    fn ahead(from: Self, to: Self, alpha: f32) -> Self {
+        (A::ahead(from.0, to.0, alpha), to.1)
+    }
 }
 
 /// An angle in radians. It is interpolated the shortest way round, and normalized to (−π, π].
@@ -115,6 +125,9 @@ impl Pose for Angle {
     }
     fn length(self) -> f32 {
         self.0.abs()
+    }
+    fn ahead(_: Angle, to: Angle, _: f32) -> Angle {
+        to
     }
 }
 
@@ -142,6 +155,12 @@ impl Pose for Placed {
     }
     fn length(self) -> f32 {
         self.at.length()
+    }
+    fn ahead(from: Placed, to: Placed, alpha: f32) -> Placed {
+        Placed {
+            at: Vec2::ahead(from.at, to.at, alpha),
+            angle: to.angle,
+        }
     }
 }
 

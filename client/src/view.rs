@@ -31,6 +31,8 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) now: Duration,
     updated_at: Duration,
     pub(crate) alpha: f32,
+    /// How far after the newest tick the picture was drawn; 0 if it was not.
+    pub(crate) drawn: f32,
     tick: Duration,
     lead: u32,
     /// Cues before this tick are from before this client joined, and are not played.
@@ -58,6 +60,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             now: Duration::ZERO,
             updated_at: Duration::ZERO,
             alpha: 0.0,
+            drawn: 0.0,
             tick,
             lead: 0,
             mute_until: Tick(0),
@@ -205,8 +208,13 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         self.capture(sim);
         let (picture, newest, now) = (&mut self.picture, &mut self.poses[1], self.now);
         let others = &mut self.others;
+        let (last, over) = (
+            std::mem::take(&mut self.drawn),
+            self.tick * SMOOTH_TICKS_MIN,
+        );
         let drawn = caught(|| {
-            picture.ticked(newest, now);
+            newest.order();
+            picture.ticked_to(newest, last, now, over);
             others.put(tick + 1, newest);
         });
         if let Err(words) = drawn {

@@ -10,13 +10,13 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::{Game, PLAYER_RADIUS, ShowKey};
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Poses, Show, When};
+use twinstep_client::{Poses, Session, Show, When};
 use twinstep_core::{Effects, Frame, Mwc, Never, PlayerId, Simulation, Table, Tick};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
-use twinstep_server::Resolver;
+use twinstep_server::{MatchConfig, Resolver};
 use twinstep_tests::golden;
 
 const CLIENTS: usize = 4;
@@ -327,5 +327,117 @@ fn a_change_of_the_drawn_time_in_play_is_smooth() {
     for pair in frames.windows(2) {
         let moved = pair[1].1 - pair[0].1;
         assert!((0.85..1.15).contains(&moved), "{pair:?}");
+    }
+}
+
+/// The times between frames, repeated.
+const FRAMES: [(&str, &[u64]); 6] = [
+    ("30", &[33_333]),
+    (
+        "60 uneven",
+        &[9_000, 24_333, 16_000, 17_333, 12_000, 21_334],
+    ),
+    ("75", &[13_333]),
+    ("144", &[6_944]),
+    ("240", &[4_167]),
+    ("1000", &[1_000]),
+];
+const TICKS_HZ: [u32; 6] = [20, 30, 60, 75, 128, 240];
+
+/// A world whose client draws with these times between frames. From 6 s on, `drawn` gets each frame's time
+/// and where the client's own player is drawn, and returns the input that is held from the next frame on.
+fn own_frames(
+    hz: u32,
+    frames: &[u64],
+    seconds: u64,
+    mut drawn: impl FnMut(&mut Session<Line, Sight>, Duration, f32) -> Option<u8>,
+) {
+    let mut config = RigConfig::new(3, "rtt=30,jitter=0,loss=0".parse().expect("a link"));
+    (config.sticks, config.clients, config.verify) = (Sticks::Still, 1, false);
+    config.policies = MatchConfig {
+        tick: Duration::from_secs(1) / hz,
+        ..MatchConfig::action()
+    };
+    let mut rig = Rig::<Line>::new(config);
+    rig.hold(0, Some(0));
+    let (mut nth, mut next, mut held) = (0, rig.clients[0].place.next_frame, None);
+    rig.watch(Duration::from_secs(6 + seconds), |rig| {
+        let now = rig.now;
+        let client = &mut rig.clients[0];
+        if client.place.next_frame == next {
+            return;
+        }
+        let me = client.session.seats().first().copied();
+        if let Some(at) = me.and_then(|me| client.session.pose(me))
+            && now > Duration::from_secs(6)
+        {
+            held = drawn(&mut client.session, now, at);
+        }
+        client.place.next_frame = now + Duration::from_micros(frames[nth % frames.len()]);
+        (nth, next) = (nth + 1, client.place.next_frame);
+        if held.is_some() {
+            rig.hold(0, held);
+        }
+    });
+}
+
+/// The own player walks as evenly as time passes, whatever the rates of frames and ticks are. It was drawn at the newest
+/// tick, so that it stood in 58 % of the frames at 144 frames and 60 ticks a second.
+#[test]
+fn the_own_player_walks_smoothly_at_every_frame_rate() {
+    let mut wrong = Vec::new();
+    for hz in TICKS_HZ {
+        for (name, frames) in FRAMES {
+            let tick = 1.0 / f64::from(hz);
+            let (mut all, mut stood, mut off) = (0, 0, 0.0_f64);
+            let mut last: Option<(f32, Duration)> = None;
+            let mut line = 0.0;
+            own_frames(hz, frames, 10, |session, now, at| {
+                let (before, then) = last.replace((at, now)).unwrap_or((at, now));
+                // The clock may run a little faster or slower.
+                let rate = session.stats().rate;
+                line += (now - then).as_secs_f64() / tick * rate - f64::from(at - before);
+                off = off.max(line.abs());
+                stood += u32::from(at == before && now > then);
+                all += 1;
+                None
+            });
+            let stood = 100.0 * f64::from(stood) / f64::from(all);
+            println!(
+                "{hz:>4} ticks/s, {name:>9} frames/s: stands in {stood:>5.1} %, off by {off:.3} ticks' way"
+            );
+            if stood > 0.0 || off > 0.05 {
+                wrong.push((hz, name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// A key that goes down between two ticks moves the own player in the picture of its own frame.
+#[test]
+fn a_key_between_two_ticks_is_felt_in_its_own_frame() {
+    for hz in TICKS_HZ {
+        for (name, frames) in FRAMES {
+            let (mut nth, mut back, mut turned) = (0, 0, 0);
+            let (mut keyed, mut last, mut late) = (None, None, 0);
+            own_frames(hz, frames, 10, |session, _, at| {
+                nth += 1;
+                let before = last.replace(at).unwrap_or(at);
+                if let Some(way) = keyed.take() {
+                    late += u32::from((at - before) * way <= 0.0);
+                    turned += 1;
+                }
+                if nth % 61 != 0 {
+                    return None;
+                }
+                back = 1 - back;
+                session.sample_now();
+                keyed = Some(if back == 1 { -1.0 } else { 1.0 });
+                Some(back)
+            });
+            assert!(turned > 2);
+            assert_eq!(late, 0, "{hz} ticks/s, {name} frames/s: of {turned} keys");
+        }
     }
 }

@@ -265,7 +265,7 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
                 self.picture.rebuilt_from(before, at, self.alpha, now, over);
             }
             for tick in self.newest.0 + 1..=newest.0 {
-                self.picture.ticked_to(poses(Tick(tick)), now);
+                self.picture.ticked_to(poses(Tick(tick)), 0.0, now, over);
             }
         }
         let is_new = newest != self.newest;

@@ -207,7 +207,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.insert(key, pose, false, None, None);
     }
 
-    /// Puts an entity that is drawn at the newest tick: one of a local player, or one that must not lag behind it.
+    /// Puts an entity that is drawn at the newest tick, and [moves on](Pose::ahead) from there: one of a local player, or
+    /// one that must not lag behind it.
     pub fn put_local(&mut self, key: K, pose: P) {
         self.insert(key, pose, true, None, None);
     }

@@ -1,6 +1,6 @@
 use glam::Vec2;
 use proptest::prelude::*;
-use twinstep_core::PlayerId;
+use twinstep_core::{PlayerId, PlayerSet};
 
 use super::*;
 use crate::smooth::{Angle, Placed};
@@ -364,4 +364,38 @@ fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
             assert_eq!(shown, at(shot - 2), "{shot} of {order:?}");
         }
     }
+}
+
+/// A local entity goes on between two ticks. When it stops, it glides back instead of leaping; when it starts or turns,
+/// it does so at once.
+#[test]
+fn a_local_entity_that_stops_glides_back_from_where_it_was_drawn() {
+    let mut picture = Picture::<u8, f32>::new(Smoothing::new(5.0, TICK));
+    let mut tick = |picture: &mut Picture<u8, f32>, at: f32, drawn: f32, now: Duration| {
+        let mut poses = Poses::new();
+        poses.begin(PlayerSet::default());
+        poses.put_local(1, at);
+        poses.order();
+        picture.ticked_to(&poses, drawn, now, TICK * 6);
+    };
+    tick(&mut picture, 0.0, 0.0, TICK);
+    tick(&mut picture, 1.0, 0.0, TICK * 2);
+    assert_eq!(picture.pose(1, 0.75, TICK * 2), Some(1.75), "it goes on");
+    tick(&mut picture, 1.0, 0.75, TICK * 3);
+    assert_eq!(picture.pose(1, 0.0, TICK * 3), Some(1.75), "it stops");
+    let later = picture.pose(1, 0.5, TICK * 4).unwrap();
+    assert!((1.0..1.75).contains(&later), "{later}");
+    assert_eq!(picture.pose(1, 0.5, TICK * 9), Some(1.0));
+    assert_eq!(picture.error(1, TICK * 4), Some(0.0), "it is no error");
+    tick(&mut picture, 0.0, 0.5, TICK * 9);
+    assert_eq!(
+        picture.pose(1, 0.25, TICK * 9),
+        Some(-0.25),
+        "it starts at once"
+    );
+    assert_eq!(
+        picture.pose(1, -0.5, TICK * 9),
+        Some(0.5),
+        "it was sampled early"
+    );
 }

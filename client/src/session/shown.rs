@@ -106,10 +106,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     pub fn drawn_at(&self, player: PlayerId) -> Option<f64> {
         let replica = &self.stage.playing()?.replica;
         let predicted = f64::from(replica.timeline.prediction().tick().0);
+        let alpha = f64::from(replica.view.alpha);
         if replica.timeline.local_actions().players().contains(player) {
-            return Some(predicted);
+            return Some(predicted + alpha);
         }
-        let between = predicted - 1.0 + f64::from(replica.view.alpha);
+        let between = predicted - 1.0 + alpha;
         let other = replica.view.others.time(player);
         Some(other.map_or(between, |(time, _)| time))
     }

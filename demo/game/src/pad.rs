@@ -29,6 +29,16 @@ impl Pad {
         self.buttons & Pad::FIRE != 0
     }
 
+    /// Returns `true` if a button or a key of the keyboard was pressed or released between the two: a walk that turns by
+    /// an eighth of a circle or more, begins or ends. A stick is rarely so fast.
+    #[must_use]
+    pub fn has_other_keys(&self, other: &Pad) -> bool {
+        let walks = [self.walk, other.walk].map(|walk| walk != Heading::NONE);
+        self.buttons != other.buttons
+            || walks[0] != walks[1]
+            || self.walk.turn_to(other.walk).abs() >= 31
+    }
+
     #[must_use]
     pub fn is_neutral(&self) -> bool {
         *self == Pad::default()

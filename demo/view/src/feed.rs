@@ -31,6 +31,7 @@ use twinstep_client::Placed;
 use twinstep_client::SessionEnd;
 use twinstep_client::SessionStats;
 use twinstep_client::{Client, MatchRequest, Session};
+use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::JOURNAL_EXTENSION;
@@ -54,6 +55,7 @@ pub struct Feed {
     showing: Showing,
     news: News,
     gauges: Gauges,
+    pads: [Pad; SEATS_MAX],
     unused: Surplus,
     score: u32,
 }
@@ -119,6 +121,7 @@ impl Feed {
             showing: Showing::new(),
             news: News::default(),
             gauges: Gauges::default(),
+            pads: Default::default(),
             unused: Surplus::default(),
             score: 0,
         }
@@ -139,6 +142,14 @@ impl Feed {
     /// The match is over for this screen; its last picture stays. A replay never ends.
     pub fn advance(&mut self, pads: &[Pad]) -> Result<(), SessionEnd> {
         let pad = |seat: usize| pads.get(seat).copied().unwrap_or_default();
+        for (seat, before) in self.pads.iter_mut().enumerate() {
+            let now = pad(seat);
+            if std::mem::replace(before, now).has_other_keys(&now)
+                && let Some(session) = self.source.session_mut()
+            {
+                session.sample_now();
+            }
+        }
         let played = match &mut self.source {
             Source::Client(client) => {
                 let played = client.advance(pad);
