@@ -38,7 +38,7 @@ fn x(picture: &Picture<u32, Vec2>, key: u32, alpha: f32, now: Duration) -> f32 {
 }
 
 #[test]
-fn remote_entities_lie_between_the_last_two_ticks_and_local_ones_on_the_newest() {
+fn remote_entities_lie_between_the_last_two_ticks_and_local_ones_a_tick_later() {
     let mut picture = picture();
     for tick in 0..2 {
         let mut poses = Poses::new();
@@ -51,7 +51,7 @@ fn remote_entities_lie_between_the_last_two_ticks_and_local_ones_on_the_newest()
         .shown(0.25, TICK)
         .map(|(key, pose)| (key, pose.x))
         .collect();
-    assert_eq!(shown, [(4, 0.25), (7, 1.0)]);
+    assert_eq!(shown, [(4, 0.25), (7, 1.25)]);
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
 #[test]
 fn a_local_entity_that_stops_glides_back_from_where_it_was_drawn() {
     let mut picture = Picture::<u8, f32>::new(Smoothing::new(5.0, TICK));
-    let mut tick = |picture: &mut Picture<u8, f32>, at: f32, drawn: f32, now: Duration| {
+    let tick = |picture: &mut Picture<u8, f32>, at: f32, drawn: f32, now: Duration| {
         let mut poses = Poses::new();
         poses.begin(PlayerSet::default());
         poses.put_local(1, at);
