@@ -419,7 +419,7 @@ impl Pace {
     }
 
     fn record_sampled(&mut self, now: Duration, tick: Tick) {
-        // A tick that is sampled before its end has so much more margin.
+        // A tick that is sampled before its end has more margin by the rest of the tick.
         let early = f64::from(tick.0 + 1) - self.clock.position();
         let offset = self.clock.offset() + early.clamp(0.0, 1.0);
         self.samples.record(now, tick, offset);

@@ -326,7 +326,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     }
 
     /// The poses to draw, by key. `alpha`, in [0, 1), is the part of the tick that has passed; in [−1, 0), the newest tick
-    /// was sampled before its end, which is so much later.
+    /// was sampled early, and the picture is before its end.
     pub fn shown(&self, alpha: f32, now: Duration) -> impl Iterator<Item = (K, P)> + '_ {
         self.shown_with_local(alpha, now)
             .map(|(key, (pose, _))| (key, pose))
