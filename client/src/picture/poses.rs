@@ -4,6 +4,7 @@ use core::cmp::Ordering;
 
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
+use super::order::KeyOrder;
 use super::when::When;
 use crate::smooth::Pose;
 use crate::timeline::Known;
@@ -111,9 +112,8 @@ pub struct Poses<K, P> {
     puts: Vec<Put<K, P>>,
     /// Poses that were put after one with an equal or higher key, in the order of the calls.
     strays: Vec<Put<K, P>>,
-    /// The keys of the strays with their indices, sorted, once they are [ordered](Self::order). Sorting indices moves
-    /// less memory.
-    order: Vec<(K, u32)>,
+    /// The order of the strays, once they are [ordered](Self::order).
+    order: KeyOrder<K>,
     muzzles: Vec<Muzzle<K, P>>,
 }
 
@@ -127,7 +127,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             known: Known::ALL,
             puts: Vec::new(),
             strays: Vec::new(),
-            order: Vec::new(),
+            order: KeyOrder::new(),
             muzzles: Vec::new(),
         }
     }
@@ -287,26 +287,22 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Sorts the strays; the last pose of a key is kept. The cost is a sort of the strays.
+    /// Sorts the strays; the last pose of a key is kept.
     pub(crate) fn order(&mut self) {
-        self.order.clear();
-        let keys = self.strays.iter().zip(0..);
-        self.order.extend(keys.map(|(put, nth)| (put.key, nth)));
-        self.order
-            .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        self.order.dedup_by_key(|(key, _)| *key);
+        self.order.sort(self.strays.iter().map(|put| put.key));
     }
 
     /// All poses in the order of keys, after they were [ordered](Self::order). A stray replaces an earlier pose of the
     /// same key.
     pub(super) fn by_key(&self) -> impl Iterator<Item = &Put<K, P>> {
-        let first = self.order.first();
+        let order = self.order.sorted();
+        let first = order.first();
         let before = first.map_or(self.puts.len(), |first| {
             self.puts.partition_point(|put| put.key < first.0)
         });
         let (before, behind) = self.puts.split_at(before);
         let mut puts = behind.iter().peekable();
-        let strays = self.order.iter();
+        let strays = order.iter();
         let mut strays = strays.map(|(_, at)| &self.strays[*at as usize]).peekable();
         before.iter().chain(core::iter::from_fn(move || {
             let Some(stray) = strays.peek() else {
@@ -336,8 +332,9 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
     }
 
     pub(super) fn get(&self, key: K) -> Option<&Put<K, P>> {
-        if let Ok(at) = self.order.binary_search_by_key(&key, |stray| stray.0) {
-            return Some(&self.strays[self.order[at].1 as usize]);
+        let order = self.order.sorted();
+        if let Ok(at) = order.binary_search_by_key(&key, |stray| stray.0) {
+            return Some(&self.strays[order[at].1 as usize]);
         }
         let at = self.puts.binary_search_by_key(&key, |put| put.key).ok()?;
         Some(&self.puts[at])
