@@ -32,6 +32,7 @@ pub(crate) use others::{Moved, Others};
 pub use poses::{Hidden, Muzzle, Poses, Show, ShowWith, show_with};
 pub use when::When;
 
+mod order;
 mod others;
 mod poses;
 mod when;

@@ -133,6 +133,9 @@ pub struct Timeline<S: Simulation> {
     /// The steps of rebuilds that were not run in the background.
     repeated: u64,
     repeated_cost: u32,
+    how: Reconcile,
+    /// Whether the session's program runs rebuilds.
+    is_polled: bool,
     away: Option<Away<S>>,
     check: StepCheck<S>,
     fault: Option<String>,
@@ -177,6 +180,8 @@ impl<S: Simulation> Timeline<S> {
             loops: Vec::new(),
             repeated: 0,
             repeated_cost: NEW_STEP,
+            how: Reconcile::Inline,
+            is_polled: false,
             away: None,
             lockstep: false,
             stats: TimelineStats::default(),
@@ -501,7 +506,7 @@ impl<S: Simulation> Timeline<S> {
         if self.stale {
             // Rebuild up to the shown tick; new ticks follow one by one after it.
             let shown = self.shown.tick().max(self.authority.tick());
-            waits = self.credit.waits() || !self.drafting && self.send_out(shown.max(target));
+            waits = self.credit.waits() || !self.drafting && self.send_out(shown.max(target), left);
             if !waits {
                 left -= self.rebuild(shown, left, watch);
             }

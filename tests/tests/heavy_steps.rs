@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use serde::{Deserialize, Serialize};
+use twinstep_client::Reconcile;
 use twinstep_core::bounds::{LEAD_MAX, MEMO_BYTES_MAX};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::memo::{LoopContext, Memos, Outputs};
@@ -23,25 +24,28 @@ struct Played {
     /// Of the items in repeated ticks, the share that was run.
     run: f64,
     rebuilds: u64,
+    away_steps: u64,
 }
 
 /// Plays six seconds. A frame has time for `budget` steps; a repeated one costs `cost` / 256 steps.
-fn played(link: LinkProfile, crowd: u16, late: Option<u32>, [budget, cost]: [u32; 2]) -> Played {
+fn played(link: LinkProfile, crowd: u16, how: Reconcile, [budget, cost]: [u32; 2]) -> Played {
     let mut config = RigConfig::new(7, link);
     config.sticks = Sticks::Keys;
     config.crowd = crowd;
     config.fps = 60;
     config.verify = false;
     config.journal = false;
-    config.rebuilds_late = late;
+    config.rebuilds_late = (how != Reconcile::Inline).then_some(1);
+    config.reconcile = how;
     (config.budget, config.repeated_cost) = (budget, cost);
     let mut rig = Rig::<Game>::new(config);
     rig.run(Duration::from_secs(6));
-    let (mut taken, mut run, mut lead, mut rebuilds) = (0, 0, 0.0, 0);
+    let (mut taken, mut run, mut lead, mut rebuilds, mut away_steps) = (0, 0, 0.0, 0, 0);
     for client in 0..4 {
         let stats = rig.stats(client);
         lead += stats.lead_ticks_mean / 4.0;
         rebuilds += stats.timeline.rebuilds;
+        away_steps += stats.timeline.away_steps;
         assert_eq!(stats.timeline.without_memo, 0);
         for of in rig.clients[client].session.loops() {
             (taken, run) = (taken + of.taken, run + of.run);
@@ -52,17 +56,18 @@ fn played(link: LinkProfile, crowd: u16, late: Option<u32>, [budget, cost]: [u32
         lead,
         run: run as f64 / (taken + run) as f64,
         rebuilds,
+        away_steps,
     }
 }
 
 #[test]
 fn a_rebuild_runs_only_the_items_that_a_wrong_guess_touched() {
-    for (name, link, late, most) in [
-        ("wan", LinkProfile::WAN, None, 0.02),
-        ("bad", LinkProfile::BAD, Some(1), 0.03),
-        ("awful", LinkProfile::AWFUL, None, 0.05),
+    for (name, link, how, most) in [
+        ("wan", LinkProfile::WAN, Reconcile::Auto, 0.02),
+        ("bad", LinkProfile::BAD, Reconcile::Background, 0.03),
+        ("awful", LinkProfile::AWFUL, Reconcile::Inline, 0.05),
     ] {
-        let played = played(link, 300, late, [160, 256]);
+        let played = played(link, 300, how, [160, 256]);
         let share = played.run * 100.0;
         println!(
             "{name}: {share:.2} % run again in {} rebuilds",
@@ -80,14 +85,33 @@ fn a_step_of_a_millisecond_keeps_its_lead() {
         ("wan", LinkProfile::WAN, 0.95),
         ("bad", LinkProfile::BAD, 0.9),
     ] {
-        let free = played(link, 0, None, [160, 256]).lead;
-        let same = played(link, 0, None, [4, 256]).lead;
-        let cheap = played(link, 0, None, [4, 32]).lead;
+        let free = played(link, 0, Reconcile::Inline, [160, 256]).lead;
+        let same = played(link, 0, Reconcile::Inline, [4, 256]).lead;
+        let cheap = played(link, 0, Reconcile::Inline, [4, 32]).lead;
         println!(
             "{name}: a lead of {free:.1} ticks, {same:.1} at four steps a frame, {cheap:.1} with memos"
         );
         assert!(same < free * 0.6, "{name}: the budget costs no lead");
         assert!(cheap >= free * least, "{name}: {cheap} of {free} ticks");
+    }
+}
+
+/// A rebuild that does not fit into a frame leaves the game's thread, and one that fits stays there.
+#[test]
+fn rebuilds_that_do_not_fit_run_in_the_background() {
+    for (name, link, least) in [
+        ("wan", LinkProfile::WAN, 0.95),
+        ("bad", LinkProfile::BAD, 0.9),
+    ] {
+        let free = played(link, 0, Reconcile::Auto, [160, 256]);
+        let heavy = played(link, 0, Reconcile::Auto, [4, 256]);
+        println!(
+            "{name}: a lead of {:.1} ticks, {:.1} at four steps a frame with {} steps in the background",
+            free.lead, heavy.lead, heavy.away_steps
+        );
+        assert_eq!(free.away_steps, 0, "{name}");
+        assert!(heavy.away_steps > 1_000, "{name}: {}", heavy.away_steps);
+        assert!(heavy.lead >= free.lead * least, "{name}: {}", heavy.lead);
     }
 }
 

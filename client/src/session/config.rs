@@ -51,7 +51,7 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
 }
 
 impl<S: Simulation> SessionConfig<S> {
-    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline, and verify in debug builds.
+    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline where it fits, and verify in debug builds.
     pub fn new(rules: Arc<S::Rules>) -> Self {
         SessionConfig::of(Some(rules), None)
     }
@@ -70,7 +70,7 @@ impl<S: Simulation> SessionConfig<S> {
                 muzzle: Duration::from_millis(100),
             },
             start: None,
-            reconcile: Reconcile::Inline,
+            reconcile: Reconcile::Auto,
             names: ArrayVec::new(),
             recorded_since: None,
             verify: cfg!(debug_assertions),

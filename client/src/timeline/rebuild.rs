@@ -86,8 +86,14 @@ const PASSED_ROOM: usize = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reconcile {
-    /// The caller's thread, within the frame that detects the wrong guess.
+    /// The caller's thread if the rebuild fits into the frame's [budget](crate::Client::frame_time), otherwise the
+    /// background. A cheap game is corrected in the frame that detects the wrong guess, and an expensive one keeps its
+    /// lead. Where no thread runs rebuilds, such as in a browser, this is [`Inline`](Reconcile::Inline): a
+    /// [`Session`](crate::Session) without a client has none until its program calls
+    /// [`poll_rebuild`](crate::Session::poll_rebuild).
     #[default]
+    Auto,
+    /// The caller's thread. A rebuild that does not fit into the budget takes several frames, and the lead is shortened.
     Inline,
     /// A separate thread, which the game's thread never waits for. [`Client`](crate::Client) starts one; a program that
     /// drives a [`Session`](crate::Session) itself runs the rebuilds of [`poll_rebuild`](crate::Session::poll_rebuild)

@@ -16,26 +16,30 @@ use twinstep_core::{Simulation, Tick};
 
 use super::rebuild::{Away, Place, Rebuild, Reconcile, TakenBack, Worth};
 use super::{Timeline, Watch, kept_wrongly};
+use crate::budget::NEW_STEP;
 use crate::stats::Misprediction;
 
 impl<S: Simulation> Timeline<S> {
     /// Sets where the prediction is rebuilt. Has no effect in lockstep.
     #[must_use]
     pub fn reconciling(mut self, how: Reconcile) -> Self {
-        self.away = match how {
-            Reconcile::Inline => None,
-            Reconcile::Background => {
-                let rebuild = Rebuild::new(&self.authority, &self.grounds, self.game.clone());
-                Some(Away::new(Box::new(rebuild)))
-            }
-        };
+        self.how = how;
+        if how == Reconcile::Background {
+            self.away = Some(self.new_away());
+        }
         self
+    }
+
+    fn new_away(&self) -> Away<S> {
+        let rebuild = Rebuild::new(&self.authority, &self.grounds, self.game.clone());
+        Away::new(Box::new(rebuild))
     }
 
     /// Returns the rebuild to run: [`run`](Rebuild::run) it in any thread, and [hand it back](Timeline::hand_back).
     /// There is at most one at a time. If it is never handed back, the prediction stays wrong until the authority has
     /// reached the shown tick.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
+        self.is_polled = true;
         let away = self.away.as_mut()?;
         match mem::replace(&mut away.place, Place::Out) {
             Place::Outbox(mut rebuild) => {
@@ -137,8 +141,23 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// Sends a rebuild out, if that is worthwhile and no rebuild is out. Returns `true` if the prediction should wait
-    /// for a rebuild. `shown` is the tick that will be shown when it is handed back.
-    pub(super) fn send_out(&mut self, shown: Tick) -> bool {
+    /// for a rebuild. `shown` is the tick that will be shown when it is handed back. The frame has time for `budget` new
+    /// steps.
+    pub(super) fn send_out(&mut self, shown: Tick, budget: u32) -> bool {
+        let goes = match self.how {
+            Reconcile::Inline => false,
+            Reconcile::Background => true,
+            Reconcile::Auto => {
+                let is_awaited = self.away.as_ref().is_some_and(Away::listens);
+                self.is_polled && (is_awaited || !self.fits(shown, budget))
+            }
+        };
+        if !goes {
+            return false;
+        }
+        if self.away.is_none() {
+            self.away = Some(self.new_away());
+        }
         let Some(away) = &mut self.away else {
             return false;
         };
@@ -160,5 +179,14 @@ impl<S: Simulation> Timeline<S> {
             place => place,
         };
         true
+    }
+
+    /// Whether a frame that has time for `budget` new steps has time for a rebuild up to `shown`.
+    fn fits(&self, shown: Tick, budget: u32) -> bool {
+        let again = self.shown.tick().0.saturating_sub(self.authority.tick().0);
+        let new = shown.0.saturating_sub(self.shown.tick().0);
+        let cost =
+            u64::from(again) * u64::from(self.repeated_cost) + u64::from(new) * u64::from(NEW_STEP);
+        cost <= u64::from(budget) * u64::from(NEW_STEP)
     }
 }

@@ -297,9 +297,10 @@ impl<S: Play> Rig<S> {
             (Starts::Mixed, 2) => Some(start(1)),
             (Starts::Unknown, _) | (Starts::Mixed, _) => None,
         };
-        if self.config.rebuilds_late.is_some() {
-            config.reconcile = Reconcile::Background;
-        }
+        config.reconcile = match self.config.rebuilds_late {
+            None => Reconcile::Inline,
+            Some(_) => self.config.reconcile,
+        };
         let mut session = Session::new(config).expect("rules without NaN");
         session.ready(waits);
         session

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use twinstep_client::{BUDGET_TICKS, Reconcile};
 use twinstep_core::bounds::{
     COMMAND_BYTES_MAX, COMMAND_INLINE_MAX, DELAY_MAX, INPUT_BYTES_MAX, OUTCOME_INLINE_MAX,
     PLAYERS_MAX, SEATS_MAX, TURN_TICKS_MAX, WORLD_BYTES_MAX,
@@ -72,6 +73,9 @@ pub struct Plan {
     pub links_stay: bool,
     /// The number of frames after which background rebuilds are handed back. `None` if rebuilds are inline.
     pub rebuilds_late: Option<u32>,
+    pub reconcile: Reconcile,
+    /// The number of new steps that fit into a frame, and the cost of a repeated step in 256ths of a new one.
+    pub budget: [u32; 2],
     /// The longest background encoding of a world. `None` if the match encodes worlds itself.
     pub encodes_within: Option<Duration>,
     /// The largest datagrams that links pass up and down, in bytes. `None` if any size passes.
@@ -138,6 +142,8 @@ impl Plan {
             ),
             links_stay: one_in(&mut luck, 8),
             rebuilds_late: rebuilds_late(seed),
+            reconcile: reconcile(seed),
+            budget: budget(seed),
             encodes_within: encodes_within(seed),
             passes: passes(seed),
             verify: true,
@@ -166,6 +172,9 @@ impl Plan {
             starts: self.starts,
             fps: self.fps,
             rebuilds_late: self.rebuilds_late,
+            reconcile: self.reconcile,
+            budget: self.budget[0],
+            repeated_cost: self.budget[1],
             encodes_within: self.encodes_within,
             passes: self.passes,
             verify: self.verify,
@@ -290,6 +299,23 @@ fn refuses(seed: u64) -> bool {
 fn rebuilds_late(seed: u64) -> Option<u32> {
     let mut luck = Mwc::seed(seed ^ 0x6c61_7465);
     one_in(&mut luck, 4).then(|| pick(&mut luck, &[0, 1, 1, 2, 7]))
+}
+
+/// Half of those decide for each rebuild where it runs. A separate stream too.
+fn reconcile(seed: u64) -> Reconcile {
+    let mut luck = Mwc::seed(seed ^ 0x6175_746f);
+    pick(&mut luck, &[Reconcile::Auto, Reconcile::Background])
+}
+
+/// One in four games has expensive steps. A separate stream too.
+fn budget(seed: u64) -> [u32; 2] {
+    let mut luck = Mwc::seed(seed ^ 0x7072_6963);
+    let new = pick(&mut luck, &[4, 8, 20]);
+    let repeated = pick(&mut luck, &[8, 32, 128, 256]);
+    match one_in(&mut luck, 4) {
+        true => [new, repeated],
+        false => [BUDGET_TICKS, repeated],
+    }
 }
 
 // One in six matches waits for its players. A separate stream too.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::{BUDGET_TICKS, SessionConfig, Show};
+use twinstep_client::{BUDGET_TICKS, Reconcile, SessionConfig, Show};
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_core::{Mwc, PlayerId, Simulation, Tick};
 use twinstep_protocol::simnet::LinkProfile;
@@ -188,9 +188,10 @@ pub struct RigConfig {
     pub budget: u32,
     /// See [`Session::set_repeated_cost`](twinstep_client::Session::set_repeated_cost).
     pub repeated_cost: u32,
-    /// `Some`: predictions are rebuilt in the background ([`Reconcile::Background`](twinstep_client::Reconcile)), and
-    /// handed back this many frames later; 0: within the same frame.
+    /// `Some`: background rebuilds are handed back this many frames later; 0: within the same frame. `None`: predictions
+    /// are rebuilt inline.
     pub rebuilds_late: Option<u32>,
+    pub reconcile: Reconcile,
     /// `Some`: the server encodes worlds in the background, within this time. One in sixteen never completes.
     pub encodes_within: Option<Duration>,
     /// The largest datagrams that clients' links pass up and down, in bytes. `None` if any size passes.
@@ -225,6 +226,7 @@ impl RigConfig {
             budget: BUDGET_TICKS,
             repeated_cost: 256,
             rebuilds_late: None,
+            reconcile: Reconcile::Background,
             encodes_within: None,
             passes: None,
             verify: true,
