@@ -1,9 +1,9 @@
 //! [`Effects::each`]: a loop of a step whose items are not run again when a prediction is rebuilt.
 
 use alloc::vec::Vec;
-use core::mem;
+use core::{iter, mem};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::codec;
 use crate::memo::{LoopContext, Outputs, Results, StepMemos, part};
@@ -196,6 +196,77 @@ impl<S: Simulation> Effects<S> {
                 .for_each(|output| tell(self, output));
         }
         *self.memos_mut() = memos;
+    }
+
+    /// Returns `run(input)`. When a prediction is rebuilt and the input is what it was at this tick, the result is taken
+    /// over: [`each`](Self::each) for one value, such as a flow field that follows from the walls.
+    ///
+    /// ```
+    /// # use twinstep_core::prelude::*;
+    /// # use twinstep_core::memo::LoopContext;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Clone, Default, Serialize, Deserialize)]
+    /// # struct Maze {
+    /// #     walls: Vec<bool>,
+    /// #     ways: Vec<u16>,
+    /// # }
+    /// # fn flow(walls: &[bool], _: &LoopContext<'_, ()>) -> Vec<u16> {
+    /// #     walls.iter().map(|&wall| u16::from(wall)).collect()
+    /// # }
+    /// # impl Simulation for Maze {
+    /// #     const NAME: &'static str = "maze";
+    /// #     const VERSION: u32 = 1;
+    /// #     type Rules = ();
+    /// #     type Input = i8;
+    /// #     type Command = Never;
+    /// #     type Query = Never;
+    /// #     type Outcome = Never;
+    /// #     type Cue = Never;
+    /// fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
+    ///     self.ways = fx.recall("flow", frame, &self.walls[..], flow);
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// The panics of [`each`](Self::each); the two share their names.
+    #[track_caller]
+    pub fn recall<I, O>(
+        &mut self,
+        name: &'static str,
+        frame: &Frame<'_, S>,
+        input: &I,
+        run: fn(&I, &LoopContext<'_, S::Rules>) -> O,
+    ) -> O
+    where
+        I: Serialize + ?Sized,
+        O: Clone + Serialize + Send + Sync + 'static,
+    {
+        // The result is the item, so that a sampled check compares it.
+        let mut result = None;
+        self.each(
+            name,
+            frame,
+            iter::once(&mut result),
+            |_, _| Call { input, run },
+            |result: &mut Option<O>, call, given, _: &mut Outputs<'_, ()>| {
+                *result = Some((call.run)(call.input, given));
+            },
+            |_, ()| {},
+        );
+        result.expect("a loop runs each item or takes its result over")
+    }
+}
+
+/// A function with its input, of which the input counts.
+struct Call<'c, I: ?Sized, R, O> {
+    input: &'c I,
+    run: fn(&I, &LoopContext<'_, R>) -> O,
+}
+
+impl<I: Serialize + ?Sized, R, O> Serialize for Call<'_, I, R, O> {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        self.input.serialize(serializer)
     }
 }
 

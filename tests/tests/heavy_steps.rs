@@ -138,6 +138,10 @@ impl Agent {
     }
 }
 
+fn farthest(goals: &[f32], _: &LoopContext<'_, ()>) -> f32 {
+    goals.iter().copied().fold(0.0, f32::max)
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Town {
     agents: Vec<Agent>,
@@ -145,6 +149,7 @@ struct Town {
     reached: Vec<f32>,
     peeks: bool,
     twice: bool,
+    far: f32,
 }
 
 impl Simulation for Town {
@@ -158,6 +163,7 @@ impl Simulation for Town {
             let tell = |_: &mut Effects<Town>, at| reached.push(at);
             fx.each("walk", frame, &mut self.agents, goal, run, tell);
         }
+        self.far = fx.recall("far", frame, &self.goals[..], farthest);
     }
 }
 
@@ -174,12 +180,12 @@ fn town(count: usize) -> Town {
 }
 
 /// Steps a world of this town once, as a prediction with these memos. Returns the town, and the number of items
-/// whose result was taken over and that were run in a repeated tick.
-fn step(town: &Town, memos: &mut Memos) -> (Town, [u64; 2]) {
+/// and of values whose result was taken over, and that were run in a repeated tick.
+fn step(town: &Town, memos: &mut Memos) -> (Town, [u64; 2], [u64; 2]) {
     step_at(town, memos, Tick(5))
 }
 
-fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2]) {
+fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2], [u64; 2]) {
     let mut world = World::new(town.clone(), tick);
     let mut frame = FrameData::roomy(tick);
     frame.reset(tick);
@@ -196,8 +202,11 @@ fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2]) {
     }
     let mut loops = Vec::new();
     memos.take_stats(&mut loops);
-    let counts = loops.first().map_or([0, 0], |of| [of.taken, of.run]);
-    (world.sim().clone(), counts)
+    let counts = |name| {
+        let of = loops.iter().find(|of| of.name == name);
+        of.map_or([0, 0], |of| [of.taken, of.run])
+    };
+    (world.sim().clone(), counts("walk"), counts("far"))
 }
 
 #[test]
@@ -224,6 +233,17 @@ fn equal_items_are_taken_over_and_others_run() {
     assert_eq!(step_at(Tick(6), &mut memos), [0, 0], "it is confirmed");
     let later = Tick(6) + (LEAD_MAX + 1);
     assert_eq!(step_at(later, &mut memos), [0, 0], "in the same slot");
+}
+
+#[test]
+fn a_value_of_equal_input_is_taken_over() {
+    let mut memos = Memos::default();
+    let mut town = town(3);
+    step(&town, &mut memos);
+    assert_eq!(step(&town, &mut memos).2, [1, 0]);
+    town.goals[2] = 70.0;
+    let (stepped, _, counts) = step(&town, &mut memos);
+    assert_eq!((stepped.far, counts), (70.0, [0, 1]));
 }
 
 #[test]
