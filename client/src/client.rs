@@ -83,7 +83,7 @@ impl<T: Transport> Attempt<T> {
 ///
 /// A client is `Send + Sync`, so it can be an engine's resource. All work is done in [`advance`](Client::advance). With
 /// [`Reconcile::Background`](crate::Reconcile), predictions are rebuilt in a thread that `advance` never waits for and
-/// that ends with the client.
+/// that ends with the client; by default those that do not fit into a frame.
 pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> {
     session: Session<S, V>,
     transport: T,
