@@ -17,6 +17,7 @@ pub(crate) struct Effort {
     pub(crate) idle_matches: usize,
     pub(crate) world: Duration,
     pub(crate) thread_frames: u32,
+    pub(crate) horde: Duration,
 }
 
 impl Effort {
@@ -34,6 +35,7 @@ impl Effort {
             idle_matches: 50,
             world: Duration::from_secs(300),
             thread_frames: 300,
+            horde: Duration::from_secs(10),
         }
     }
 
@@ -63,6 +65,7 @@ impl Effort {
             idle_matches: 2,
             world: Duration::from_secs(5),
             thread_frames: 60,
+            horde: Duration::from_secs(1),
             ..Effort::quick()
         }
     }

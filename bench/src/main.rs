@@ -3,7 +3,7 @@
 //! ```text
 //!  main ─▶ report ─┬▶ client, state   parties in turns, in memory (ours, peer_ggrs)
 //!                  ├▶ server          a server in a process of its own (host, peers), players in this one (seated, peers)
-//!                  └▶ world, thread   whole games
+//!                  └▶ world, thread, horde   whole games
 //!                        each returns a Section of Rows: a table, JSON, targets
 //! ```
 //!
@@ -18,6 +18,7 @@ mod bare_session;
 mod client;
 mod effort;
 mod game;
+mod horde;
 mod host;
 mod load;
 mod ours;

@@ -50,6 +50,11 @@ pub(crate) fn cpu() -> Result<Cpu, Failed> {
     })
 }
 
+/// The processor time of this process in microseconds, where the system tells it.
+pub(crate) fn cpu_us() -> Option<u64> {
+    linux::cpu_us()
+}
+
 pub(crate) fn resident_kb() -> Result<u64, Failed> {
     let status = read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

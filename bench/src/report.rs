@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use crate::effort::Effort;
 use crate::process::Failed;
 use crate::rows::{Format, Section, table};
-use crate::{client, server, state, targets, thread, world};
+use crate::{client, horde, server, state, targets, thread, world};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
@@ -24,6 +24,8 @@ pub(crate) enum Subject {
     World,
     /// The cost of a client's frame to the game's thread, with 1,000 entities, in real time.
     Thread,
+    /// A game with steps of a millisecond, in virtual time: rebuilds and leads with and without `each`.
+    Horde,
 }
 
 pub(crate) fn measure(subjects: &[Subject], effort: &Effort) -> Result<Vec<Section>, Failed> {
@@ -35,6 +37,7 @@ pub(crate) fn measure(subjects: &[Subject], effort: &Effort) -> Result<Vec<Secti
             Subject::Server => server::measure(effort),
             Subject::World => world::measure(effort),
             Subject::Thread => Ok(thread::measure(effort)),
+            Subject::Horde => Ok(horde::measure(effort)),
         }
     };
     subjects.iter().map(section).collect()
