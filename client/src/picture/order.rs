@@ -50,9 +50,18 @@ impl<K: Ord + Copy> KeyOrder<K> {
         self.sorted.clear();
     }
 
-    /// Sorts `keys`; of equal ones the last index is kept. The cost is linear, and that of sorting the new keys.
-    pub(super) fn sort(&mut self, keys: impl Iterator<Item = K>) {
+    /// Sorts `keys`, at most `room`; of equal ones the last index is kept. The cost is linear, and that of sorting the
+    /// new keys. It allocates only if `room` is larger than before.
+    pub(super) fn sort(&mut self, keys: impl Iterator<Item = K>, room: usize) {
         self.clear();
+        for list in [&mut self.keys, &mut self.earlier_keys] {
+            list.reserve_exact(room.saturating_sub(list.len()));
+        }
+        for list in [&mut self.sorted, &mut self.earlier, &mut self.new] {
+            list.reserve_exact(room.saturating_sub(list.len()));
+        }
+        let room_of_places = room.saturating_sub(self.places.len());
+        self.places.reserve_exact(room_of_places);
         self.keys.extend(keys);
         self.find_earlier();
         self.new
@@ -163,7 +172,7 @@ mod tests {
             if luck.below(4) == 0 {
                 order.clear();
             }
-            order.sort(keys.iter().copied());
+            order.sort(keys.iter().copied(), keys.capacity());
             let expected: BTreeMap<u32, u32> = keys.iter().copied().zip(0..).collect();
             let expected: Vec<_> = expected.into_iter().collect();
             assert_eq!(order.sorted(), expected, "round {round}");
@@ -179,7 +188,7 @@ mod tests {
         keys.resize_with(KEYS, || Counted(luck.below(u32::MAX)));
         let compared = |order: &mut KeyOrder<Counted>, keys: &[Counted]| {
             COMPARED.set(0);
-            order.sort(keys.iter().copied());
+            order.sort(keys.iter().copied(), keys.capacity());
             COMPARED.get()
         };
         assert!(compared(&mut order, &keys) > 8 * KEYS, "a first sort");

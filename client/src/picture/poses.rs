@@ -289,7 +289,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
 
     /// Sorts the strays; the last pose of a key is kept.
     pub(crate) fn order(&mut self) {
-        self.order.sort(self.strays.iter().map(|put| put.key));
+        let keys = self.strays.iter().map(|put| put.key);
+        self.order.sort(keys, self.strays.capacity());
     }
 
     /// All poses in the order of keys, after they were [ordered](Self::order). A stray replaces an earlier pose of the
