@@ -11,6 +11,8 @@
 //!
 //! Invariant: a change is blamed only if the runs with it alone always differ, and those without any never do.
 
+use std::collections::BTreeSet;
+
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
@@ -18,11 +20,13 @@ use crate::again::test_name;
 use crate::fault::{Found, Kind};
 use crate::moments::Trace;
 use crate::process::change::Change;
-use crate::process::request::Request;
+use crate::process::request;
 use crate::process::{Judged, ask, judge};
 
 /// The runs without a change that must agree before a change is blamed. A value drawn once per process agrees by chance.
 const SAME_RUNS: usize = 8;
+/// The processes that repeat one step alike.
+const ALIKE: usize = 4;
 /// The runs with one change that must differ before it is blamed.
 const OTHER_RUNS: usize = 4;
 /// The reasons for what was skipped, when no fault was found.
@@ -53,7 +57,7 @@ struct Asking<'a, S: Simulation, F> {
 impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
     fn ask(&self, from_the_middle: bool, changes: &[Change]) -> Result<Judged, Found> {
         let leaves_folder = changes.iter().any(Change::moves_folder);
-        let request = Request::encode(self.trace, from_the_middle, leaves_folder);
+        let request = request::compare(self.trace, from_the_middle, leaves_folder);
         match ask(self.check, &self.test, &request, changes) {
             Ok(answer) => judge(&answer, &self.world_at),
             Err(error) => Ok(Judged::LeftOut(format!("it could not be started: {error}"))),
@@ -67,7 +71,10 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
             return found;
         }
         for _ in 0..SAME_RUNS {
-            if let Err(found) = self.ask(false, &[]) {
+            if let Err(mut found) = self.ask(false, &[]) {
+                if found.kind == Kind::Process && self.is_fixed_by_addresses() {
+                    found.kind = Kind::Address;
+                }
                 return found;
             }
         }
@@ -84,6 +91,21 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
         by_it.kind = kind;
         by_it.what = format!("this process != a second process {text}");
         by_it
+    }
+
+    /// Returns `true` if processes with the same addresses agree, and others do not.
+    fn is_fixed_by_addresses(&self) -> bool {
+        let request = request::compare(self.trace, false, false);
+        let answers = |changes: &[Change]| -> Option<BTreeSet<String>> {
+            let answer = |_| {
+                let answer = ask(self.check, &self.test, &request, changes).ok()?;
+                answer.text().map(str::to_owned)
+            };
+            (0..SAME_RUNS).map(answer).collect()
+        };
+        let fixed = answers(&[Change::FixedAddresses]);
+        fixed.is_some_and(|fixed| fixed.len() == 1)
+            && answers(&[]).is_some_and(|free| free.len() > 1)
     }
 
     /// Finds the one change that makes the difference, by halves.
@@ -151,4 +173,49 @@ pub(crate) fn first<S: Simulation>(
         }
     }
     Ok(second)
+}
+
+/// Names the cause of a step with two results, if this process could not: repeats the step in other processes.
+///
+/// ```text
+///   two processes with the same addresses ── alike, and otherwise with its memory elsewhere ──▶ an address
+///                                         ── alike, and not constant ─────────────────────────▶ a static
+///   a process whose clock stands still    ── constant, and otherwise without ─────────────────▶ a clock
+/// ```
+pub(crate) fn settle(check: &str, found: &mut Found) {
+    let (Some(test), Some(step)) = (test_name(), found.step.take()) else {
+        return;
+    };
+    let repeats = |seed: u64, changes: &[Change]| -> Option<Vec<String>> {
+        let answer = ask(check, &test, &request::repeat(&step, seed), changes).ok()?;
+        let digests = answer.text()?.strip_prefix("repeats ")?;
+        Some(digests.split(',').map(str::to_owned).collect())
+    };
+    let mut fixed = vec![Change::FixedAddresses];
+    if repeats(0, &fixed).is_none() {
+        fixed.clear();
+    }
+    let alike: Option<Vec<_>> = (0..ALIKE).map(|_| repeats(0, &fixed)).collect();
+    let Some(alike) = alike else { return };
+    if is_constant(&alike) {
+        let elsewhere = (1..=ALIKE as u64).map(|seed| repeats(seed, &fixed));
+        if elsewhere.flatten().any(|digests| digests != alike[0]) {
+            found.kind = Kind::Address;
+        } else if !is_constant(&alike[0]) {
+            // The processes begin alike, and go on otherwise: each keeps something.
+            found.kind = Kind::Static;
+        }
+        return;
+    }
+    let frozen = Change::of_a_frozen_clock().and_then(|clock| repeats(0, &[clock]));
+    let stands_still = frozen.is_some_and(|digests| is_constant(&digests));
+    if stands_still && alike.iter().all(|digests| !is_constant(digests)) {
+        found.kind = Kind::Clock;
+    } else if found.kind == Kind::Impure {
+        found.kind = Kind::Random;
+    }
+}
+
+fn is_constant<T: PartialEq>(values: &[T]) -> bool {
+    values.windows(2).all(|pair| pair[0] == pair[1])
 }

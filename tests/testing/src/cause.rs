@@ -1,30 +1,39 @@
-//! Finds the reason why one step has two results: repeats it, immediately, after pauses and on other threads, and
-//! compares the results.
+//! Finds the reason why one step has two results: repeats it, immediately, after pauses, on other threads and with its
+//! memory in other places, and compares the results.
 //!
 //! ```text
-//!   the repetitions ── differ by the same number each time ──────▶ a counter outside the state
-//!                   ── differ more after a pause than without ───▶ a clock
-//!                   ── hold the same values in another order ────▶ a hash order
-//!                   ── hold numbers close to our own addresses ──▶ an address
-//!                   ── go up and down in another way ────────────▶ chance
+//!   the repetitions ── differ by the same number each time ─────────▶ a counter outside the state
+//!                   ── begin alike on each new thread ──────────────▶ a thread-local
+//!                   ── differ more after a pause than without ──────▶ a clock
+//!                   ── hold numbers close to our own addresses,
+//!                      or differ only if their memory lies elsewhere ▶ an address
+//!                   ── differ, and the step starts threads ─────────▶ the order of threads
+//!                   ── differ, and the step makes hashers ──────────▶ a hash order, or a generator made of a hasher
+//!                   ── differ, and leave no trace ──────────────────▶ a generator, or the last digits of a clock
 //! ```
+//!
+//! Two processes settle what one cannot: see `blame`.
 
 use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
-use twinstep_core::Simulation;
 use twinstep_core::diff::Difference;
 use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
+use twinstep_core::{Simulation, codec};
 
 use crate::fault::{FIELDS_MAX, Found, Kind};
+use crate::sent;
 use crate::steps::{Steps, differences};
+use crate::traces::{Traces, elsewhere};
 
 /// The most fields that are compared to recognise another order.
 const LOOKED_AT: usize = 64;
 /// The most attempts to catch a step that only sometimes disagrees with itself.
 const TRIES: usize = 24;
+/// The attempts with its memory in other places.
+const PLACES: u64 = 8;
 /// Runs without a pause, and then with a pause before each. With this many, a step with two random results shows both,
 /// and goes up and down.
 const RUNS: usize = 24;
@@ -35,6 +44,62 @@ const LONG_PAUSE: Duration = Duration::from_millis(1_100);
 /// A number this close to an own address counts as an address.
 const NEAR: u64 = 1 << 36;
 
+/// One step that can be repeated.
+struct Trial<'a, S: Simulation> {
+    rules: &'a S::Rules,
+    before: &'a World<S>,
+    frame: &'a FrameData<S>,
+}
+
+impl<S: Simulation> Trial<'_, S> {
+    /// The world after the step; `None` if it panics.
+    fn run(&self) -> Option<World<S>> {
+        let (mut world, mut steps) = (self.before.clone(), Steps::<S>::new(self.rules));
+        let stepped = steps.confirmed(&mut world, self.frame).is_ok();
+        stepped.then_some(world)
+    }
+
+    fn digest(&self) -> Option<u64> {
+        self.run()?.digest().ok()
+    }
+
+    /// The digests of repetitions that keep nothing, so that the memory of each lies where that of the last one lay.
+    fn in_place(&self) -> [Option<u64>; TRIES] {
+        let mut digests = [None; TRIES];
+        // The first one finds a heap that others left.
+        self.digest();
+        digests.fill_with(|| self.digest());
+        digests
+    }
+
+    fn on_a_thread(&self, places: u64) -> Option<[Option<u64>; TRIES]> {
+        let work = || elsewhere(places, || self.in_place());
+        thread::scope(|scope| scope.spawn(work).join().ok())
+    }
+
+    fn depends_on_places(&self) -> bool {
+        let here = self.in_place();
+        let moved = |seed| elsewhere(seed, || self.digest()) != here[0];
+        is_constant(&here) && (0..PLACES).any(moved) && is_constant(&self.in_place())
+    }
+
+    fn traces(&self) -> Traces {
+        Traces::of(|| drop(self.run()))
+    }
+
+    /// New threads begin alike, wherever their memory lies, and go on otherwise.
+    fn counts_in_its_thread(&self) -> bool {
+        let runs: Vec<_> = (0..PLACES)
+            .map_while(|places| self.on_a_thread(places))
+            .collect();
+        runs.len() == PLACES as usize && is_constant(&runs) && !is_constant(&runs[0])
+    }
+}
+
+fn is_constant<T: PartialEq>(values: &[T]) -> bool {
+    values.windows(2).all(|pair| pair[0] == pair[1])
+}
+
 /// Finds the cause of two results, `truth` and `again`, of one state and one frame.
 pub(crate) fn of<S: Simulation>(
     rules: &S::Rules,
@@ -44,20 +109,44 @@ pub(crate) fn of<S: Simulation>(
     again: &World<S>,
 ) -> Found {
     let fields = differences(truth, again, FIELDS_MAX).unwrap_or_default();
-    let mut steps = Steps::<S>::new(rules);
-    let mut run = |pause: Duration| {
-        if !pause.is_zero() {
-            thread::sleep(pause);
-        }
-        let mut world = before.clone();
-        steps.confirmed(&mut world, frame).is_ok().then_some(world)
+    let trial = Trial {
+        rules,
+        before,
+        frame,
     };
-    let mut runs: Vec<World<S>> = (0..RUNS).filter_map(|_| run(Duration::ZERO)).collect();
-    let at_once = runs.len();
-    runs.extend((0..PAUSED_RUNS).filter_map(|_| run(PAUSE)));
-    let kind = kind(rules, before, frame, truth, &runs, at_once);
+    let kind = kind(&trial, truth);
     let text = "a step != the same step again, from the same state and frame";
-    Found::new(kind, frame.tick, text).at(fields)
+    unsettled(Found::new(kind, frame.tick, text).at(fields), before, frame)
+}
+
+/// Adds the step to a fault whose cause one process does not settle.
+fn unsettled<S: Simulation>(mut found: Found, before: &World<S>, frame: &FrameData<S>) -> Found {
+    let is_settled = !matches!(
+        found.kind,
+        Kind::Chance | Kind::HashOrder | Kind::Impure | Kind::ThreadOrder
+    );
+    let mut world = Vec::new();
+    if !is_settled && codec::append(before, &mut world).is_ok() {
+        found.step = Some((world, sent::frame_bytes(frame)));
+    }
+    found
+}
+
+/// Names a step that disagrees with itself only sometimes, after another comparison failed and then did not.
+pub(crate) fn of_a_rare_one<S: Simulation>(
+    rules: &S::Rules,
+    before: &World<S>,
+    frame: &FrameData<S>,
+    fields: Vec<Difference>,
+) -> Found {
+    let trial = Trial {
+        rules,
+        before,
+        frame,
+    };
+    let text = "a step != the same step again, in one of many repetitions";
+    let found = Found::new(by_traces(&trial, is_reordered(&fields)), frame.tick, text);
+    unsettled(found.at(fields), before, frame)
 }
 
 /// Checks whether the step itself gives two results, after another comparison failed. A random step may agree with
@@ -68,34 +157,35 @@ pub(crate) fn if_impure<S: Simulation>(
     frame: &FrameData<S>,
     truth: &World<S>,
 ) -> Option<Found> {
-    let mut steps = Steps::<S>::new(rules);
-    let mut tries = (0..TRIES).filter_map(|_| {
-        let mut world = before.clone();
-        steps.confirmed(&mut world, frame).is_ok().then_some(world)
-    });
-    let again = tries.find(|world| differences(truth, world, 1).is_some())?;
+    let trial = Trial {
+        rules,
+        before,
+        frame,
+    };
+    let here = (0..TRIES).filter_map(|_| trial.run());
+    let there = (0..PLACES).filter_map(|seed| elsewhere(seed, || trial.run()));
+    let again = here
+        .chain(there)
+        .find(|world| differences(truth, world, 1).is_some())?;
     Some(of(rules, before, frame, truth, &again))
 }
 
-fn kind<S: Simulation>(
-    rules: &S::Rules,
-    before: &World<S>,
-    frame: &FrameData<S>,
-    truth: &World<S>,
-    runs: &[World<S>],
-    at_once: usize,
-) -> Kind {
+fn kind<S: Simulation>(trial: &Trial<'_, S>, truth: &World<S>) -> Kind {
+    let mut runs: Vec<World<S>> = (0..RUNS).filter_map(|_| trial.run()).collect();
+    let at_once = runs.len();
+    runs.extend((0..PAUSED_RUNS).filter_map(|_| {
+        thread::sleep(PAUSE);
+        trial.run()
+    }));
     let fields: Vec<Vec<Difference>> = runs
         .iter()
         .map(|run| differences(truth, run, LOOKED_AT).unwrap_or_default())
         .collect();
-    let differing: Vec<&Vec<Difference>> = fields.iter().filter(|f| !f.is_empty()).collect();
-    let Some(first) = differing.first().and_then(|fields| fields.first()) else {
-        return Kind::Impure;
+    let mut differing = fields.iter().filter(|fields| !fields.is_empty());
+    let Some(first) = differing.clone().next().and_then(|fields| fields.first()) else {
+        return by_traces(trial, false);
     };
-    if differing.iter().any(|fields| is_reordered(fields)) {
-        return Kind::HashOrder;
-    }
+    let is_reordered = differing.any(|fields| is_reordered(fields));
     // The first differing field, in each run; in runs where it does not differ, its first value.
     let value = |fields: &Vec<Difference>| {
         let same = fields.iter().find(|field| field.path == first.path);
@@ -103,64 +193,86 @@ fn kind<S: Simulation>(
             .parse::<f64>()
     };
     let values: Result<Vec<f64>, _> = fields.iter().map(value).collect();
-    let (Ok(values), Ok(at_first)) = (values, first.left.parse::<f64>()) else {
-        // A value that is not a number has no direction; but it is visible whether it changes each time.
-        let varies = |pair: &[World<S>]| differences(&pair[0], &pair[1], 1).is_some();
-        return match runs[..at_once].windows(2).any(varies) {
-            true => Kind::Chance,
-            false => Kind::Impure,
-        };
-    };
+    if let (false, Ok(values), Ok(at_first)) = (is_reordered, values, first.left.parse::<f64>())
+        && let Some(kind) = by_numbers(trial, at_first, &values, at_once)
+    {
+        return kind;
+    }
+    let digests: Vec<Option<u64>> = runs.iter().map(|run| run.digest().ok()).collect();
+    if is_constant(&digests) {
+        return by_one_result(trial, truth, digests[0]);
+    }
+    if is_constant(&digests[..at_once]) {
+        return Kind::Clock;
+    }
+    if trial.counts_in_its_thread() {
+        return Kind::Thread;
+    }
+    by_traces(trial, is_reordered)
+}
+
+/// Names the cause by the traces that the step leaves; [`Kind::Impure`] if it leaves none.
+fn by_traces<S: Simulation>(trial: &Trial<'_, S>, is_reordered: bool) -> Kind {
+    if trial.depends_on_places() {
+        return Kind::Address;
+    }
+    let traces = trial.traces();
+    match (traces.starts_threads, traces.hashes) {
+        (true, false) => Kind::ThreadOrder,
+        (false, true) if is_reordered => Kind::HashOrder,
+        (false, true) => Kind::Chance,
+        (true, true) | (false, false) => Kind::Impure,
+    }
+}
+
+/// Names the cause by the numbers of one field; `None` if they do not show it.
+fn by_numbers<S: Simulation>(
+    trial: &Trial<'_, S>,
+    at_first: f64,
+    values: &[f64],
+    at_once: usize,
+) -> Option<Kind> {
     if values
         .iter()
         .chain([&at_first])
         .all(|value| is_address(*value))
     {
-        return Kind::Address;
-    }
-    if values.windows(2).all(|pair| pair[0] == pair[1]) {
-        // All repetitions agree, and only the first run differs: see whether it changes again within a second.
-        thread::sleep(LONG_PAUSE);
-        let moved = on_a_thread(rules, before, frame)
-            .zip(runs.last())
-            .is_some_and(|(later, last)| differences(last, &later, 1).is_some());
-        return if moved { Kind::Clock } else { Kind::Impure };
+        return Some(Kind::Address);
     }
     let steps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let goes_up = steps.iter().all(|step| *step >= 0.0);
     let goes_down = steps.iter().all(|step| *step <= 0.0);
-    let (quick, slow) = steps.split_at(at_once.saturating_sub(1).min(steps.len()));
-    let is_even = |steps: &[f64]| steps.windows(2).all(|pair| pair[0] == pair[1]);
-    if is_even(&steps) && steps.first().is_some_and(|step| *step != 0.0) {
+    if is_constant(&steps) && steps.first().is_some_and(|step| *step != 0.0) {
         // A thread-local starts again on each new thread, a static does not.
-        let mut fresh = (0..2).map(|_| on_a_thread(rules, before, frame));
-        return match (fresh.next().flatten(), fresh.next().flatten()) {
-            (Some(one), Some(other)) if differences(&one, &other, 1).is_none() => Kind::Thread,
-            _ => Kind::Static,
-        };
+        return Some(match trial.counts_in_its_thread() {
+            true => Kind::Thread,
+            false => Kind::Static,
+        });
     }
+    let (quick, slow) = steps.split_at(at_once.saturating_sub(1).min(steps.len()));
     let most = |steps: &[f64]| {
         steps
             .iter()
             .fold(0.0, |most: f64, step| most.max(step.abs()))
     };
-    if (goes_up || goes_down) && most(slow) > most(quick) {
-        return Kind::Clock;
-    }
-    Kind::Chance
+    ((goes_up || goes_down) && most(slow) > most(quick)).then_some(Kind::Clock)
 }
 
-fn on_a_thread<S: Simulation>(
-    rules: &S::Rules,
-    before: &World<S>,
-    frame: &FrameData<S>,
-) -> Option<World<S>> {
-    let work = || {
-        let mut world = before.clone();
-        let mut steps = Steps::<S>::new(rules);
-        steps.confirmed(&mut world, frame).is_ok().then_some(world)
-    };
-    thread::scope(|scope| scope.spawn(work).join().ok().flatten())
+/// Names the cause if all repetitions agree, and only the first run differs.
+fn by_one_result<S: Simulation>(trial: &Trial<'_, S>, truth: &World<S>, last: Option<u64>) -> Kind {
+    if trial.depends_on_places() {
+        return Kind::Address;
+    }
+    thread::sleep(LONG_PAUSE);
+    let first = |threads: Option<[Option<u64>; TRIES]>| threads.and_then(|digests| digests[0]);
+    let later = first(trial.on_a_thread(0));
+    if later.is_some() && later == truth.digest().ok() {
+        return Kind::Thread;
+    }
+    if later.is_some() && later != last {
+        return Kind::Clock;
+    }
+    by_traces(trial, false)
 }
 
 /// Returns `true` if the fields hold the same values in another order.

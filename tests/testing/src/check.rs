@@ -79,7 +79,11 @@ pub fn check<S: Simulation>(
         (true, false) => SecondProcess::Yes(&name),
     };
     let has_no_answers = !script.answers();
-    whole(start, &rules, script, second_process).map_err(|found| {
+    let may_ask = matches!(second_process, SecondProcess::Yes(_));
+    whole(start, &rules, script, second_process).map_err(|mut found| {
+        if may_ask {
+            blame::settle(&name, &mut found);
+        }
         let mut what = found.what;
         if has_no_answers && found.kind == Kind::PanicUnanswered {
             what.push_str(" (the script answers no query: see `Script::outcomes`)");

@@ -17,13 +17,18 @@ pub enum Kind {
     /// The step reads a clock.
     Clock,
     /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than by making a list of it), or on
-    /// a generator outside the state. No run can distinguish the two, because both are drawn again each time.
+    /// a generator that is made of a hasher. No run can distinguish the two, because both are drawn again each time.
     Chance,
-    /// The step counts in a static, an atomic, or a cell in the rules.
+    /// The step depends on chance, and makes no hasher: it draws from a generator outside the state. Without
+    /// libfaketime, it may also read the last digits of a clock.
+    Random,
+    /// The step depends on the order in which its threads run.
+    ThreadOrder,
+    /// The step keeps a value in a static, an atomic, or a cell in the rules: a count, or a generator.
     Static,
     /// The step reads a thread-local or its thread's id.
     Thread,
-    /// The state holds a memory address, or a value derived from one.
+    /// The step uses a memory address: as a value, as an order, or as a part of a hash.
     Address,
     /// The state depends on hash order: it holds a `HashMap` or `HashSet`, or a list made from one.
     HashOrder,
@@ -84,11 +89,17 @@ impl Kind {
             Kind::Chance => {
                 "the step depends on chance: a HashMap or HashSet, or a random generator"
             }
+            Kind::Random => {
+                "the step depends on chance: a random generator, or the last digits of a clock"
+            }
+            Kind::ThreadOrder => "the step depends on the order in which its threads run",
             Kind::Static => {
-                "the step counts outside the state: a static, an atomic, or a cell in the rules"
+                "the step keeps a value outside the state: a static, an atomic, or a cell in the rules"
             }
             Kind::Thread => "the step depends on its thread: a thread-local, or the thread's id",
-            Kind::Address => "the state holds a memory address",
+            Kind::Address => {
+                "the step uses a memory address: as a value, as an order, or in a hash"
+            }
             Kind::HashOrder => "the state depends on hash order: a HashMap or HashSet",
             Kind::Process => "the step gives a different result in another process",
             Kind::Environment => {
@@ -129,11 +140,22 @@ impl Kind {
                  elements are all visited: use `Table` or `BTreeMap`; then look for a generator outside the state: keep \
                  one in the state (`Mwc`, forked by `Key`), or ask the server (`fx.ask`)"
             }
-            Kind::Static => "move the counter into the state; the rules are read-only",
+            Kind::Random => {
+                "keep a generator in the state (`Mwc`, forked by `Key`), or ask the server (`fx.ask`); if the step draws \
+                 nothing, look for a clock whose last digits it uses"
+            }
+            Kind::ThreadOrder => {
+                "join the threads, and put their results together in a fixed order; sums of floats depend on the order too"
+            }
+            Kind::Static => {
+                "move the counter, or the generator, into the state; the rules are read-only"
+            }
             Kind::Thread => {
                 "move the thread-local's value into the state or the rules; never use a thread's id"
             }
-            Kind::Address => "name things by `Key` or by index, never by their address",
+            Kind::Address => {
+                "name, sort and hash things by `Key` or by index, never by their address"
+            }
             Kind::HashOrder => "use `Table`, `BTreeMap`, or a `Vec` that is sorted or indexed",
             Kind::Process => {
                 "look for addresses (`as *const _`), hashers with a random seed, process ids, and statics that are filled \
@@ -148,7 +170,7 @@ impl Kind {
                  rules only what its key gives at any time, or move the cache into the state"
             }
             Kind::Impure => {
-                "look for data from outside state, rules and frame: statics, files, the environment"
+                "look for data from outside state, rules and frame: a generator, a clock, an address, threads, statics, files"
             }
             Kind::LostField => {
                 "remove `#[serde(skip)]`: a client that joins late, returns or is healed gets the state through serde; \
@@ -253,6 +275,8 @@ pub(crate) struct Found {
     pub(crate) tick: Tick,
     pub(crate) what: String,
     pub(crate) fields: Vec<Difference>,
+    /// A world and a frame as bytes: the step with two results, if its cause is not settled here.
+    pub(crate) step: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Found {
@@ -262,6 +286,7 @@ impl Found {
             tick,
             what: what.into(),
             fields: Vec::new(),
+            step: None,
         }
     }
 

@@ -159,17 +159,22 @@
 //! | a list made of a `HashMap` within the step | repetition | the state depends on hash order: a HashMap or HashSet |
 //! | the first of equals in a `HashMap` | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
 //! | pushes in the order of a `HashMap` | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
-//! | a static counter | repetition | the step counts outside the state: a static, an atomic, or a cell in the rules |
-//! | an atomic in the rules, hidden from serde | repetition | the step counts outside the state: a static, an atomic, or a cell in the rules |
-//! | a static that is set by the first match | a second match | the step counts outside the state: a static, an atomic, or a cell in the rules |
+//! | a static counter | repetition | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
+//! | an atomic in the rules, hidden from serde | repetition | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
+//! | a static that is set by the first match | a second match | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
 //! | `Instant` | repetition | the step reads a clock |
 //! | `SystemTime` in seconds | 1.1 s later | the step reads a clock |
 //! | the day of the week | a second process, with another clock | the step reads a clock |
 //! | a random generator of the system | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
 //! | a thread-local counter | repetition, on new threads | the step depends on its thread: a thread-local, or the thread's id |
 //! | the thread's name | another thread | the step depends on its thread: a thread-local, or the thread's id |
-//! | the address of a list | repetition | the state holds a memory address |
-//! | the address of a static | a second process | the state holds a memory address |
+//! | the address of a list | repetition | the step uses a memory address: as a value, as an order, or in a hash |
+//! | the address of a static | a second process | the step uses a memory address: as a value, as an order, or in a hash |
+//! | an order of addresses, digits of an address | repetition, with its memory elsewhere | the step uses a memory address: as a value, as an order, or in a hash |
+//! | results in the order in which threads finish, a sum of floats by threads | repetition | the step depends on the order in which its threads run |
+//! | nanoseconds of a clock, a clock as a float | repetition, and a process whose clock stands still | the step reads a clock |
+//! | a generator in a static | repetition, in two processes that begin alike | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
+//! | a generator of the system that makes no hasher | repetition, in two processes | the step depends on chance: a random generator, or the last digits of a clock |
 //! | a salt that is drawn once | a second process | the step gives a different result in another process |
 //! | a cache in a thread-local | from the middle, on a new thread | the step depends on when a value was first asked for: a cache outside the state |
 //! | a cache in a static | a second process, from the middle | the step depends on when a value was first asked for: a cache outside the state |
@@ -220,8 +225,10 @@ mod report;
 pub mod scene;
 mod script;
 mod seal;
+mod sent;
 mod steps;
 mod table;
+mod traces;
 mod values;
 
 pub use arena::{Arena, Played, arena};

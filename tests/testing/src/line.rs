@@ -159,6 +159,17 @@ impl<'r, S: Simulation> Line<'r, S> {
         Ok(())
     }
 
+    /// Steps the same tick as a prediction once more.
+    pub(crate) fn predict_again(&mut self) {
+        let mut world = self.before.clone();
+        let (tick, locals) = (self.frame.tick, self.frame.inputs.players());
+        let view = Perspective::prediction(tick.back(LEAD_TICKS), locals, &self.learned);
+        let stepped = self.steps.step(&mut world, &self.frame, view, locals);
+        if stepped.is_ok() {
+            self.predicted = world;
+        }
+    }
+
     /// Finds what makes the step panic: tries the frame again without parts of it.
     fn panicked(&mut self, words: &str) -> Found {
         let tick = self.frame.tick;

@@ -15,11 +15,12 @@ use std::thread;
 use twinstep_core::codec;
 use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
-use twinstep_core::{Mwc, Simulation, Tick};
+use twinstep_core::{Simulation, Tick};
 
 use crate::cause::{self, is_reordered};
 use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::steps::{Steps, differences, fold};
+use crate::traces::stir;
 
 /// The number of equal parts of a run. A moment lies between two of them.
 const PARTS: u32 = 8;
@@ -27,8 +28,6 @@ const PARTS: u32 = 8;
 const LASTS: u32 = 2;
 /// The runs from one moment on new threads that must agree before a cache is blamed.
 const TRIES: usize = 3;
-/// The blocks by which the places of later allocations move.
-const BLOCKS: usize = 256;
 
 /// A whole run: the digests of the rules, of each frame and of the world after it; and what a run from the middle needs.
 pub(crate) struct Trace<S: Simulation> {
@@ -90,18 +89,6 @@ pub(crate) fn on_a_new_thread<T: Send>(seed: u64, work: impl FnOnce() -> T + Sen
         done
     };
     thread::scope(|scope| scope.spawn(elsewhere).join().ok())
-}
-
-/// Allocates blocks, and frees a part of them in another order, so that later allocations lie elsewhere. Returns the
-/// blocks that stay.
-pub(crate) fn stir(seed: u64) -> Vec<Vec<u8>> {
-    let mut luck = Mwc::seed(seed);
-    let size = |n: usize| 16 << (n % 8);
-    let mut blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|n| Vec::with_capacity(size(n))).collect();
-    for _ in 0..BLOCKS / 2 {
-        blocks.swap_remove(luck.below(blocks.len() as u32) as usize);
-    }
-    blocks
 }
 
 /// Runs from every moment on a new thread each, and names what differs.

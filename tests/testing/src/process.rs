@@ -21,10 +21,12 @@ use std::env;
 use std::io::{Read, Write};
 use std::panic::Location;
 use std::process::{Command, Stdio, exit};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use twinstep_core::codec;
 use twinstep_core::digest::digest;
+use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
@@ -35,12 +37,18 @@ use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::line::Line;
 use crate::moments::{self, Trace};
 use crate::script::Script;
-use crate::steps::differences;
+use crate::steps::{Steps, differences};
+use crate::traces::elsewhere;
 
 /// Names the check that the second process must compare.
 const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
 const MARK: &str = "twinstep-testing: ";
 const WORDS_MAX: usize = 600;
+/// The repetitions of a step that a second process returns.
+const REPEATS: usize = 24;
+/// The pause before one of this many repetitions, after which a clock has moved on.
+const PAUSE_EVERY: usize = 4;
+const PAUSE: Duration = Duration::from_millis(3);
 /// A difference below this is not a moved clock.
 const SHIFTED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -89,15 +97,21 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
     if let Err(error) = std::io::stdin().read_to_end(&mut bytes) {
         return format!("unread {error}");
     }
-    let Some(asked) = Request::<S>::decode(&bytes) else {
-        return "unread request".to_owned();
+    let (trace, leaves_folder) = match Request::<S>::decode(&bytes) {
+        Some(Request::Repeat(world, frame, seed)) => {
+            return elsewhere(seed, || repeat(rules, &world, &frame));
+        }
+        Some(Request::Compare {
+            trace,
+            leaves_folder,
+        }) => (trace, leaves_folder),
+        None => return "unread request".to_owned(),
     };
-    if asked.leaves_folder {
+    if leaves_folder {
         // Only now: until here the test may have read files of its package.
         let _ = env::set_current_dir(env::temp_dir());
     }
-    let digest = digest(rules).unwrap_or_default();
-    if digest != asked.trace.rules {
+    if digest(rules) != Ok(trace.rules) {
         return "rules".to_owned();
     }
     let Trace {
@@ -105,7 +119,7 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
         frames,
         moments,
         ..
-    } = &asked.trace;
+    } = &trace;
     for moment in moments.iter().rev() {
         let run = || moment.run(rules, frames, ticks);
         let differs = moments::on_a_new_thread(u64::from(moment.tick.0), run);
@@ -134,6 +148,22 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
         }
     }
     "equal".to_owned()
+}
+
+/// The digests of one step, repeated.
+fn repeat<S: Simulation>(rules: &S::Rules, before: &World<S>, frame: &FrameData<S>) -> String {
+    let mut steps = Steps::<S>::new(rules);
+    let digests = (0..REPEATS).map(|n| {
+        if n % PAUSE_EVERY == PAUSE_EVERY - 1 {
+            thread::sleep(PAUSE);
+        }
+        // Cloned within the pattern of places that the seed gives.
+        let mut world = before.clone();
+        let stepped = steps.confirmed(&mut world, frame).is_ok();
+        let digest = stepped.then(|| world.digest().ok()).flatten();
+        format!("{:x}", digest.unwrap_or_default())
+    });
+    format!("repeats {}", digests.collect::<Vec<_>>().join(","))
 }
 
 fn answer_of<S: Simulation>(word: &str, tick: Tick, world: &World<S>) -> String {
@@ -215,6 +245,13 @@ pub(crate) struct Answer {
     words: String,
 }
 
+impl Answer {
+    /// The answer without its time.
+    pub(crate) fn text(&self) -> Option<&str> {
+        Some(self.said.as_deref()?.split_once(' ')?.1)
+    }
+}
+
 /// Runs the test in a separate process, with these changes, and sends it this request.
 pub(crate) fn ask(
     check: &str,
@@ -222,7 +259,13 @@ pub(crate) fn ask(
     request: &[u8],
     changes: &[Change],
 ) -> std::io::Result<Answer> {
-    let mut command = Command::new(env::current_exe()?);
+    let mut command = match changes.iter().any(Change::fixes_addresses) {
+        true => Command::new("setarch"),
+        false => Command::new(env::current_exe()?),
+    };
+    if changes.iter().any(Change::fixes_addresses) {
+        command.arg("-R").arg(env::current_exe()?);
+    }
     for change in changes {
         change.apply(&mut command);
     }

@@ -14,6 +14,7 @@ mod clean;
 mod planted;
 mod planted_caches;
 mod planted_causes;
+mod planted_names;
 mod planted_states;
 mod planted_values;
 mod planting;

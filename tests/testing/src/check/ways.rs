@@ -19,6 +19,8 @@ use crate::steps::{Steps, differences};
 const REBUILD_IN: u32 = 4;
 /// The interval in ticks at which `clone_from` replaces the start state, and not a later one.
 const FROM_START_TICKS: u32 = 50;
+/// The repetitions of a comparison that must find a fault before it is named by that comparison.
+const CONFIRMED_BY: usize = 8;
 const LEADS: [u32; 3] = [1, 8, 40];
 /// Floats whose relative difference is below this count as rounded.
 const ROUNDED: f64 = 1e-3;
@@ -87,8 +89,14 @@ impl<S: Simulation> Ways<S> {
             // The comparisons assume that the step agrees with itself; check that first.
             Err(found) => {
                 let (rules, before, frame) = (line.steps.rules, &line.before, &line.frame);
-                let impure = cause::if_impure(rules, before, frame, &line.world);
-                return Err(impure.unwrap_or(found));
+                if let Some(impure) = cause::if_impure(rules, before, frame, &line.world) {
+                    return Err(impure);
+                }
+                if !self.is_confirmed(&found, line) {
+                    let (before, frame) = (&line.before, &line.frame);
+                    return Err(cause::of_a_rare_one(rules, before, frame, found.fields));
+                }
+                return Err(found);
             }
         };
         let Line {
@@ -117,6 +125,25 @@ impl<S: Simulation> Ways<S> {
         self.with_memos(line)?;
         self.on_another_thread(line)?;
         Ok(bytes)
+    }
+
+    /// Returns `true` if the comparison that found this finds it each time.
+    fn is_confirmed(&mut self, found: &Found, line: &mut Line<'_, S>) -> bool {
+        let mut finds_it = |ways: &mut Self| -> bool {
+            let again = match found.kind {
+                Kind::Phase => {
+                    line.predict_again();
+                    ways.as_predictions(line)
+                }
+                Kind::Thread => ways.on_another_thread(line),
+                Kind::CloneFrom => ways.over_another(line),
+                Kind::Reads => ways.with_memos(line),
+                Kind::LostField | Kind::Lossy => ways.through_serde(line).map(|_| ()),
+                _ => return true,
+            };
+            again.is_err()
+        };
+        (0..CONFIRMED_BY).all(|_| finds_it(self))
     }
 
     fn again(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
@@ -192,6 +219,11 @@ impl<S: Simulation> Ways<S> {
         if is_stray && !from_start && self.luck.below(REBUILD_IN) > 0 {
             return self.step_stray(line);
         }
+        self.over_another(line)
+    }
+
+    fn over_another(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
+        let tick = line.frame.tick;
         self.stray.clone_from(&line.before);
         let text = "the state != its copy by `clone_from` over another state";
         if let Some(fields) = differences(&line.before, &self.stray, FIELDS_MAX) {

@@ -40,6 +40,10 @@ const KEPT: [&str; 22] = [
 pub(crate) enum Change {
     /// The clock is a year ahead, by this library.
     Clock(PathBuf),
+    /// The clock stands still, by this library.
+    Frozen(PathBuf),
+    /// The program and its stack lie at the same addresses in each process, where the system's `setarch` can do that.
+    FixedAddresses,
     /// A variable of the environment has another value, or none.
     Variable(OsString, Option<&'static str>),
     /// The working folder is another one, from the first tick on.
@@ -56,8 +60,11 @@ impl Change {
                 .env("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
             Change::Variable(name, Some(value)) => to.env(name, value),
             Change::Variable(name, None) => to.env_remove(name),
-            // The request says so.
-            Change::Folder => to,
+            Change::Frozen(library) => to
+                .env("LD_PRELOAD", library)
+                .env("FAKETIME", "2020-01-01 00:00:00"),
+            // The request, or the way to start it, says so.
+            Change::Folder | Change::FixedAddresses => to,
         };
     }
 
@@ -67,6 +74,15 @@ impl Change {
 
     pub(crate) fn moves_folder(&self) -> bool {
         matches!(self, Change::Folder)
+    }
+
+    pub(crate) fn fixes_addresses(&self) -> bool {
+        matches!(self, Change::FixedAddresses)
+    }
+
+    /// A clock that stands still, if libfaketime is installed.
+    pub(crate) fn of_a_frozen_clock() -> Option<Change> {
+        clock_library().map(Change::Frozen)
     }
 
     /// The change of the clock, if libfaketime is installed.
@@ -103,6 +119,8 @@ impl Change {
     pub(crate) fn text(&self) -> (Kind, String) {
         match self {
             Change::Clock(_) => (Kind::Clock, "whose clock is a year ahead".to_owned()),
+            Change::Frozen(_) => (Kind::Clock, "whose clock stands still".to_owned()),
+            Change::FixedAddresses => (Kind::Address, "with fixed addresses".to_owned()),
             Change::Folder => (Kind::Environment, "in another working folder".to_owned()),
             Change::Variable(name, value) => {
                 let name = name.to_string_lossy();

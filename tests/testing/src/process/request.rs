@@ -1,85 +1,88 @@
-//! [`Request`]: what the first process sends to the second, as bytes.
-//!
-//! Invariant: both processes are one program, so the format has no version; a request that cannot be read is an answer.
+//! [`Request`]: the run that the first process sends to the second, and what to do with it.
 
-use std::borrow::Cow;
-
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use twinstep_core::codec;
-use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet, RosterChange};
-use twinstep_core::{PlayerId, Simulation, Tick};
+use twinstep_core::Simulation;
+use twinstep_core::frame::FrameData;
+use twinstep_core::world::World;
 
 use crate::moments::{Moment, Trace};
+use crate::sent::{frame_bytes, put, put_bytes, take, take_bytes, take_frame};
 
-/// The run to compare with.
-pub(crate) struct Request<S: Simulation> {
-    pub(crate) trace: Trace<S>,
-    /// Whether the second process leaves its working folder.
-    pub(crate) leaves_folder: bool,
+/// The work of a second process.
+pub(crate) enum Request<S: Simulation> {
+    /// Run from these moments, then the whole match, and compare.
+    Compare {
+        trace: Trace<S>,
+        /// Whether the second process leaves its working folder.
+        leaves_folder: bool,
+    },
+    /// Repeat one step with its memory in places by this seed, and return the digests.
+    Repeat(World<S>, FrameData<S>, u64),
 }
 
 #[derive(Serialize, Deserialize)]
 struct RequestHead {
+    repeats: bool,
     leaves_folder: bool,
     rules: u64,
     moments: usize,
     ticks: usize,
 }
 
-/// A frame of a check, which has neither fragments nor a change of cadence.
-#[derive(Serialize, Deserialize)]
-struct SentFrame<'a, I: Clone, C: Clone, O: Clone> {
-    digests: (u64, u64),
-    tick: Tick,
-    roster: Cow<'a, [(PlayerId, RosterChange)]>,
-    outcomes: Cow<'a, [Answer<O>]>,
-    claims: Cow<'a, [Order<C>]>,
-    commands: Cow<'a, [Order<C>]>,
-    inputs: Vec<(PlayerId, I)>,
-    filled: PlayerSet,
+/// Encodes the request to compare a run; with the runs from the middle if `from_the_middle`.
+pub(crate) fn compare<S: Simulation>(
+    trace: &Trace<S>,
+    from_the_middle: bool,
+    leaves_folder: bool,
+) -> Vec<u8> {
+    let moments = match from_the_middle {
+        true => &trace.moments[..],
+        false => &[],
+    };
+    let mut bytes = Vec::new();
+    let head = RequestHead {
+        repeats: false,
+        leaves_folder,
+        rules: trace.rules,
+        moments: moments.len(),
+        ticks: trace.ticks.len(),
+    };
+    put(&mut bytes, &head);
+    for moment in moments {
+        put(&mut bytes, &(moment.tick, moment.until));
+        put_bytes(&mut bytes, &moment.bytes);
+    }
+    for (frame, digests) in trace.frames.iter().zip(&trace.ticks) {
+        put(&mut bytes, digests);
+        bytes.extend_from_slice(&frame_bytes(frame));
+    }
+    bytes
+}
+
+/// Encodes the request to repeat a step with its memory in places by `seed`.
+pub(crate) fn repeat((world, frame): &(Vec<u8>, Vec<u8>), seed: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let head = RequestHead {
+        repeats: true,
+        leaves_folder: false,
+        rules: 0,
+        moments: 0,
+        ticks: 0,
+    };
+    put(&mut bytes, &head);
+    put_bytes(&mut bytes, world);
+    bytes.extend_from_slice(frame);
+    put(&mut bytes, &seed);
+    bytes
 }
 
 impl<S: Simulation> Request<S> {
-    /// Encodes a request; with the runs from the middle if `from_the_middle`.
-    pub(crate) fn encode(trace: &Trace<S>, from_the_middle: bool, leaves_folder: bool) -> Vec<u8> {
-        let moments = match from_the_middle {
-            true => &trace.moments[..],
-            false => &[],
-        };
-        let mut bytes = Vec::new();
-        let head = RequestHead {
-            leaves_folder,
-            rules: trace.rules,
-            moments: moments.len(),
-            ticks: trace.ticks.len(),
-        };
-        put(&mut bytes, &head);
-        for moment in moments {
-            put(&mut bytes, &(moment.tick, moment.until));
-            put_bytes(&mut bytes, &moment.bytes);
-        }
-        for (frame, digests) in trace.frames.iter().zip(&trace.ticks) {
-            let inputs = frame.inputs.iter();
-            let sealed = SentFrame::<S::Input, S::Command, S::Outcome> {
-                digests: *digests,
-                tick: frame.tick,
-                roster: Cow::Borrowed(&frame.roster),
-                outcomes: Cow::Borrowed(&frame.outcomes),
-                claims: Cow::Borrowed(&frame.claims),
-                commands: Cow::Borrowed(&frame.commands),
-                inputs: inputs
-                    .map(|(player, input)| (player, input.clone()))
-                    .collect(),
-                filled: frame.filled,
-            };
-            put(&mut bytes, &sealed);
-        }
-        bytes
-    }
-
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Request<S>> {
         let head: RequestHead = take(&mut bytes)?;
+        if head.repeats {
+            let (world, frame) = (take(&mut bytes)?, take_frame(&mut bytes)?);
+            return Some(Request::Repeat(world, frame, take(&mut bytes)?));
+        }
         let mut trace = Trace {
             rules: head.rules,
             ticks: Vec::with_capacity(head.ticks),
@@ -92,46 +95,12 @@ impl<S: Simulation> Request<S> {
             trace.moments.push(Moment { tick, until, bytes });
         }
         for _ in 0..head.ticks {
-            let sealed: SentFrame<'_, S::Input, S::Command, S::Outcome> = take(&mut bytes)?;
-            let mut frame = FrameData::empty(sealed.tick);
-            frame.roster = sealed.roster.into_owned();
-            frame.outcomes = sealed.outcomes.into_owned();
-            frame.claims = sealed.claims.into_owned();
-            frame.commands = sealed.commands.into_owned();
-            for (player, input) in sealed.inputs {
-                frame.inputs.set(player, Some(input));
-            }
-            frame.filled = sealed.filled;
-            trace.frames.push(frame);
-            trace.ticks.push(sealed.digests);
+            trace.ticks.push(take(&mut bytes)?);
+            trace.frames.push(take_frame(&mut bytes)?);
         }
-        Some(Request {
+        Some(Request::Compare {
             trace,
             leaves_folder: head.leaves_folder,
         })
     }
-}
-
-fn put(to: &mut Vec<u8>, value: &impl Serialize) {
-    let mut bytes = Vec::new();
-    // The values of a frame were encoded before, by the check of each; a part that is missing is found when it is read.
-    let _ = codec::append(value, &mut bytes);
-    put_bytes(to, &bytes);
-}
-
-fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    to.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-    to.extend_from_slice(bytes);
-}
-
-fn take<T: DeserializeOwned>(from: &mut &[u8]) -> Option<T> {
-    codec::decode_whole(take_bytes(from)?).ok()
-}
-
-fn take_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (len, rest) = from.split_first_chunk()?;
-    let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
-    let (bytes, rest) = rest.split_at_checked(len)?;
-    *from = rest;
-    Some(bytes)
 }

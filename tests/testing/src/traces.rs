@@ -1,0 +1,131 @@
+//! The traces that a step leaves in its process: hashers that it makes, threads that it starts, and whether its result
+//! depends on the places of its memory.
+//!
+//! Invariant: what cannot be measured here counts as not seen, so no name depends on how the standard library is built.
+
+use std::hash::{BuildHasher, RandomState};
+use std::hint::black_box;
+use std::sync::Mutex;
+use std::thread;
+
+use twinstep_core::Mwc;
+
+/// Other threads of the process may start threads too; a step does so in every one of this many runs.
+const RUNS: usize = 64;
+/// The hashers that `next_hasher` itself makes after the one whose key it returns, and before the next one.
+const HASHERS: u64 = 2;
+/// The blocks by which the places of later allocations move.
+const BLOCKS: usize = 256;
+/// Two checks that count at once would count each other's threads.
+static COUNTING: Mutex<()> = Mutex::new(());
+/// The part of the stack by which a deeper call moves a step's own variables, times up to [`DEPTHS`].
+const DEEPER_BYTES: usize = 4_096 + 48;
+const DEPTHS: u64 = 5;
+
+/// What a step leaves behind each time that it is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traces {
+    /// It makes a hasher with random keys on its own thread.
+    pub(crate) hashes: bool,
+    /// It starts a thread.
+    pub(crate) starts_threads: bool,
+}
+
+impl Traces {
+    pub(crate) fn of(mut step: impl FnMut()) -> Traces {
+        let _counts_alone = COUNTING.lock();
+        let mut traces = Traces {
+            hashes: true,
+            starts_threads: true,
+        };
+        for _ in 0..RUNS {
+            let (hashers, threads) = (next_hasher(), next_thread());
+            step();
+            traces.starts_threads &= passed(threads, next_thread()) > Some(1);
+            traces.hashes &= passed(hashers, next_hasher()) > Some(HASHERS);
+            if !traces.hashes && !traces.starts_threads {
+                break;
+            }
+        }
+        traces
+    }
+}
+
+fn passed(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.wrapping_sub(before?))
+}
+
+/// The first key of this thread's next hasher. The standard library counts it up, from a random start for each thread.
+fn next_hasher() -> Option<u64> {
+    let key = || number_after(&format!("{:?}", RandomState::new().build_hasher()), "k0: ");
+    let (one, next) = (key()?, key()?);
+    (next == one.wrapping_add(1)).then_some(next)
+}
+
+/// The number of the next thread. The standard library counts them.
+fn next_thread() -> Option<u64> {
+    let id = thread::spawn(|| thread::current().id()).join().ok()?;
+    number_after(&format!("{id:?}"), "ThreadId(")
+}
+
+fn number_after(text: &str, mark: &str) -> Option<u64> {
+    let (_, number) = text.split_once(mark)?;
+    let end = number.find(|c: char| !c.is_ascii_digit())?;
+    number[..end].parse().ok()
+}
+
+/// Runs `step` with its memory in another place: behind other blocks of the heap, and deeper in the stack.
+pub(crate) fn elsewhere<T>(seed: u64, step: impl FnOnce() -> T) -> T {
+    let held = stir(seed);
+    let (mut step, mut done) = (Some(step), None);
+    descend(1 + seed % DEPTHS, &mut || {
+        done = step.take().map(|step| step());
+    });
+    drop(held);
+    done.expect("`descend` runs it once")
+}
+
+/// Allocates blocks, and frees a part of them in another order, so that later allocations lie elsewhere. Returns the
+/// blocks that stay.
+pub(crate) fn stir(seed: u64) -> Vec<Vec<u8>> {
+    let mut luck = Mwc::seed(seed);
+    let size = |n: usize| 16 << (n % 8);
+    let mut blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|n| Vec::with_capacity(size(n))).collect();
+    for _ in 0..BLOCKS / 2 {
+        blocks.swap_remove(luck.below(blocks.len() as u32) as usize);
+    }
+    blocks
+}
+
+#[inline(never)]
+fn descend(depth: u64, work: &mut dyn FnMut()) {
+    let room = black_box([0_u8; DEEPER_BYTES]);
+    match depth {
+        0 => work(),
+        _ => descend(depth - 1, work),
+    }
+    black_box(&room);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn hashers_and_threads_leave_traces() {
+        let none = Traces::of(|| drop(black_box(vec![1, 2])));
+        assert!(!none.hashes && !none.starts_threads, "{none:?}");
+        let hashes = Traces::of(|| drop(black_box(HashMap::from([(1, 2)]))));
+        assert!(hashes.hashes && !hashes.starts_threads, "{hashes:?}");
+        let threads = Traces::of(|| thread::scope(|scope| drop(scope.spawn(|| ()))));
+        assert!(threads.starts_threads && !threads.hashes, "{threads:?}");
+    }
+
+    #[test]
+    fn memory_lies_elsewhere() {
+        let at = |seed| elsewhere(seed, || (&raw const *black_box(&0_u8)) as usize);
+        assert_ne!(at(1), at(2));
+    }
+}
