@@ -198,8 +198,11 @@ pub(crate) fn settle(check: &str, found: &mut Found) {
     let alike: Option<Vec<_>> = (0..ALIKE).map(|_| repeats(0, &fixed)).collect();
     let Some(alike) = alike else { return };
     if is_constant(&alike) {
-        let elsewhere = (1..=ALIKE as u64).map(|seed| repeats(seed, &fixed));
-        if elsewhere.flatten().any(|digests| digests != alike[0]) {
+        let moves = |seed| {
+            let (one, other) = (repeats(seed, &fixed), repeats(seed, &fixed));
+            one.is_some() && one == other && one.as_ref() != Some(&alike[0])
+        };
+        if (1..=ALIKE as u64).any(moves) {
             found.kind = Kind::Address;
         } else if !is_constant(&alike[0]) {
             // The processes begin alike, and go on otherwise: each keeps something.
@@ -207,8 +210,9 @@ pub(crate) fn settle(check: &str, found: &mut Found) {
         }
         return;
     }
-    let frozen = Change::of_a_frozen_clock().and_then(|clock| repeats(0, &[clock]));
-    let stands_still = frozen.is_some_and(|digests| is_constant(&digests));
+    let clock: Vec<Change> = Change::of_a_frozen_clock().into_iter().collect();
+    let frozen = |_| repeats(0, &clock).is_some_and(|digests| is_constant(&digests));
+    let stands_still = !clock.is_empty() && (0..ALIKE).all(frozen);
     if stands_still && alike.iter().all(|digests| !is_constant(digests)) {
         found.kind = Kind::Clock;
     } else if found.kind == Kind::Impure {

@@ -17,7 +17,7 @@ use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
 use twinstep_core::{Simulation, Tick};
 
-use crate::cause::{self, is_reordered};
+use crate::cause;
 use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::steps::{Steps, differences, fold};
 use crate::traces::stir;
@@ -123,12 +123,7 @@ pub(crate) fn compare<S: Simulation>(
                 return Err(found);
             }
             let fields = fields(Some(&truth), &differs);
-            let kind = if is_reordered(&fields) {
-                Kind::HashOrder
-            } else {
-                Kind::Address
-            };
-            return Err(named(kind, moment, tick, fields, &differs));
+            return Err(cause::of_a_rare_one(rules, &before, frame, fields));
         }
         let fields = fields(fold(rules, first, up_to).as_ref(), &differs);
         // Here, where everything was asked for from the start on, only the bytes can make the difference.

@@ -139,6 +139,11 @@ impl<S: Simulation> Ways<S> {
                 Kind::CloneFrom => ways.over_another(line),
                 Kind::Reads => ways.with_memos(line),
                 Kind::LostField | Kind::Lossy => ways.through_serde(line).map(|_| ()),
+                // Decoding draws a hash anew each time; and threads may keep their order by chance.
+                Kind::HashOrder => {
+                    let (rules, before) = (line.steps.rules, &line.before);
+                    return !cause::starts_threads(rules, before, &line.frame);
+                }
                 _ => return true,
             };
             again.is_err()
