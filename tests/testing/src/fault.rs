@@ -54,6 +54,10 @@ pub enum Kind {
     ///
     /// [`withhold`]: twinstep_core::Effects::withhold
     Phase,
+    /// A prediction emits a cue or a query that the confirmed step does not, although it does not call [`withhold`].
+    ///
+    /// [`withhold`]: twinstep_core::Effects::withhold
+    Effects,
     /// A loop of [`each`](twinstep_core::Effects::each) looks at more than its item, its reads and the rules.
     Reads,
     /// Keys of cues or queries come from a counter shared by all players.
@@ -115,6 +119,7 @@ impl Kind {
             Kind::Clone => "`clone` returns a different state",
             Kind::CloneFrom => "`clone_from` leaves a field unchanged",
             Kind::Phase => "the state differs by phase without `withhold`",
+            Kind::Effects => "a cue or a query differs by phase or screen without `withhold`",
             Kind::Reads => "a loop of `Effects::each` looks at more than its reads",
             Kind::SharedKeys => "keys come from a counter shared by all players",
             Kind::AskedTwice => "one step asks two queries under the same key",
@@ -190,6 +195,10 @@ impl Kind {
             Kind::Phase => {
                 "call `fx.withhold()` in the prediction whenever its state will differ from the authority's, or do not \
                  read the phase"
+            }
+            Kind::Effects => {
+                "such a cue starts and is always cancelled: emit it on every screen, and let the client decide what to play; \
+                 or call `fx.withhold()` in the prediction whose effects are not those of the authority"
             }
             Kind::Reads => {
                 "return all that its function needs from `reads`; it must not use a static"

@@ -127,7 +127,7 @@
 //! | again from a copy | statics, chance, clocks, addresses; an incomplete `clone` |
 //! | from a copy that went through serde | skipped or rounded fields, once a later tick depends on them: the report names the fields that came out differently (a skipped `cooldown` shows as `shots`); `HashMap`s in the state |
 //! | over a stray prediction, by `clone_from` | fields that `clone_from` omits |
-//! | as a prediction, on screens with all players, one and none | state that differs by phase without [`withhold`] |
+//! | as a prediction, on screens with all players, one and none | state, cues and queries that differ by phase or screen without [`withhold`] |
 //! | as a rebuild after a wrong guess | loops of [`each`](twinstep_core::Effects::each) that look at more than their reads |
 //! | on another thread | thread-locals |
 //! | with other inputs of one or all other players | panics in a wrong guess; keys from shared counters |
@@ -185,6 +185,8 @@
 //! | an atomic in the rules | after each step | the rules change during the game |
 //! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |
 //! | counting the local players | as a prediction | the state differs by phase without `withhold` |
+//! | a cue only for the own screen, a value of a cue that depends on the screen | as a prediction | a cue or a query differs by phase or screen without `withhold` |
+//! | a query of predictions only | as a prediction | a cue or a query differs by phase or screen without `withhold` |
 //! | a static that a loop looks at | as a rebuild | a loop of `Effects::each` looks at more than its reads |
 //! | cues named by a shared counter | other inputs of others | keys come from a counter shared by all players |
 //! | queries named by a shared counter | other inputs of others | keys come from a counter shared by all players |

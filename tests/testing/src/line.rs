@@ -7,7 +7,7 @@ use serde::Serialize;
 use twinstep_core::digest::{NanError, digest};
 use twinstep_core::frame::{FrameData, Learned, Perspective};
 use twinstep_core::world::World;
-use twinstep_core::{Key, Simulation, Tick};
+use twinstep_core::{Effects, Key, Simulation, Tick};
 
 use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::script::Script;
@@ -25,6 +25,34 @@ pub(crate) struct Emitted<S: Simulation> {
     pub(crate) asks: Vec<(Key, S::Query)>,
 }
 
+impl<S: Simulation> Emitted<S> {
+    pub(crate) fn new() -> Self {
+        Emitted {
+            cues: Vec::new(),
+            asks: Vec::new(),
+        }
+    }
+
+    pub(crate) fn take_from(&mut self, fx: &Effects<S>) {
+        self.cues.clear();
+        self.cues.extend_from_slice(fx.cues());
+        self.asks.clear();
+        self.asks.extend_from_slice(fx.asks());
+    }
+
+    /// Returns the first cue or query here that `other` lacks, as text.
+    pub(crate) fn beyond(&self, other: &Emitted<S>) -> Option<String> {
+        // A cue may come with the confirmed step only, and never with the prediction only.
+        let cue = self.cues.iter().find(|it| !other.cues.contains(it));
+        let ask = self.asks.iter().find(|it| !other.asks.contains(it));
+        match (cue, ask) {
+            (Some((key, cue)), _) => Some(format!("the cue {cue:?} under the key {key}")),
+            (None, Some((key, query))) => Some(format!("the query {query:?} under the key {key}")),
+            (None, None) => None,
+        }
+    }
+}
+
 pub(crate) struct Line<'r, S: Simulation> {
     pub(crate) script: Script<S>,
     pub(crate) values: Values<S>,
@@ -35,6 +63,8 @@ pub(crate) struct Line<'r, S: Simulation> {
     pub(crate) emitted: Emitted<S>,
     /// The world after the same tick as a prediction, on a screen with all players.
     pub(crate) predicted: World<S>,
+    /// The cues and queries of that prediction.
+    pub(crate) foreseen: Emitted<S>,
     /// Whether that prediction withheld an effect.
     pub(crate) withheld: bool,
     pub(crate) withheld_ticks: u32,
@@ -61,10 +91,8 @@ impl<'r, S: Simulation> Line<'r, S> {
             predicted: world.clone(),
             world,
             frame: FrameData::empty(Tick(0)),
-            emitted: Emitted {
-                cues: Vec::new(),
-                asks: Vec::new(),
-            },
+            emitted: Emitted::new(),
+            foreseen: Emitted::new(),
             withheld: false,
             withheld_ticks: 0,
             cues: 0,
@@ -104,10 +132,7 @@ impl<'r, S: Simulation> Line<'r, S> {
             },
         };
         self.cues += fx.cues().len() as u64;
-        self.emitted.cues.clear();
-        self.emitted.cues.extend_from_slice(fx.cues());
-        self.emitted.asks.clear();
-        self.emitted.asks.extend_from_slice(fx.asks());
+        self.emitted.take_from(fx);
         if let Some(key) = fx.asked_twice() {
             return Err(asked_twice(tick, key));
         }
@@ -148,6 +173,7 @@ impl<'r, S: Simulation> Line<'r, S> {
                 return Err(Found::new(Kind::Panic, tick, text));
             }
         };
+        self.foreseen.take_from(fx);
         self.withheld = fx.withheld();
         self.withheld_ticks += u32::from(self.withheld);
         for (player, command) in fx.claims() {
@@ -164,8 +190,8 @@ impl<'r, S: Simulation> Line<'r, S> {
         let mut world = self.before.clone();
         let (tick, locals) = (self.frame.tick, self.frame.inputs.players());
         let view = Perspective::prediction(tick.back(LEAD_TICKS), locals, &self.learned);
-        let stepped = self.steps.step(&mut world, &self.frame, view, locals);
-        if stepped.is_ok() {
+        if let Ok(fx) = self.steps.step(&mut world, &self.frame, view, locals) {
+            self.foreseen.take_from(fx);
             self.predicted = world;
         }
     }

@@ -202,3 +202,70 @@ fn a_panic_when_a_player_returns() {
     let fault = expect(check(Expects::default(), (), presses()), Kind::Panic, "");
     assert!(fault.what.contains("its player joined"), "{fault}");
 }
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Sounds {
+    shots: Table<PlayerId, u32>,
+    how: u8,
+}
+game!(Sounds, (), u8, Never, u8, Never, u8, frame, fx, me => {
+    for (player, held) in frame.inputs() {
+        if *held != 1 {
+            continue;
+        }
+        let shots = me.shots.get_or_insert_with(player, || 0);
+        *shots += 1;
+        let (key, is_own) = (Key::player(player, *shots), frame.is_local(player));
+        match me.how {
+            // A sound for the own screen only.
+            0 if is_own => fx.cue(key, 7),
+            // A louder one there.
+            1 => fx.cue(key, if is_own { 9 } else { 7 }),
+            2 if is_own => fx.ask(key, 7),
+            // These are right: everybody's, and one that waits for the truth.
+            3 => fx.cue(key, 7),
+            4 => fx.cue_when_confirmed(key, 7),
+            5 => {
+                if is_own {
+                    fx.cue(key, 7);
+                    fx.withhold();
+                }
+            }
+            _ => {}
+        }
+    }
+});
+
+fn sounds(how: u8) -> Result<twinstep_testing::Report, twinstep_testing::Fault> {
+    let start = Sounds {
+        how,
+        ..Sounds::default()
+    };
+    check(start, (), presses())
+}
+
+#[test]
+fn a_cue_of_the_own_screen() {
+    let fault = expect(sounds(0), Kind::Effects, "");
+    assert!(fault.what.contains("the cue 7 under the key"), "{fault}");
+}
+
+#[test]
+fn a_cue_whose_value_depends_on_the_screen() {
+    let fault = expect(sounds(1), Kind::Effects, "");
+    assert!(fault.what.contains("the cue 9 under the key"), "{fault}");
+}
+
+#[test]
+fn a_query_of_the_own_screen() {
+    let fault = expect(sounds(2), Kind::Effects, "");
+    assert!(fault.what.contains("the query 7 under the key"), "{fault}");
+}
+
+#[test]
+fn cues_of_all_screens_confirmed_or_withheld_are_clean() {
+    for how in 3..=5 {
+        let report = sounds(how).unwrap();
+        assert!(how == 5 || report.tried.cues > 50, "{report}");
+    }
+}

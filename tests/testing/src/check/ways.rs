@@ -12,7 +12,7 @@ use twinstep_core::{Key, Mwc, PlayerId, Simulation};
 use crate::cause::{self, is_reordered};
 use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::keys::{Keys, otherwise};
-use crate::line::Line;
+use crate::line::{Emitted, Line};
 use crate::steps::{Steps, differences};
 
 /// `clone_from` replaces the stray world in one tick of this many.
@@ -52,6 +52,8 @@ pub(super) struct Ways<S: Simulation> {
     nothing_learned: Learned,
     all_learned: Learned,
     memos: Memos,
+    /// The cues and queries of the last prediction.
+    foreseen: Emitted<S>,
     bytes: Vec<u8>,
     give: Sender<Job<S>>,
     take: Receiver<Done<S>>,
@@ -72,6 +74,7 @@ impl<S: Simulation> Ways<S> {
             nothing_learned: Learned::new(),
             all_learned: Learned::new(),
             memos: Memos::default(),
+            foreseen: Emitted::new(),
             bytes: Vec::new(),
             give,
             take,
@@ -131,7 +134,7 @@ impl<S: Simulation> Ways<S> {
     fn is_confirmed(&mut self, found: &Found, line: &mut Line<'_, S>) -> bool {
         let mut finds_it = |ways: &mut Self| -> bool {
             let again = match found.kind {
-                Kind::Phase => {
+                Kind::Phase | Kind::Effects => {
                     line.predict_again();
                     ways.as_predictions(line)
                 }
@@ -270,14 +273,26 @@ impl<S: Simulation> Ways<S> {
     /// Compares with predictions of the tick on several screens.
     fn as_predictions(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
-        let found = |what: &str, fields: Vec<Difference>| {
-            let text = format!("a step of the authority != the same step as a prediction, {what}");
-            Err(Found::new(Kind::Phase, tick, text).at(fields))
+        let verdict = |what: &str, fields: Option<Vec<Difference>>, effect: Option<String>| {
+            // Queries are a part of the world, but they are emitted.
+            let is_state = |field: &Difference| !field.path.starts_with("open");
+            match (fields, effect) {
+                (None, None) => Ok(()),
+                (Some(fields), effect) if effect.is_none() || fields.iter().any(is_state) => {
+                    let text = "a step of the authority != the same step as a prediction";
+                    Err(Found::new(Kind::Phase, tick, format!("{text}, {what}")).at(fields))
+                }
+                (_, effect) => {
+                    let effect = effect.unwrap_or_default();
+                    let text = format!("only as a prediction, {what}: {effect}");
+                    Err(Found::new(Kind::Effects, tick, text))
+                }
+            }
         };
-        if !line.withheld
-            && let Some(fields) = differences(&line.world, &line.predicted, FIELDS_MAX)
-        {
-            return found("on a screen with all players", fields);
+        if !line.withheld {
+            let fields = differences(&line.world, &line.predicted, FIELDS_MAX);
+            let effect = line.foreseen.beyond(&line.emitted);
+            verdict("on a screen with all players", fields, effect)?;
         }
         let turn = tick.0 as usize;
         let present: Vec<PlayerId> = line.frame.inputs.iter().map(|(player, _)| player).collect();
@@ -312,10 +327,11 @@ impl<S: Simulation> Ways<S> {
                 line.withheld_ticks += u32::from(!line.withheld);
                 Ok(())
             }
-            Ok(_) => match differences(&line.world, &world, FIELDS_MAX) {
-                None => Ok(()),
-                Some(fields) => found(&whose, fields),
-            },
+            Ok(fx) => {
+                self.foreseen.take_from(fx);
+                let fields = differences(&line.world, &world, FIELDS_MAX);
+                verdict(&whose, fields, self.foreseen.beyond(&line.emitted))
+            }
         }
     }
 
