@@ -180,7 +180,7 @@ pub(crate) fn first<S: Simulation>(
 /// ```text
 ///   two processes with the same addresses ── alike, and otherwise with its memory elsewhere ──▶ an address
 ///                                         ── alike, and not constant ─────────────────────────▶ a static
-///   a process whose clock stands still    ── constant, and otherwise without ─────────────────▶ a clock
+///   a process with a frozen clock         ── constant, and otherwise without ─────────────────▶ a clock
 /// ```
 pub(crate) fn settle(check: &str, found: &mut Found) {
     let (Some(test), Some(step)) = (test_name(), found.step.take()) else {

@@ -49,13 +49,13 @@ const LONG_PAUSE: Duration = Duration::from_millis(1_100);
 const NEAR: u64 = 1 << 36;
 
 /// One step that can be repeated.
-struct Trial<'a, S: Simulation> {
+struct Repeatable<'a, S: Simulation> {
     rules: &'a S::Rules,
     before: &'a World<S>,
     frame: &'a FrameData<S>,
 }
 
-impl<S: Simulation> Trial<'_, S> {
+impl<S: Simulation> Repeatable<'_, S> {
     /// The world after the step; `None` if it panics.
     fn run(&self) -> Option<World<S>> {
         let (mut world, mut steps) = (self.before.clone(), Steps::<S>::new(self.rules));
@@ -67,7 +67,7 @@ impl<S: Simulation> Trial<'_, S> {
         self.run()?.digest().ok()
     }
 
-    /// The digests of repetitions that keep nothing, so that the memory of each lies where that of the last one lay.
+    /// Repeats the step and drops each world, so that the next one lies in the same place. Returns the digests.
     fn in_place(&self) -> [Option<u64>; TRIES] {
         let mut digests = [None; TRIES];
         // The first one finds a heap that others left.
@@ -118,7 +118,7 @@ pub(crate) fn of<S: Simulation>(
     again: &World<S>,
 ) -> Found {
     let fields = differences(truth, again, FIELDS_MAX).unwrap_or_default();
-    let trial = Trial {
+    let trial = Repeatable {
         rules,
         before,
         frame,
@@ -145,7 +145,7 @@ pub(crate) fn of_a_rare_one<S: Simulation>(
     frame: &FrameData<S>,
     fields: Vec<Difference>,
 ) -> Found {
-    let trial = Trial {
+    let trial = Repeatable {
         rules,
         before,
         frame,
@@ -163,7 +163,7 @@ pub(crate) fn if_impure<S: Simulation>(
     frame: &FrameData<S>,
     truth: &World<S>,
 ) -> Option<Found> {
-    let trial = Trial {
+    let trial = Repeatable {
         rules,
         before,
         frame,
@@ -176,7 +176,7 @@ pub(crate) fn if_impure<S: Simulation>(
     Some(of(rules, before, frame, truth, &again))
 }
 
-fn kind<S: Simulation>(trial: &Trial<'_, S>, truth: &World<S>) -> Kind {
+fn kind<S: Simulation>(trial: &Repeatable<'_, S>, truth: &World<S>) -> Kind {
     let mut runs: Vec<World<S>> = (0..RUNS).filter_map(|_| trial.run()).collect();
     let at_once = runs.len();
     runs.extend((0..PAUSED_RUNS).filter_map(|_| {
@@ -223,7 +223,7 @@ fn kind<S: Simulation>(trial: &Trial<'_, S>, truth: &World<S>) -> Kind {
 }
 
 /// Names the cause by the traces that the step leaves; [`Kind::Impure`] if it leaves none.
-fn by_traces<S: Simulation>(trial: &Trial<'_, S>, is_reordered: bool) -> Kind {
+fn by_traces<S: Simulation>(trial: &Repeatable<'_, S>, is_reordered: bool) -> Kind {
     let traces = trial.traces();
     if traces.starts_threads && !traces.hashes {
         return Kind::ThreadOrder;
@@ -244,7 +244,7 @@ pub(crate) fn starts_threads<S: Simulation>(
     before: &World<S>,
     frame: &FrameData<S>,
 ) -> bool {
-    let trial = Trial {
+    let trial = Repeatable {
         rules,
         before,
         frame,
@@ -254,7 +254,7 @@ pub(crate) fn starts_threads<S: Simulation>(
 
 /// Names the cause by the numbers of one field; `None` if they do not show it.
 fn by_numbers<S: Simulation>(
-    trial: &Trial<'_, S>,
+    trial: &Repeatable<'_, S>,
     at_first: f64,
     values: &[f64],
     at_once: usize,
@@ -286,7 +286,11 @@ fn by_numbers<S: Simulation>(
 }
 
 /// Names the cause if all repetitions agree, and only the first run differs.
-fn by_one_result<S: Simulation>(trial: &Trial<'_, S>, truth: &World<S>, last: Option<u64>) -> Kind {
+fn by_one_result<S: Simulation>(
+    trial: &Repeatable<'_, S>,
+    truth: &World<S>,
+    last: Option<u64>,
+) -> Kind {
     if trial.depends_on_places() {
         return Kind::Address;
     }

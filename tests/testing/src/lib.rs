@@ -138,7 +138,7 @@
 //! | 1.1 s later | clocks of whole seconds |
 //! | from the bytes of seven worlds in the middle, each on a new thread | thread-locals that a late joiner fills otherwise: caches |
 //! | in a second process | hash orders, addresses, values drawn once per process |
-//! | there with other variables (`HOME`, `USER`, locale, time zone; most others are not set) and another working folder | whatever reads them |
+//! | there with other variables (`HOME`, `USER`, locale, time zone; most others are not set) and another working folder | steps that read the environment |
 //! | there from the middle, the latest world first | statics and cells of the rules that a late joiner fills otherwise: caches |
 //! | there with a clock a year ahead, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates, and clocks of minutes and hours |
 //!
@@ -172,7 +172,7 @@
 //! | the address of a static | a second process | the step uses a memory address: as a value, as an order, or in a hash |
 //! | an order of addresses, digits of an address | repetition, with its memory elsewhere | the step uses a memory address: as a value, as an order, or in a hash |
 //! | results in the order in which threads finish, a sum of floats by threads | repetition | the step depends on the order in which its threads run |
-//! | nanoseconds of a clock, a clock as a float | repetition, and a process whose clock stands still | the step reads a clock |
+//! | nanoseconds of a clock, a clock as a float | repetition, and a process with a frozen clock | the step reads a clock |
 //! | a generator in a static | repetition, in two processes that begin alike | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
 //! | a generator of the system that makes no hasher | repetition, in two processes | the step depends on chance: a random generator, or the last digits of a clock |
 //! | a salt that is drawn once | a second process | the step gives a different result in another process |

@@ -22,7 +22,7 @@ static COUNTING: Mutex<()> = Mutex::new(());
 const DEEPER_BYTES: usize = 4_096 + 48;
 const DEPTHS: u64 = 5;
 
-/// What a step leaves behind each time that it is run.
+/// The traces that a step leaves each time that it is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traces {
     /// It makes a hasher with random keys on its own thread.

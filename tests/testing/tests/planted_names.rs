@@ -1,4 +1,4 @@
-//! Tiny games whose bugs look alike, and must not be called alike: orders and numbers of hashes, addresses, threads,
+//! Tiny games with bugs that look alike, and must not be called alike: orders and numbers of hashes, addresses, threads,
 //! clocks and generators.
 
 use std::cell::Cell;
@@ -113,7 +113,7 @@ game!(Dates, _frame, _fx, me => {
     me.at_s = now.expect("after 1970").as_secs() % 1_000;
 });
 
-/// With a second process too, whose clock has moved on.
+/// The clock of the second process has moved on too.
 #[test]
 fn a_clock_of_seconds_modulo() {
     expect(check(Dates::default(), (), presses()), Kind::Clock, "");

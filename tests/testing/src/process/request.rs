@@ -13,7 +13,7 @@ pub(crate) enum Request<S: Simulation> {
     /// Run from these moments, then the whole match, and compare.
     Compare {
         trace: Trace<S>,
-        /// Whether the second process leaves its working folder.
+        /// `true` if the second process leaves its working folder.
         leaves_folder: bool,
     },
     /// Repeat one step with its memory in places by this seed, and return the digests.
