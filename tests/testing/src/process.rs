@@ -98,8 +98,8 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
         return format!("unread {error}");
     }
     let (trace, leaves_folder) = match Request::<S>::decode(&bytes) {
-        Some(Request::Repeat(world, frame, seed)) => {
-            return elsewhere(seed, || repeat(rules, &world, &frame));
+        Some(Request::Repeat(step, seed)) => {
+            return elsewhere(seed, || repeat(rules, &step.0, &step.1));
         }
         Some(Request::Compare {
             trace,

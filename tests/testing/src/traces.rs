@@ -64,7 +64,7 @@ fn next_hasher() -> Option<u64> {
 
 /// The number of the next thread. The standard library counts them.
 fn next_thread() -> Option<u64> {
-    let id = thread::spawn(|| thread::current().id()).join().ok()?;
+    let id = thread::scope(|scope| scope.spawn(|| thread::current().id()).join().ok())?;
     number_after(&format!("{id:?}"), "ThreadId(")
 }
 

@@ -225,11 +225,9 @@ game!(Sounds, (), u8, Never, u8, Never, u8, frame, fx, me => {
             // These are right: everybody's, and one that waits for the truth.
             3 => fx.cue(key, 7),
             4 => fx.cue_when_confirmed(key, 7),
-            5 => {
-                if is_own {
-                    fx.cue(key, 7);
-                    fx.withhold();
-                }
+            5 if is_own => {
+                fx.cue(key, 7);
+                fx.withhold();
             }
             _ => {}
         }

@@ -17,7 +17,7 @@ pub(crate) enum Request<S: Simulation> {
         leaves_folder: bool,
     },
     /// Repeat one step with its memory in places by this seed, and return the digests.
-    Repeat(World<S>, FrameData<S>, u64),
+    Repeat(Box<(World<S>, FrameData<S>)>, u64),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl<S: Simulation> Request<S> {
         let head: RequestHead = take(&mut bytes)?;
         if head.repeats {
             let (world, frame) = (take(&mut bytes)?, take_frame(&mut bytes)?);
-            return Some(Request::Repeat(world, frame, take(&mut bytes)?));
+            return Some(Request::Repeat(Box::new((world, frame)), take(&mut bytes)?));
         }
         let mut trace = Trace {
             rules: head.rules,
