@@ -115,7 +115,7 @@ mod tests {
     fn hashers_and_threads_leave_traces() {
         let none = Traces::of(|| drop(black_box(vec![1, 2])));
         assert!(!none.hashes && !none.starts_threads, "{none:?}");
-        let hashes = Traces::of(|| drop(black_box(RandomState::new())));
+        let hashes = Traces::of(|| _ = black_box(RandomState::new()));
         assert!(hashes.hashes && !hashes.starts_threads, "{hashes:?}");
         let threads = Traces::of(|| thread::scope(|scope| drop(scope.spawn(|| ()))));
         assert!(threads.starts_threads && !threads.hashes, "{threads:?}");
