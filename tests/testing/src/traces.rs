@@ -12,7 +12,7 @@ use twinstep_core::Mwc;
 
 /// Other threads of the process may start threads too; a step does so in every one of this many runs.
 const RUNS: usize = 64;
-/// The hashers that `next_hasher` itself makes after the one whose key it returns, and before the next one.
+/// The hashers that one call of `next_hasher` makes.
 const HASHERS: u64 = 2;
 /// The blocks by which the places of later allocations move.
 const BLOCKS: usize = 256;
