@@ -12,7 +12,8 @@
 //! tick is recorded with its *offset* (own position minus nominal time), and a report is stored as `margin − offset at
 //! sampling`. Adding the current offset gives the margin that an input sampled now will have. Steering by this value
 //! has no dead time, and so does not oscillate. A report about an input from before a hold, a jump or a freeze is
-//! ignored.
+//! ignored. So is a report by which no input has arrived for several ticks, as when a radio link pauses: it says that the
+//! path is silent, and not how early inputs arrive.
 //!
 //! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %, and does not make
 //! up for time in which it waited.
@@ -29,7 +30,7 @@ use core::time::Duration;
 use clock::{LEAP_AFTER, LEAP_TICKS, Leap, Leaps, PaceClock, Steering};
 use twinstep_core::Tick;
 use twinstep_core::bounds::input_window;
-use way::{Distance, FREEZE, Samples, Way};
+use way::{Distance, FREEZE, Samples, Silence, Way};
 
 mod clock;
 mod way;
@@ -54,6 +55,10 @@ pub struct Beat {
     pub end: Tick,
     /// Whether the input tick is at its cap and waits for the authority.
     pub capped: bool,
+    /// The time for which the clock was held in this advance.
+    pub held: Duration,
+    /// The ticks that a jump skipped, so that they have no input.
+    pub skipped_ticks: u32,
     /// Whether the input tick jumped ahead in this advance.
     pub jumped: bool,
 }
@@ -72,6 +77,7 @@ pub struct Pace {
     /// Whether the tick that runs is to be sampled before its end.
     is_urged: bool,
     samples: Samples,
+    silence: Silence,
     way: Way,
     rtt: Duration,
     distance: Distance,
@@ -96,6 +102,7 @@ impl Pace {
             skip: false,
             is_urged: false,
             samples: Samples::new(now, known),
+            silence: Silence::default(),
             way: Way::new(now),
             rtt,
             distance: Distance::new(known),
@@ -242,10 +249,12 @@ impl Pace {
             self.skip = true;
             self.leaps.record_jump();
         }
+        let mut skipped_ticks = 0;
         let end = match self.skip {
             false => self.end(whole, cap),
             true if whole > cap => self.input,
             true => {
+                skipped_ticks = whole - self.input;
                 self.input = whole;
                 self.samples.break_at(whole);
                 self.skip = false;
@@ -261,6 +270,8 @@ impl Pace {
             first,
             end,
             capped: whole >= cap,
+            held: self.clock.take_held(),
+            skipped_ticks,
             jumped: self.leaps.take_jumped(),
         }
     }
@@ -302,6 +313,8 @@ impl Pace {
             first,
             end: self.input,
             capped: false,
+            held: Duration::ZERO,
+            skipped_ticks: 0,
             jumped: false,
         }
     }
@@ -345,7 +358,9 @@ impl Pace {
     /// for `newest_held`, `margin` ticks above the next tick to seal.
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
         self.rtt = rtt;
-        let Some(offset) = self.samples.offset_of(now, newest_held) else {
+        let is_silent = self.silence.record(newest_held, margin);
+        let sampled = self.samples.offset_of(now, newest_held);
+        let Some(offset) = sampled.filter(|_| !is_silent) else {
             self.record_late(now, margin);
             return;
         };

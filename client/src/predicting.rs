@@ -213,6 +213,8 @@ impl Predicting {
             });
         }
         replica.meter.capped = beat.capped;
+        replica.meter.held += beat.held;
+        replica.meter.skipped_ticks += u64::from(beat.skipped_ticks);
         if fits {
             Ok(beat.end > beat.first)
         } else {

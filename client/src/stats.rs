@@ -230,6 +230,8 @@ pub(crate) struct Meter {
     pub(crate) commands_refused: u64,
     pub(crate) claims_refused: u64,
     pub(crate) stall: Duration,
+    pub(crate) held: Duration,
+    pub(crate) skipped_ticks: u64,
     pub(crate) shed: Duration,
     pub(crate) late: Duration,
     pub(crate) lead: Mean,
@@ -266,6 +268,8 @@ impl Default for Meter {
             commands_refused: 0,
             claims_refused: 0,
             stall: Duration::ZERO,
+            held: Duration::ZERO,
+            skipped_ticks: 0,
             shed: Duration::ZERO,
             late: Duration::ZERO,
             lead: Mean::default(),
@@ -307,6 +311,11 @@ pub struct SessionStats {
     /// Time in which the pace asked for a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
     /// + `input_window`, in ms.
     pub stall_ms: f64,
+    /// Time in which the own tick stood because inputs had come much too early: after the server stood still, in ms.
+    pub held_ms: f64,
+    /// Own ticks that a jump of the clock skipped, so that they had no input: after this client stood still, or the route
+    /// became longer. They are among the `fills`.
+    pub skipped_ticks: u64,
     /// Time in which the budget kept the prediction shorter than asked, in ms.
     pub shed_ms: f64,
     /// The total lateness of `advance` calls, beyond two frames of 60 Hz after the one before, in ms.

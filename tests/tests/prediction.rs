@@ -5,6 +5,7 @@ mod drawn;
 mod floods;
 mod given_time;
 mod heavy_steps;
+mod hiccups;
 mod lockstep;
 mod next_due;
 mod peace;

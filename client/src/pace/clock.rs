@@ -20,6 +20,8 @@ pub(super) struct PaceClock {
     /// The sum of all deviations from own time, in ticks.
     offset: f64,
     hold: Duration,
+    /// The time that it was held, until it is taken.
+    was_held: Duration,
 }
 
 impl PaceClock {
@@ -36,6 +38,7 @@ impl PaceClock {
             nanos: 0,
             offset: 0.0,
             hold: Duration::ZERO,
+            was_held: Duration::ZERO,
         }
     }
 
@@ -84,6 +87,7 @@ impl PaceClock {
         self.last = self.last.max(now);
         let held = self.hold.min(passed);
         self.hold -= held;
+        self.was_held += held;
         self.offset -= self.ticks(held);
         let is_frozen = passed - held > FREEZE;
         let passed = nanos(passed - held);
@@ -116,6 +120,11 @@ impl PaceClock {
 
     pub(super) fn is_held(&self) -> bool {
         !self.hold.is_zero()
+    }
+
+    /// Takes the time for which the clock was held since the last call.
+    pub(super) fn take_held(&mut self) -> Duration {
+        core::mem::take(&mut self.was_held)
     }
 
     pub(super) fn go_ahead(&mut self, ticks: u32) {

@@ -199,6 +199,31 @@ impl Samples {
     }
 }
 
+/// A report whose newest input was the newest this many ticks before says that the path to the server is silent. A
+/// few ticks are usual: packets get lost.
+const SILENT_TICKS: i32 = 8;
+
+/// Notices that no input reaches the server.
+///
+/// Invariant: a report of a silence, which becomes worse from turn to turn, is not mistaken for inputs that are late. Such
+/// reports arrive together when a link that held the packets of both directions delivers them.
+#[derive(Default)]
+pub(super) struct Silence {
+    /// The newest input that the server had received, and its margin when that was first reported.
+    newest: Tick,
+    margin: i32,
+}
+
+impl Silence {
+    /// Records a report. Returns `true` if it says no more than that the path is silent.
+    pub(super) fn record(&mut self, newest: Tick, margin: i32) -> bool {
+        if newest > self.newest {
+            *self = Silence { newest, margin };
+        }
+        newest <= self.newest && self.margin - margin > SILENT_TICKS
+    }
+}
+
 fn slot(tick: Tick) -> usize {
     (tick.0 % INPUT_WINDOW) as usize
 }

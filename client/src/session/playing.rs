@@ -327,6 +327,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         stats.commands_refused = meter.commands_refused;
         stats.claims_refused = meter.claims_refused;
         stats.stall_ms = meter.stall.as_secs_f64() * 1e3;
+        stats.held_ms = meter.held.as_secs_f64() * 1e3;
+        stats.skipped_ticks = meter.skipped_ticks;
         stats.late_turns = meter.late_turns;
         stats.paused_ms = meter.paused.as_secs_f64() * 1e3;
         stats.pause_ms_max = meter.pause_max.as_secs_f64() * 1e3;

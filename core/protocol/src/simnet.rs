@@ -105,6 +105,8 @@ pub struct Leg {
     bottleneck_free_at: Duration,
     /// The latest arrival so far. With `fifo`, no datagram arrives earlier.
     last_due: Duration,
+    /// No datagram arrives before.
+    held_until: Duration,
     in_flight: BinaryHeap<Reverse<Flight>>,
     /// The number of flights so far, which orders datagrams that are due at the same time.
     flights: u64,
@@ -129,6 +131,7 @@ impl Leg {
             is_in_burst: false,
             bottleneck_free_at: Duration::ZERO,
             last_due: Duration::ZERO,
+            held_until: Duration::ZERO,
             in_flight: BinaryHeap::new(),
             flights: 0,
             buffers: Vec::new(),
@@ -203,7 +206,14 @@ impl Leg {
     /// The arrival time of the next datagram, which may lie in the past.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
-        self.in_flight.peek().map(|Reverse(flight)| flight.due)
+        let next = self.in_flight.peek();
+        next.map(|Reverse(flight)| flight.due.max(self.held_until))
+    }
+
+    /// Holds all datagrams that have not arrived, and those sent from now on, until this time: those that are due then
+    /// arrive at once. So a radio link behaves that pauses.
+    pub fn hold(&mut self, until: Duration) {
+        self.held_until = until;
     }
 
     /// The profile of datagrams sent from now on.
