@@ -380,6 +380,8 @@ fn report(
                 resim_ticks: now.timeline.resim_ticks - before.resim_ticks,
                 fills: now.fills,
                 stall_ms: now.stall_ms,
+                held_ms: now.held_ms,
+                skipped_ticks: now.skipped_ticks,
                 shed_ms: now.shed_ms,
                 late_ms: now.late_ms,
                 lead_ticks_mean: now.lead_ticks_mean,

@@ -46,6 +46,10 @@ pub struct ClientReport {
     /// Sealed ticks without an input of this player.
     pub fills: u64,
     pub stall_ms: f64,
+    /// Time in which the own player stood because the server had stood still.
+    pub held_ms: f64,
+    /// Own ticks that a jump of the clock skipped.
+    pub skipped_ticks: u64,
     /// Time in which the prediction was shorter than requested, because of the budget.
     pub shed_ms: f64,
     pub late_ms: f64,
@@ -88,7 +92,7 @@ pub struct ClientReport {
 pub fn line_of(stats: &SessionStats) -> String {
     format!(
         "picture stood still {:.1} s; server guessed {} inputs; outages: {} ({:.1} s), reconnects: {}, desyncs: {}",
-        stats.stall_ms / 1e3,
+        (stats.stall_ms + stats.held_ms) / 1e3,
         stats.fills,
         stats.silences + stats.returns,
         stats.away_ms / 1e3,
@@ -330,6 +334,8 @@ mod tests {
                 resim_ticks: 0,
                 fills: 0,
                 stall_ms: 0.0,
+                held_ms: 0.0,
+                skipped_ticks: 0,
                 shed_ms: 0.0,
                 late_ms: 0.0,
                 lead_ticks_mean: 8.0,

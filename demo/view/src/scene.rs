@@ -34,6 +34,8 @@ pub(crate) use sprite::Sprite;
 pub(crate) use thing::{ThingLook, ViewThing};
 use thing::{facing, look};
 
+/// After this time without a packet the line counts as silent.
+const SILENCE: Duration = Duration::from_millis(500);
 const MEMORY: Duration = Duration::from_millis(1_500);
 
 pub(crate) struct ViewScene {
@@ -65,6 +67,8 @@ pub(crate) struct ViewScene {
     pub(crate) smooths: bool,
     pub(crate) stats: Option<SessionStats>,
     pub(crate) rates: Rates,
+    /// The time since the last packet of the server.
+    pub(crate) silent: Duration,
     pub(crate) plots: Vec<NetSample>,
     pub(crate) replay: Option<ReelState>,
 }
@@ -128,6 +132,7 @@ impl ViewScene {
             smooths: true,
             stats: None,
             rates: Rates::default(),
+            silent: Duration::ZERO,
             plots: Vec::new(),
             replay: None,
         }
@@ -236,6 +241,7 @@ impl ViewScene {
     fn gather_numbers(&mut self, feed: &Feed) {
         self.stats = feed.stats();
         self.rates = feed.gauges().rates();
+        self.silent = feed.gauges().silent(feed.now());
         self.plots.clear();
         let readings: Vec<_> = feed.gauges().readings().collect();
         self.plots.extend(readings.windows(2).map(|pair| {
@@ -243,7 +249,11 @@ impl ViewScene {
             NetSample {
                 rtt_ms: stats.rtt_ms as f32,
                 jitter_ms: stats.jitter_ms as f32,
-                loss_percent: stats.loss * 100.0,
+                // The link counts no loss while nothing arrives.
+                loss_percent: match rates.bytes_down > 0.0 {
+                    true => stats.loss * 100.0,
+                    false => 100.0,
+                },
                 lead_ticks: stats.prediction_tick.saturating_sub(stats.authority_tick) as f32,
                 margin_ticks: stats.margin_ticks_now as f32,
                 rebuilds: rates.rebuilds as f32,
@@ -251,6 +261,15 @@ impl ViewScene {
                 kbytes: (rates.bytes_up + rates.bytes_down) as f32 / 1_024.0,
             }
         }));
+    }
+
+    /// The share of lost packets, or that the line is silent.
+    pub(crate) fn loss(&self) -> String {
+        match &self.stats {
+            _ if self.silent > SILENCE => "silent".to_owned(),
+            Some(stats) => format!("{:.1} %", stats.loss * 100.0),
+            None => String::new(),
+        }
     }
 
     pub(crate) fn name(&self, id: PlayerId) -> String {

@@ -98,12 +98,7 @@ fn rows(scene: &ViewScene) -> Vec<Line<'static>> {
     let radii = stats.others_off_p95 / PLAYER_RADIUS;
     vec![
         row("rtt", ms(stats.rtt_ms), "jitter", ms(stats.jitter_ms)),
-        row(
-            "loss",
-            format!("{:.1} %", stats.loss * 100.0),
-            "clock",
-            format!("x{:.3}", stats.rate),
-        ),
+        row("loss", scene.loss(), "clock", format!("x{:.3}", stats.rate)),
         row("lead", format!("{lead} t"), "reach", format!("{reach} t")),
         row(
             "margin",
@@ -125,7 +120,7 @@ fn rows(scene: &ViewScene) -> Vec<Line<'static>> {
         ),
         row(
             "stalls",
-            ms(stats.stall_ms),
+            ms(stats.stall_ms + stats.held_ms),
             "heals",
             stats.heals.to_string(),
         ),

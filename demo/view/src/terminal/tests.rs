@@ -82,6 +82,7 @@ fn a_played_match_is_on_the_screen() {
         assert!(text.contains(expected), "{expected:?} is missing:\n{text}");
     }
     assert!(scene.rates.bytes_down > 1_000.0, "{:?}", scene.rates);
+    assert_eq!(scene.loss(), "0.0 %");
     assert!(scene.plots.iter().any(|sample| sample.lead_ticks > 0.0));
     let ghosts = scene.ghosts.iter();
     assert_eq!(

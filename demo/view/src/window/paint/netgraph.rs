@@ -91,7 +91,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
                 "round trip, jitter",
                 format!("{:.0} ± {:.0} ms", stats.rtt_ms, stats.jitter_ms),
             ),
-            ("loss", format!("{:.1} %", stats.loss * 100.0)),
+            ("loss", scene.loss()),
         ],
         [
             (
@@ -109,7 +109,10 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         ],
         [
             ("others off p95", format!("{:.2} u", stats.others_off_p95)),
-            ("stall", format!("{:.0} ms", stats.stall_ms)),
+            (
+                "stood still",
+                format!("{:.0} ms", stats.stall_ms + stats.held_ms),
+            ),
         ],
         [
             ("up", format!("{:.1} KiB/s", scene.rates.bytes_up / 1_024.0)),
