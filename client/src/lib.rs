@@ -84,6 +84,8 @@ pub mod internal {
     pub use crate::timeline::{ConfirmError, TakenBack, Timeline, Watch};
 }
 
+/// The version of the wire format, which tickets name.
+pub use twinstep_protocol::packet::WIRE_VERSION;
 /// The part of the protocol that games use: lobbies, player names, refusal reasons, close codes, and simulated networks for
 /// tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{

@@ -67,6 +67,16 @@ impl ServerAddress {
         }
     }
 
+    /// The same machine, at another port.
+    #[must_use]
+    pub fn with_port(mut self, to: u16) -> ServerAddress {
+        match &mut self {
+            ServerAddress::Socket(at) => at.set_port(to),
+            ServerAddress::Name { port, .. } => *port = to,
+        }
+        self
+    }
+
     /// Returns `true` if both addresses are of the same machine. Ports are ignored.
     #[must_use]
     pub fn is_machine_of(&self, other: &ServerAddress) -> bool {

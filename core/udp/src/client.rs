@@ -80,6 +80,16 @@ impl ClientEndpoint {
         }
     }
 
+    /// Begins to connect by a line that leads to one server only, whatever the ticket's addresses are. Its datagrams come
+    /// from `server` and go there.
+    ///
+    /// # Panics
+    /// If the operating system has no random bytes.
+    #[must_use]
+    pub fn to(ticket: &Ticket, server: SocketAddr, now: Duration) -> ClientEndpoint {
+        ClientEndpoint::new(&ticket.looked_up(vec![server.into()]), now)
+    }
+
     /// Uses the laminar of `link`, shared with all its other holders, from the next packet on.
     #[must_use]
     pub fn sharing(mut self, link: &SharedLink) -> ClientEndpoint {

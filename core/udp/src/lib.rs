@@ -84,6 +84,7 @@ mod socket;
 mod tickets;
 mod transport;
 mod wall_clock;
+mod web_address;
 
 #[cfg(test)]
 mod tests;
@@ -110,3 +111,4 @@ pub use transport::{
 };
 pub use twinstep_protocol::identity::{Identity, MatchId, Role, SessionId};
 pub use twinstep_protocol::lineage::{NextTicket, Stamp, TICKET_LIFE_MAX};
+pub use web_address::{NotAWebAddress, WEB_HASHES_MAX, WebAddress};

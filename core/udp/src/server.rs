@@ -438,6 +438,22 @@ impl ServerEndpoint {
         self.sessions.get(&session).map(|session| session.path.peer)
     }
 
+    /// Returns `true` if this address has a session, or showed a valid ticket and was challenged.
+    #[must_use]
+    pub fn knows(&self, peer: SocketAddr) -> bool {
+        self.by_address.contains_key(&peer) || self.admissions.challenge(peer).is_some()
+    }
+
+    /// Ends the session of an address that sends no more datagrams, because its connection was closed.
+    pub fn lose(&mut self, peer: SocketAddr) {
+        if let Some(&session) = self.by_address.get(&peer) {
+            self.disconnect(session);
+            let reason = LeaveReason::TimedOut;
+            self.events
+                .push_back(ServerEvent::Disconnected { session, reason });
+        }
+    }
+
     /// Counters of dropped datagrams and packets, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {

@@ -70,6 +70,9 @@ pub enum ConnectError {
     /// No socket could be opened.
     #[error("cannot open a UDP socket: {0}")]
     Socket(#[from] io::Error),
+    /// The ticket has no [web address](Ticket::web).
+    #[error("this ticket is not for a browser: ask the server's operator for a link")]
+    NotForBrowsers,
 }
 
 impl UdpClient {

@@ -6,7 +6,7 @@
 //!                                                                                            │        │       │
 //!      read by the server: the claims (id, stamp, identity, match, seats), addresses, secret ╯        │       │
 //!      proves that the holder holds it, so hand a ticket out over a safe channel ─────────────────────╯       │
-//!      fields of later versions (kind, length, bytes): kept and passed on, not interpreted ───────────────────╯
+//!      further fields (kind, length, bytes): where browsers dial. Unknown kinds are kept and passed on ───────╯
 //! ```
 //!
 //! A ticket opens a session, or takes over its identity's current one, any number of times and from any address, until
@@ -34,6 +34,7 @@ use crate::claims::{
 };
 use crate::keys::TicketKey;
 use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
+use crate::web_address::WebAddress;
 
 /// The silence after which a session is over, in the tickets that this workspace makes. The value is part of a ticket,
 /// so a maker may choose another one.
@@ -43,8 +44,10 @@ pub const GAME_MAX_BYTES: usize = 64;
 
 const PREFIX: &str = "twinstep-ticket-";
 const VERSION: &str = "3";
-/// The maximum number of bytes that later versions may add.
+/// The maximum number of bytes in further fields.
 const MORE_MAX_BYTES: usize = 1_024;
+/// The further field with the parts of a [`WebAddress`]. A field holds 255 bytes, so there may be several.
+const WEB: u8 = 1;
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
 
 /// The content of a new ticket.
@@ -82,7 +85,7 @@ pub struct Ticket {
     servers: Vec<ServerAddress>,
     sealed: Box<[u8; SEALED_BYTES]>,
     secret: [u8; KEY_BYTES],
-    /// Fields of later versions.
+    /// Further fields.
     more: Vec<u8>,
 }
 
@@ -184,7 +187,7 @@ impl Ticket {
         format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
     }
 
-    /// Encodes the ticket: at most about 630 bytes in this version, and 1,700 in later ones. It contains secrets: send
+    /// Encodes the ticket: at most about 980 bytes in this version, and 1,700 in later ones. It contains secrets: send
     /// it only in an encrypted session.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -269,6 +272,37 @@ impl Ticket {
                 .collect(),
             ..self.clone()
         }
+    }
+
+    /// The same ticket, which browsers can dial at this address.
+    #[must_use]
+    pub fn with_web(mut self, web: &WebAddress) -> Ticket {
+        let others = fields(&self.more).filter(|(kind, _)| *kind != WEB);
+        let mut more = Vec::new();
+        let mut add = |kind: u8, bytes: &[u8]| {
+            more.extend([kind, bytes.len() as u8]);
+            more.extend_from_slice(bytes);
+        };
+        others.for_each(|(kind, bytes)| add(kind, bytes));
+        let mut bytes = Vec::new();
+        web.write(&mut bytes);
+        bytes
+            .chunks(usize::from(u8::MAX))
+            .for_each(|part| add(WEB, part));
+        self.more = more;
+        self
+    }
+
+    /// Where browsers dial the server. Returns `None` if it takes none.
+    #[must_use]
+    pub fn web(&self) -> Option<WebAddress> {
+        let parts = fields(&self.more).filter(|(kind, _)| *kind == WEB);
+        WebAddress::read(
+            &parts
+                .flat_map(|(_, bytes)| bytes)
+                .copied()
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The same ticket, to be dialled at these addresses: those that its names were resolved to.
@@ -391,16 +425,20 @@ fn parse(bytes: &[u8]) -> Option<Ticket> {
     })
 }
 
-/// Returns `true` if these are fields of later versions: each of a kind, a length and that many bytes.
-fn is_more(mut bytes: &[u8]) -> bool {
-    let is_short = bytes.len() <= MORE_MAX_BYTES;
-    while let Some((&[_kind, len], rest)) = bytes.split_first_chunk() {
-        let Some(behind) = rest.get(usize::from(len)..) else {
-            return false;
-        };
+/// Returns `true` if these are whole further fields, each of a kind, a length and that many bytes.
+fn is_more(bytes: &[u8]) -> bool {
+    let whole: usize = fields(bytes).map(|(_, field)| 2 + field.len()).sum();
+    bytes.len() <= MORE_MAX_BYTES && whole == bytes.len()
+}
+
+/// The whole further fields at the start of `bytes`: kind and content.
+fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (&[kind, len], rest) = bytes.split_first_chunk()?;
+        let (field, behind) = rest.split_at_checked(usize::from(len))?;
         bytes = behind;
-    }
-    is_short && bytes.is_empty()
+        Some((kind, field))
+    })
 }
 
 fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {

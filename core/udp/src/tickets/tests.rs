@@ -323,3 +323,29 @@ fn debug_output_does_not_hold_the_secret() {
     assert!(!format!("{ticket:?}").contains(&keys[..16]));
     assert!(format!("{ticket:?}").len() < 300);
 }
+
+#[test]
+fn a_ticket_carries_a_web_address_beside_fields_of_later_versions() {
+    let plain = ticket();
+    assert_eq!(plain.web(), None);
+    let later = Ticket::from_bytes(&[&plain.to_bytes()[..], &[9, 2, 5, 6]].concat()).unwrap();
+    let hash = "a1".repeat(32);
+    let longest = ["b"; 4].map(|letter| format!("{}.{}:7778", letter.repeat(60), "org"));
+    for text in [
+        "127.0.0.1:7778".to_owned(),
+        format!("{}#{hash},{hash}", longest.join(",")),
+    ] {
+        let web: WebAddress = text.parse().unwrap();
+        let ticket = later.clone().with_web(&plain_web()).with_web(&web);
+        let line = ticket.to_line();
+        let read: Ticket = line.parse().unwrap();
+        assert_eq!((read.web(), &read), (Some(web), &ticket));
+        assert!(read.to_bytes().windows(4).any(|four| four == [9, 2, 5, 6]));
+        assert!(read.to_bytes().len() <= 980, "{}", read.to_bytes().len());
+        assert_eq!(read.led_to(1, 1).web(), read.web());
+    }
+}
+
+fn plain_web() -> WebAddress {
+    "[2001:db8::1]:9".parse().unwrap()
+}
