@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use twinstep_udp::{MatchId, ServerAddress};
+use twinstep_udp::{MatchId, ServerAddress, WebAddress};
 
 use clap::{Args, ValueEnum};
 use twinstep_ops::operator::{dialled, listened};
@@ -150,6 +150,12 @@ pub(crate) struct HostArgs {
     /// The address that players dial [default: all network addresses of this machine]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
+    /// Take browsers too, at this UDP address, such as 0.0.0.0:7778; needs a build with --features web
+    #[arg(long, value_name = "ADDR", value_parser = listened)]
+    pub(crate) web: Option<SocketAddr>,
+    /// The https address of the game's page; with it, each invite is printed as a link, too
+    #[arg(long, value_name = "URL", requires = "web", value_parser = page)]
+    pub(crate) page: Option<String>,
     /// The most players, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) players: u8,
@@ -176,6 +182,20 @@ pub(crate) struct HostArgs {
     pub(crate) seed: Option<u64>,
 }
 
+/// The address of a page. A browser has WebTransport only in pages that came by https, or from its own machine.
+fn page(text: &str) -> Result<String, String> {
+    let is_secure = ["https://", "http://127.0.0.1", "http://localhost"]
+        .iter()
+        .any(|start| text.starts_with(start));
+    match is_secure && !text.contains('#') {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "expected an address such as https://example.org/powderkeg/ (or one of this machine: http://127.0.0.1:8000/)"
+                .to_owned(),
+        ),
+    }
+}
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TicketArgs {
     /// The server's key file
@@ -184,6 +204,12 @@ pub(crate) struct TicketArgs {
     /// The addresses that the player dials: the server's --public addresses, otherwise its --listen address
     #[arg(long, value_name = "ADDR", value_parser = dialled, value_delimiter = ',', required = true)]
     pub(crate) server: Vec<ServerAddress>,
+    /// Where browsers dial: the text that the server logs after "dialled" when it takes browsers
+    #[arg(long, value_name = "ADDR#HASH")]
+    pub(crate) web: Option<WebAddress>,
+    /// The https address of the game's page: prints a link instead of the ticket
+    #[arg(long, value_name = "URL", requires = "web", conflicts_with = "out", value_parser = page)]
+    pub(crate) page: Option<String>,
     /// The player's identity; the same name gets the same seat again
     #[arg(long, value_name = "NAME")]
     pub(crate) player: String,

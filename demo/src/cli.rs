@@ -61,7 +61,7 @@ enum Task {
         file: PathBuf,
     },
     /// Make a ticket for one player; it works until that player uses a newer one
-    Ticket(TicketArgs),
+    Ticket(Box<TicketArgs>),
     /// Join the match that an invite or a ticket is for
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or print a summary, or verify it

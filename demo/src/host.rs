@@ -20,12 +20,12 @@ use twinstep_udp::ServerAddress;
 use powderkeg_game::{Game, terms};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
-use twinstep_host::{MatchHandle, SaveFileError, Server, TicketIssuer};
+use twinstep_host::{MatchHandle, SaveFileError, Server, TicketIssuer, WebCertificate, WebConfig};
 use twinstep_udp::{SERVERS_MAX, TicketKey};
 
 use crate::args::HostArgs;
 use crate::failure::Failure;
-use crate::serve::{self, TICKET_LIFE, beside};
+use crate::serve::{self, TICKET_LIFE, beside, web_beside};
 use crate::wiring;
 
 pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
@@ -48,6 +48,13 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.key_file {
         server = server.host(|host| host.lineages_file = Some(beside(file)));
     }
+    if let Some(listen) = args.web {
+        let kept = args.key_file.as_deref().map(web_beside);
+        server = server.web(WebConfig {
+            certificate: WebCertificate::Made { kept },
+            ..WebConfig::new(listen)
+        });
+    }
     if let Some(folder) = &args.journal {
         server = server.journal(serve::new_journal(folder)?);
     }
@@ -61,6 +68,7 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         issuer: server.issuer(),
         match_: server.handle(),
         folder: args.invites.clone(),
+        page: args.page.clone(),
         screens: args.players / args.seats,
         seats: args.seats,
         made: Arc::default(),
@@ -74,8 +82,8 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let ended = serve::end_of(server.run_until_stopped());
     if args.key_file.is_none() {
         // The invites are worthless now. The host may have removed some already.
-        for file in inviter.made() {
-            let _ = std::fs::remove_file(file);
+        for invite in inviter.made() {
+            let _ = std::fs::remove_file(invite.file);
         }
         if is_new_folder {
             let _ = std::fs::remove_dir(&args.invites);
@@ -90,22 +98,43 @@ struct Inviter {
     issuer: TicketIssuer,
     match_: MatchHandle<Game>,
     folder: PathBuf,
+    /// The page that links lead to.
+    page: Option<String>,
     screens: u8,
     seats: u8,
-    made: Arc<Mutex<Vec<PathBuf>>>,
+    made: Arc<Mutex<Vec<Invite>>>,
+}
+
+/// The file of an invite, and the link for a browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Invite {
+    file: PathBuf,
+    link: Option<String>,
+}
+
+impl std::fmt::Display for Invite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        match &self.link {
+            Some(link) => write!(f, "\n    or in a browser: {link}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Inviter {
-    fn invite(&self, player: &str) -> Result<PathBuf, Failure> {
+    fn invite(&self, player: &str) -> Result<Invite, Failure> {
         let file = free_file(&self.folder, player)?;
         let ticket = self.issuer.issue(player, self.seats, TICKET_LIFE)?;
         ticket.save(&file)?;
+        let link = self.page.as_ref().map(|page| serve::link(page, &ticket));
+        let invite = Invite { file, link };
         let mut made = self.made.lock().expect("no panic under this lock");
-        made.push(file.clone());
-        Ok(file)
+        made.push(invite.clone());
+        Ok(invite)
     }
 
-    fn made(&self) -> Vec<PathBuf> {
+    fn made(&self) -> Vec<Invite> {
         let made = self.made.lock().expect("no panic under this lock");
         made.clone()
     }
@@ -123,9 +152,8 @@ impl Inviter {
         }
         let known = (1..=self.screens).any(|n| player == format!("player-{n}"));
         match known.then(|| self.invite(player)) {
-            Some(Ok(file)) => Some(format!(
-                "new invite for {player}: {}\nEarlier invites for this player work until the new one is used.",
-                file.display()
+            Some(Ok(invite)) => Some(format!(
+                "new invite for {player}: {invite}\nEarlier invites for this player work until the new one is used."
             )),
             Some(Err(failure)) => Some(failure.to_string()),
             None if player.is_empty() => None,
@@ -310,7 +338,7 @@ fn words(
     args: &HostArgs,
     listens: SocketAddr,
     dialled: &[ServerAddress],
-    invites: &[PathBuf],
+    invites: &[Invite],
 ) -> String {
     let mut out = String::new();
     let list: Vec<String> = dialled.iter().map(ServerAddress::to_string).collect();
@@ -325,10 +353,12 @@ fn words(
         list.join(" or "),
         invites.len()
     );
-    for file in invites {
-        let _ = writeln!(out, "  {}", file.display());
+    for invite in invites {
+        let _ = writeln!(out, "  {invite}");
     }
-    let first = invites.first().map(|file| file.display().to_string());
+    let first = invites
+        .first()
+        .map(|invite| invite.file.display().to_string());
     let _ = writeln!(
         out,
         "\nYou:          powderkeg join {}\nYour friends: powderkeg join FILE, or powderkeg join - and paste the \
@@ -343,12 +373,20 @@ fn words(
              to a network and start again, or give --public ADDRESS:PORT"
         );
     }
-    if args.public.is_none() {
+    if args.web.is_some() && args.page.is_none() {
         let _ = writeln!(
             out,
-            "From outside of your network: forward UDP port {} of your router to this machine, and give --public \
+            "For links that open in a browser: give --page URL, the https address of the game's page"
+        );
+    }
+    if args.public.is_none() {
+        let web = args.web.map(|web| format!(" and {}", web.port()));
+        let _ = writeln!(
+            out,
+            "From outside of your network: forward UDP port {}{} of your router to this machine, and give --public \
              ADDRESS:PORT",
-            listens.port()
+            listens.port(),
+            web.unwrap_or_default()
         );
     }
     let _ = writeln!(
@@ -393,6 +431,7 @@ mod tests {
             issuer: server.issuer(),
             match_: server.handle(),
             folder: folder.clone(),
+            page: Some("https://example.org/".to_owned()),
             screens: 2,
             seats: 1,
             made: Arc::default(),
@@ -406,9 +445,13 @@ mod tests {
         let answer = inviter.answer(" player-2\r").unwrap();
         let second = folder.join("player-2-2.invite");
         assert!(answer.contains(second.to_str().unwrap()), "{answer}");
-        assert_eq!(inviter.made(), [first.clone(), second.clone()]);
-        let lineage = |file| twinstep_udp::Ticket::load(file).unwrap().stamp().lineage;
-        assert_ne!(lineage(second), lineage(first));
+        let files = inviter.made().into_iter().map(|invite| invite.file);
+        assert!(files.eq([first.file.clone(), second.clone()]));
+        let ticket = |file| twinstep_udp::Ticket::load(file).unwrap();
+        let second = ticket(second);
+        assert_ne!(second.stamp().lineage, ticket(first.file).stamp().lineage);
+        let link = format!("https://example.org/#{}", second.to_line());
+        assert!(answer.contains(&link), "{answer}");
         let file = folder.join("evening.save");
         let answer = inviter.answer(&format!("save {}", file.display())).unwrap();
         assert!(answer.starts_with("saved "), "{answer}");

@@ -138,17 +138,35 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
         timeout: SESSION_TIMEOUT,
         now_unix: unix_now(),
     };
-    let ticket = Ticket::issue_next(&key, &spec, &next)?;
-    match &args.out {
-        Some(file) => ticket.save(file)?,
-        None => say::out(ticket.to_line())?,
+    let mut ticket = Ticket::issue_next(&key, &spec, &next)?;
+    if let Some(web) = &args.web {
+        ticket = ticket.with_web(web);
+    }
+    match (&args.out, &args.page) {
+        (Some(file), _) => ticket.save(file)?,
+        (None, Some(page)) => say::out(link(page, &ticket))?,
+        (None, None) => say::out(ticket.to_line())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// A link that joins by a ticket. The secret is behind the #, which no browser sends to a server.
+pub(crate) fn link(page: &str, ticket: &Ticket) -> String {
+    format!("{page}#{}", ticket.to_line())
+}
+
 pub(crate) fn beside(key_file: &Path) -> PathBuf {
+    with_end(key_file, ".lineages")
+}
+
+/// The file of the certificates for browsers.
+pub(crate) fn web_beside(key_file: &Path) -> PathBuf {
+    with_end(key_file, ".web")
+}
+
+fn with_end(key_file: &Path, end: &str) -> PathBuf {
     let mut path = key_file.as_os_str().to_owned();
-    path.push(".lineages");
+    path.push(end);
     path.into()
 }
 

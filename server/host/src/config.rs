@@ -18,6 +18,7 @@ use super::load_monitor::Limits;
 use super::logged;
 use super::observer::{AdmissionPolicy, Observer};
 use super::save_file::SaveFileError;
+use super::web::WebConfig;
 use twinstep_server::MatchStartError;
 
 /// The default for the time until a restarted server continues its matches.
@@ -32,6 +33,8 @@ pub struct HostConfig {
     pub listen: SocketAddr,
     /// The addresses that tickets name and players dial, if not `listen` (behind NAT, or bound to every address).
     pub public: Vec<ServerAddress>,
+    /// Takes browsers, too. Needs the feature `web`.
+    pub web: Option<WebConfig>,
     /// One or two keys; tickets of each are valid.
     pub keys: Vec<TicketKey>,
     /// The file of rulings on tickets, kept next to the key file. Needed if a key outlives a match's journal.
@@ -73,6 +76,7 @@ impl HostConfig {
             game: game.to_owned(),
             listen,
             public: Vec::new(),
+            web: None,
             keys: vec![key],
             lineages_file: None,
             incidents: None,
@@ -124,6 +128,11 @@ pub enum HostError {
         "cannot listen on {address}: {source}; choose an address of this machine with --listen"
     )]
     Listen {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error("cannot take browsers at {address}: {source}")]
+    Web {
         address: SocketAddr,
         source: std::io::Error,
     },

@@ -26,6 +26,7 @@ use super::journal_file::{Durability, Journal, OnJournalFailure};
 use super::logged;
 use super::matches::Host;
 use super::save_file::{SaveFileError, read_save};
+use super::web::WebConfig;
 use twinstep_server::config::MatchConfig;
 use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::{Match, MatchStartError, Upgrade};
@@ -170,6 +171,13 @@ impl<S: Simulation> Server<S> {
     #[must_use]
     pub fn public(mut self, address: ServerAddress) -> Self {
         self.host.public.push(address);
+        self
+    }
+
+    /// Takes browsers, too, at this UDP address: see [`HostConfig::web`]. Needs the feature `web`.
+    #[must_use]
+    pub fn web(mut self, web: WebConfig) -> Self {
+        self.host.web = Some(web);
         self
     }
 

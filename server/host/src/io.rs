@@ -272,6 +272,7 @@ impl Io {
         }
         self.listeners.advance(now, unix_now());
         let counters = self.listeners.counters();
+        self.traffic.web = self.listeners.web();
         self.around.beat.show_sessions(self.listeners.sessions());
         self.around.observer.traffic(&self.traffic, &counters);
         // Nearly always all sessions play; a pass over them costs.

@@ -1,4 +1,4 @@
-//! The host: many matches in one process over one UDP socket, on tokio. Only this crate reads the clock and talks to
+//! The host: many matches in one process over one UDP socket, on tokio; with the feature `web`, also for browsers. Only this crate reads the clock and talks to
 //! the operating system.
 //!
 //! ```text
@@ -18,6 +18,7 @@ mod blueprint;
 mod clock;
 mod config;
 mod control;
+mod datagram_listener;
 mod demand;
 mod embed;
 mod handle;
@@ -53,8 +54,8 @@ mod signal;
 mod socket;
 mod thread_pool;
 mod tickets;
-mod udp_listener;
 mod waker;
+mod web;
 mod workers;
 
 pub use blueprint::Blueprint;
@@ -76,8 +77,9 @@ pub use save_file::{SaveFileError, read_save, write_save, write_save_in};
 pub use signal::{StopSignal, stop_requested};
 /// The ticket types that a game needs to admit players; `twinstep-udp` has the rest.
 pub use twinstep_udp::{
-    MatchId, ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec,
+    MatchId, ServerAddress, Ticket, TicketError, TicketKey, TicketKeyError, TicketSpec, WebAddress,
 };
+pub use web::{WebCertificate, WebConfig, WebTraffic};
 
 /// Parts of the host that `twinstep-ops` shares: clock, log, files. Internal: may change without notice.
 pub mod internal {

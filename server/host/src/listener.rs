@@ -2,14 +2,15 @@
 //! by this trait.
 //!
 //! ```text
-//!  UDP ───── UdpListener ──┐                  Connected, Packet, Disconnected
-//!                          ├─ Listeners ──────────────────────────────────────▶ io ──▶ matches
-//!  another ─ … ────────────┘  know the listener of each session
+//!  UDP, browsers ─ DatagramListener ──┐                  Connected, Packet, Disconnected
+//!                                     ├─ Listeners ──────────────────────────────────────▶ io ──▶ matches
+//!  another ─────── … ─────────────────┘  know the listener of each session
 //! ```
 //!
-//! To add a transport, such as WebTransport:
+//! A transport that carries the datagrams of UDP unchanged needs no listener: it gives each peer an address of a
+//! discarded network, as `web.rs` does. To add a transport that opens tickets by itself:
 //!
-//! 1. Implement [`Listener`] in a file next to `udp_listener.rs`, and give it to [`Listeners`] in `matches.rs`.
+//! 1. Implement [`Listener`] in a file next to `datagram_listener.rs`, and give it to [`Listeners`] in `matches.rs`.
 //! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption of
 //!    its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
 //! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when its
@@ -26,6 +27,7 @@ use std::time::Duration;
 use twinstep_udp::{ServerConfigError, ServerEvent, SessionId, TicketKey, TransportCounters};
 
 use super::observer::Traffic;
+use super::web::WebTraffic;
 
 /// One transport of the host. No method waits. A packet that finds no room is lost, as on any network.
 pub(super) trait Listener: Send {
@@ -66,6 +68,11 @@ pub(super) trait Listener: Send {
     fn refuse_dials(&mut self);
 
     fn sessions(&self) -> usize;
+
+    /// The totals of the lines of browsers.
+    fn web(&self) -> WebTraffic {
+        WebTraffic::default()
+    }
 
     fn counters(&self) -> TransportCounters;
 }
@@ -206,6 +213,11 @@ impl Listener for Listeners {
             .iter()
             .map(|listener| listener.sessions())
             .sum()
+    }
+
+    fn web(&self) -> WebTraffic {
+        let of_each = self.listeners.iter().map(|listener| listener.web());
+        of_each.max_by_key(|web| web.lines).unwrap_or_default()
     }
 
     fn counters(&self) -> TransportCounters {

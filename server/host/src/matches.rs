@@ -11,11 +11,14 @@ use twinstep_core::Simulation;
 use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::lineage::LineageTable;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::{LINEAGES_MAX, LineageFile, ServerAddress, ServerEndpoint, TicketLedger};
+use twinstep_udp::{
+    LINEAGES_MAX, LineageFile, ServerAddress, ServerEndpoint, TicketLedger, WebAddress,
+};
 
 use super::clock::{HostClock, unix_now};
 use super::config::{HostConfig, HostError, bind, make_room, public_of};
 use super::control::{Drains, HostControl};
+use super::datagram_listener::DatagramListener;
 use super::demand::{Demand, Making};
 use super::handle::MatchHandle;
 use super::io::{self, Around, ToIo};
@@ -30,7 +33,7 @@ use super::register::Register;
 use super::runner::Ending;
 use super::thread_pool::{Limited, ThreadPool};
 use super::tickets::{TicketOffice, TicketPrint};
-use super::udp_listener::UdpListener;
+use super::web::{WebConfig, WebLines};
 use super::workers::Workers;
 use twinstep_server::Match;
 
@@ -103,6 +106,7 @@ impl Host {
             game,
             listen: _,
             public: _,
+            web,
             keys,
             lineages_file: _,
             incidents,
@@ -150,7 +154,11 @@ impl Host {
             demand: demand.clone(),
             ledger,
         };
-        let listener = UdpListener::new(socket, endpoint);
+        let web = match web {
+            Some(web) => Some(start_web(web, &public, &tickets).await?),
+            None => None,
+        };
+        let listener = DatagramListener::new(socket, web, endpoint);
         let listeners = Listeners::new(vec![Box::new(listener)]);
         let io = io::start(listeners, clock, orders, around);
         logged::info!(%address, ?public, sessions_max, "listening");
@@ -197,6 +205,12 @@ impl Host {
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
         self.spawner.tickets.servers()
+    }
+
+    /// The address at which browsers dial, and the hashes of the certificates there.
+    #[must_use]
+    pub fn web_address(&self) -> Option<WebAddress> {
+        self.spawner.tickets.web()
     }
 
     pub(super) fn spawner(&self) -> &Arc<MatchSpawner> {
@@ -292,6 +306,19 @@ impl Host {
     pub(super) fn is_empty(&self) -> bool {
         self.spawner.workers.is_done()
     }
+}
+
+async fn start_web(
+    config: &WebConfig,
+    public: &[ServerAddress],
+    tickets: &TicketOffice,
+) -> Result<WebLines, HostError> {
+    let tickets = tickets.clone();
+    let started = WebLines::start(config, public, Box::new(move |web| tickets.set_web(web))).await;
+    started.map_err(|source| HostError::Web {
+        address: config.listen,
+        source,
+    })
 }
 
 impl Drop for Host {

@@ -23,6 +23,7 @@ use twinstep_udp::TransportCounters;
 
 use super::clock::HostClock;
 use super::demand::counts::{MatchEnd, NotMade};
+use super::web::WebTraffic;
 
 /// Observes a host. Each method has an empty default.
 #[expect(missing_docs, reason = "the names say it")]
@@ -153,6 +154,8 @@ pub struct Traffic {
     /// Datagrams that the socket did not take.
     pub unsent: u64,
     pub errors: u64,
+    /// The part of browsers.
+    pub web: WebTraffic,
 }
 
 /// Measures an author's code by the host's clock.

@@ -23,7 +23,7 @@ use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_server::Match;
 use twinstep_udp::{
     Holder, LINEAGES_MAX, LineageFile, LineageFileError, NextTicket, SESSION_TIMEOUT,
-    ServerAddress, Ticket, TicketError, TicketKey, TicketLedger, TicketSpec,
+    ServerAddress, Ticket, TicketError, TicketKey, TicketLedger, TicketSpec, WebAddress,
 };
 
 use super::clock::unix_now;
@@ -48,6 +48,8 @@ struct Office {
     servers: Vec<ServerAddress>,
     /// The newest key: it mints.
     key: Mutex<TicketKey>,
+    /// Where browsers dial.
+    web: Mutex<Option<WebAddress>>,
     ledger: TicketLedger,
     unwritten: Mutex<Unwritten>,
     /// Locked only by threads for blocking work.
@@ -85,6 +87,7 @@ impl TicketOffice {
             game: print.game,
             servers: print.servers,
             key: Mutex::new(print.key),
+            web: Mutex::default(),
             ledger: print.ledger,
             unwritten: Mutex::default(),
             file: file.map(Mutex::new),
@@ -121,6 +124,15 @@ impl TicketOffice {
 
     pub(super) fn key(&self) -> TicketKey {
         self.0.key().clone()
+    }
+
+    pub(super) fn web(&self) -> Option<WebAddress> {
+        self.0.web().clone()
+    }
+
+    /// Names this address in the tickets of now on.
+    pub(super) fn set_web(&self, web: WebAddress) {
+        *self.0.web() = Some(web);
     }
 
     pub(super) fn set_key(&self, key: TicketKey) {
@@ -176,7 +188,11 @@ impl TicketOffice {
             timeout: SESSION_TIMEOUT,
             now_unix: unix_now(),
         };
-        Ticket::issue_next(&self.key(), &spec, next)
+        let ticket = Ticket::issue_next(&self.key(), &spec, next)?;
+        Ok(match self.web() {
+            Some(web) => ticket.with_web(&web),
+            None => ticket,
+        })
     }
 
     pub(super) fn of_match(&self, match_id: MatchId) -> Vec<(Identity, Ruling)> {
@@ -269,6 +285,10 @@ impl TicketOffice {
 }
 
 impl Office {
+    fn web(&self) -> MutexGuard<'_, Option<WebAddress>> {
+        self.web.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn key(&self) -> MutexGuard<'_, TicketKey> {
         self.key.lock().unwrap_or_else(PoisonError::into_inner)
     }

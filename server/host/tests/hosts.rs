@@ -5,6 +5,8 @@ mod actions;
 mod admin_port;
 mod background;
 mod banning;
+#[cfg(feature = "web")]
+mod browsers;
 mod demand;
 mod deserted;
 mod disks;

@@ -14,7 +14,7 @@ mod ledger;
 mod names;
 mod text;
 
-use counts::{DROPS, TOLD};
+use counts::{DROPS, TOLD, WEB_CLOSED};
 use text::Page;
 use twinstep_host::{HostStatus, MatchEnd, NotMade};
 use twinstep_server::incident::Trouble;
@@ -71,6 +71,12 @@ pub(crate) fn page(game: &str, is_ready: bool, status: &HostStatus, metrics: &Me
         &names::DROPPED,
         "reason",
         DROPS.into_iter().zip(io.dropped()),
+    );
+    page.one(&names::WEB_LINES, io.web_lines());
+    page.by(
+        &names::WEB_CLOSED,
+        "reason",
+        WEB_CLOSED.into_iter().zip(io.web_closed()),
     );
     page.finish()
 }

@@ -8,7 +8,7 @@ use twinstep_udp::ServerAddress;
 use tokio::runtime::Runtime;
 use twinstep_core::Simulation;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_udp::{Ticket, TicketError};
+use twinstep_udp::{Ticket, TicketError, WebAddress};
 
 use super::issuer::{TicketIssuer, inspect};
 use super::threads::OnThreads;
@@ -55,6 +55,14 @@ impl<S: Simulation> Running<S> {
     #[must_use]
     pub fn public_addresses(&self) -> &[ServerAddress] {
         self.host().public_addresses()
+    }
+
+    /// The address at which browsers dial, and the hashes of the certificates there: see [`HostConfig::web`].
+    ///
+    /// [`HostConfig::web`]: crate::HostConfig::web
+    #[must_use]
+    pub fn web_address(&self) -> Option<WebAddress> {
+        self.host().web_address()
     }
 
     /// Makes a ticket for one player, valid for an hour or until a newer ticket of that name is safe. It is newer than

@@ -118,10 +118,15 @@ pub(super) const DROPS: [&str; 17] = [
     "socket_error",
 ];
 
+/// The reasons of [`names::WEB_CLOSED`].
+pub(super) const WEB_CLOSED: [&str; 3] = ["refused", "mute", "stream"];
+
 #[derive(Debug, Default)]
 pub(super) struct IoCounts {
-    traffic: [AtomicU64; 6],
+    traffic: [AtomicU64; 8],
     dropped: [AtomicU64; DROPS.len()],
+    web_lines: AtomicU64,
+    web_closed: [AtomicU64; WEB_CLOSED.len()],
     pub(super) seal_to_send: Histogram,
 }
 
@@ -134,6 +139,8 @@ impl IoCounts {
             own.bytes_out,
             counters.packets,
             own.packets_out,
+            own.web.datagrams_in,
+            own.web.datagrams_out,
         ];
         store_all(&self.traffic, &traffic);
         // In the order of `DROPS`.
@@ -157,9 +164,13 @@ impl IoCounts {
             own.errors,
         ];
         store_all(&self.dropped, &dropped);
+        self.web_lines.store(own.web.lines, Ordering::Relaxed);
+        // In the order of `WEB_CLOSED`.
+        let web_closed = [own.web.refused, own.web.mute, own.web.streams];
+        store_all(&self.web_closed, &web_closed);
     }
 
-    pub(super) fn traffic(&self) -> [(&'static Family, u64); 6] {
+    pub(super) fn traffic(&self) -> [(&'static Family, u64); 8] {
         let families = [
             &names::DATAGRAMS_IN,
             &names::BYTES_IN,
@@ -167,8 +178,18 @@ impl IoCounts {
             &names::BYTES_OUT,
             &names::PACKETS_IN,
             &names::PACKETS_OUT,
+            &names::WEB_IN,
+            &names::WEB_OUT,
         ];
         std::array::from_fn(|n| (families[n], load(&self.traffic[n])))
+    }
+
+    pub(super) fn web_lines(&self) -> u64 {
+        load(&self.web_lines)
+    }
+
+    pub(super) fn web_closed(&self) -> [u64; WEB_CLOSED.len()] {
+        std::array::from_fn(|n| load(&self.web_closed[n]))
     }
 
     pub(super) fn dropped(&self) -> [u64; DROPS.len()] {

@@ -188,9 +188,25 @@ pub(super) const DROPPED: Family = counter(
     "twinstep_datagrams_dropped_total",
     "Dropped datagrams and packets, by reason.",
 );
+pub(super) const WEB_LINES: Family = gauge(
+    "twinstep_web_sessions",
+    "Open WebTransport sessions of browsers.",
+);
+pub(super) const WEB_IN: Family = counter(
+    "twinstep_web_datagrams_received_total",
+    "The part of the received datagrams that came from browsers.",
+);
+pub(super) const WEB_OUT: Family = counter(
+    "twinstep_web_datagrams_sent_total",
+    "The part of the sent datagrams that went to browsers.",
+);
+pub(super) const WEB_CLOSED: Family = counter(
+    "twinstep_web_closed_total",
+    "Dials of browsers that were refused, and sessions of browsers that were closed, by reason.",
+);
 
 #[cfg(test)]
-pub(super) const ALL: [&Family; 42] = [
+pub(super) const ALL: [&Family; 46] = [
     &BUILD_INFO,
     &READY,
     &MATCHES,
@@ -233,4 +249,8 @@ pub(super) const ALL: [&Family; 42] = [
     &PACKETS_IN,
     &PACKETS_OUT,
     &DROPPED,
+    &WEB_LINES,
+    &WEB_IN,
+    &WEB_OUT,
+    &WEB_CLOSED,
 ];

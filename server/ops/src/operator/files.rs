@@ -7,6 +7,7 @@
 //!                  KEY-FILE.lineages  rulings on tickets
 //!                  KEY-FILE.bans      bans
 //!                  KEY-FILE.saves     the folder of saved games
+//!                  KEY-FILE.web       certificates for browsers, which the server made
 //!                  KEY-FILE.admin     the admin port's token, unless admin-token-file names another
 //! ```
 
@@ -30,6 +31,7 @@ pub(super) struct Files {
     pub(super) lineages: PathBuf,
     pub(super) bans: PathBuf,
     pub(super) saves: PathBuf,
+    pub(super) web: PathBuf,
     pub(super) token: PathBuf,
     token_from: String,
 }
@@ -61,6 +63,7 @@ impl Files {
             lineages: named(&base, ".lineages"),
             bans: named(&base, ".bans"),
             saves: named(&base, ".saves"),
+            web: named(&base, ".web"),
             token,
             token_from,
         })

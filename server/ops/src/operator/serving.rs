@@ -205,6 +205,7 @@ impl Settings {
         host.keys.clone_from(&prepared.keys);
         host.lineages_file = Some(prepared.files.lineages.clone());
         host.saves = Some(prepared.files.saves.clone());
+        host.web = self.web(&prepared.files.web);
     }
 
     /// Creates the folders that will be written, if they do not exist, and writes into each. A check removes again what

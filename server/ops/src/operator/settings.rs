@@ -4,14 +4,14 @@
 //! name of its file.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use twinstep_core::bounds::{
     SPECTATOR_DELAY_MAX, SPECTATOR_DELAY_MIN, SPECTATORS_DELAYED_MAX, SPECTATORS_LIVE_MAX,
 };
-use twinstep_host::{Durability, HostConfig, Limits, OnJournalFailure};
+use twinstep_host::{Durability, HostConfig, Limits, OnJournalFailure, WebCertificate, WebConfig};
 use twinstep_udp::{SERVERS_MAX, ServerAddress};
 
 use super::addresses::{dialled, listened};
@@ -41,6 +41,15 @@ pub struct Settings {
     /// The addresses that players dial [default: the listen address]; auto: ask the fleet manager
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
     pub public: Vec<Public>,
+    /// Take browsers too, at this UDP address, such as 0.0.0.0:7778; needs a program with the feature web
+    #[arg(long, value_name = "ADDR", value_parser = listened)]
+    pub web: Option<SocketAddr>,
+    /// A certificate of an authority for --web, in PEM [default: one that the server makes, kept in the folder of --state]
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
     /// Seats for players
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u64).range(1..=16))]
     pub max_players: u64,
@@ -199,6 +208,24 @@ impl Settings {
                 self.journal.is_some(),
             ),
             (
+                "tls-cert",
+                self.tls_cert.is_some(),
+                "web",
+                self.web.is_some(),
+            ),
+            (
+                "tls-cert",
+                self.tls_cert.is_some(),
+                "tls-key",
+                self.tls_key.is_some(),
+            ),
+            (
+                "tls-key",
+                self.tls_key.is_some(),
+                "tls-cert",
+                self.tls_cert.is_some(),
+            ),
+            (
                 "spectator-delay",
                 self.spectator_delay > 0,
                 "spectators",
@@ -296,6 +323,23 @@ impl Settings {
             bytes_max: self.keep_megabytes.map(|mega| mega * MEGA),
         };
         Some((self.journal.clone()?, keep))
+    }
+
+    /// How browsers are taken. `kept` is the file of the certificates that the server makes.
+    pub(super) fn web(&self, kept: &Path) -> Option<WebConfig> {
+        let certificate = match (&self.tls_cert, &self.tls_key) {
+            (Some(chain), Some(key)) => WebCertificate::Files {
+                chain: chain.clone(),
+                key: key.clone(),
+            },
+            _ => WebCertificate::Made {
+                kept: Some(kept.to_owned()),
+            },
+        };
+        Some(WebConfig {
+            certificate,
+            ..WebConfig::new(self.web?)
+        })
     }
 
     /// Sets the options of a host that are taken as they are.

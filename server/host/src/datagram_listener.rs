@@ -1,37 +1,105 @@
-//! [`UdpListener`]: encrypted UDP with tickets: one socket, and the state machine of all its sessions.
+//! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, the lines of browsers, and the state machine of
+//! all their sessions.
+//!
+//! Invariant: a browser's line is one more peer of the same state machine. So all places, shares and bounds are counted
+//! over both.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use twinstep_udp::{
-    ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey, TransportCounters,
+    AddressPair, ServerConfigError, ServerEndpoint, ServerEvent, SessionId, TicketKey,
+    TransportCounters,
 };
 
 use super::listener::Listener;
 use super::observer::Traffic;
 use super::socket::Socket;
+use super::web::{Heard, WebLines, WebTraffic, is_line};
 
-pub(super) struct UdpListener {
+pub(super) struct DatagramListener {
     socket: Socket,
+    web: Option<WebLines>,
     endpoint: ServerEndpoint,
 }
 
-impl UdpListener {
-    pub(super) fn new(socket: tokio::net::UdpSocket, endpoint: ServerEndpoint) -> UdpListener {
-        UdpListener {
+impl DatagramListener {
+    pub(super) fn new(
+        socket: tokio::net::UdpSocket,
+        web: Option<WebLines>,
+        endpoint: ServerEndpoint,
+    ) -> DatagramListener {
+        DatagramListener {
             socket: Socket::new(socket),
+            web,
             endpoint,
         }
     }
+
+    fn receive_lines(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
+        let Some(web) = &mut self.web else { return 0 };
+        let endpoint = &mut self.endpoint;
+        web.receive(now, at_most, |heard| match heard {
+            Heard::Datagram(path, datagram) => {
+                traffic.datagrams_in += 1;
+                traffic.bytes_in += datagram.len() as u64;
+                endpoint.handle(now, path, datagram);
+            }
+            Heard::Gone(peer) => endpoint.lose(peer),
+        })
+    }
+
+    /// Sends the datagrams at the front that go by UDP, as many as one system call takes. Returns how many are gone.
+    fn transmit_udp(&mut self, count: usize, traffic: &mut Traffic) -> usize {
+        let outgoing = self.endpoint.outgoing().take(count);
+        match self.socket.send_some(outgoing.clone()) {
+            Ok(sent) => {
+                let bytes = outgoing.take(sent).map(|one| one.1.len());
+                traffic.datagrams_out += sent as u64;
+                traffic.bytes_out += bytes.sum::<usize>() as u64;
+                sent
+            }
+            // The datagram is lost, as on any network.
+            Err(_) => {
+                traffic.unsent += 1;
+                1
+            }
+        }
+    }
+
+    /// Sends the datagram at the front by its line. Returns 1: it is gone.
+    fn transmit_line(&mut self, traffic: &mut Traffic) -> usize {
+        if let Some((path, datagram)) = self.endpoint.outgoing().next()
+            && let Some(web) = &mut self.web
+        {
+            match web.send(path.peer, datagram) {
+                true => {
+                    traffic.datagrams_out += 1;
+                    traffic.bytes_out += datagram.len() as u64;
+                }
+                false => traffic.unsent += 1,
+            }
+        }
+        1
+    }
 }
 
-impl Listener for UdpListener {
+impl Listener for DatagramListener {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.socket.poll_ready(context)
+        // Polls both, so that each registers the waker.
+        let socket = self.socket.poll_ready(context);
+        let web = self.web.as_mut().map(|web| web.poll_ready(context));
+        match web {
+            Some(Poll::Ready(())) => Poll::Ready(()),
+            _ => socket,
+        }
     }
 
     fn rouse(&mut self, rouses: bool) {
         self.socket.rouse(rouses);
+        if let Some(web) = &mut self.web {
+            web.rouse(rouses);
+        }
     }
 
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize {
@@ -42,7 +110,10 @@ impl Listener for UdpListener {
                 count += 1;
                 traffic.datagrams_in += 1;
                 traffic.bytes_in += datagram.len() as u64;
-                self.endpoint.handle(now, path, datagram);
+                // A forged sender.
+                if !is_line(path.peer) {
+                    self.endpoint.handle(now, path, datagram);
+                }
             }
             match took {
                 Ok(true) => break,
@@ -53,7 +124,7 @@ impl Listener for UdpListener {
                 }
             }
         }
-        count
+        count + self.receive_lines(now, at_most, traffic)
     }
 
     fn event(&mut self) -> Option<ServerEvent> {
@@ -73,27 +144,37 @@ impl Listener for UdpListener {
     }
 
     fn transmit(&mut self, traffic: &mut Traffic) {
+        // Lines have an address of this machine of their own, so their datagrams are one group.
         self.endpoint.group_outgoing();
-        while self.endpoint.outgoing().len() > 0 {
-            let gone = match self.socket.send_some(self.endpoint.outgoing()) {
-                Ok(sent) => {
-                    let bytes = self.endpoint.outgoing().take(sent).map(|one| one.1.len());
-                    traffic.datagrams_out += sent as u64;
-                    traffic.bytes_out += bytes.sum::<usize>() as u64;
-                    sent
-                }
-                // The datagram is lost, as on any network.
-                Err(_) => {
-                    traffic.unsent += 1;
-                    1
-                }
+        loop {
+            let by_line = |one: (AddressPair, &[u8])| is_line(one.0.peer);
+            let mut outgoing = self.endpoint.outgoing().map(by_line);
+            let Some(by_line) = outgoing.next() else {
+                break;
             };
-            self.endpoint.drop_outgoing(gone);
+            let mut left = 1 + outgoing.take_while(|next| *next == by_line).count();
+            while left > 0 {
+                let gone = match by_line {
+                    true => self.transmit_line(traffic),
+                    false => self.transmit_udp(left, traffic),
+                };
+                self.endpoint.drop_outgoing(gone);
+                left -= gone;
+            }
         }
     }
 
     fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.endpoint.advance(now, now_unix);
+        if let Some(web) = &mut self.web {
+            web.advance(now, |peer| self.endpoint.knows(peer));
+        }
+    }
+
+    fn web(&self) -> WebTraffic {
+        self.web
+            .as_ref()
+            .map_or_else(WebTraffic::default, WebLines::traffic)
     }
 
     fn settle(&mut self, session: SessionId) {
@@ -128,11 +209,11 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn listener(game: &str) -> (UdpListener, SocketAddr) {
+    async fn listener(game: &str) -> (DatagramListener, SocketAddr) {
         listener_of(&TicketKey::generate(), game).await
     }
 
-    async fn listener_of(key: &TicketKey, game: &str) -> (UdpListener, SocketAddr) {
+    async fn listener_of(key: &TicketKey, game: &str) -> (DatagramListener, SocketAddr) {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let config = ServerConfig {
@@ -144,7 +225,7 @@ mod tests {
             tickets: TicketLedger::new(Duration::ZERO, Duration::ZERO),
         };
         let endpoint = ServerEndpoint::new(config, Duration::ZERO).unwrap();
-        let listener = UdpListener::new(socket, endpoint);
+        let listener = DatagramListener::new(socket, None, endpoint);
         (listener, address)
     }
 

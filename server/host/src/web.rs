@@ -1,0 +1,189 @@
+//! Browsers: the sessions that come by WebTransport (the feature `web`).
+//!
+//! ```text
+//!  browser ══ QUIC, TLS, HTTP/3 ══▶ WebLines ── datagram, from [100::n]:1 ──▶ ServerEndpoint, as from any UDP peer
+//! ```
+//!
+//! A line carries the datagrams that UDP would carry, and no stream. Each line has an address of
+//! a discarded network, so tickets, encryption, bounds, places and bans are those of UDP. TLS is there because browsers demand it;
+//! no promise relies on it.
+//!
+//! Invariant: a line whose client has not shown a valid ticket within [`KNOCK_WITHIN`] is closed, and such lines are few
+//! in all and for each address (`web/strangers.rs`).
+
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use twinstep_udp::{AddressPair, ServerAddress, WebAddress};
+
+#[cfg(not(feature = "web"))]
+mod absent;
+#[cfg(feature = "web")]
+mod certificates;
+#[cfg(feature = "web")]
+mod lines;
+#[cfg(feature = "web")]
+mod strangers;
+#[cfg(feature = "web")]
+mod tls;
+
+#[cfg(not(feature = "web"))]
+pub(super) use absent::NoLines as WebLines;
+#[cfg(feature = "web")]
+pub(super) use lines::WebLines;
+
+/// The time in which the client of a new line must show a valid ticket.
+#[cfg(feature = "web")]
+const KNOCK_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where and how a host takes browsers, by WebTransport. Needs the feature `web`.
+#[derive(Clone, Debug)]
+pub struct WebConfig {
+    /// The UDP address of QUIC. It needs a port of its own.
+    pub listen: SocketAddr,
+    /// The addresses that browsers dial. If empty: the machines of [`HostConfig::public`](super::HostConfig::public), or
+    /// `listen` if that is one address.
+    pub public: Vec<ServerAddress>,
+    /// The certificate.
+    pub certificate: WebCertificate,
+}
+
+/// The certificate that a host shows to browsers.
+#[derive(Clone, Debug)]
+pub enum WebCertificate {
+    /// The host makes it, and tickets name its hash. Browsers accept such a certificate for at most two weeks, so the next
+    /// one is made a week ahead. With a file, a restarted host shows the same certificate.
+    Made {
+        /// The file in which certificates and their keys are kept.
+        kept: Option<PathBuf>,
+    },
+    /// A certificate of an authority, in PEM. The files are read again every hour.
+    Files {
+        /// The certificate, and those between it and the authority's.
+        chain: PathBuf,
+        /// The private key.
+        key: PathBuf,
+    },
+}
+
+impl WebConfig {
+    /// Listens at an address, with a certificate that lives as long as the host.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> WebConfig {
+        WebConfig {
+            listen,
+            public: Vec::new(),
+            certificate: WebCertificate::Made { kept: None },
+        }
+    }
+
+    /// The addresses that browsers dial, if the socket is bound to `bound` and the host's own addresses are `public`.
+    #[cfg(feature = "web")]
+    fn dialled(&self, bound: SocketAddr, public: &[ServerAddress]) -> Vec<ServerAddress> {
+        if !self.public.is_empty() {
+            return self.public.clone();
+        }
+        if !bound.ip().is_unspecified() {
+            return vec![bound.into()];
+        }
+        let mut all = Vec::new();
+        for one in public.iter().map(|one| one.with_port(bound.port())) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        all
+    }
+}
+
+/// Every network discards the prefix 100::/64 (RFC 6666), so no peer of the UDP socket has such an address.
+const DISCARDED: [u16; 4] = [0x100, 0, 0, 0];
+
+/// The address of the `n`th line.
+#[cfg(feature = "web")]
+fn line_address(n: u64) -> SocketAddr {
+    let ip = Ipv6Addr::from_bits(u128::from(DISCARDED[0]) << 112 | u128::from(n));
+    SocketAddrV6::new(ip, 1, 0, 0).into()
+}
+
+/// Returns `true` for the addresses of lines. A datagram of the UDP socket cannot come from there.
+pub(super) fn is_line(peer: SocketAddr) -> bool {
+    matches!(peer, SocketAddr::V6(peer) if peer.ip().segments()[..4] == DISCARDED)
+}
+
+/// The address of this machine that lines lead to, so that their answers are told from those of UDP.
+#[cfg(feature = "web")]
+fn here() -> SocketAddr {
+    line_address(0)
+}
+
+/// The totals of the lines of browsers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct WebTraffic {
+    /// Lines that are open now.
+    pub lines: u64,
+    pub datagrams_in: u64,
+    pub datagrams_out: u64,
+    /// Datagrams that came faster than they were handled.
+    pub lost: u64,
+    /// Dials that were not accepted: too many lines without a valid ticket, in all or from one address.
+    pub refused: u64,
+    /// Lines that showed no valid ticket in time.
+    pub mute: u64,
+    /// Lines whose page opened a stream.
+    pub streams: u64,
+}
+
+/// An event of a line.
+#[cfg_attr(not(feature = "web"), expect(dead_code, reason = "there are no lines"))]
+pub(crate) enum Heard<'a> {
+    Datagram(AddressPair, &'a [u8]),
+    /// The line was closed, by its page or by silence.
+    Gone(SocketAddr),
+}
+
+/// A change of the address or the certificates, for new tickets.
+pub(super) type OnWebChange = Box<dyn Fn(WebAddress) + Send + Sync>;
+
+#[cfg(all(test, feature = "web"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_dial_the_machines_of_the_host_at_the_port_of_the_lines() {
+        let at = |text: &str| text.parse::<ServerAddress>().unwrap();
+        let bound = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let public = [
+            at("play.example.org:7777"),
+            at("192.0.2.7:7777"),
+            at("192.0.2.7:9"),
+        ];
+        let mut config = WebConfig::new(bound("0.0.0.0:7778"));
+        let lines = [at("play.example.org:7778"), at("192.0.2.7:7778")];
+        assert_eq!(config.dialled(bound("0.0.0.0:7778"), &public), lines);
+        let one = bound("127.0.0.1:7778");
+        assert_eq!(config.dialled(one, &public), [ServerAddress::from(one)]);
+        config.public = vec![at("web.example.org:443")];
+        assert_eq!(config.dialled(one, &public), config.public);
+    }
+
+    #[test]
+    fn lines_have_addresses_of_a_discarded_network() {
+        assert!(
+            [0, 1, 77, u64::MAX]
+                .map(line_address)
+                .into_iter()
+                .all(is_line)
+        );
+        for other in [
+            "[100:0:0:1::5]:1",
+            "[::]:1",
+            "[2001:db8::1]:1",
+            "127.0.0.1:1",
+        ] {
+            assert!(!is_line(other.parse().unwrap()), "{other}");
+        }
+    }
+}

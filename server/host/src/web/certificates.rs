@@ -1,0 +1,232 @@
+//! [`Certificates`]: those that a host made itself, and that browsers accept by their hash.
+//!
+//! ```text
+//!  day  0        6          12        18
+//!       ├─ first ─┼──────────┤─ 1 day
+//!                 ├─ second ─┼─────────┤          tickets name both; the first one is shown until its last day
+//! ```
+//!
+//! Browsers accept a hash only for a certificate of P-256 that is valid for at most two weeks.
+//!
+//! Invariant: a hash in a ticket is good for at least five days after the ticket was made.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use twinstep_udp::{WEB_HASHES_MAX, open_regular, replace_file};
+use wtransport::Identity;
+use wtransport::tls::self_signed::time::OffsetDateTime;
+use wtransport::tls::{Certificate, CertificateChain, PrivateKey};
+
+const DAY_S: u64 = 86_400;
+/// Clocks of browsers that are late accept a new certificate.
+const SLACK_S: u64 = 3_600;
+const LIFE_S: u64 = 13 * DAY_S;
+/// The next certificate is made when the current one is valid for less than this.
+const NEXT_WITHIN_S: u64 = 7 * DAY_S;
+/// A certificate is no longer shown when it is valid for less than this.
+const SHOWN_UNTIL_S: u64 = DAY_S;
+const FILE_BYTES_MAX: u64 = 16 * 1_024;
+const HEAD: &str = "twinstep-web-certificates-1";
+
+pub(super) struct Certificates {
+    /// The current one, and the next one if there is one.
+    made: Vec<Made>,
+}
+
+struct Made {
+    not_after_unix_s: u64,
+    identity: Identity,
+}
+
+impl Certificates {
+    /// Reads the certificates of a file, if there is one, and makes those that are missing.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written, or holds something else.
+    pub(super) fn open(kept: Option<&Path>, now_unix: Duration) -> io::Result<Certificates> {
+        let mut made = Vec::new();
+        if let Some(path) = kept
+            && path.exists()
+        {
+            let mut text = String::new();
+            let file = open_regular(path)?;
+            file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+            made = read(&text).ok_or_else(|| {
+                let words = format!(
+                    "expected certificates that this server made in {}, but this is something else; remove it",
+                    path.display()
+                );
+                io::Error::new(io::ErrorKind::InvalidData, words)
+            })?;
+        }
+        let mut certificates = Certificates { made };
+        certificates.renew(kept, now_unix)?;
+        Ok(certificates)
+    }
+
+    /// Drops certificates that are no longer shown, and makes the next one if it is time. Returns `true` if anything
+    /// changed.
+    ///
+    /// # Errors
+    /// If the file cannot be written. The certificates are renewed all the same.
+    pub(super) fn renew(&mut self, kept: Option<&Path>, now_unix: Duration) -> io::Result<bool> {
+        let now_s = now_unix.as_secs();
+        let left = |one: &Made| one.not_after_unix_s.saturating_sub(now_s);
+        let before = self.made.len();
+        // A clock that was set back leaves certificates that are not valid yet.
+        self.made
+            .retain(|one| (SHOWN_UNTIL_S..=LIFE_S).contains(&left(one)));
+        let mut is_changed = self.made.len() != before;
+        if self.made.iter().all(|one| left(one) < NEXT_WITHIN_S) {
+            self.made.push(Made::now(now_s));
+            is_changed = true;
+        }
+        debug_assert!((1..=WEB_HASHES_MAX).contains(&self.made.len()));
+        if let Some(path) = kept.filter(|_| is_changed) {
+            replace_file(path, &write(&self.made))?;
+        }
+        Ok(is_changed)
+    }
+
+    /// The certificate that is shown.
+    pub(super) fn current(&self) -> Identity {
+        self.made[0].identity.clone_identity()
+    }
+
+    /// The hashes, the current certificate's first.
+    pub(super) fn hashes(&self) -> Vec<[u8; 32]> {
+        let hash = |one: &Made| *one.leaf().hash().as_ref();
+        self.made.iter().map(hash).collect()
+    }
+}
+
+impl Made {
+    fn now(now_s: u64) -> Made {
+        let at = |unix_s: u64| {
+            let unix_s = i64::try_from(unix_s).unwrap_or_default();
+            OffsetDateTime::from_unix_timestamp(unix_s).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+        };
+        let not_after_unix_s = now_s + LIFE_S;
+        let identity = Identity::self_signed_builder()
+            .subject_alt_names(["localhost", "127.0.0.1", "::1"])
+            .not_before(at(now_s.saturating_sub(SLACK_S)))
+            .not_after(at(not_after_unix_s))
+            .build()
+            .expect("these names are valid");
+        Made {
+            not_after_unix_s,
+            identity,
+        }
+    }
+
+    fn leaf(&self) -> &Certificate {
+        &self.identity.certificate_chain().as_slice()[0]
+    }
+}
+
+/// A line for each certificate: the end of its validity, the certificate, its key.
+fn write(made: &[Made]) -> String {
+    let mut text = format!("{HEAD}\n");
+    for one in made {
+        let (der, key) = (one.leaf().der(), one.identity.private_key().secret_der());
+        let line = format!("{} {} {}\n", one.not_after_unix_s, hex(der), hex(key));
+        text.push_str(&line);
+    }
+    text
+}
+
+fn read(text: &str) -> Option<Vec<Made>> {
+    let mut lines = text.lines();
+    if lines.next() != Some(HEAD) {
+        return None;
+    }
+    let made = lines.map(|line| {
+        let mut words = line.split(' ');
+        let not_after_unix_s = words.next()?.parse().ok()?;
+        let certificate = Certificate::from_der(from_hex(words.next()?)?).ok()?;
+        let key = PrivateKey::from_der_pkcs8(from_hex(words.next()?)?);
+        let identity = Identity::new(CertificateChain::single(certificate), key);
+        super::tls::tls(&identity).ok()?;
+        Some(Made {
+            not_after_unix_s,
+            identity,
+        })
+    });
+    let made: Option<Vec<Made>> = made.take(WEB_HASHES_MAX).collect();
+    made
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    let pairs = pairs.map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(1_800_000_000);
+    const DAY: Duration = Duration::from_secs(DAY_S);
+
+    /// Looks once an hour, as a host does. A ticket's hashes must be good for five days.
+    #[test]
+    fn the_next_certificate_is_named_days_before_it_is_shown() {
+        let mut certificates = Certificates::open(None, NOW).unwrap();
+        let shown = |all: &Certificates| all.hashes()[0];
+        let (mut named, mut shown_in_all) = (Vec::new(), vec![shown(&certificates)]);
+        for hour in 0..60 * 24 {
+            let now = NOW + DAY / 24 * hour;
+            certificates.renew(None, now).unwrap();
+            let shown = shown(&certificates);
+            named.push(certificates.hashes());
+            if let Some(then) = (named.len() - 1).checked_sub(5 * 24) {
+                assert!(named[then].contains(&shown), "hour {hour}");
+            }
+            if shown_in_all.last() != Some(&shown) {
+                shown_in_all.push(shown);
+            }
+        }
+        assert_eq!(shown_in_all.len(), 6, "a new one after 12, 18, 24 days …");
+    }
+
+    #[test]
+    fn a_restarted_host_shows_the_same_certificate_from_its_file() {
+        let name = format!("twinstep-web-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&path);
+        let open = |now| Certificates::open(Some(&path), now);
+        let first = open(NOW).unwrap().hashes();
+        assert_eq!(open(NOW + DAY).unwrap().hashes(), first);
+        let both = open(NOW + DAY * 8).unwrap().hashes();
+        assert_eq!((both.len(), both[0]), (2, first[0]));
+        assert_eq!(open(NOW + DAY * 9).unwrap().hashes(), both);
+        // Offline for a year, or set back by a year.
+        for now in [NOW + DAY * 365, NOW] {
+            let fresh = open(now).unwrap().hashes();
+            assert!(fresh.len() == 1 && !both.contains(&fresh[0]));
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        let whole = std::fs::read_to_string(&path).unwrap();
+        for spoiled in ["", "certificates", &whole[..whole.len() / 2]] {
+            std::fs::write(&path, spoiled).unwrap();
+            let refused = open(NOW).map(drop).unwrap_err().to_string();
+            assert!(refused.contains("remove it"), "{refused}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,120 @@
+//! [`Strangers`]: the lines whose client has not shown a valid ticket yet.
+//!
+//! Invariant: there are at most [`STRANGERS_MAX`] in all, and [`FROM_ONE_MAX`] from one address. They take at most 64 kB
+//! each, so at most 32 MB.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most lines without a valid ticket.
+pub(super) const STRANGERS_MAX: usize = 512;
+/// The most of them from one IPv4 address, or one network of IPv6: enough for a room of players behind one router.
+pub(super) const FROM_ONE_MAX: usize = 32;
+/// From this number on, a dial must first prove that its address is real.
+const PROOF_FROM: usize = 64;
+
+/// Clones share the count.
+#[derive(Clone, Default)]
+pub(super) struct Strangers(Arc<Mutex<StrangerCounts>>);
+
+#[derive(Default)]
+struct StrangerCounts {
+    all: usize,
+    from: BTreeMap<u64, usize>,
+}
+
+/// The place of one stranger, until it is dropped.
+pub(super) struct StrangerPlace {
+    strangers: Strangers,
+    network: u64,
+}
+
+impl Strangers {
+    /// Returns `true` if a new dial must prove its address.
+    pub(super) fn want_proof(&self) -> bool {
+        self.lock().all >= PROOF_FROM
+    }
+
+    /// A place for a dial from this address. Returns `None` if there is none.
+    pub(super) fn take(&self, from: IpAddr) -> Option<StrangerPlace> {
+        let network = network(from);
+        let mut counts = self.lock();
+        if counts.all >= STRANGERS_MAX {
+            return None;
+        }
+        let own = counts.from.entry(network).or_default();
+        if *own >= FROM_ONE_MAX {
+            return None;
+        }
+        *own += 1;
+        counts.all += 1;
+        let strangers = self.clone();
+        Some(StrangerPlace { strangers, network })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StrangerCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for StrangerPlace {
+    fn drop(&mut self) {
+        let mut counts = self.strangers.lock();
+        counts.all -= 1;
+        if let Some(own) = counts.from.get_mut(&self.network) {
+            *own -= 1;
+            if *own == 0 {
+                counts.from.remove(&self.network);
+            }
+        }
+    }
+}
+
+/// An IPv4 address, or the network of an IPv6 address: a host has all addresses of its network.
+fn network(from: IpAddr) -> u64 {
+    match from.to_canonical() {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        // No network of IPv6 is that small a number.
+        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn each_address_has_its_share_and_a_place_is_free_again_when_dropped() {
+        let strangers = Strangers::default();
+        let take = |from: &str| strangers.take(ip(from));
+        let mut held = Vec::from_iter((0..FROM_ONE_MAX).map(|_| take("192.0.2.1").unwrap()));
+        assert!(take("192.0.2.1").is_none() && take("::ffff:192.0.2.1").is_none());
+        held.push(take("192.0.2.2").unwrap());
+        held.swap_remove(0);
+        held.push(take("192.0.2.1").unwrap());
+        let one = |n| format!("2001:db8::{n:x}");
+        held.extend((0..FROM_ONE_MAX).map(|n| take(&one(n)).unwrap()));
+        assert!(take("2001:db8::77").is_none(), "one network");
+        assert!(take("2001:db8:0:1::77").is_some(), "another one");
+    }
+
+    #[test]
+    fn all_strangers_are_bounded_and_many_must_prove_their_address() {
+        let strangers = Strangers::default();
+        let mut held = Vec::new();
+        for n in 0..STRANGERS_MAX {
+            assert_eq!(strangers.want_proof(), n >= PROOF_FROM);
+            let from = IpAddr::from([10, 0, (n / 250) as u8, (n % 250) as u8]);
+            held.push(strangers.take(from).unwrap());
+        }
+        assert!(strangers.take(ip("192.0.2.1")).is_none());
+        drop(held);
+        assert!(strangers.take(ip("192.0.2.1")).is_some());
+        assert!(strangers.lock().from.is_empty() && !strangers.want_proof());
+    }
+}

@@ -1,0 +1,464 @@
+//! Browsers: sessions over WebTransport, beside those over UDP. The page is a task with a WebTransport client of its own;
+//! the client above is the one that runs in a browser.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once};
+use std::time::{Duration, Instant};
+
+use twinstep_client::{Client, Hidden, SessionConfig, SessionEnd};
+use twinstep_core::Tick;
+use twinstep_core::testing::doc::Counter;
+use twinstep_host::{Observer, Running, Server, Traffic, WebConfig};
+use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_udp::{
+    CloseReason, Ticket, Transport, TransportCounters, TransportState, UdpClient, WebAddress,
+};
+use twinstep_web::{WebLine, page};
+use wtransport::tls::Sha256Digest;
+use wtransport::{ClientConfig, Connection, Endpoint};
+
+use crate::players::PATIENCE;
+
+/// The largest datagram that pages can send.
+static LARGEST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+async fn connect(web: &WebAddress) -> Option<Connection> {
+    let hashes = web.hashes().iter().map(|hash| Sha256Digest::new(*hash));
+    let config = ClientConfig::builder()
+        .with_bind_address("127.0.0.1:0".parse().unwrap())
+        .with_server_certificate_hashes(hashes)
+        .build();
+    let endpoint = Endpoint::client(config).ok()?;
+    let server = web.servers()[0];
+    endpoint.connect(format!("https://{server}/")).await.ok()
+}
+
+/// Carries one line as `twinstep.js` does.
+async fn carry(line: u32, web: WebAddress, lines: Arc<Mutex<Vec<(u32, Connection)>>>) {
+    if let Some(connection) = connect(&web).await {
+        lines.lock().unwrap().push((line, connection.clone()));
+        page::opened(line);
+        while let Ok(datagram) = connection.receive_datagram().await {
+            page::came(line, &datagram);
+        }
+        lines.lock().unwrap().retain(|(of, _)| *of != line);
+    }
+    page::closed(line);
+}
+
+/// The page of all clients of this process.
+#[expect(clippy::disallowed_methods, reason = "a browser runs by itself")]
+fn open_page() {
+    static OPEN: Once = Once::new();
+    OPEN.call_once(|| {
+        std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build().unwrap();
+            runtime.block_on(async {
+                let lines = Arc::<Mutex<Vec<(u32, Connection)>>>::default();
+                loop {
+                    while let Some((line, web)) = page::dial() {
+                        tokio::spawn(carry(line, web, lines.clone()));
+                    }
+                    while let Some((line, datagram)) = page::outgoing() {
+                        let lines = lines.lock().unwrap();
+                        let line = lines.iter().find(|(of, _)| *of == line);
+                        let fits = datagram.len() <= LARGEST.load(Ordering::Relaxed);
+                        if let Some((_, connection)) = line.filter(|_| fits) {
+                            let _ = connection.send_datagram(&datagram);
+                        }
+                    }
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            });
+        });
+    });
+}
+
+/// The totals that a host reported last.
+#[derive(Debug, Default)]
+struct Seen(Mutex<Traffic>);
+
+impl Observer for Seen {
+    fn traffic(&self, traffic: &Traffic, _: &TransportCounters) {
+        *self.0.lock().unwrap() = *traffic;
+    }
+}
+
+fn serve(sessions_max: usize) -> (Running<Counter>, Arc<Seen>) {
+    open_page();
+    let seen = Arc::<Seen>::default();
+    let server = Server::action(Counter::default(), ())
+        .players(16)
+        .web(WebConfig::new("127.0.0.1:0".parse().unwrap()))
+        .host(|host| {
+            host.sessions_max = Some(sessions_max);
+            host.observer = seen.clone();
+        });
+    (server.listen("127.0.0.1:0").unwrap(), seen)
+}
+
+fn config() -> SessionConfig<Counter> {
+    SessionConfig::new(Arc::new(()))
+}
+
+/// A client over any transport.
+struct One<T: Transport> {
+    client: Client<Counter, Hidden, T>,
+    began: Instant,
+    ended: Option<SessionEnd>,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge: here the clock is read"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl One<WebLine> {
+    fn by_web(ticket: &Ticket) -> One<WebLine> {
+        One::of(twinstep_web::join(ticket, config()).unwrap())
+    }
+}
+
+impl One<UdpClient> {
+    fn by_udp(ticket: &Ticket) -> One<UdpClient> {
+        One::of(Client::connect(ticket, config()).unwrap())
+    }
+}
+
+impl<T: Transport> One<T> {
+    fn of(client: Client<Counter, Hidden, T>) -> One<T> {
+        One {
+            client,
+            began: now(),
+            ended: None,
+        }
+    }
+
+    fn tick(&self) -> Tick {
+        let world = self.client.session().authority();
+        world.map_or(Tick(0), |world| world.tick())
+    }
+
+    fn is_in(&self) -> bool {
+        let session = self.client.session();
+        match (session.authority(), session.seats().first()) {
+            (Some(world), Some(own)) => world.present().contains(*own),
+            _ => false,
+        }
+    }
+}
+
+/// A client over any transport, as a trait object.
+trait Plays {
+    fn frame(&mut self);
+    fn is_in(&self) -> bool;
+    fn tick(&self) -> Tick;
+    fn ended(&self) -> Option<SessionEnd>;
+    fn digest_at(&self, tick: Tick) -> Option<u64>;
+    fn heals(&self) -> u64;
+    fn rtt_ms(&self) -> f64;
+}
+
+impl<T: Transport> Plays for One<T> {
+    fn frame(&mut self) {
+        if self.ended.is_none() {
+            let (at, began) = (self.began.elapsed(), self.began);
+            self.ended = self.client.advance_at(at, || began.elapsed(), |_| 1).err();
+            while self.client.session_mut().poll_event().is_some() {}
+        }
+    }
+
+    fn is_in(&self) -> bool {
+        One::is_in(self)
+    }
+
+    fn tick(&self) -> Tick {
+        One::tick(self)
+    }
+
+    fn ended(&self) -> Option<SessionEnd> {
+        self.ended
+    }
+
+    fn digest_at(&self, tick: Tick) -> Option<u64> {
+        let world = self.client.session().authority()?;
+        (world.tick() == tick).then(|| world.digest().unwrap())
+    }
+
+    fn heals(&self) -> u64 {
+        self.client.session().stats().heals
+    }
+
+    fn rtt_ms(&self) -> f64 {
+        self.client.session().stats().rtt_ms
+    }
+}
+
+fn play(party: &mut [Box<dyn Plays>], mut done: impl FnMut(&[Box<dyn Plays>]) -> bool) {
+    let began = now();
+    while !done(party) {
+        assert!(began.elapsed() < PATIENCE, "not within {PATIENCE:?}");
+        party.iter_mut().for_each(|one| one.frame());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn all_in(party: &[Box<dyn Plays>]) -> bool {
+    party.iter().all(|one| one.is_in())
+}
+
+#[test]
+fn a_browser_and_a_udp_player_play_one_match_with_equal_digests() {
+    let (server, seen) = serve(8);
+    let (anna, bert) = (
+        server.ticket("anna").unwrap(),
+        server.ticket("bert").unwrap(),
+    );
+    assert_eq!(anna.web(), server.web_address());
+    let mut party: [Box<dyn Plays>; 2] =
+        [Box::new(One::by_web(&anna)), Box::new(One::by_udp(&bert))];
+    play(&mut party, all_in);
+    let mut equal = BTreeSet::new();
+    play(&mut party, |party| {
+        let at = party[0].tick();
+        let digests = [&party[0], &party[1]].map(|one| one.digest_at(at));
+        if let [Some(one), Some(other)] = digests {
+            assert_eq!(one, other, "at {at:?}");
+            equal.insert(at);
+        }
+        equal.len() >= 60
+    });
+    for one in &party {
+        assert_eq!((one.heals(), one.ended()), (0, None));
+        assert!(one.rtt_ms() < 100.0, "{} ms", one.rtt_ms());
+    }
+    let traffic = seen.0.lock().unwrap().web;
+    assert_eq!((traffic.lines, traffic.mute, traffic.streams), (1, 0, 0));
+    assert!(traffic.datagrams_in > 20 && traffic.datagrams_out > 20);
+    // The page is closed, and another one returns as the same player.
+    let mut kept = None;
+    play(&mut party, |_| {
+        // All pages of this process keep their tickets in one place.
+        let newest = page::kept().map(|line| line.parse::<Ticket>().unwrap());
+        kept = newest.filter(|ticket| ticket.web() == server.web_address());
+        kept.is_some()
+    });
+    let kept = kept.unwrap();
+    let players = || server.inspect(|match_| match_.world().present().len());
+    assert_eq!(players().unwrap(), 2);
+    party[0] = Box::new(One::by_web(&kept));
+    play(&mut party, all_in);
+    assert_eq!(players().unwrap(), 2, "not a third player");
+}
+
+#[test]
+fn sessions_of_browsers_and_of_udp_share_one_count() {
+    let (server, _) = serve(8);
+    let ticket = |n: usize| server.ticket(&format!("player {n}")).unwrap();
+    let mut party: Vec<Box<dyn Plays>> = Vec::new();
+    for n in 0..4 {
+        party.push(Box::new(One::by_web(&ticket(n))));
+        party.push(Box::new(One::by_udp(&ticket(4 + n))));
+    }
+    play(&mut party, all_in);
+    let more: [Box<dyn Plays>; 2] = [
+        Box::new(One::by_web(&ticket(8))),
+        Box::new(One::by_udp(&ticket(9))),
+    ];
+    party.extend(more);
+    play(&mut party, |party| {
+        party[8..].iter().all(|one| one.ended().is_some())
+    });
+    for one in &party[8..] {
+        let full = SessionEnd::Transport(CloseReason::Denied);
+        assert_eq!(one.ended(), Some(full), "in words: the server is full");
+    }
+    assert!(party[..8].iter().all(|one| one.ended().is_none()));
+}
+
+/// The newer session wins, unless its ticket was replaced by a newer one that the page of the older session has stored.
+#[test]
+fn a_ticket_used_by_udp_and_in_a_browser_plays_once() {
+    let (server, _) = serve(8);
+    let anna = server.ticket("anna").unwrap();
+    let bert = server.ticket("bert").unwrap();
+    let taken_over = Some(SessionEnd::Server(CloseCode::TakenOver));
+    let mut party: Vec<Box<dyn Plays>> = vec![Box::new(One::by_udp(&anna))];
+    play(&mut party, all_in);
+    party.push(Box::new(One::by_web(&anna)));
+    play(&mut party, |party| {
+        party[0].ended().is_some() && party[1].is_in()
+    });
+    assert_eq!([party[0].ended(), party[1].ended()], [taken_over, None]);
+
+    let mut party: Vec<Box<dyn Plays>> = vec![Box::new(One::by_web(&bert))];
+    play(&mut party, all_in);
+    party.push(Box::new(One::by_udp(&bert)));
+    play(&mut party, |party| {
+        let ended = party.iter().filter(|one| one.ended().is_some());
+        ended.count() == 1 && party.iter().any(|one| one.ended().is_none() && one.is_in())
+    });
+    let superseded = Some(SessionEnd::Server(CloseCode::Superseded));
+    let ended = [party[0].ended(), party[1].ended()];
+    assert!(
+        [[taken_over, None], [None, superseded]].contains(&ended),
+        "{ended:?}"
+    );
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let runtime = tokio::runtime::Builder::new_multi_thread();
+    { runtime }.worker_threads(1).enable_all().build().unwrap()
+}
+
+/// Fifty pages from one address that never knock, one that opens streams, and a player meanwhile.
+#[test]
+fn lines_without_a_ticket_are_few_and_closed_after_two_seconds_and_streams_cost_the_line() {
+    let (server, seen) = serve(8);
+    let web = server.web_address().unwrap();
+    let mut player: [Box<dyn Plays>; 1] = [Box::new(One::by_udp(&server.ticket("anna").unwrap()))];
+    play(&mut player, all_in);
+    let runtime = runtime();
+    let began = now();
+    let mute: Vec<_> = (0..50)
+        .map(|_| {
+            let web = web.clone();
+            runtime.spawn(async move {
+                let connection = connect(&web).await?;
+                connection.closed().await;
+                Some(began.elapsed())
+            })
+        })
+        .collect();
+    play(&mut player, |_| mute.iter().all(|one| one.is_finished()));
+    let lives = mute.into_iter().map(|one| runtime.block_on(one).unwrap());
+    let (taken, refused): (Vec<_>, Vec<_>) = lives.partition(Option::is_some);
+    // Those that were refused are no longer waiting, so a few more than 32 may have been taken.
+    assert!((24..=40).contains(&taken.len()), "{} of 50", taken.len());
+    assert!(!refused.is_empty());
+    for life in taken.into_iter().flatten() {
+        let bounds = Duration::from_millis(1_900)..Duration::from_secs(6);
+        assert!(bounds.contains(&life), "{life:?}");
+    }
+    let streams = runtime.spawn(async move {
+        let connection = connect(&web).await.expect("a line");
+        let began = now();
+        let mut stream = connection.open_uni().await.unwrap().await.unwrap();
+        let _ = stream.write_all(b"a stream").await;
+        connection.closed().await;
+        began.elapsed()
+    });
+    play(&mut player, |_| streams.is_finished());
+    let closed_after = runtime.block_on(streams).unwrap();
+    assert!(closed_after < Duration::from_secs(1), "{closed_after:?}");
+    play(&mut player, |_| {
+        let web = seen.0.lock().unwrap().web;
+        (web.lines, web.streams) == (0, 1)
+    });
+    let traffic = seen.0.lock().unwrap().web;
+    assert!(traffic.mute >= 24 && traffic.refused >= 10, "{traffic:?}");
+    assert_eq!((player[0].ended(), player[0].heals()), (None, 0));
+}
+
+#[test]
+fn spoiled_datagrams_of_pages_disturb_no_player() {
+    let (server, seen) = serve(8);
+    let web = server.web_address().unwrap();
+    let mut party: [Box<dyn Plays>; 2] = [
+        Box::new(One::by_udp(&server.ticket("anna").unwrap())),
+        Box::new(One::by_web(&server.ticket("bert").unwrap())),
+    ];
+    play(&mut party, all_in);
+    let runtime = runtime();
+    let flood = runtime.spawn(async move {
+        let mut sent = 0_u64;
+        for round in 0..4_u64 {
+            let Some(connection) = connect(&web).await else {
+                continue;
+            };
+            for n in 0..5_000_u64 {
+                // Every length, and the first bytes of genuine datagrams.
+                let mut datagram = vec![0; (n % 1_150) as usize];
+                let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round;
+                for byte in &mut datagram {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    *byte = (state >> 56) as u8;
+                }
+                if let Some(kind) = datagram.first_mut() {
+                    *kind = (n % 9) as u8;
+                }
+                sent += u64::from(connection.send_datagram(&datagram).is_ok());
+                if n % 64 == 0 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+        }
+        sent
+    });
+    play(&mut party, |_| flood.is_finished());
+    assert!(runtime.block_on(flood).unwrap() > 10_000);
+    let at = party[0].tick();
+    play(&mut party, |party| {
+        party.iter().all(|one| one.tick() > at + 60)
+    });
+    for one in &party {
+        assert_eq!((one.ended(), one.heals()), (None, 0));
+    }
+    let traffic = seen.0.lock().unwrap().web;
+    assert!(traffic.datagrams_in > 5_000, "{traffic:?}");
+}
+
+/// Safari's pages send at most 1,024 bytes.
+#[test]
+fn a_page_that_sends_short_datagrams_only_plays() {
+    let (server, _) = serve(8);
+    LARGEST.store(1_000, Ordering::Relaxed);
+    let mut party: [Box<dyn Plays>; 1] = [Box::new(One::by_web(&server.ticket("anna").unwrap()))];
+    play(&mut party, all_in);
+    play(&mut party, |party| party[0].tick() > Tick(120));
+    LARGEST.store(usize::MAX, Ordering::Relaxed);
+    assert_eq!((party[0].ended(), party[0].heals()), (None, 0));
+}
+
+/// Both transports of the client fail in the same way if no server answers.
+#[test]
+fn both_transports_notice_that_the_server_ended() {
+    let (server, _) = serve(8);
+    let mut web = One::by_web(&server.ticket("anna").unwrap());
+    let mut udp = One::by_udp(&server.ticket("bert").unwrap());
+    let began = now();
+    while !(web.is_in() && udp.is_in()) {
+        assert!(began.elapsed() < PATIENCE);
+        web.frame();
+        udp.frame();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(web.client.transport().state(), TransportState::Connected);
+    drop(server);
+    let lost = now();
+    while [
+        web.client.transport().state(),
+        udp.client.transport().state(),
+    ]
+    .contains(&TransportState::Connected)
+    {
+        assert!(lost.elapsed() < Duration::from_secs(20));
+        web.frame();
+        udp.frame();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let closed = TransportState::Closed(CloseReason::TimedOut);
+    for state in [
+        web.client.transport().state(),
+        udp.client.transport().state(),
+    ] {
+        assert_eq!(state, closed);
+    }
+}
