@@ -10,12 +10,13 @@ use twinstep_tests::{cited, golden};
 use crate::structure::sources;
 
 /// Published packages with items for users. `twinstep-protocol` is internal.
-const PACKAGES: [(&str, &str); 11] = [
+const PACKAGES: [(&str, &str); 12] = [
     ("core", "core/src"),
     ("udp", "core/udp/src"),
     ("client", "client/src"),
     ("bevy", "client/bevy/src"),
     ("c", "client/c/src"),
+    ("web", "client/web/src"),
     ("server", "server/src"),
     ("host", "server/host/src"),
     ("ops", "server/ops/src"),
