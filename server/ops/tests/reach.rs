@@ -63,6 +63,7 @@ pub(crate) fn serve() -> ExitCode {
         let server = settings.listen_many(&many, template);
         let server = server.expect("it starts");
         println!("public {:?}", server.running().public_addresses());
+        println!("web {:?}", server.running().host().web_address());
         println!("listens {}", server.running().local_addr());
         hold_on();
         server.run_until_stopped()
@@ -73,6 +74,7 @@ pub(crate) fn serve() -> ExitCode {
         let seats = running.inspect(|game| (game.config().players_max, game.config().spectators));
         println!("seats {seats:?}");
         println!("public {:?}", running.public_addresses());
+        println!("web {:?}", running.web_address());
         println!("listens {}", running.local_addr());
         hold_on();
         server.run_until_stopped()
@@ -81,6 +83,15 @@ pub(crate) fn serve() -> ExitCode {
         Stopped::InOrder => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// The words of a command line. Each `@NAME` is a file of the folder.
+fn named(folder: &Folder, flags: &str) -> Vec<String> {
+    let named = |flag: &str| match flag.split_once('@') {
+        Some((before, name)) => format!("{before}{}", folder.file(name)),
+        None => flag.to_owned(),
+    };
+    flags.split_whitespace().map(named).collect()
 }
 
 fn hold_on() {
@@ -111,11 +122,7 @@ impl<'f> Started<'f> {
     }
 
     fn by(folder: &'f Folder, flags: &str, prepare: impl FnOnce(&mut Command)) -> Started<'f> {
-        let named = |flag: &str| match flag.split_once('@') {
-            Some((before, name)) => format!("{before}{}", folder.file(name)),
-            None => flag.to_owned(),
-        };
-        let flags: Vec<String> = flags.split_whitespace().map(named).collect();
+        let flags: Vec<String> = named(folder, flags);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let mut command = program(&flags);
         prepare(&mut command);
@@ -295,6 +302,57 @@ fn memory(folder: &Folder) {
     let server = Started::new(folder, &format!("{OWN} {more}"));
     assert!(server.output.contains("[127.0.0.1:9]"), "{}", server.output);
     server.is_full_of("memory");
+}
+
+/// A certificate, whose key was thrown away.
+const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBfzCCASWgAwIBAgIUBQvfqcDQBG3NvhsZ0UExEiic8DEwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyODA2MjQxMloYDzIxMjYxMTA0
+MDYyNDEyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAQ4jHl0q2gKXdRGBbgaY1HR3zfeTsmEtuxzj+pQqunskMV7nDuYZZux
+LXMs062lCMOeNult3UAFJp74D04IJCUNo1MwUTAdBgNVHQ4EFgQUOoCz5Zt9P1jC
+Df5ojPeAM7OO8RgwHwYDVR0jBBgwFoAUOoCz5Zt9P1jCDf5ojPeAM7OO8RgwDwYD
+VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAwRZrx6IOjrREzOj0JQY5
+W8kW+3nYNvkSAUsV/AQuY8ECIBD4JOO5idZpLNcped+RXG8DbZIhNiAb7AW4vLbu
+vRrC
+-----END CERTIFICATE-----
+";
+
+fn browsers(folder: &Folder) {
+    browsers_of(folder, "");
+}
+
+fn browsers_of_many(folder: &Folder) {
+    browsers_of(folder, "--matches 2");
+}
+
+/// The port and the hashes are in tickets. A restarted server has the same certificate.
+fn browsers_of(folder: &Folder, more: &str) {
+    let flags = format!("{OWN} {more} --web 127.0.0.1:0");
+    let hashes = || {
+        let server = Started::new(folder, &flags);
+        let web = server.output.lines().find(|line| line.starts_with("web "));
+        let web = web.expect("a line").to_owned();
+        assert!(web.contains("127.0.0.1:"), "{web}");
+        let hashes = web.split("hashes").nth(1).expect("hashes").to_owned();
+        assert!(hashes.len() > 64, "{web}");
+        hashes
+    };
+    assert_eq!(hashes(), hashes());
+    assert!(Path::new(&folder.file("key.web")).exists());
+
+    // Each of the two files is read.
+    fs::write(folder.file("chain"), CERTIFICATE).unwrap();
+    for (chain, unread) in [("missing", "missing"), ("chain", "no-key")] {
+        let files = format!("{flags} --tls-cert @{chain} --tls-key @no-key");
+        let flags: Vec<String> = named(folder, &files);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let output = program(&flags).env(IS_SERVER, TELLS).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let names = format!("cannot use {}", folder.file(unread));
+        assert!(said.contains(&names), "{said}");
+    }
 }
 
 fn fleet(folder: &Folder) {
@@ -487,6 +545,7 @@ const ONE: &[LookAt] = &[
     ),
     (memory, &["memory-limit", "public"]),
     (fleet, &["fleet", "public"]),
+    (browsers, &["web", "tls-cert", "tls-key"]),
     (incidents, &["incidents"]),
     (lateness, &["lateness-limit"]),
     (a_lost_journal, &["on-journal-failure"]),
@@ -520,6 +579,7 @@ const MANY: &[LookAt] = &[
     ),
     (many_that_lose_their_journals, &["on-journal-failure"]),
     (many_that_drain, &["drain", "lateness-limit"]),
+    (browsers_of_many, &["web", "tls-cert", "tls-key"]),
 ];
 
 /// Runs all checks concurrently: each waits most of the time.
