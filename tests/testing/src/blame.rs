@@ -202,7 +202,7 @@ pub(crate) fn settle(check: &str, found: &mut Found) {
             let (one, other) = (repeats(seed, &fixed), repeats(seed, &fixed));
             one.is_some() && one == other && one.as_ref() != Some(&alike[0])
         };
-        if (1..=ALIKE as u64).any(moves) {
+        if (1..=ALIKE as u64).any(moves) && repeats(0, &fixed).as_ref() == Some(&alike[0]) {
             found.kind = Kind::Address;
         } else if !is_constant(&alike[0]) {
             // The processes begin alike, and go on otherwise: each keeps something.
