@@ -304,7 +304,7 @@ fn memory(folder: &Folder) {
     server.is_full_of("memory");
 }
 
-/// A certificate, whose key was thrown away.
+/// A certificate. Its key was thrown away.
 const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBfzCCASWgAwIBAgIUBQvfqcDQBG3NvhsZ0UExEiic8DEwCgYIKoZIzj0EAwIw

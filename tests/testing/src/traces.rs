@@ -123,7 +123,12 @@ mod tests {
 
     #[test]
     fn memory_lies_elsewhere() {
-        let at = |seed| elsewhere(seed, || (&raw const *black_box(&0_u8)) as usize);
+        let at = |seed| {
+            elsewhere(seed, || {
+                let local = black_box(seed);
+                (&raw const *black_box(&local)) as usize
+            })
+        };
         assert_ne!(at(1), at(2));
     }
 }
