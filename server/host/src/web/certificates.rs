@@ -196,7 +196,11 @@ mod tests {
                 shown_in_all.push(shown);
             }
         }
-        assert_eq!(shown_in_all.len(), 9, "a new one after 12, 18, 24 … 54 days");
+        assert_eq!(
+            shown_in_all.len(),
+            9,
+            "a new one after 12, 18, 24 … 54 days"
+        );
     }
 
     #[test]
