@@ -248,9 +248,9 @@ pub(super) const ALL: [&Family; 46] = [
     &BYTES_OUT,
     &PACKETS_IN,
     &PACKETS_OUT,
-    &DROPPED,
-    &WEB_LINES,
     &WEB_IN,
     &WEB_OUT,
+    &DROPPED,
+    &WEB_LINES,
     &WEB_CLOSED,
 ];
