@@ -4,29 +4,24 @@
 //!  browser ══ QUIC, TLS, HTTP/3 ══▶ WebLines ── datagram, from [100::n]:1 ──▶ ServerEndpoint, as from any UDP peer
 //! ```
 //!
-//! A line carries the datagrams that UDP would carry, and no stream. Each line has an address of
-//! a discarded network, so tickets, encryption, bounds, places and bans are those of UDP. TLS is there because browsers demand it;
-//! no promise relies on it.
+//! A line carries the datagrams that UDP would carry, and no stream. Each line has an address of a discarded network, so
+//! tickets, encryption, bounds, places and bans are those of UDP. TLS is there because browsers demand it; no promise
+//! relies on it.
 //!
 //! Invariant: a line whose client has not shown a valid ticket within [`KNOCK_WITHIN`] is closed, and such lines are few
 //! in all and for each address (`web/strangers.rs`).
 
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use twinstep_udp::{AddressPair, ServerAddress, WebAddress};
 
-#[cfg(not(feature = "web"))]
-mod absent;
 #[cfg(feature = "web")]
 mod certificates;
 #[cfg(feature = "web")]
 mod lines;
 #[cfg(feature = "web")]
 mod strangers;
-#[cfg(feature = "web")]
-mod tls;
 
 #[cfg(not(feature = "web"))]
 pub(super) use absent::NoLines as WebLines;
@@ -35,7 +30,7 @@ pub(super) use lines::WebLines;
 
 /// The time in which the client of a new line must show a valid ticket.
 #[cfg(feature = "web")]
-const KNOCK_WITHIN: Duration = Duration::from_secs(2);
+const KNOCK_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Where and how a host takes browsers, by WebTransport. Needs the feature `web`.
 #[derive(Clone, Debug)]
@@ -103,8 +98,8 @@ const DISCARDED: [u16; 4] = [0x100, 0, 0, 0];
 /// The address of the `n`th line.
 #[cfg(feature = "web")]
 fn line_address(n: u64) -> SocketAddr {
-    let ip = Ipv6Addr::from_bits(u128::from(DISCARDED[0]) << 112 | u128::from(n));
-    SocketAddrV6::new(ip, 1, 0, 0).into()
+    let ip = std::net::Ipv6Addr::from_bits(u128::from(DISCARDED[0]) << 112 | u128::from(n));
+    SocketAddr::from((ip, 1))
 }
 
 /// Returns `true` for the addresses of lines. A datagram of the UDP socket cannot come from there.
@@ -146,6 +141,54 @@ pub(crate) enum Heard<'a> {
 
 /// A change of the address or the certificates, for new tickets.
 pub(super) type OnWebChange = Box<dyn Fn(WebAddress) + Send + Sync>;
+
+/// The lines of a build without the feature `web`: there are none.
+#[cfg(not(feature = "web"))]
+mod absent {
+    use std::io;
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// No value of this type exists.
+    pub(crate) enum NoLines {}
+
+    impl NoLines {
+        pub(crate) async fn start(
+            _: &WebConfig,
+            _: &[ServerAddress],
+            _: OnWebChange,
+        ) -> io::Result<NoLines> {
+            let words = "this program takes no browsers; build it with the feature `web`";
+            Err(io::Error::new(io::ErrorKind::Unsupported, words))
+        }
+
+        pub(crate) fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            match *self {}
+        }
+
+        pub(crate) fn rouse(&mut self, _: bool) {
+            match *self {}
+        }
+
+        pub(crate) fn receive(&mut self, _: Duration, _: usize, _: impl FnMut(Heard<'_>)) -> usize {
+            match *self {}
+        }
+
+        pub(crate) fn send(&mut self, _: SocketAddr, _: &[u8]) -> bool {
+            match *self {}
+        }
+
+        pub(crate) fn advance(&mut self, _: Duration, _: impl Fn(SocketAddr) -> bool) {
+            match *self {}
+        }
+
+        pub(crate) fn traffic(&self) -> WebTraffic {
+            match *self {}
+        }
+    }
+}
 
 #[cfg(all(test, feature = "web"))]
 mod tests {

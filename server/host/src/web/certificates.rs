@@ -1,4 +1,5 @@
-//! [`Certificates`]: those that a host made itself, and that browsers accept by their hash.
+//! [`Certificates`]: those that a host made itself, and that browsers accept by their hash. And the TLS of any certificate,
+//! also of one that an authority signed.
 //!
 //! ```text
 //!  day  0        6          12        18
@@ -12,12 +13,15 @@
 
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_udp::{WEB_HASHES_MAX, open_regular, replace_file};
 use wtransport::Identity;
+use wtransport::tls::rustls::pki_types::pem::PemObject;
+use wtransport::tls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use wtransport::tls::self_signed::time::OffsetDateTime;
-use wtransport::tls::{Certificate, CertificateChain, PrivateKey};
+use wtransport::tls::{Certificate, CertificateChain, PrivateKey, rustls};
 
 const DAY_S: u64 = 86_400;
 /// Clocks of browsers that are late accept a new certificate.
@@ -148,7 +152,7 @@ fn read(text: &str) -> Option<Vec<Made>> {
         let certificate = Certificate::from_der(from_hex(words.next()?)?).ok()?;
         let key = PrivateKey::from_der_pkcs8(from_hex(words.next()?)?);
         let identity = Identity::new(CertificateChain::single(certificate), key);
-        super::tls::tls(&identity).ok()?;
+        tls(&identity).ok()?;
         Some(Made {
             not_after_unix_s,
             identity,
@@ -169,6 +173,47 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         u8::from_str_radix(pair, 16).ok()
     });
     pairs.collect()
+}
+
+/// The TLS of a certificate. Fails if its key does not belong to it.
+pub(super) fn tls(identity: &Identity) -> io::Result<rustls::ServerConfig> {
+    let chain = identity.certificate_chain().as_slice().iter();
+    let chain = chain.map(|one| one.der().to_vec().into()).collect();
+    let key = identity.private_key().secret_der().to_vec();
+    let key = PrivateKeyDer::try_from(key).map_err(io::Error::other)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(io::Error::other)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(io::Error::other)?;
+    tls.alpn_protocols = vec![wtransport::tls::WEBTRANSPORT_ALPN.to_vec()];
+    Ok(tls)
+}
+
+/// Reads a certificate of an authority and its key, in PEM.
+pub(super) fn of_files(chain: &Path, key: &Path) -> io::Result<Identity> {
+    let refused = |path: &Path, why: String| {
+        let words = format!("cannot use {}: {why}", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, words)
+    };
+    let read = |path: &Path| std::fs::read(path).map_err(|error| refused(path, error.to_string()));
+    let pem = read(chain)?;
+    let certificates = CertificateDer::pem_slice_iter(&pem).map(|one| {
+        let one = one.map_err(|error| refused(chain, error.to_string()))?;
+        Certificate::from_der(one.to_vec()).map_err(|error| refused(chain, error.to_string()))
+    });
+    let certificates: Vec<Certificate> = certificates.collect::<io::Result<_>>()?;
+    if certificates.is_empty() {
+        return Err(refused(chain, "expected a certificate in PEM".to_owned()));
+    }
+    let secret = PrivateKeyDer::from_pem_slice(&read(key)?);
+    let secret = secret.map_err(|error| refused(key, error.to_string()))?;
+    let secret = PrivateKey::from_der_pkcs8(secret.secret_der().to_vec());
+    let identity = Identity::new(CertificateChain::new(certificates), secret);
+    tls(&identity).map_err(|error| refused(key, error.to_string()))?;
+    Ok(identity)
 }
 
 #[cfg(test)]

@@ -26,9 +26,8 @@ use wtransport::endpoint::endpoint_side::Server;
 use wtransport::quinn::TransportConfig;
 use wtransport::{Connection, Endpoint, Identity, ServerConfig, VarInt};
 
-use super::certificates::Certificates;
+use super::certificates::{Certificates, of_files, tls};
 use super::strangers::{StrangerPlace, Strangers};
-use super::tls::{of_files, tls};
 use super::{
     Heard, KNOCK_WITHIN, OnWebChange, WebCertificate, WebConfig, WebTraffic, here, line_address,
 };
