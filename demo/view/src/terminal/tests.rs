@@ -53,6 +53,15 @@ fn text(buffer: &Buffer) -> String {
 }
 
 #[test]
+fn a_line_without_packets_is_called_silent() {
+    let mut view = played(240);
+    assert_eq!(view.scene.loss(), "0.0 %");
+    view.scene.silent = Duration::from_millis(501);
+    let text = text(&drawn(&view, 120, 36));
+    assert!(text.contains("silent"), "{text}");
+}
+
+#[test]
 fn a_played_match_is_on_the_screen() {
     let view = played(240);
     let text = text(&drawn(&view, 120, 36));
@@ -82,7 +91,7 @@ fn a_played_match_is_on_the_screen() {
         assert!(text.contains(expected), "{expected:?} is missing:\n{text}");
     }
     assert!(scene.rates.bytes_down > 1_000.0, "{:?}", scene.rates);
-    assert_eq!(scene.loss(), "0.0 %");
+    assert!(text.contains("loss") && !text.contains("silent"), "{text}");
     assert!(scene.plots.iter().any(|sample| sample.lead_ticks > 0.0));
     let ghosts = scene.ghosts.iter();
     assert_eq!(
