@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 use twinstep_client::{Client, Hidden, SessionConfig, SessionEnd};
 use twinstep_core::Tick;
 use twinstep_core::testing::doc::Counter;
-use twinstep_host::{Observer, Running, Server, Traffic, WebConfig};
+use twinstep_host::{Observer, Running, Server, Traffic, WebCertificate, WebConfig};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{
     CloseReason, Ticket, Transport, TransportCounters, TransportState, UdpClient, WebAddress,
 };
 use twinstep_web::{WebLine, page};
 use wtransport::tls::Sha256Digest;
-use wtransport::{ClientConfig, Connection, Endpoint};
+use wtransport::{ClientConfig, Connection, Endpoint, Identity};
 
+use crate::folder::Folder;
 use crate::players::PATIENCE;
 
 /// The largest datagram that pages can send.
@@ -461,4 +462,41 @@ fn both_transports_notice_that_the_server_ended() {
     ] {
         assert_eq!(state, closed);
     }
+}
+
+/// The certificate of an authority is shown as it is, and one whose key is another's is refused with the file's name.
+#[test]
+fn a_certificate_of_files_is_shown_and_must_fit_its_key() {
+    let folder = Folder::new("web-files");
+    let write = |name: &str, text: String| {
+        let path = folder.file(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let [one, other] = [0, 1].map(|_| Identity::self_signed(["localhost"]).unwrap());
+    let certificate = &one.certificate_chain().as_slice()[0];
+    let chain = write("chain.pem", certificate.to_pem());
+    let serve = |identity: &Identity, name: &str| {
+        let certificate = WebCertificate::Files {
+            chain: chain.clone(),
+            key: write(name, identity.private_key().to_secret_pem()),
+        };
+        let web = WebConfig::new("127.0.0.1:0".parse().unwrap());
+        let server = Server::action(Counter::default(), ());
+        let server = server.web(WebConfig { certificate, ..web });
+        server.listen("127.0.0.1:0")
+    };
+    let server = serve(&one, "key.pem").unwrap();
+    let web = server.web_address().unwrap();
+    assert_eq!(web.hashes(), [[0; 32]; 0], "browsers ask the authority");
+    let runtime = runtime();
+    let dial = |identity: &Identity| {
+        let hash = *identity.certificate_chain().as_slice()[0].hash().as_ref();
+        let pinned = WebAddress::new(web.servers(), &[hash]).unwrap();
+        runtime.block_on(connect(&pinned)).is_some()
+    };
+    assert!(dial(&one));
+    assert!(!dial(&other));
+    let error = serve(&other, "another.pem").err().unwrap().to_string();
+    assert!(error.contains("another.pem"), "{error}");
 }
