@@ -464,7 +464,8 @@ fn both_transports_notice_that_the_server_ended() {
     }
 }
 
-/// The certificate of an authority is shown as it is, and one whose key is another's is refused with the file's name.
+/// The certificate of an authority is shown as it is. With the key of another certificate the host does not start, and the
+/// error names the file.
 #[test]
 fn a_certificate_of_files_is_shown_and_must_fit_its_key() {
     let folder = Folder::new("web-files");
