@@ -314,6 +314,19 @@ pub(crate) enum Format {
 }
 
 #[derive(Clone, Debug, Args)]
+pub(crate) struct TourArgs {
+    /// Write the tour as an animated PNG to this file, without a display, instead of showing it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Seed of the match, the walkers and the network
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Show it in the whole screen
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) fullscreen: bool,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ShotsArgs {
     /// The folder for the pictures
     #[arg(long, value_name = "DIR")]

@@ -12,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use powderkeg_game::{Sticks, terms};
+use powderkeg_view::window::{TourError, WindowOptions};
 use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
 use twinstep_ops::operator::{Arguments, ReadSettings};
@@ -20,13 +21,13 @@ use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 use crate::admin::AdminArgs;
 use crate::args::{
     BotsArgs, Format, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ShotsArgs, SticksArg, TicketArgs,
-    ViewArgs, link,
+    TourArgs, ViewArgs, link,
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
 use crate::serve::ServeArgs;
 use crate::view::{self, ViewChoice};
-use crate::{admin, host, journal, log, play, replay, serve};
+use crate::{admin, host, journal, log, play, replay, serve, signals};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -69,6 +70,8 @@ enum Task {
     /// Check, repair or export a journal
     #[command(subcommand)]
     Journal(JournalTask),
+    /// See in 90 seconds what the framework does: one session drawn in four ways, from a good line to a crash
+    Tour(TourArgs),
     /// Write screenshots of matches played in virtual time; needs no display
     Shots(ShotsArgs),
     /// Measure a server and bots over real UDP on this machine
@@ -196,6 +199,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Journal(JournalTask::Check { file }) => journal::check(&file),
         Task::Journal(JournalTask::Repair { file }) => journal::repair(&file),
         Task::Journal(JournalTask::Export { file, out }) => journal::export(&file, out.as_deref()),
+        Task::Tour(args) => tour(&args),
         Task::Shots(args) => shots(&args),
         Task::Bots(args) => measure(&args),
     }
@@ -204,6 +208,30 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 fn shots(args: &ShotsArgs) -> Result<ExitCode, Failure> {
     let paths = window::shots(&args.out, args.seed)?;
     paths.iter().try_for_each(|path| say::out(path.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tour(args: &TourArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.out {
+        let frames = window::tour_picture(path, args.seed)?;
+        say::out(format_args!(
+            "{}: {frames} frames of seed {}",
+            path.display(),
+            args.seed
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    signals::listen()?;
+    let backend = window::display().map_err(TourError::Window)?;
+    window::tour(
+        args.seed,
+        WindowOptions {
+            backend,
+            size: (1_280, 960),
+            fullscreen: args.fullscreen,
+            mute: true,
+        },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

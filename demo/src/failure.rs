@@ -77,6 +77,8 @@ pub enum Failure {
     Terminal(#[from] TerminalError),
     #[error("no pictures: {0}")]
     Shots(#[from] powderkeg_view::window::ShotsError),
+    #[error("no tour: {0}")]
+    Tour(#[from] powderkeg_view::window::TourError),
     #[error("{0}")]
     Ended(#[from] SessionEnd),
     #[error("{ended}\n({})", arena_hint(*enemies))]

@@ -44,6 +44,7 @@ pub use news::Companion;
 use news::News;
 pub use notice::{Note, Notice, Surplus};
 pub use playback::{Playback, ReplayClock, Speed};
+pub(crate) use showing::Lagged;
 use showing::Showing;
 
 pub struct Feed {

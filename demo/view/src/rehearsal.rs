@@ -6,22 +6,30 @@
 //! ```
 //!
 //! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives
-//! the same pictures on every machine, as fast as the machine draws. The pictures of documents and the tests of views
-//! use it.
+//! the same pictures on every machine, as fast as the machine draws. The pictures of documents, the tour and the tests of
+//! views use it.
+//!
+//! A *mirror* is the local session once more: it gets the same packets and inputs at the same times, and differs only in
+//! when it draws other players. Its packets are dropped. Invariant: they equal those of the session.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg_game::{Arbiter, Bot, Game, GameShow, Judge, Luck, Pad, Rules, Sticks, terms};
-use twinstep_client::{Session, SessionEnd};
+use powderkeg_game::{
+    Arbiter, Bot, Command, Game, GameShow, Judge, Luck, Pad, Rules, ShowKey, Sticks, terms,
+};
+use twinstep_client::{Placed, Poses, Session, SessionEnd, Show, When};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::{Key, Mwc, Tick};
+use twinstep_core::world::World;
+use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Match, Output, SessionId};
 
 /// The parts of a frame; packets move in each.
 const PARTS: u32 = 8;
 const BUDGET_TICKS: u32 = 128;
+/// A client counts a server as lost that is silent for this long.
+const SILENCE: Duration = Duration::from_millis(700);
 
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -49,21 +57,49 @@ impl Setup {
     }
 }
 
+/// Shows what [`GameShow`] shows, but all other players at a chosen time.
+#[derive(Clone, Copy, Debug)]
+pub struct ShowAt(pub When);
+
+impl Show<Game> for ShowAt {
+    type Key = ShowKey;
+    type Pose = Placed;
+
+    fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
+        GameShow.poses(game, out);
+    }
+
+    fn when(&self, _: &Game, _: PlayerId) -> When {
+        self.0
+    }
+}
+
 struct RehearsalMember {
     peer: SessionId,
+    identity: String,
+    seats: usize,
     session: Session<Game, GameShow>,
     net: SimLink,
     bot: Option<Bot>,
+    /// The pad of a bot that does not choose.
+    held: Option<Pad>,
+    /// The end of its handshake with a server that was started again.
+    dialled_at: Option<Duration>,
 }
 
 pub struct Rehearsal {
     server: Match<Game>,
     members: Vec<RehearsalMember>,
+    mirrors: Vec<Session<Game, ShowAt>>,
     rules: Arc<Rules>,
+    seed: u64,
+    link: LinkProfile,
     frame: Duration,
     now: Duration,
     journal: Vec<u8>,
-    buffer: Box<[u8; PACKET_BYTES_MAX]>,
+    /// The time at which a killed server is started again.
+    restart_at: Option<Duration>,
+    buffers: Box<[[u8; PACKET_BYTES_MAX]; 2]>,
 }
 
 impl Rehearsal {
@@ -102,6 +138,10 @@ impl Rehearsal {
             let config = if is_bot { config } else { config.recorded(0) };
             RehearsalMember {
                 peer,
+                identity,
+                seats,
+                held: None,
+                dialled_at: None,
                 session: Session::new(config).expect("rules without a NaN"),
                 // Each link gets its own seed.
                 net: SimLink::new(setup.link, setup.seed ^ peer.0.wrapping_mul(0x9e37_79b9)),
@@ -111,12 +151,78 @@ impl Rehearsal {
         Rehearsal {
             members: members.collect(),
             server,
+            mirrors: Vec::new(),
             rules,
+            seed: setup.seed,
+            link: setup.link,
             frame: setup.frame,
             now: Duration::ZERO,
             journal: Vec::new(),
-            buffer: Box::new([0; PACKET_BYTES_MAX]),
+            restart_at: None,
+            buffers: Box::new([[0; PACKET_BYTES_MAX]; 2]),
         }
+    }
+
+    /// Adds a mirror of the local session, which draws other players at another time. Call it before the first frame.
+    ///
+    /// # Panics
+    /// Not before the first frame, or the rules contain a NaN.
+    pub fn add_mirror(&mut self, when: When) {
+        assert_eq!(self.now, Duration::ZERO, "a mirror sees all packets");
+        let config = terms::session(&self.rules);
+        let config = config.recorded(0).show(ShowAt(when), GameShow::SMOOTHING);
+        let mirror = Session::new(config).expect("rules without a NaN");
+        self.mirrors.push(mirror);
+    }
+
+    pub fn mirrors_mut(&mut self) -> &mut [Session<Game, ShowAt>] {
+        &mut self.mirrors
+    }
+
+    pub fn steer_bot(&mut self, nth: usize, pad: Pad) {
+        self.members[1 + nth].held = Some(pad);
+    }
+
+    /// Samples the inputs of the next frame at once: see [`Session::sample_now`].
+    pub fn sample_now(&mut self) {
+        self.session_mut().sample_now();
+        self.mirrors.iter_mut().for_each(Session::sample_now);
+    }
+
+    /// Gives an order of the first seat. An order that the session refuses is dropped.
+    pub fn order(&mut self, command: Command) {
+        let _ = self.members[0].session.command(0, command);
+        for mirror in &mut self.mirrors {
+            let _ = mirror.command(0, command);
+        }
+    }
+
+    /// Holds all packets between the local session and the server for `time`; then they arrive at once.
+    pub fn hold(&mut self, time: Duration) {
+        let until = self.now + time;
+        let net = &mut self.members[0].net;
+        net.up.hold(until);
+        net.down.hold(until);
+    }
+
+    /// Kills the server. After `down`, another one resumes the match from the journal. The handshake of each client with it
+    /// takes a round trip.
+    pub fn kill(&mut self, down: Duration) {
+        self.restart_at = Some(self.now + down);
+    }
+
+    #[must_use]
+    pub fn is_killed(&self) -> bool {
+        self.restart_at.is_some()
+    }
+
+    /// Returns whether the local session's authority equals the server's world of the same tick, or `None` if there is
+    /// none to compare.
+    #[must_use]
+    pub fn agrees(&self) -> Option<bool> {
+        let authority = self.session().authority()?;
+        let theirs = self.server.digest_at(authority.tick())?;
+        Some(authority.digest() == Ok(theirs))
     }
 
     #[must_use]
@@ -144,9 +250,26 @@ impl Rehearsal {
     /// # Errors
     /// The session is over; every later call returns the error too.
     pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), SessionEnd> {
+        self.advance_watched(pad, |_| {})
+    }
+
+    /// Like [`advance`](Rehearsal::advance); passes the server's world to `watch` eight times.
+    ///
+    /// # Errors
+    /// As [`advance`](Rehearsal::advance).
+    pub fn advance_watched(
+        &mut self,
+        pad: impl Fn(usize) -> Pad,
+        mut watch: impl FnMut(&World<Game>),
+    ) -> Result<(), SessionEnd> {
         for part in 0..PARTS {
             self.now += self.frame / PARTS;
-            self.serve();
+            match self.restart_at {
+                Some(at) => self.stay_dead(at),
+                None => self.serve(),
+            }
+            self.dial();
+            watch(self.server.world());
             // Each bot acts in its own part of the frame, so that their packets do not come together.
             for at in 1..self.members.len() {
                 if at as u32 % PARTS == part {
@@ -172,6 +295,7 @@ impl Rehearsal {
     }
 
     pub fn set_link(&mut self, profile: LinkProfile) {
+        self.link = profile;
         for member in &mut self.members {
             member.net.set_profile(profile);
         }
@@ -207,8 +331,58 @@ impl Rehearsal {
         }
     }
 
+    fn stay_dead(&mut self, restart_at: Duration) {
+        for member in &mut self.members {
+            while member.net.up.poll(self.now).is_some() {}
+        }
+        if self.now < restart_at {
+            return;
+        }
+        self.restart_at = None;
+        let rules = Arc::clone(&self.rules);
+        let arbiter = Arbiter::new(&rules, Luck::Seeded(self.seed)).expect("walls with a size");
+        let resumed = Match::resume(terms::policies(), &self.journal[..], rules, arbiter)
+            .expect("the journal of a killed server");
+        self.journal.truncate(resumed.keep_bytes as usize);
+        self.server = resumed.match_;
+        self.server.set_referee(Judge);
+        let leg = self.link.up;
+        for member in &mut self.members {
+            member.dialled_at = Some(self.now + (leg.delay + leg.jitter / 2) * 2);
+        }
+    }
+
+    fn dial(&mut self) {
+        for at in 0..self.members.len() {
+            let member = &mut self.members[at];
+            let is_silent = |at: Duration| self.now > at + SILENCE;
+            let is_lost = member.session.last_received_at().is_some_and(is_silent);
+            if self.restart_at.is_some() && is_lost && !member.session.is_returning() {
+                member.session.lose(self.now);
+                let mirrors = self.mirrors.iter_mut().filter(|_| at == 0);
+                mirrors.for_each(|mirror| mirror.lose(self.now));
+            }
+            if member.dialled_at.take_if(|at| *at <= self.now).is_none() {
+                continue;
+            }
+            member.peer = SessionId(member.peer.0 + 100);
+            member.net = SimLink::new(self.link, self.seed ^ member.peer.0);
+            self.server
+                .connect(self.now, member.peer, &member.identity, member.seats)
+                .expect("its own seat");
+            member.session.reconnect(self.now);
+            let mirrors = self.mirrors.iter_mut().filter(|_| at == 0);
+            mirrors.for_each(|mirror| mirror.reconnect(self.now));
+        }
+    }
+
     fn play_bot(&mut self, at: usize) {
         let member = &mut self.members[at];
+        if let Some(pad) = member.held {
+            // A bot whose session is over has no input.
+            let _ = self.play(at, |_| pad);
+            return;
+        }
         let Some(bot) = &mut member.bot else { return };
         let session = &mut member.session;
         let seen = session.prediction().zip(session.seats().first());
@@ -227,12 +401,28 @@ impl Rehearsal {
 
     fn play(&mut self, at: usize, pad: impl Fn(usize) -> Pad) -> Result<(), SessionEnd> {
         let RehearsalMember { session, net, .. } = &mut self.members[at];
+        let count = if at == 0 { self.mirrors.len() } else { 0 };
+        let mirrors = &mut self.mirrors[..count];
         while let Some(bytes) = net.down.poll(self.now) {
             session.handle(self.now, bytes);
+            for mirror in &mut *mirrors {
+                mirror.handle(self.now, bytes);
+            }
         }
-        let played = session.advance(self.now, BUDGET_TICKS, pad);
-        while let Some(len) = session.poll_transmit(self.now, &mut *self.buffer) {
-            net.up.send(self.now, &self.buffer[..len]);
+        let played = session.advance(self.now, BUDGET_TICKS, &pad);
+        for mirror in &mut *mirrors {
+            let _ = mirror.advance(self.now, BUDGET_TICKS, &pad);
+        }
+        let [buffer, mirrored] = &mut *self.buffers;
+        loop {
+            let sent = session.poll_transmit(self.now, buffer);
+            for mirror in &mut *mirrors {
+                let same = mirror.poll_transmit(self.now, mirrored);
+                let bytes = same.map(|len| &mirrored[..len]);
+                assert_eq!(bytes, sent.map(|len| &buffer[..len]), "a mirror differs");
+            }
+            let Some(len) = sent else { break };
+            net.up.send(self.now, &buffer[..len]);
         }
         if self.members[at].bot.is_some() {
             let session = &mut self.members[at].session;

@@ -89,10 +89,11 @@ impl Showing {
 
 /// The picture of plain lockstep: the authority, one turn late, and no cue before it is confirmed. The prediction
 /// continues unseen, so switching back is immediate.
-struct Lagged {
+pub(crate) struct Lagged {
     show: GameShow,
     picture: Picture<ShowKey, Placed>,
     poses: Poses<ShowKey, Placed>,
+    before: Tick,
     tick: Tick,
     began: Duration,
     over: Duration,
@@ -101,11 +102,12 @@ struct Lagged {
 }
 
 impl Lagged {
-    fn new(show: GameShow) -> Lagged {
+    pub(crate) fn new(show: GameShow) -> Lagged {
         Lagged {
             show,
             picture: Picture::new(GameShow::SMOOTHING),
             poses: Poses::new(),
+            before: Tick(0),
             tick: Tick(0),
             began: Duration::ZERO,
             over: Duration::ZERO,
@@ -114,7 +116,7 @@ impl Lagged {
     }
 
     /// Follows the authority: ticks that arrive together are spread over the time that they took to play.
-    fn advance(&mut self, now: Duration, authority: &World<Game>) {
+    pub(crate) fn advance(&mut self, now: Duration, authority: &World<Game>) {
         let tick = authority.tick();
         if tick == self.tick {
             return;
@@ -126,14 +128,24 @@ impl Lagged {
         let turn = authority.turn().cadence;
         self.over = turn.tick() * (tick - self.tick).clamp(1, turn.turn_ticks.into());
         self.began = now;
+        self.before = self.tick;
         self.tick = tick;
     }
 
-    fn shown(&self, now: Duration) -> impl Iterator<Item = (ShowKey, Placed)> + '_ {
+    fn alpha(&self, now: Duration) -> f32 {
         const LAST: f32 = 0.999;
         let passed = now.saturating_sub(self.began).as_secs_f32();
-        let alpha = (passed / self.over.as_secs_f32().max(1e-6)).min(LAST);
-        self.picture.shown(alpha, now)
+        (passed / self.over.as_secs_f32().max(1e-6)).min(LAST)
+    }
+
+    pub(crate) fn shown(&self, now: Duration) -> impl Iterator<Item = (ShowKey, Placed)> + '_ {
+        self.picture.shown(self.alpha(now), now)
+    }
+
+    /// The time that is shown, in ticks: at 7.5, halfway between the worlds of ticks 7 and 8.
+    pub(crate) fn time(&self, now: Duration) -> f64 {
+        let ticks = f64::from(self.tick.0) - f64::from(self.before.0);
+        f64::from(self.before.0) + ticks * f64::from(self.alpha(now))
     }
 
     /// Passes on the confirmed events of a cue, and holds back what is only guessed.

@@ -18,6 +18,7 @@
 //! | `input`, `sound` | keys and gamepads; sounds |
 //! | `probe`, `run` | whether a window can be opened; the loop |
 //! | `shots`, `screenshot` | pictures without a window |
+//! | `tour` | one session drawn in four ways, in a window or as an animated picture |
 //! | `sketch` | boxes and words for small examples |
 //!
 //! Invariants: a picture is a pure function of scene and effects; inputs of a frame are in that frame's picture; no
@@ -41,9 +42,11 @@ mod sketch;
 mod sound;
 mod stage;
 mod text;
+mod tour;
 
 pub use macroquad::miniquad::conf::LinuxBackend as Backend;
 pub use probe::{NoWindow, display};
 pub use run::{WindowOptions, WindowRefused, run};
 pub use shots::{ShotsError, shots};
 pub use sketch::{Sketch, run_sketch};
+pub use tour::{TourError, tour, tour_picture};

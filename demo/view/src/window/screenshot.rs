@@ -69,6 +69,10 @@ impl Screenshot {
         }
     }
 
+    pub(crate) fn pixels(&self) -> &[[u8; 3]] {
+        &self.pixels
+    }
+
     #[cfg(test)]
     pub(crate) fn resembles(&self, file: &Path, off: u8) -> bool {
         let mut reader = png::Decoder::new(File::open(file).unwrap())

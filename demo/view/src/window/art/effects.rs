@@ -16,6 +16,7 @@ pub(super) fn draw(sprite: Sprite, canvas: &mut Canvas) {
             let near = (1.0 - at.length()).max(0.0);
             veil(0.0, (near * 2.0).min(1.0) * 0.55)
         }),
+        Sprite::Dot => canvas.white(|at| disc(at, Vec2::ZERO, 0.96)),
         Sprite::Ring => canvas.white(|at| ring(at, 0.93, 0.05)),
         Sprite::Reach => canvas.white(|at| ring(at, 0.97, 0.018)),
         Sprite::Wave => canvas.each(|at| {

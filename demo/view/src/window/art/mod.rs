@@ -41,7 +41,7 @@ impl Sprite {
             | BossHull | BossTrim => actors::draw(self, canvas),
             IconBlaster | IconScatter | IconLance | IconThumper | IconHeart | IconShield
             | IconLife | IconDash | IconReady | Crosshair | Pointer => icons::draw(self, canvas),
-            Glow | Shadow | Ring | Reach | Wave | Dashes | Streak | Smoke | Shard | Flash
+            Glow | Shadow | Dot | Ring | Reach | Wave | Dashes | Streak | Smoke | Shard | Flash
             | Shot | Bolt | Shell | Bullet | Bubble => effects::draw(self, canvas),
         }
     }
