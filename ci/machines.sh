@@ -15,7 +15,10 @@
 #   windows-match
 #
 # --install needs Debian and no root: it unpacks packages into $TWINSTEP_MACHINES (else ~/.cache/twinstep-machines, some
-# 2 GB) and changes nothing else. TWINSTEP_MATCH_SECONDS: how long a match lasts, 60 by default.
+# 2 GB) and changes nothing else.
+#
+#   TWINSTEP_MATCH_SECONDS   how long a match lasts, 60 by default
+#   MACHINES_SECONDS         no leg begins later than this
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -314,6 +317,11 @@ done
 for leg in "${legs[@]}"; do
     echo
     echo "-- $leg"
+    if [ "$SECONDS" -gt "${MACHINES_SECONDS:-$SECONDS}" ]; then
+        echo "SKIPPED: no time is left for it"
+        skipped+=("$leg")
+        continue
+    fi
     case $leg in
         debug | release | native) [ "$(uname -s)-$(uname -m)" = Linux-x86_64 ] || missing=("Linux on x86_64 (elsewhere: cargo test -p twinstep-tests --test floats)") ;;
     esac

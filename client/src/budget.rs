@@ -233,13 +233,18 @@ const CALM: Duration = Duration::from_millis(500);
 /// sooner.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The number of ticks by which the prediction may run ahead of the authority, so that its steps fit into the budget.
+/// Rebuilds stay rare at least for this time, so that the two stages do not alternate in every second.
+const RARE_FOR: Duration = Duration::from_secs(5);
+
+/// What a client does without while its steps do not fit into the budget, in two stages: rebuilds for other players'
+/// actions become rare, then the prediction runs fewer ticks ahead of the authority.
 ///
-/// Invariant: over budget, the lead shrinks immediately. It grows back by one tick per `advance` once the budget has
-/// sufficed for [`CALM`].
+/// Invariant: over budget for [`PATIENCE`], the next stage begins. The lead grows back by one tick per `advance` once the
+/// budget has sufficed for [`CALM`], and rebuilds become frequent again after [`RARE_FOR`] with the whole lead.
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
+    rare_since: Option<Duration>,
     /// The time for which budgets were too small lately. It passes half as fast as it grows.
     short: Duration,
     judged_at: Duration,
@@ -252,6 +257,7 @@ impl AllowedLead {
         AllowedLead {
             ticks: LEAD_MAX,
             shed_at: Duration::ZERO,
+            rare_since: None,
             short: Duration::ZERO,
             judged_at: Duration::ZERO,
             is_short: false,
@@ -267,12 +273,16 @@ impl AllowedLead {
         self.ticks = self.ticks.min(max);
     }
 
-    /// Shortens the shown lead, now `lead` ticks, so that the client does not fall behind.
+    /// Begins the next stage, so that the client does not fall behind. The shown lead is `lead` ticks now.
     pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
         self.is_short = true;
         let passed = self.passed(now);
         self.short += passed;
         if self.short < PATIENCE {
+            return;
+        }
+        if self.rare_since.is_none() {
+            (self.rare_since, self.short) = (Some(now), Duration::ZERO);
             return;
         }
         self.ticks = self.ticks.min(lead).saturating_sub(1 + lead / 8);
@@ -296,6 +306,15 @@ impl AllowedLead {
         if now.saturating_sub(self.shed_at) > CALM {
             self.ticks = (self.ticks + 1).min(max);
         }
+        let last = self.rare_since.max(Some(self.shed_at));
+        if last.is_some_and(|last| now.saturating_sub(last) > RARE_FOR) && self.ticks == max {
+            self.rare_since = None;
+        }
+    }
+
+    /// Whether rebuilds for other players' actions are rare.
+    pub(crate) fn is_rare(&self) -> bool {
+        self.rare_since.is_some()
     }
 }
 
@@ -374,5 +393,38 @@ mod tests {
             let ticks = budget.ticks();
             assert!((3..=4).contains(&ticks), "{uneven}, {repeated_us}: {ticks}");
         }
+    }
+
+    #[test]
+    fn rebuilds_become_rare_before_the_lead_is_shortened() {
+        let frame = Duration::from_millis(16);
+        let mut now = Duration::ZERO;
+        let mut lead = AllowedLead::new();
+        lead.bound(12);
+        let mut play = |lead: &mut AllowedLead,
+                        seconds: u64,
+                        is_short: bool,
+                        until: &dyn Fn(&AllowedLead) -> bool| {
+            let began = now;
+            while now - began < Duration::from_secs(seconds) && !until(lead) {
+                now += frame;
+                match is_short {
+                    true => lead.shed(now, 12),
+                    false => lead.grow(now, 12),
+                }
+            }
+            now - began
+        };
+        let rare = play(&mut lead, 9, true, &AllowedLead::is_rare);
+        assert!((PATIENCE..PATIENCE * 2).contains(&rare), "{rare:?}");
+        let shorter = play(&mut lead, 9, true, &|lead| lead.ticks() < 12);
+        assert!((PATIENCE..PATIENCE * 2).contains(&shorter), "{shorter:?}");
+        play(&mut lead, 9, false, &|lead| lead.ticks() == 12);
+        assert!(lead.is_rare(), "the lead comes back first");
+        let frequent = play(&mut lead, 9, false, &|lead| !lead.is_rare());
+        assert!(
+            (RARE_FOR / 2..RARE_FOR * 2).contains(&frequent),
+            "{frequent:?}"
+        );
     }
 }

@@ -56,6 +56,7 @@ impl Predicting {
         rtt: Duration,
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<bool, InputTooLarge> {
+        replica.timeline.set_rare(self.lead.is_rare());
         // Before confirming: the frames that are confirmed next must find the rebuilt prediction.
         let budget = budget - self.take_back(replica, now, budget);
         let left = self.confirm(replica, now, budget);
@@ -108,7 +109,7 @@ impl Predicting {
         back.steps
     }
 
-    /// Shortens the lead, down to zero if necessary, so that the client does not fall behind.
+    /// Makes rebuilds rare, then shortens the lead, down to zero if necessary, so that the client does not fall behind.
     fn shed<S: Simulation, V: Show<S>>(&mut self, replica: &Replica<S, V>, now: Duration) {
         let lead = replica.timeline.prediction().tick() - replica.timeline.authority().tick();
         self.lead.shed(now, lead);

@@ -114,7 +114,7 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 #[expect(missing_docs, reason = "the names say it")]
 pub struct TimelineStats {
     pub rebuilds: u64,
-    /// The rebuilds that waited for the next turn, because other players had caused too many.
+    /// The rebuilds that waited, because other players had caused too many or because rebuilds cost too much.
     pub put_off: u64,
     pub steps: u64,
     /// The steps of background rebuilds, which are not taken in the game's thread.
@@ -126,6 +126,11 @@ pub struct TimelineStats {
     /// Predicted ticks without a memo, because memos held
     /// [`MEMO_BYTES_MAX`](twinstep_core::bounds::MEMO_BYTES_MAX) bytes.
     pub without_memo: u64,
+    /// Items of [`Effects::each`](twinstep_core::Effects::each) in repeated ticks that took over the result of the same
+    /// tick. [`Session::loops`](crate::Session::loops) has the counts of each loop.
+    pub items_taken: u64,
+    /// Items in repeated ticks that were run again, because the item or its reads differed.
+    pub items_run: u64,
     /// Rebuilds because a player joined or left.
     pub by_roster: u64,
     pub by_outcome: u64,

@@ -276,7 +276,7 @@ impl<S: Simulation> Timeline<S> {
         };
         let assumed = line.tick() > tick;
         // A line known to be wrong is not verified; a draft is, because it will be shown.
-        if assumed && (self.drafting || !self.stale) {
+        if assumed && (self.drafting || !self.stale) && !self.credit.waits() {
             self.verify_kept(tick);
         }
         let is_due = !self.lockstep && self.check.is_due(tick);
@@ -352,6 +352,14 @@ impl<S: Simulation> Timeline<S> {
     /// Compares a confirmed frame with the assumed one, and decides whether the prediction must be rebuilt.
     fn compare(&mut self, frame: &FrameData<S>, turn: Turn) {
         let waits = self.credit.waits();
+        let own = self.grounds.local_actions.players();
+        if waits && self.drafting {
+            // The draft is shown before the rebuild that waits begins, or rebuilds would never end on a slow machine.
+            let slot = self.draft.slot(frame.tick);
+            if !Misprediction::concerns(&slot.data, frame, own) {
+                return;
+            }
+        }
         // A rebuild is due anyway, and it will use this frame: another difference adds no cost.
         if self.stale && !self.drafting && !waits {
             return;
@@ -360,7 +368,7 @@ impl<S: Simulation> Timeline<S> {
             true => &self.draft,
             false => &self.shown,
         };
-        let (slot, own) = (line.slot(frame.tick), self.grounds.local_actions.players());
+        let slot = line.slot(frame.tick);
         let is_own = || Misprediction::concerns(&slot.data, frame, own);
         let found = if waits {
             self.credit.continue_wait(turn, is_own())
@@ -368,11 +376,14 @@ impl<S: Simulation> Timeline<S> {
             let between = Misprediction::between(&slot.data, slot.withheld, frame, own);
             let Some(difference) = between else { return };
             let is_own = is_own();
-            (self.stale, self.drafting) = (true, false);
+            self.stale = true;
             self.credit.differs(turn, difference, is_own)
         };
         match found {
-            Some(difference) => self.stats.record(difference),
+            Some(difference) => {
+                self.drafting = false;
+                self.stats.record(difference);
+            }
             None => self.stats.put_off += u64::from(!waits),
         }
     }
@@ -410,6 +421,11 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
+    /// Sets whether rebuilds for other players' actions are rare, because they cost too much.
+    pub(crate) fn set_rare(&mut self, is_rare: bool) {
+        self.credit.is_rare = is_rare;
+    }
+
     /// Sets the part of the budget that a repeated step takes; a new one takes [`NEW_STEP`].
     pub(crate) fn set_repeated_cost(&mut self, cost: u32) {
         self.repeated_cost = cost;
@@ -418,6 +434,8 @@ impl<S: Simulation> Timeline<S> {
     fn record_memos(&mut self) {
         self.memos.take_stats(&mut self.loops);
         self.stats.without_memo += self.memos.take_without();
+        self.stats.items_taken = self.loops.iter().map(|of| of.taken).sum();
+        self.stats.items_run = self.loops.iter().map(|of| of.run).sum();
         let Some(name) = self.memos.take_impure() else {
             return;
         };
@@ -506,9 +524,16 @@ impl<S: Simulation> Timeline<S> {
         if self.stale {
             // Rebuild up to the shown tick; new ticks follow one by one after it.
             let shown = self.shown.tick().max(self.authority.tick());
-            waits = self.credit.waits() || !self.drafting && self.send_out(shown.max(target), left);
+            waits =
+                !self.drafting && (self.credit.waits() || self.send_out(shown.max(target), left));
             if !waits {
-                left -= self.rebuild(shown, left, watch);
+                // If the rebuild does not fit into this frame, the shown line goes on: the own player does not stand still.
+                let new = match self.fits(shown.max(target), left) {
+                    true => 0,
+                    false => (target - shown).min(left / 2),
+                };
+                left -= self.rebuild(shown, left - new, watch);
+                waits = new > 0;
             }
         }
         while (waits || !self.stale) && self.shown.tick() < target && left > 0 {
@@ -535,11 +560,15 @@ impl<S: Simulation> Timeline<S> {
         self.stale
     }
 
-    /// Returns `true` if the prediction stays wrong only until the next turn, or until a background rebuild is handed
-    /// back.
+    /// Returns `true` if the prediction stays wrong only for a short time: until the next turn, until a background rebuild
+    /// is handed back, or, if rebuilds are rare, until the next one may begin.
     pub fn waits(&self) -> bool {
-        let is_out = !self.drafting && self.away.as_ref().is_some_and(Away::is_out);
-        self.stale && (self.credit.waits() || is_out)
+        let is_out = self.away.as_ref().is_some_and(Away::is_out);
+        let waits = match self.drafting {
+            true => self.credit.has_time(self.authority.turn()),
+            false => self.credit.waits() || is_out,
+        };
+        self.stale && waits
     }
 
     /// Rebuilds up to `target`, or to the last tick that may be predicted, within the cost of `budget` new steps. Returns
@@ -575,7 +604,7 @@ impl<S: Simulation> Timeline<S> {
         };
         if self.draft.tick() >= target {
             std::mem::swap(&mut self.shown, &mut self.draft);
-            self.stale = false;
+            self.stale = self.credit.waits();
             self.drafting = false;
             let from = self.authority.tick();
             let line = &self.shown;

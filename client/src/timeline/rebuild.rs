@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_core::bounds::LEAD_MAX;
+use twinstep_core::bounds::{LEAD_MAX, nanos};
 use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::memo::Memos;
 use twinstep_core::turn::Turn;
@@ -223,6 +223,9 @@ const REBUILD_COST: u32 = 9;
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
 /// The longest turn in which a rebuild may wait.
 const SHORT_TURN: Duration = Duration::from_millis(40);
+/// The time between two rebuilds for other players' actions, while rebuilds cost too much: a third of the rebuilds, and
+/// other players are drawn up to this much later.
+const RARE: Duration = Duration::from_millis(200);
 
 /// The limit on how often the actions of other players may cause a rebuild.
 ///
@@ -233,12 +236,17 @@ const SHORT_TURN: Duration = Duration::from_millis(40);
 /// ```
 ///
 /// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and [`CREDIT_MAX`] worth of
-/// additional ones; in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most. A
-/// difference in an own action never waits.
+/// additional ones; in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most, or, if
+/// rebuilds are rare because they cost too much, for [`RARE`]. A difference in an own action never waits.
 pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
     waiting: Option<Misprediction>,
+    /// The turn in which the waiting rebuild is due.
+    due: u32,
+    /// The first turn in which the next rebuild is due if rebuilds are rare.
+    next_rare: u32,
+    pub(super) is_rare: bool,
     /// The tick that the prediction reached while a rebuild waited.
     pub(super) continued_to: Tick,
 }
@@ -249,6 +257,9 @@ impl RebuildCredit {
             credit: CREDIT_MAX,
             turn: 0,
             waiting: None,
+            due: 0,
+            next_rare: 0,
+            is_rare: false,
             continued_to: Tick(0),
         }
     }
@@ -262,24 +273,38 @@ impl RebuildCredit {
         is_own: bool,
     ) -> Option<Misprediction> {
         self.earn(turn);
+        if !is_own && self.is_rare && turn.number < self.next_rare {
+            return self.wait(self.next_rare, difference);
+        }
+        self.begin(turn);
         if is_own || turn.cadence.turn() > SHORT_TURN {
             return Some(difference);
         }
         if self.credit < REBUILD_COST {
-            self.waiting = Some(difference);
-            return None;
+            return self.wait(turn.number + 1, difference);
         }
         self.credit -= REBUILD_COST;
         Some(difference)
     }
 
+    /// Records that a rebuild begins in `turn`.
+    fn begin(&mut self, turn: Turn) {
+        let turns = nanos(RARE).div_ceil(nanos(turn.cadence.turn()));
+        self.next_rare = turn.number.saturating_add(turns as u32);
+    }
+
+    fn wait(&mut self, due: u32, difference: Misprediction) -> Option<Misprediction> {
+        (self.waiting, self.due) = (Some(difference), due);
+        None
+    }
+
     /// Continues a wait with a confirmed frame of `turn`. Returns the difference that waited if its rebuild is due now.
     pub(super) fn continue_wait(&mut self, turn: Turn, is_own: bool) -> Option<Misprediction> {
-        let is_next = turn.number != self.turn;
         self.earn(turn);
-        if !is_next && !is_own {
+        if turn.number < self.due && !is_own {
             return None;
         }
+        self.begin(turn);
         self.credit = self.credit.saturating_sub(REBUILD_COST);
         self.waiting.take()
     }
@@ -288,9 +313,14 @@ impl RebuildCredit {
         self.waiting.is_some()
     }
 
+    /// Whether a rebuild has time until the next one may begin.
+    pub(super) fn has_time(&self, turn: Turn) -> bool {
+        self.is_rare && turn.number < self.next_rare
+    }
+
     /// Ends the wait, because the prediction restarts from the authority anyway.
     pub(super) fn forget(&mut self) {
-        self.waiting = None;
+        (self.waiting, self.next_rare) = (None, 0);
     }
 
     fn earn(&mut self, turn: Turn) {

@@ -95,7 +95,10 @@ impl<S: Simulation> Timeline<S> {
             (Worth::Counts, None) if rebuild.line.tick() > self.authority.tick() => {
                 self.stats.resim_ticks += rebuild.steps();
                 mem::swap(&mut self.draft, &mut rebuild.line);
-                taken.overtaken = self.differs_meanwhile();
+                if let Some((difference, is_own)) = self.differs_meanwhile() {
+                    taken.overtaken = true;
+                    self.credit_overtaken(difference, is_own);
+                }
                 let shown = self.shown.tick();
                 self.drafting = true;
                 self.grounds.look(&self.authority);
@@ -116,11 +119,24 @@ impl<S: Simulation> Timeline<S> {
         taken
     }
 
-    /// Whether the draft, which was rebuilt in the background, differs from the frames confirmed meanwhile.
-    fn differs_meanwhile(&mut self) -> bool {
-        let Some(away) = &self.away else {
-            return false;
+    /// Lets the next rebuild wait if rebuilds are rare.
+    fn credit_overtaken(&mut self, difference: Misprediction, is_own: bool) {
+        let found = match self.credit.is_rare {
+            true => self
+                .credit
+                .differs(self.authority.turn(), difference, is_own),
+            false => Some(difference),
         };
+        match found {
+            Some(difference) => self.stats.record(difference),
+            None => self.stats.put_off += 1,
+        }
+    }
+
+    /// The first difference of the draft, which was rebuilt in the background, from the frames confirmed meanwhile, and
+    /// whether it concerns an own action.
+    fn differs_meanwhile(&self) -> Option<(Misprediction, bool)> {
+        let away = self.away.as_ref()?;
         let own = self.grounds.local_actions.players();
         for passed in &away.passed[..away.used] {
             let tick = passed.frame.tick;
@@ -133,11 +149,11 @@ impl<S: Simulation> Timeline<S> {
             if let Some(difference) =
                 Misprediction::between(&slot.data, slot.withheld, &passed.frame, own)
             {
-                self.stats.record(difference);
-                return true;
+                let is_own = Misprediction::concerns(&slot.data, &passed.frame, own);
+                return Some((difference, is_own));
             }
         }
-        false
+        None
     }
 
     /// Sends a rebuild out, if that is worthwhile and no rebuild is out. Returns `true` if the prediction should wait
@@ -181,9 +197,13 @@ impl<S: Simulation> Timeline<S> {
         true
     }
 
-    /// Whether a frame that has time for `budget` new steps has time for a rebuild up to `shown`.
-    fn fits(&self, shown: Tick, budget: u32) -> bool {
-        let again = self.shown.tick().0.saturating_sub(self.authority.tick().0);
+    /// Whether a frame that has time for `budget` new steps has time for the rest of a rebuild up to `shown`.
+    pub(super) fn fits(&self, shown: Tick, budget: u32) -> bool {
+        let from = match self.drafting {
+            true => self.draft.tick(),
+            false => self.authority.tick(),
+        };
+        let again = self.shown.tick().0.saturating_sub(from.0);
         let new = shown.0.saturating_sub(self.shown.tick().0);
         let cost =
             u64::from(again) * u64::from(self.repeated_cost) + u64::from(new) * u64::from(NEW_STEP);

@@ -272,6 +272,13 @@ impl ViewScene {
         }
     }
 
+    /// The ticks that are simulated again in a second, and the share of the loops' items in them that is run.
+    pub(crate) fn resimulated(&self) -> String {
+        let rates = &self.rates;
+        let share = rates.items_run / (rates.items_run + rates.items_taken).max(1.0);
+        format!("{:.0}, {:.1} % run", rates.resim_ticks, share * 100.0)
+    }
+
     pub(crate) fn name(&self, id: PlayerId) -> String {
         let member = self.team.iter().find(|member| member.id == id);
         member.map_or_else(|| id.to_string(), |member| member.name.clone())

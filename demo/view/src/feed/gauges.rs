@@ -14,6 +14,10 @@ const KEPT: usize = 90;
 pub struct Rates {
     pub rebuilds: f64,
     pub resim_ticks: f64,
+    /// Items of the step's loops in repeated ticks that were run again.
+    pub items_run: f64,
+    /// Items whose results were taken over.
+    pub items_taken: f64,
     /// Bytes sent, with all headers.
     pub bytes_up: f64,
     /// Bytes received, with all headers.
@@ -71,6 +75,8 @@ impl Gauges {
         Rates {
             rebuilds: rate(|stats| stats.timeline.rebuilds),
             resim_ticks: rate(|stats| stats.timeline.resim_ticks),
+            items_run: rate(|stats| stats.timeline.items_run),
+            items_taken: rate(|stats| stats.timeline.items_taken),
             bytes_up: rate(|stats| stats.up.total()),
             bytes_down: rate(|stats| stats.down_bytes),
         }

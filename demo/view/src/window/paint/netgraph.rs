@@ -105,7 +105,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         ],
         [
             ("rebuilds /s", format!("{:.1}", scene.rates.rebuilds)),
-            ("re-simulated /s", format!("{:.0}", scene.rates.resim_ticks)),
+            ("re-simulated /s", scene.resimulated()),
         ],
         [
             ("others off p95", format!("{:.2} u", stats.others_off_p95)),
