@@ -236,8 +236,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Rebuilds stay rare at least for this time, so that the two stages do not alternate in every second.
 const RARE_FOR: Duration = Duration::from_secs(5);
 
-/// What a client does without while its steps do not fit into the budget, in two stages: rebuilds for other players'
-/// actions become rare, then the prediction runs fewer ticks ahead of the authority.
+/// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare, then
+/// the prediction runs fewer ticks ahead of the authority.
 ///
 /// Invariant: over budget for [`PATIENCE`], the next stage begins. The lead grows back by one tick per `advance` once the
 /// budget has sufficed for [`CALM`], and rebuilds become frequent again after [`RARE_FOR`] with the whole lead.
@@ -312,7 +312,6 @@ impl AllowedLead {
         }
     }
 
-    /// Whether rebuilds for other players' actions are rare.
     pub(crate) fn is_rare(&self) -> bool {
         self.rare_since.is_some()
     }

@@ -242,9 +242,8 @@ pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
     waiting: Option<Misprediction>,
-    /// The turn in which the waiting rebuild is due.
+    /// The turns in which the waiting rebuild is due, and the next one if rebuilds are rare.
     due: u32,
-    /// The first turn in which the next rebuild is due if rebuilds are rare.
     next_rare: u32,
     pub(super) is_rare: bool,
     /// The tick that the prediction reached while a rebuild waited.
@@ -287,7 +286,6 @@ impl RebuildCredit {
         Some(difference)
     }
 
-    /// Records that a rebuild begins in `turn`.
     fn begin(&mut self, turn: Turn) {
         let turns = nanos(RARE).div_ceil(nanos(turn.cadence.turn()));
         self.next_rare = turn.number.saturating_add(turns as u32);

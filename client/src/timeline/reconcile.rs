@@ -119,7 +119,6 @@ impl<S: Simulation> Timeline<S> {
         taken
     }
 
-    /// Lets the next rebuild wait if rebuilds are rare.
     fn credit_overtaken(&mut self, difference: Misprediction, is_own: bool) {
         let found = match self.credit.is_rare {
             true => self

@@ -14,9 +14,7 @@ const KEPT: usize = 90;
 pub struct Rates {
     pub rebuilds: f64,
     pub resim_ticks: f64,
-    /// Items of the step's loops in repeated ticks that were run again.
     pub items_run: f64,
-    /// Items whose results were taken over.
     pub items_taken: f64,
     /// Bytes sent, with all headers.
     pub bytes_up: f64,
