@@ -16,7 +16,7 @@ use crate::policies::PolicyArgs;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ViewArgs {
     /// Draw on the terminal, even if there is a display
-    #[arg(long, conflicts_with_all = ["windowed", "fullscreen", "mute"])]
+    #[arg(long, conflicts_with_all = ["windowed", "fullscreen"])]
     pub(crate) terminal: bool,
     /// Open a window of this size [default: 1280x720]
     #[arg(long, value_name = "WxH", conflicts_with = "fullscreen")]

@@ -330,6 +330,13 @@ mod tests {
     }
 
     #[test]
+    fn a_terminal_may_be_muted_and_a_tour_is_shown_or_written() {
+        assert!(parsed("play --terminal --mute").is_ok());
+        assert!(parsed("tour").is_ok() && parsed("tour --out tour.png --seed 2").is_ok());
+        assert!(parsed("tour --out tour.png --fullscreen").is_err());
+    }
+
+    #[test]
     fn without_a_task_the_flags_are_those_of_play() {
         let cli = parsed("--link bad").unwrap();
         assert!(cli.task.is_none() && cli.play.link == "bad" && cli.play.seconds == 20);

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use glam::{Vec2, vec2};
 use macroquad::miniquad::conf::{Conf, LinuxBackend, Platform};
 use macroquad::prelude::{
-    is_quit_requested, next_frame, prevent_quit, screen_height, screen_width, show_mouse,
+    is_quit_requested, next_frame, prevent_quit, screen_height, screen_width, set_fullscreen,
+    show_mouse,
 };
 use twinstep_client::SessionEnd;
 
@@ -204,6 +205,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     }
     let mut board = Board::default();
     let mut last = now();
+    let mut is_fullscreen = options.fullscreen;
     let mut over: Option<(SessionEnd, Instant)> = None;
     let ended = loop {
         let began = now();
@@ -233,6 +235,10 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
             break Some(ended);
         }
         for wish in &wishes {
+            if *wish == Wish::Fullscreen {
+                is_fullscreen = !is_fullscreen;
+                set_fullscreen(is_fullscreen);
+            }
             fulfil(*wish, &mut stage);
         }
         if wishes.contains(&Wish::Quit) || is_quit_requested() || stop::asked() {

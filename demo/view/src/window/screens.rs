@@ -30,6 +30,9 @@ pub(crate) enum Wish {
     Pause,
     Save,
     Screenshot,
+    Fullscreen,
+    Mute,
+    Ghosts,
     Quit,
     Click,
     Settings,
@@ -72,6 +75,9 @@ impl Screens {
             (WindowAct::Pause, Wish::Pause),
             (WindowAct::Save, Wish::Save),
             (WindowAct::Screenshot, Wish::Screenshot),
+            (WindowAct::Fullscreen, Wish::Fullscreen),
+            (WindowAct::Mute, Wish::Mute),
+            (WindowAct::Ghosts, Wish::Ghosts),
         ] {
             if board.pressed(act) {
                 wishes.push(wish);
@@ -204,6 +210,8 @@ mod tests {
                 WindowAct::Smoothing,
                 WindowAct::Save,
                 WindowAct::Screenshot,
+                WindowAct::Fullscreen,
+                WindowAct::Mute,
             ],
         );
         assert_eq!(
@@ -213,7 +221,9 @@ mod tests {
                 Wish::Prediction,
                 Wish::Smoothing,
                 Wish::Save,
-                Wish::Screenshot
+                Wish::Screenshot,
+                Wish::Fullscreen,
+                Wish::Mute,
             ]
         );
     }

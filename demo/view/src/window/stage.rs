@@ -52,6 +52,7 @@ pub(crate) struct WindowStage {
     pub(crate) settings: Settings,
     pub(crate) batch: Batch,
     pub(crate) has_new_atlas: bool,
+    is_muted: bool,
     hands: Hands,
     speaker: Speaker,
     luck: Mwc,
@@ -74,6 +75,7 @@ impl WindowStage {
             },
             batch: Batch::new(Atlas::new(Atlas::scale_for(size), settings.colors)),
             has_new_atlas: true,
+            is_muted: false,
             hands: Hands::default(),
             luck: Mwc::seed(1).fork(Key::new(1, 1)),
             tick: Tick(0),
@@ -88,8 +90,17 @@ impl WindowStage {
     }
 
     pub(crate) fn set_settings(&mut self, settings: Settings) {
-        self.speaker.set_volume(settings.volume());
         self.settings = settings;
+        self.set_volume();
+    }
+
+    fn set_volume(&mut self) {
+        let volume = if self.is_muted {
+            0.0
+        } else {
+            self.settings.volume()
+        };
+        self.speaker.set_volume(volume);
     }
 
     pub(crate) fn background(&self) -> Tint {
@@ -277,19 +288,44 @@ impl WindowStage {
             Wish::Prediction => {
                 let predicts = !self.feed.predicts();
                 self.feed.set_predicts(predicts);
+                let words = match predicts {
+                    true => "prediction on: your keys show at once",
+                    false => "prediction off: your keys show when the server's answer is here",
+                };
+                self.show_note(words, INK);
             }
             Wish::Smoothing => {
                 let smooths = !self.feed.smooths();
                 self.feed.set_smooths(smooths);
+                let words = match smooths {
+                    true => "smoothing on: wrong guesses fade",
+                    false => "smoothing off: look at other players when they turn",
+                };
+                self.show_note(words, INK);
+            }
+            Wish::Ghosts if self.screens.ghosts => {
+                let words = "dashed rings: the newest confirmed place; the line to it is the lead";
+                self.show_note(words, INK);
+            }
+            Wish::Ghosts => {}
+            Wish::Mute => {
+                self.is_muted = !self.is_muted;
+                self.set_volume();
+                let words = if self.is_muted {
+                    "sound off"
+                } else {
+                    "sound on"
+                };
+                self.show_note(words, INK);
             }
             Wish::Click => self.speaker.play(None, Sound::Click, 0.6, 0.0),
             Wish::Settings => {
-                self.speaker.set_volume(self.settings.volume());
+                self.set_volume();
                 self.speaker.play(None, Sound::Click, 0.6, 0.0);
             }
             Wish::Pause => self.feed.pause(),
             Wish::Save => self.feed.keep_replay(),
-            Wish::Screenshot | Wish::Quit => return false,
+            Wish::Screenshot | Wish::Fullscreen | Wish::Quit => return false,
         }
         true
     }
@@ -314,5 +350,50 @@ impl WindowStage {
             pointer: (points && has_mouse).then_some(input.board.mouse),
         };
         paint::paint(&mut self.batch, &picture);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use powderkeg_game::Rules;
+
+    use super::*;
+    use crate::rehearsal::{Rehearsal, Setup};
+
+    #[test]
+    fn a_key_that_changes_the_picture_names_the_place_to_look_at() {
+        let setup = Setup::new(Arc::new(Rules::arena(0)), 1);
+        let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
+        let size = glam::vec2(1_280.0, 720.0);
+        let mut stage = WindowStage::new(feed, Speaker::silent(), size);
+        stage.screens.title = false;
+        let mut press = |act| {
+            let input = StageInput {
+                board: &Board::with(&[act]),
+                sticks: &[],
+                size,
+                dt: 0.016,
+                pads: None,
+            };
+            stage.frame(&input).unwrap();
+            let newest = stage.effects.lines.back();
+            (
+                newest.map(|line| line.words.clone()).unwrap_or_default(),
+                stage.is_muted,
+            )
+        };
+        for (act, words, is_muted) in [
+            (WindowAct::Ghosts, "dashed rings", false),
+            (WindowAct::Prediction, "prediction off", false),
+            (WindowAct::Smoothing, "smoothing off", false),
+            (WindowAct::Mute, "sound off", true),
+            (WindowAct::Mute, "sound on", false),
+        ] {
+            let (newest, muted) = press(act);
+            assert!(newest.starts_with(words), "{act:?}: {newest}");
+            assert_eq!(muted, is_muted, "{act:?}");
+        }
     }
 }

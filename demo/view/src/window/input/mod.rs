@@ -59,7 +59,9 @@ acts! {
     Prediction   F5
     Smoothing    F6
     Pause        P
+    Mute         M
     Save         F9
+    Fullscreen   F11
     Screenshot   F12
     Quit         Escape
     SecondUp     Up

@@ -46,12 +46,13 @@ const RIGHT: [HelpColumn; 2] = [
     (
         "SEE THE NETWORK",
         &[
-            ("F2", "outlines: the newest confirmed state"),
+            ("F2", "dashed rings: the newest confirmed state"),
             ("F3", "netgraph: ten seconds of the link"),
             ("F4", "next link: perfect, lan, wan, bad, awful"),
             ("F5", "prediction off: plain lockstep"),
             ("F6", "smoothing off: see the corrections"),
             ("P", "pause: the first player may"),
+            ("M · F11", "sound off · the whole screen"),
             ("F9", "save a replay of this match"),
             ("F12", "save a picture"),
             ("Esc", "close, leave"),
