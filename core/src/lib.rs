@@ -64,6 +64,6 @@ pub use frame::{Frame, FrameData, Phase, PlayerSet, RosterChange};
 pub use ids::{Key, PlayerId, Tick};
 pub use rng::Mwc;
 pub use schedule::Schedule;
-pub use simulation::{Controls, Never, Simulation, Wire};
+pub use simulation::{BotMove, Controls, Never, Simulation, Wire};
 pub use table::Table;
 pub use world::{OpenQuery, Presence, World};

@@ -36,6 +36,6 @@ pub use crate::frame::{Frame, Phase, PlayerSet, RosterChange};
 pub use crate::ids::{Key, PlayerId, Tick};
 pub use crate::rng::Mwc;
 pub use crate::schedule::Schedule;
-pub use crate::simulation::{Controls, Never, Simulation, Wire};
+pub use crate::simulation::{BotMove, Controls, Never, Simulation, Wire};
 pub use crate::table::Table;
 pub use crate::world::World;

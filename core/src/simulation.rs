@@ -28,7 +28,7 @@ use core::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bounds::{ASKS_PER_TICK, LEAD_MAX, QUERIES_WAITING_MAX};
+use crate::bounds::{ASKS_PER_TICK, LEAD_MAX, PLAYERS_MAX, QUERIES_WAITING_MAX};
 use crate::entries::{Answer, Fragment, Inputs, LargeEntry, OpenQuery, Order, RosterChange};
 use crate::ids::{Key, PlayerId, Tick};
 use crate::memo::StepMemos;
@@ -77,6 +77,19 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     fn owner_answers(query: &Self::Query) -> bool {
         let _ = query;
         true
+    }
+
+    /// Plays for a seat that no present person holds: returns the move of a bot, or `None`, the default, if the seat is
+    /// empty.
+    ///
+    /// Called in each tick for each of the 16 player numbers without a present person: free seats, and those of dropped
+    /// players. The state is the one before the step. In the step, the bot's input and command are among those of the
+    /// [frame](Frame), so a step needs no other code for bots. When a person joins in that seat, the step sees
+    /// [`Joined`](RosterChange::Joined), and this is not called for it any more. Law **Pure** holds here too.
+    #[must_use]
+    fn bot(&self, player: PlayerId, tick: Tick, rules: &Self::Rules) -> Option<BotMove<Self>> {
+        let _ = (player, tick, rules);
+        None
     }
 }
 
@@ -293,11 +306,47 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
     }
 }
 
+/// The input and the command of a bot in one tick: see [`Simulation::bot`].
+pub struct BotMove<S: Simulation> {
+    /// The input that the bot holds.
+    pub input: S::Input,
+    /// The command that the bot gives. No referee is asked.
+    pub command: Option<S::Command>,
+}
+
+impl<S: Simulation> BotMove<S> {
+    /// Holds an input, without a command.
+    #[must_use]
+    pub fn hold(input: S::Input) -> Self {
+        BotMove {
+            input,
+            command: None,
+        }
+    }
+}
+
+/// The moves of all bots in one tick.
+pub(crate) struct BotMoves<S: Simulation> {
+    pub(crate) inputs: Inputs<S::Input>,
+    /// By player.
+    pub(crate) commands: Vec<(PlayerId, S::Command)>,
+}
+
+impl<S: Simulation> Default for BotMoves<S> {
+    fn default() -> Self {
+        BotMoves {
+            inputs: Inputs::default(),
+            commands: Vec::with_capacity(PLAYERS_MAX),
+        }
+    }
+}
+
 /// The frame of one tick, as a step sees it.
 pub struct Frame<'a, S: Simulation> {
     pub(crate) data: &'a FrameData<S>,
     /// `answered[i]` is the query of `data.outcomes[i]`.
     pub(crate) answered: &'a [OpenQuery<S::Query>],
+    pub(crate) bots: &'a BotMoves<S>,
     pub(crate) rules: &'a S::Rules,
     pub(crate) perspective: Perspective<'a>,
     pub(crate) tick_ns: u32,
@@ -360,24 +409,35 @@ impl<'a, S: Simulation> Frame<'a, S> {
         self.data.roster.iter().copied()
     }
 
-    /// The input of each present player, in player order.
+    /// The input of each present player and of each [bot](Simulation::bot), in player order.
     pub fn inputs(&self) -> impl Iterator<Item = (PlayerId, &'a S::Input)> + use<'a, S> {
-        self.data.inputs.iter()
+        let (persons, bots) = (&self.data.inputs, &self.bots.inputs);
+        let input = |player| Some((player, persons.get(player).or_else(|| bots.get(player))?));
+        let all = persons.players().or(bots.players());
+        all.iter().filter_map(input)
     }
 
     /// The input of one player. `None` if the player is absent, which differs from a neutral input.
     #[must_use]
     pub fn input(&self, player: PlayerId) -> Option<&'a S::Input> {
-        self.data.inputs.get(player)
+        let person = self.data.inputs.get(player);
+        person.or_else(|| self.bots.inputs.get(player))
     }
 
-    /// The admitted orders: claims first, then commands, each in (player, sequence) order.
+    /// Returns `true` if a [bot](Simulation::bot) plays for this player in this tick.
+    #[must_use]
+    pub fn is_bot(&self, player: PlayerId) -> bool {
+        self.bots.inputs.get(player).is_some()
+    }
+
+    /// The admitted orders: claims first, then commands, each in (player, sequence) order; then the commands of bots, by
+    /// player.
     pub fn commands(&self) -> impl Iterator<Item = (PlayerId, &'a S::Command)> + use<'a, S> {
-        self.data
-            .claims
-            .iter()
-            .chain(&self.data.commands)
+        let orders = self.data.claims.iter().chain(&self.data.commands);
+        let bots = self.bots.commands.iter();
+        orders
             .map(|order| (order.player, &order.command))
+            .chain(bots.map(|(player, command)| (*player, command)))
     }
 
     /// Answers to queries asked earlier: the key, the query, and the outcome, or `None` if the query was not answered.
@@ -410,7 +470,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
     }
 
     /// The prediction's tick at which this client first knew the input of `player` for `tick` (announced or
-    /// confirmed). [`Tick::MAX`] while the input is guessed; `tick` itself in the authority phase.
+    /// confirmed). [`Tick::MAX`] while the input is guessed; `tick` itself in the authority phase, and for a bot.
     #[must_use]
     pub fn learned(&self, player: PlayerId, tick: Tick) -> Tick {
         let Some(learned) = self.perspective.learned() else {
@@ -418,6 +478,8 @@ impl<'a, S: Simulation> Frame<'a, S> {
         };
         match learned.get(player, tick) {
             Some(known) => known,
+            // It follows from the state: nothing is left to learn.
+            None if self.is_bot(player) => tick,
             // Older than the memory of this client. Callers only ask whether the returned tick is confirmed, and it is.
             None if tick + LEAD_MAX < self.perspective.confirmed() => tick + LEAD_MAX,
             // Confirmed before this client joined: as if it had been known at that tick.
@@ -499,7 +561,8 @@ impl<S: Simulation> Effects<S> {
         );
     }
 
-    /// Emits a cue, which is shown or played once. See the client's cue ledger for its life.
+    /// Emits a cue, which is shown or played once. Its key is a cause and that cause's own count: see [`Key`] for the
+    /// rule, and for cues that share a key.
     pub fn cue(&mut self, key: Key, cue: S::Cue) {
         self.cues.push((key, cue));
     }

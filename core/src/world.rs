@@ -4,6 +4,7 @@
 //! the open queries would leave some of them unanswered forever. [`Stepper`] is the one place that steps a world, on
 //! the server, in the authority and in the prediction alike.
 
+mod bots;
 mod fragments;
 mod roster;
 mod state;

@@ -12,6 +12,10 @@ pub mod bevy {
     #![doc = include_str!("../guide/bevy.md")]
 }
 
+pub mod bots {
+    #![doc = include_str!("../guide/bots.md")]
+}
+
 pub mod choices {
     #![doc = include_str!("../guide/choices.md")]
 }
@@ -42,6 +46,10 @@ pub mod first_game {
 
 pub mod fleet {
     #![doc = include_str!("../guide/fleet.md")]
+}
+
+pub mod often_asked {
+    #![doc = include_str!("../guide/often_asked.md")]
 }
 
 pub mod operating {

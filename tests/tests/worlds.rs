@@ -3,6 +3,7 @@
 
 mod background;
 mod blame;
+mod bots;
 mod cadence;
 mod client_bounds;
 mod costs;

@@ -10,6 +10,7 @@ use crate::bounds::{ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUE
 use crate::entries::{Fragment, LargeEntry, OpenQuery};
 use crate::frame::{Frame, FrameData, Perspective, PlayerSet, RosterChange};
 use crate::memo::Memos;
+use crate::simulation::BotMoves;
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
 /// The reason why a frame cannot be stepped. A frame from a peer or a file is then damaged; a frame from a sealer shows
@@ -45,6 +46,7 @@ pub enum FrameError {
 pub struct Stepper<S: Simulation> {
     fx: Effects<S>,
     answered: Vec<OpenQuery<S::Query>>,
+    bots: BotMoves<S>,
     dropped_asks: u64,
 }
 
@@ -53,6 +55,7 @@ impl<S: Simulation> Default for Stepper<S> {
         Stepper {
             fx: Effects::new(),
             answered: Vec::new(),
+            bots: BotMoves::default(),
             dropped_asks: 0,
         }
     }
@@ -110,10 +113,12 @@ impl<S: Simulation> Stepper<S> {
         for &(player, change) in &frame.roster {
             world.change_roster(player, change);
         }
+        self.bots.decide(world, rules);
         self.fx.reset(perspective.phase(), claimants);
         let seen = Frame {
             data: frame,
             answered: &self.answered,
+            bots: &self.bots,
             rules,
             perspective,
             tick_ns: world.tick_ns,
