@@ -12,7 +12,7 @@
 //! confirmed exactly once.
 //!
 //! A cue is identified by (key, value), with an ordinal for repeats within a tick. It keeps its identity if a
-//! correction moves it by at most [`CUE_DRIFT_TICKS`]: an explosion that is shifted by three ticks is not played twice.
+//! correction moves it by at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT): an explosion that is shifted by three ticks is not played twice.
 //! Equal cues are matched in this order: first the open cue at its expected tick, then the earliest open cue that the
 //! prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles cues: a cue that one
 //! rebuild loses may be found again by the next, so it stays open until its tick is passed.
@@ -22,8 +22,10 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::time::Duration;
 
-use twinstep_core::bounds::{CUE_DRIFT_TICKS, CUES_OPEN_MAX, PLAYERS_MAX};
+use twinstep_core::bounds::{CUES_OPEN_MAX, PLAYERS_MAX, cue_drift};
+use twinstep_core::turn::Cadence;
 use twinstep_core::{Key, PlayerId, Tick, Wire};
 
 /// The maximum number of events that wait for the game. When it is reached, cues are not delivered (law *Bounded*).
@@ -59,7 +61,8 @@ pub enum CueKind<C> {
     },
     /// The cue happened.
     Confirmed {
-        /// The tick at which the cue happened, at most [`CUE_DRIFT_TICKS`] from the tick it was started with.
+        /// The tick at which the cue happened, at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT) from the
+        /// tick it was started with.
         at: Tick,
     },
     /// The cue did not happen: stop it, or let it fade.
@@ -105,6 +108,8 @@ pub struct CueLedger<C: Wire> {
     /// Cues of a rebuild without a matching open cue. Empty between calls; kept for its buffer.
     strays: Vec<(Tick, Key, C)>,
     totals: CueTotals,
+    /// The number of ticks by which a cue may move.
+    drift: u32,
     jumped: bool,
     /// The first tick whose cues are not shown yet, for each player.
     due: [Tick; PLAYERS_MAX],
@@ -122,10 +127,16 @@ impl<C: Wire> CueLedger<C> {
             events: VecDeque::with_capacity(2 * ROOM),
             strays: Vec::with_capacity(ROOM),
             totals: CueTotals::default(),
+            drift: cue_drift(Cadence::DEFAULT.tick()),
             jumped: false,
             due: [Tick::MAX; PLAYERS_MAX],
             waiting: Vec::with_capacity(ROOM),
         }
+    }
+
+    /// Sets the length of a tick, which is 1/60 s by default.
+    pub fn set_tick(&mut self, tick: Duration) {
+        self.drift = cue_drift(tick);
     }
 
     /// Totals since the start.
@@ -329,8 +340,8 @@ impl<C: Wire> CueLedger<C> {
         cue: &C,
         wanted: impl Fn(&Open<C>) -> bool,
     ) -> Option<usize> {
-        let earliest = (key, tick.back(CUE_DRIFT_TICKS));
-        let latest = (key, tick + CUE_DRIFT_TICKS);
+        let earliest = (key, tick.back(self.drift));
+        let latest = (key, tick + self.drift);
         let first = self
             .open
             .partition_point(|open| (open.key, open.started) < earliest);

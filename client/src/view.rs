@@ -81,6 +81,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
         self.updated_at = self.updated_at.max(now);
         self.tick = cadence.tick();
+        self.cues.set_tick(self.tick);
         self.lead = lead;
     }
 

@@ -182,8 +182,11 @@ pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
 /// Cues that wait for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
-/// The number of ticks by which a cue may move between a guess and the confirmed frame and still count as the same cue.
-pub const CUE_DRIFT_TICKS: u32 = 12;
+/// The time by which a cue may move between a guess and the confirmed frame and still count as the same cue: see
+/// [`cue_drift`].
+pub const CUE_DRIFT: Duration = Duration::from_millis(200);
+/// The smallest number of ticks that [`CUE_DRIFT`] counts as.
+pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
 /// Announced inputs reach this many ticks beyond the next tick to seal.
 pub const ANNOUNCE_TICKS: u32 = 8;
 
@@ -317,6 +320,12 @@ pub const fn lead_max(tick: Duration) -> u32 {
 #[inline]
 pub const fn input_window(tick: Duration) -> u32 {
     lead_max(tick) + DELAY_MAX
+}
+
+/// The number of ticks of this length by which a cue may move and still count as the same cue.
+#[must_use]
+pub const fn cue_drift(tick: Duration) -> u32 {
+    within(ticks_in(CUE_DRIFT, tick), CUE_DRIFT_TICKS_MIN, LEAD_MAX)
 }
 
 /// The number of sealed frames that the server keeps, with ticks of this length.

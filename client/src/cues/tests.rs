@@ -121,13 +121,31 @@ fn a_cue_that_happened_earlier_than_guessed_is_not_played_twice() {
     assert_eq!(words(&mut ledger), ["0 start t9", "0 yes t5"]);
 }
 
+/// Finding A3-10: the bound was 12 ticks at any length of a tick.
 #[test]
-fn drift_ends_at_its_bound() {
-    for (distance, expected) in [
-        (12, vec!["0 start t20", "0 yes t32"]),
-        (13, vec!["0 start t20", "1 start t33", "0 no", "1 yes t33"]),
+fn drift_ends_after_200_ms() {
+    for (hz, distance, expected) in [
+        (60, 12, vec!["0 start t20", "0 yes t32"]),
+        (
+            60,
+            13,
+            vec!["0 start t20", "1 start t33", "0 no", "1 yes t33"],
+        ),
+        (30, 6, vec!["0 start t20", "0 yes t26"]),
+        (
+            30,
+            7,
+            vec!["0 start t20", "1 start t27", "0 no", "1 yes t27"],
+        ),
+        (120, 24, vec!["0 start t20", "0 yes t44"]),
+        (
+            120,
+            25,
+            vec!["0 start t20", "1 start t45", "0 no", "1 yes t45"],
+        ),
     ] {
         let mut ledger = CueLedger::new();
+        ledger.set_tick(Duration::from_secs(1) / hz);
         ledger.predicted(Tick(20), &boom());
         ledger.confirmed(Tick(20), &[]);
         rebuilt(&mut ledger, &[(20 + distance, boom())]);
@@ -358,7 +376,7 @@ fn model(mut seed: u64, wrong: Wrong) -> CueTotals {
                 open.started >= Tick(a) || (open.held && open.expected >= Tick(a)),
                 "overdue and kept"
             );
-            assert!(!open.held || open.expected.0.abs_diff(open.started.0) <= CUE_DRIFT_TICKS);
+            assert!(!open.held || open.expected.0.abs_diff(open.started.0) <= ledger.drift);
         }
         while let Some(event) = ledger.poll() {
             match event.kind {

@@ -9,8 +9,8 @@ use twinstep_core::{Never, Simulation};
 
 use crate::measure::{Cost, Costs};
 use crate::seal::Happened;
+use crate::variants::Missing;
 
-const TICK: Duration = Duration::from_nanos(16_666_667);
 const FRAME_TIME: Duration = Duration::from_millis(4);
 
 /// The sizes of a type of the game: its largest value, and its limit.
@@ -92,6 +92,8 @@ pub struct Report {
     /// The sizes of the game's types.
     pub sizes: Vec<Size>,
     pub costs: Costs,
+    /// The time that a step simulates.
+    pub tick_length: Duration,
     /// The reason why there was no second process. `None` if a second process agreed.
     pub skipped: Option<String>,
     /// The reason why no second process had another clock, so that dates were not tried. `None` if a second process
@@ -102,6 +104,8 @@ pub struct Report {
     pub same_environment: Option<String>,
     /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,
+    /// The variants of commands, queries, outcomes and cues that never occurred, such as "command Vote".
+    pub never: Vec<String>,
     /// The duration of the check, without a pause of about a second.
     pub took: Duration,
 }
@@ -132,6 +136,7 @@ impl fmt::Display for Report {
             self.seed,
             self.took.as_secs_f64()
         )?;
+        write!(f, "{}", Missing(&self.never))?;
         if !self.untried.is_empty() {
             writeln!(
                 f,
@@ -160,9 +165,10 @@ impl fmt::Display for Report {
         let lead = self.costs.ticks_within(FRAME_TIME);
         writeln!(
             f,
-            "  a client spends {} ms of a frame on steps: enough to rebuild {lead} ticks of lead, of {} at 60 Hz",
+            "  a client spends {} ms of a frame on steps: enough to rebuild {lead} ticks of lead, of {} at {:.0} Hz",
             FRAME_TIME.as_millis(),
-            lead_max(TICK)
+            lead_max(self.tick_length),
+            1.0 / self.tick_length.as_secs_f64()
         )?;
         if step.allocations.is_none() {
             writeln!(
