@@ -65,6 +65,56 @@ pub fn diff(left: &impl Serialize, right: &impl Serialize, max: usize) -> Vec<Di
     walk.found
 }
 
+/// The number of elements of each list and map in a value, and of bytes of each text, by path. Elements have no number
+/// in these paths: with `sim.rooms[].doors`, the doors of all rooms are counted. For reports, like [`diff`].
+///
+/// ```
+/// use twinstep_core::diff::lengths;
+/// let found = lengths(&("bear", vec![vec![1, 2], vec![3]]));
+/// assert_eq!(found["[][]"], 3);
+/// ```
+#[must_use]
+pub fn lengths(value: &impl Serialize) -> BTreeMap<String, u64> {
+    fn count(node: &Node, path: &mut Path, found: &mut BTreeMap<String, u64>) {
+        let mut below = |path: &mut Path, name: &str, node: &Node| {
+            let back = path.len();
+            match name {
+                "[]" => path.elements(),
+                name => path.field(name),
+            }
+            count(node, path, found);
+            path.back_to(back);
+        };
+        let elements = match node {
+            Node::Some(inner) => return count(inner, path, found),
+            Node::Variant(name, inner) => return below(path, name, inner),
+            Node::Struct(fields) => {
+                return fields
+                    .iter()
+                    .for_each(|(name, node)| below(path, name, node));
+            }
+            Node::Tuple(nodes) => {
+                return nodes.iter().for_each(|node| below(path, "()", node));
+            }
+            Node::Seq(nodes) => {
+                nodes.iter().for_each(|node| below(path, "[]", node));
+                nodes.len()
+            }
+            Node::Map(entries) => {
+                entries.iter().for_each(|(_, node)| below(path, "[]", node));
+                entries.len()
+            }
+            Node::Text(text) => text.len(),
+            Node::Bytes(bytes) => bytes.len(),
+            _ => return,
+        };
+        *found.entry(path.text()).or_default() += elements as u64;
+    }
+    let mut found = BTreeMap::new();
+    count(&Node::of(value), &mut Path::default(), &mut found);
+    found
+}
+
 struct Walk {
     path: Path,
     found: Vec<Difference>,

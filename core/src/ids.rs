@@ -88,13 +88,28 @@ impl fmt::Display for PlayerId {
 
 /// A name derived from a cause: which entity or player (`of`), and its own count or sequence (`n`).
 ///
-/// Law **Stable names**: cues, queries, timers, entities and generators are named by their cause, never by a shared
-/// counter. One wrong guess shifts a shared counter for all later events; a name by cause stays the same. (Measured in
-/// a shooter with a round trip of 200 ms: counter keys cancel 23 % of cues, cause keys 0.01 %.)
+/// The rule for keys, of cues, queries, timers, entities and generators alike (law **Stable names**): a key is a cause
+/// and that cause's own count, never a count that several causes share. One wrong guess shifts a shared count for all
+/// later events; a cause's own count stays the same. (Measured in a shooter with a round trip of 200 ms: keys by a
+/// shared count cancel 23 % of cues, keys by causes 0.01 %.)
 ///
-/// An object that every player moves, for example a ball, is a cause itself: name its bounces by the ball and a count
-/// that the ball keeps for each kind of event, and a hit by the player and the player's count of hits. Do not derive
-/// the name of a bounce from the hit before: one wrongly guessed hit would rename all later ones.
+/// | cause | key |
+/// |---|---|
+/// | a player | `Key::player(player, shots)`, with the player's count of this kind of event |
+/// | a thing that all players move, such as a ball | `Key::new(BALL_BOUNCE, bounces)`, with the thing's count of this kind of event |
+/// | a player that hits such a thing | the player: a hit named by the ball's bounce would be renamed by each wrong bounce |
+/// | something that has a key | `key.child(SPARK)` |
+///
+/// Two queries of one step never share a key. Two cues may: a cue is told apart by its key *and* its value, and equal
+/// cues by their order and their time. A cue that a correction moves by at most
+/// [`CUE_DRIFT`](crate::bounds::CUE_DRIFT) is the same cue.
+///
+/// ```text
+///  guessed     t40 (bounce 7, "thud")          one cue: it moved by three ticks, and is confirmed at t43
+///  confirmed       t43 (bounce 7, "thud")
+///  guessed     t40 (bounce 7, loudness 3)      two cues: the first is cancelled, the second starts at once
+///  confirmed   t40 (bounce 7, loudness 5)
+/// ```
 ///
 /// ```
 /// use twinstep_core::{Key, PlayerId};

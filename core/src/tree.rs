@@ -210,6 +210,11 @@ impl Path {
         self.push(format_args!("[{index}]"));
     }
 
+    /// Any element.
+    pub(crate) fn elements(&mut self) {
+        self.push(format_args!("[]"));
+    }
+
     pub(crate) fn position(&mut self, index: usize) {
         self.push(format_args!(".{index}"));
     }

@@ -25,6 +25,8 @@ use crate::failure::{Failure, FailureKind, Wrong};
 use crate::script::{Asked, Judge, Resolving, Script, Seen, from_env};
 use crate::steps::panic_message;
 use crate::table::Table;
+use crate::variants::Missing;
+use crate::verdicts::{Causes, CueCounts, CueLines, Growth};
 
 /// Sets up an arena; [`run`](Arena::run) plays it. The script gives the players' actions, and the server's answers
 /// unless there is a [`resolver`](Arena::resolver).
@@ -147,8 +149,8 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Plays the arena. Cost: about 1 s for a minute of four players and a small game if dependencies are optimised
-    /// (`[profile.dev.package."*"] opt-level = 3` in your `Cargo.toml`), otherwise 5 s.
+    /// Plays the arena. Cost: about 1 s for a minute of four players and a small game if it is optimised a
+    /// little (`[profile.dev] opt-level = 1` in your `Cargo.toml`), otherwise 5 s.
     ///
     /// # Errors
     /// The first [`Failure`].
@@ -164,16 +166,20 @@ impl<S: Simulation> Arena<S> {
         let mut table = self.table();
         // A panic ends the run; its half-done state is not used.
         let played = catch_unwind(AssertUnwindSafe(|| {
-            table.play(Duration::from_secs(seconds.into()))
+            table.play(Duration::from_secs(seconds.into()))?;
+            table.verdicts.replay(&table.match_)
         }));
         let wrong = match played {
-            Ok(Ok(())) => {
+            Ok(Ok((never, grows))) => {
                 return Ok(Played {
                     game: S::NAME,
                     seed,
                     seconds,
                     server: table.match_.stats(),
                     clients: table.stats(),
+                    cues: table.verdicts.cues(),
+                    never,
+                    grows,
                 });
             }
             Ok(Err(wrong)) => wrong,
@@ -201,6 +207,8 @@ impl<S: Simulation> Arena<S> {
         let made = make(self.policies, self.start.clone(), self.rules.clone());
         let mut match_ =
             made.unwrap_or_else(|error| panic!("the match cannot be started: {error}"));
+        let kept = match_.keep_journal();
+        kept.unwrap_or_else(|error| panic!("the match cannot be started: {error}"));
         match self.referee {
             Some(set) => set(&mut match_),
             None => match_.set_referee(judge_of::<S>(judge)),
@@ -274,6 +282,12 @@ pub struct Played {
     pub server: MatchStats,
     /// The statistics of each client, by name.
     pub clients: BTreeMap<String, SessionStats>,
+    /// The cues that the clients started, by the variant of [`Cue`](Simulation::Cue); `all` if that is no enum.
+    pub cues: BTreeMap<&'static str, CueCounts>,
+    /// The variants of commands, queries, outcomes and cues that never occurred, such as "command Vote".
+    pub never: Vec<String>,
+    /// The growth of the world in the second half of the run, if it grew.
+    pub grows: Option<Growth>,
 }
 
 impl fmt::Display for Played {
@@ -284,6 +298,9 @@ impl fmt::Display for Played {
             seconds,
             server,
             clients,
+            cues,
+            never,
+            grows,
         } = self;
         writeln!(
             f,
@@ -303,6 +320,12 @@ impl fmt::Display for Played {
                 stats.cues_started,
                 stats.cues_cancelled
             )?;
+        }
+        let timelines = clients.values().map(|stats| &stats.timeline);
+        write!(f, "{}{}", Causes::of(timelines), CueLines(cues))?;
+        write!(f, "{}", Missing(never))?;
+        if let Some(growth) = grows {
+            writeln!(f, "  {growth}")?;
         }
         write!(f, "  all agreed at every frame")
     }

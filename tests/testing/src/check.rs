@@ -36,6 +36,7 @@ use crate::process;
 use crate::report::{Report, Size, Tried};
 use crate::script::Script;
 use crate::steps::{Steps, fold};
+use crate::variants::VariantTally;
 
 /// The pause after which a clock of whole seconds has moved on.
 const PAUSE: Duration = Duration::from_millis(1_100);
@@ -127,6 +128,7 @@ fn whole<S: Simulation>(
         frames: Vec::new(),
         moments: Vec::new(),
     };
+    let mut tally = VariantTally::default();
     let mut largest = (0, first.clone(), FrameData::empty(Tick(0)));
     let keys = thread::scope(|scope| {
         let (give, work) = channel();
@@ -135,6 +137,7 @@ fn whole<S: Simulation>(
         let mut ways = Ways::new(&first, seed, give, take);
         for _ in 0..ticks {
             line.tick()?;
+            tally.record(&line.frame, &line.emitted.asks, &line.emitted.cues);
             let bytes = ways.compare(&mut line)?;
             let tick = line.frame.tick;
             trace.ticks.push(line.digests());
@@ -214,8 +217,10 @@ fn whole<S: Simulation>(
         game: S::NAME,
         seed,
         untried: tried.missing::<S>(),
+        never: tally.never(),
         tried,
         sizes,
+        tick_length: largest.1.tick_length(),
         costs: measure::costs(&mut line.steps, &largest.1, &largest.2),
         skipped: second.skipped,
         same_clock: second.same_clock,

@@ -204,11 +204,12 @@ impl Kind {
                 "return all that its function needs from `reads`; it must not use a static"
             }
             Kind::SharedKeys => {
-                "derive each key from its cause: `Key::player(player, n)` with the player's own count, or `key.child(n)`; \
-                 then one wrong guess does not rename all later keys"
+                "a key is a cause and that cause's own count, never a count that several causes share: \
+                 `Key::player(player, n)` for a player, `Key::new(BALL_BOUNCE, n)` for a thing that all players move and \
+                 one kind of its events, `key.child(n)` for what has a key"
             }
             Kind::AskedTwice => {
-                "the second query is dropped: give each query its own key, or ask once"
+                "the second query is dropped: a key is a cause and that cause's own count, and each query has its own"
             }
             Kind::Nan => "look for 0/0, inf - inf, and the square root of a negative number",
             Kind::Panic => {

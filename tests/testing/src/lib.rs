@@ -30,7 +30,7 @@
 //! (ten seconds, unless you set another number). So print the report once and read it: it names the features of your
 //! game that the script never used, and a test can require that there are none:
 //! `assert!(report.untried.is_empty(), "{report}")`. In a game that rarely asks queries, let the script answer `None`
-//! now and then. The report knows types, not situations: write a second, nasty script in which twelve players drive
+//! now and then. The report knows types and variants, not situations: write a second, nasty script in which twelve players drive
 //! into one corner, because some bugs need three things at once. If an event happens once a minute, use
 //! `.ticks(6_000)` or start from a state close to it. A game at another rate than 60 Hz sets `.tick_length(..)`. The
 //! report also gives the size of each type against its limit, and the cost of a step, a copy and a digest. To count
@@ -115,7 +115,9 @@
 //! At every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
 //! and no client may be disconnected. After the network has healed, all clients must be up to date, and each command
 //! must have run once or been refused. A [`Failure`] names the client, the error, and the command that plays it again.
-//! Look at the rebuilds in [`Played`] too: a bad guess corrects itself and shows nowhere else.
+//! Look at [`Played`] too, because these correct themselves and fail nothing: rebuilds by cause; cues by kind, and a line
+//! where most guesses of a kind were wrong; variants of commands, queries, outcomes and cues that never occurred; and a world
+//! that grows, with the list that grows.
 //!
 //! For failures that the arena does not have, build your own on [`scene`]: it advances time, carries packets and runs
 //! jobs, and leaves the rest to you. Twinstep's own test rig is built on it.
@@ -232,6 +234,8 @@ mod steps;
 mod table;
 mod traces;
 mod values;
+mod variants;
+mod verdicts;
 
 pub use arena::{Arena, Played, arena};
 pub use check::check;
@@ -243,3 +247,4 @@ pub use report::{Report, Size, Tried};
 pub use script::{Asked, Script, Seen};
 pub use twinstep_core::Mwc;
 pub use twinstep_protocol::simnet::{self, LinkProfile};
+pub use verdicts::{CueCounts, Growth};

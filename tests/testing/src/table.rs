@@ -11,13 +11,14 @@ use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, Simulation, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Match, SessionId};
+use twinstep_server::{Match, Output, SessionId};
 
 use crate::failure::{FailureKind, Wrong};
 use crate::fault::FIELDS_MAX;
 use crate::scene::{Passing, Place, Scene, Seated};
 use crate::script::{Script, Seen};
 use crate::steps::differences;
+use crate::verdicts::Verdicts;
 
 const FRAME: Duration = Duration::from_nanos(16_666_667);
 /// The mean time between two failures: a link goes down, or a process freezes.
@@ -62,6 +63,7 @@ pub(crate) struct Table<S: Simulation> {
     luck: Mwc,
     worlds: VecDeque<World<S>>,
     orders: bool,
+    pub(crate) verdicts: Verdicts<S>,
 }
 
 impl<S: Simulation> Deref for Table<S> {
@@ -95,6 +97,7 @@ impl<S: Simulation> Table<S> {
             make: Box::new(make),
             worlds: VecDeque::new(),
             orders: true,
+            verdicts: Verdicts::default(),
         }
     }
 
@@ -173,7 +176,7 @@ impl<S: Simulation> Table<S> {
     fn play_frame(&mut self, i: usize) -> Result<(), Wrong> {
         let now = self.now;
         self.decide(i);
-        let client = &mut self.scene.clients[i];
+        let (client, verdicts) = (&mut self.scene.clients[i], &mut self.verdicts);
         // Polled also while the link is down: these packets are lost, not late.
         while let Some(bytes) = client.place.line.down.poll(now) {
             if now >= client.down_until {
@@ -223,6 +226,7 @@ impl<S: Simulation> Table<S> {
                 let text = format!("{}: {:?} started or settled twice", client.name, event.id);
                 return Err(Wrong::new(FailureKind::Cues, text));
             }
+            verdicts.record_cue(client.place.peer.0, &event);
         }
         Ok(())
     }
@@ -333,7 +337,12 @@ impl<S: Simulation> Passing for Table<S> {
     type Wrong = Wrong;
 
     fn serve(&mut self) -> Result<(), Wrong> {
-        let Table { scene, luck, .. } = self;
+        let Table {
+            scene,
+            luck,
+            verdicts,
+            ..
+        } = self;
         let now = scene.now;
         for client in &mut scene.clients {
             while let Some(bytes) = client.place.line.up.poll(now) {
@@ -346,7 +355,11 @@ impl<S: Simulation> Passing for Table<S> {
         scene.match_.advance(now);
         let takes = |_: &S::Outcome| Some(Duration::from_millis(luck.below(JOB_MS_MAX).into()));
         // There is no file and no ticket here, and a session that ends reports that itself.
-        scene.drain(takes, |_| ());
+        scene.drain(takes, |output| {
+            if let Output::Journal(bytes) = output {
+                verdicts.journal.extend_from_slice(bytes);
+            }
+        });
         if let Some(incident) = scene.match_.take_incidents().first() {
             return Err(Wrong::new(FailureKind::Fault, incident.to_string()));
         }

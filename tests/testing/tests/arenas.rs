@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::testing::doc::Counter;
-use twinstep_core::{Effects, Frame, Key, Never, PlayerId, Simulation, Table};
+use twinstep_core::{Effects, Frame, Key, Never, Phase, PlayerId, Simulation, Table};
 use twinstep_server::MatchConfig;
 use twinstep_testing::{FailureKind, Script, arena};
 
@@ -59,6 +59,16 @@ fn a_sound_game_passes_over_every_link() {
         }
         let rebuilds: u64 = played.clients.values().map(|s| s.timeline.rebuilds).sum();
         assert!(rebuilds > 100, "{played}");
+        assert!(
+            played.never.is_empty() && played.grows.is_none(),
+            "{played}"
+        );
+        assert!(
+            played
+                .to_string()
+                .contains(&format!("{rebuilds} rebuilds: ")),
+            "{played}"
+        );
     }
 }
 
@@ -98,6 +108,82 @@ fn a_field_that_serde_skips_diverges_for_clients_that_load_the_world() {
     let again = "TWINSTEP_SEED=7 TWINSTEP_SECONDS=20 cargo test -p twinstep-testing \
                  arenas::a_field_that_serde_skips_diverges_for_clients_that_load_the_world -- --exact";
     assert_eq!(failure.again, again);
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Call {
+    Hop,
+    Vote,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Noise {
+    Hopped(PlayerId),
+    /// Its value depends on the phase.
+    Steps(u32),
+    Won,
+}
+
+/// Forgets nothing that anybody did.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Chronicle {
+    days: Vec<Day>,
+    hops: u32,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Day {
+    held: Vec<u32>,
+}
+
+game!(Chronicle, (), u8, Call, Never, Never, Noise, frame, fx, me => {
+    for (player, _) in frame.commands() {
+        me.hops += 1;
+        fx.cue(Key::player(player, me.hops), Noise::Hopped(player));
+    }
+    if frame.tick().0.is_multiple_of(10) {
+        me.days.push(Day::default());
+        let seen = u32::from(frame.phase() == Phase::Prediction);
+        fx.cue(Key::new(1, me.days.len() as u32), Noise::Steps(seen));
+    }
+    if let Some(day) = me.days.last_mut() {
+        day.held.extend(frame.inputs().map(|(_, held)| 1_000 + u32::from(*held)));
+    }
+});
+
+/// Findings A3-4 and A3-7: most cues were cancelled, variants were never tried and the world grew without end, and the
+/// arena said "all agreed".
+#[test]
+fn an_arena_names_cancelled_cues_values_that_never_occurred_and_the_list_that_grows() {
+    let script =
+        Script::inputs([0, 1, 2]).commands(|_, luck| (luck.below(90) == 0).then_some(Call::Hop));
+    let arena = arena(Chronicle::default(), (), script).link("wan").seed(4);
+    let played = arena.seconds(10).run().unwrap();
+    println!("{played}");
+    assert_eq!(played.never, ["command Vote", "cue Won"]);
+    let kinds = Vec::from_iter(played.cues.keys().copied());
+    assert_eq!(kinds, ["Hopped", "Steps"]);
+    let (hopped, steps) = (played.cues["Hopped"], played.cues["Steps"]);
+    assert!(
+        5 * steps.cancelled > 2 * steps.started && steps.started > 100,
+        "{steps:?}"
+    );
+    assert!(4 * hopped.cancelled < hopped.started, "{hopped:?}");
+    let started = played.clients.values().map(|stats| stats.cues_started);
+    assert_eq!(started.sum::<u64>(), hopped.started + steps.started);
+    let (path, was, len) = played.grows.clone().unwrap().field.unwrap();
+    assert_eq!(path, "sim.days[].held");
+    assert!(len > was + 1_000, "{was} to {len}");
+    let text = played.to_string();
+    for line in [
+        "MOST GUESSES OF THESE CUES WERE WRONG: Steps, ",
+        "NEVER OCCURRED, so unchecked: command Vote, cue Won",
+        "THE WORLD GROWS: ",
+        "by an own command that came late",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("WRONG: Hopped"), "{text}");
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]

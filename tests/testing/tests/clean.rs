@@ -76,7 +76,10 @@ fn a_game_that_uses_every_feature_is_clean() {
         .commands(|_, luck| (luck.below(30) == 0).then_some(Order::Jump))
         .outcomes(|_, luck| Some(luck.below(6) + 1));
     let report = check(race(), 4, script).unwrap();
-    assert!(report.untried.is_empty(), "{report}");
+    assert!(
+        report.untried.is_empty() && report.never.is_empty(),
+        "{report}"
+    );
     println!("{report}");
     let tried = report.tried;
     assert_eq!((tried.ticks, tried.players), (600, 4));
@@ -202,6 +205,14 @@ fn allocations_are_counted() {
     assert_eq!(costs(one), [Some(1), Some(1), Some(0)]);
 }
 
+/// Finding A3-10: a game at 120 Hz was compared with the lead of 60 Hz.
+#[test]
+fn a_report_counts_the_lead_by_the_games_tick_length() {
+    let script = Script::inputs([0, 1]).tick_length(Duration::from_secs(1) / 120);
+    let report = check(Counter::default(), (), script.ticks(60)).unwrap();
+    assert!(report.to_string().contains("of 144 at 120 Hz"), "{report}");
+}
+
 /// A report of no fault says little about untried features, so it names them.
 #[test]
 fn features_that_the_script_never_uses_are_listed() {
@@ -214,6 +225,7 @@ fn features_that_the_script_never_uses_are_listed() {
         idle.to_string()
             .contains("NEVER TRIED: a command, a query,")
     );
+    assert!(idle.never.contains(&"command Jump".to_owned()), "{idle}");
     let counter = check(Counter::default(), (), Script::inputs([0]).ticks(60)).unwrap();
     assert!(
         counter.untried.is_empty(),
