@@ -331,27 +331,47 @@ fn mute_strangers_block_no_players_return() {
     }
 }
 
+/// Returns how long all four clients take to be back after the server's process was dead for `down`.
+fn back_after_kill(seed: u64, link: &str, down: Duration) -> Duration {
+    let mut lines = playing(seed, link, 4, 1);
+    lines.kill(down);
+    lines.run(down);
+    let began = lines.now;
+    let is_out = |lines: &Lines<History>| (0..4).any(|n| !lines.plays(n) || returns(lines, n) == 0);
+    while is_out(&lines) && lines.now - began < 20 * SECOND {
+        lines.run(SECOND / 50);
+    }
+    lines.now - began
+}
+
 /// A bound on the time to return, whatever delays it. Finding A3-11 has its own test in
 /// `core/udp/src/tests/sessions.rs`.
 #[test]
 fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line() {
-    let links = ["rtt=0", "lan", "wan", "bad"];
-    for (seed, link) in (1..).zip(links) {
-        for down_ms in [300, 1_000, 2_000, 4_000, 6_000] {
-            let mut lines = playing(seed, link, 4, 1);
-            lines.kill(down_ms * MS);
-            lines.run(down_ms * MS);
-            let began = lines.now;
-            let is_back = |lines: &Lines<History>| {
-                let loses = |n: &usize| !lines.plays(*n) || returns(lines, *n) == 0;
-                !(0..4).any(|n| loses(&n))
-            };
-            while !is_back(&lines) && lines.now - began < 20 * SECOND {
-                lines.run(SECOND / 50);
+    let worlds = match cfg!(debug_assertions) {
+        true => 1,
+        false => 10,
+    };
+    let worlds = std::env::var("TWINSTEP_SEEDS").map_or(worlds, |n| n.parse().unwrap());
+    for (line, link) in ["rtt=0", "lan", "wan", "bad"].into_iter().enumerate() {
+        let mut all = Vec::new();
+        for world in 0..worlds {
+            for down_ms in [300, 1_000, 2_000, 4_000, 6_000] {
+                let seed = 1 + line as u64 + 4 * world;
+                all.push((back_after_kill(seed, link, down_ms * MS), seed, down_ms));
             }
-            let took = lines.now - began;
-            println!("{link}, down for {down_ms} ms: back after {took:?}");
-            assert!(took <= 3 * SECOND, "{link}, {down_ms} ms: {took:?}");
+        }
+        all.sort();
+        let slowest = all.last().unwrap();
+        println!(
+            "{link}: half are back after {:?}; slowest {slowest:?}",
+            all[all.len() / 2].0
+        );
+        for (took, seed, down_ms) in &all {
+            assert!(
+                *took <= 3 * SECOND,
+                "{link}, seed {seed}, {down_ms} ms: {took:?}"
+            );
         }
     }
 }

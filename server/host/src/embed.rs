@@ -59,15 +59,20 @@ enum Keep {
     Resume(PathBuf),
 }
 
-/// Returns the missing setting without which players cannot return after the next process resumed the match: their
-/// tickets are sealed by the key, and name the port.
-fn lacks(is_keyed: bool, port: u16) -> Option<&'static str> {
-    match (is_keyed, port) {
-        (false, 0) => Some("a key from a file (Server::keys), and a fixed port (Server::listen)"),
-        (false, _) => Some("a key from a file (Server::keys)"),
-        (true, 0) => Some("a fixed port (Server::listen)"),
-        (true, _) => None,
-    }
+/// Returns the missing settings without which players cannot return to the match after a crash: the next process resumes
+/// the journal; tickets are sealed by the key, and name the port.
+fn lacks(keeps_journal: bool, is_keyed: bool, port: u16) -> Option<String> {
+    let settings = [
+        (
+            keeps_journal,
+            "a journal (Server::journal, then Server::resume)",
+        ),
+        (is_keyed, "a key from a file (Server::keys)"),
+        (port != 0, "a fixed port (Server::listen)"),
+    ];
+    let missing = settings.iter().filter(|(has, _)| !has);
+    let missing = Vec::from_iter(missing.map(|(_, setting)| *setting));
+    (!missing.is_empty()).then(|| missing.join(", "))
 }
 
 /// Makes the match, from a file if there is one.
@@ -281,12 +286,16 @@ impl<S: Simulation> Server<S> {
         config.check().map_err(MatchStartError::from)?;
         let host = &mut self.host;
         host.listen = listen;
-        if self.journal.is_some()
-            && let Some(lacking) = lacks(!host.keys.is_empty(), listen.port())
-        {
-            logged::warn!(
-                "if this server crashes, its players cannot return to the resumed match: the server needs {lacking}"
+        let keeps_journal = self.journal.is_some();
+        if let Some(lacking) = lacks(keeps_journal, !host.keys.is_empty(), listen.port()) {
+            let text = format!(
+                "if this server crashes, its players cannot return to its match: the server needs {lacking}"
             );
+            // A server without a journal may be meant so; a journal is kept for this case.
+            match keeps_journal {
+                true => logged::warn!("{text}"),
+                false => logged::info!("{text}"),
+            }
         }
         if host.keys.is_empty() {
             host.keys.push(TicketKey::generate());
@@ -370,10 +379,22 @@ mod tests {
 
     /// Finding A3-11: a match was resumed, and none of its players could come back.
     #[test]
-    fn a_journal_whose_players_cannot_return_causes_a_warning() {
-        assert_eq!(lacks(true, 7_777), None);
-        let both = lacks(false, 0).unwrap();
-        assert!(both.contains(lacks(false, 7_777).unwrap()));
-        assert!(both.contains("a fixed port") && lacks(true, 0).unwrap().contains("a fixed port"));
+    fn a_server_whose_players_cannot_return_after_a_crash_reports_what_it_needs() {
+        assert_eq!(lacks(true, true, 7_777), None);
+        for (has, setting) in [
+            ([false, true, true], "a journal"),
+            ([true, false, true], "a key from a file"),
+            ([true, true, false], "a fixed port"),
+        ] {
+            let [journal, keyed, fixed] = has;
+            let port = if fixed { 7_777 } else { 0 };
+            let lacking = lacks(journal, keyed, port).unwrap();
+            assert!(
+                lacking.starts_with(setting) && !lacking.contains(", a "),
+                "{lacking}"
+            );
+        }
+        let all = lacks(false, false, 0).unwrap();
+        assert!(all.contains("a journal") && all.contains("a key") && all.contains("a fixed port"));
     }
 }
