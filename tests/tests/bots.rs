@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const ANNA: PlayerId = PlayerId(0);
 const BEN: PlayerId = PlayerId(1);
 
-/// Everybody runs after the nearest other one. The input is a direction; a command is a shout.
+/// All run after the nearest other one. The input is a direction; a command is a shout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Chase {
     runners: Table<PlayerId, Runner>,

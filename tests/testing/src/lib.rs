@@ -115,9 +115,9 @@
 //! At every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
 //! and no client may be disconnected. After the network has healed, all clients must be up to date, and each command
 //! must have run once or been refused. A [`Failure`] names the client, the error, and the command that plays it again.
-//! Look at [`Played`] too, because these correct themselves and fail nothing: rebuilds by cause; cues by kind, and a line
-//! where most guesses of a kind were wrong; variants of commands, queries, outcomes and cues that never occurred; and a world
-//! that grows, with the list that grows.
+//! Look at [`Played`] too, because these faults correct themselves and no run fails by them: rebuilds by cause; cues by
+//! kind, and a line where most guesses of a kind were wrong; variants of commands, queries, outcomes and cues that never
+//! occurred; and a world that grows, with the list that grows.
 //!
 //! For failures that the arena does not have, build your own on [`scene`]: it advances time, carries packets and runs
 //! jobs, and leaves the rest to you. Twinstep's own test rig is built on it.

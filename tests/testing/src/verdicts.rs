@@ -1,4 +1,4 @@
-//! [`Verdicts`]: what an arena shows although nothing failed: cues that were cancelled, values that never occurred, a
+//! [`Verdicts`]: findings of an arena that did not fail: cues that were cancelled, values that never occurred, a
 //! world that grows.
 //!
 //! The events come from the match's journal, which is played once more at the end; cues come from the clients.

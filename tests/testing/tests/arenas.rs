@@ -124,7 +124,7 @@ enum Noise {
     Won,
 }
 
-/// Forgets nothing that anybody did.
+/// A state that keeps every input.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Chronicle {
     days: Vec<Day>,
