@@ -76,6 +76,10 @@ pub mod strategy {
     #![doc = include_str!("../guide/strategy.md")]
 }
 
+pub mod tab {
+    #![doc = include_str!("../guide/tab.md")]
+}
+
 pub mod testing {
     #![doc = include_str!("../guide/testing.md")]
 }

@@ -56,6 +56,9 @@ pub use record::{
 pub use remains::{Remains, remains};
 pub use source::{JournalSource, SourceError, UpTo};
 
+/// The end of a journal's file name.
+pub const EXTENSION: &str = "journal";
+
 /// Appends records to a journal's bytes, and keeps the chain of checks.
 #[derive(Clone, Debug)]
 pub struct JournalWriter {

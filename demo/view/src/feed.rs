@@ -30,13 +30,18 @@ use twinstep_client::CueEvent;
 use twinstep_client::Placed;
 use twinstep_client::SessionEnd;
 use twinstep_client::SessionStats;
+#[cfg(not(target_arch = "wasm32"))]
+use twinstep_client::UdpClient as Line;
 use twinstep_client::{Client, MatchRequest, Session};
 use twinstep_core::bounds::SEATS_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Tick};
-use twinstep_host::JOURNAL_EXTENSION;
+use twinstep_protocol::journal;
 use twinstep_protocol::simnet::LinkProfile;
+#[cfg(target_arch = "wasm32")]
+use twinstep_web::WebLine as Line;
 
+use crate::files;
 use crate::rehearsal::Rehearsal;
 use crate::time::unix_now;
 pub use gauges::{Gauges, Rates, Reading};
@@ -46,6 +51,9 @@ pub use notice::{Note, Notice, Surplus};
 pub use playback::{Playback, ReplayClock, Speed};
 pub(crate) use showing::Lagged;
 use showing::Showing;
+
+/// A client of a match over a network.
+pub type NetClient = Client<Game, GameShow, Line>;
 
 pub struct Feed {
     source: Source,
@@ -62,7 +70,7 @@ pub struct Feed {
 }
 
 enum Source {
-    Client(Box<Client<Game, GameShow>>),
+    Client(Box<NetClient>),
     Rehearsal(Box<Rehearsal>),
     Replay(Box<Playback>, ReplayClock),
 }
@@ -89,7 +97,7 @@ impl Feed {
     /// Shows a match that is played over a network. `link` names the simulated link. If `None`, the link is real and
     /// cannot be switched.
     #[must_use]
-    pub fn client(client: Client<Game, GameShow>, rules: Arc<Rules>, link: Option<String>) -> Feed {
+    pub fn client(client: NetClient, rules: Arc<Rules>, link: Option<String>) -> Feed {
         let source = Source::Client(Box::new(client));
         Feed {
             link,
@@ -153,7 +161,10 @@ impl Feed {
         }
         let played = match &mut self.source {
             Source::Client(client) => {
+                #[cfg(not(target_arch = "wasm32"))]
                 let played = client.advance(pad);
+                #[cfg(target_arch = "wasm32")]
+                let played = client.advance_at(crate::page::now(), crate::page::now, pad);
                 self.now = client.now();
                 played
             }
@@ -199,7 +210,7 @@ impl Feed {
 
     /// Returns the client, for a match that continues without a view; `None` for a replay or a rehearsal.
     #[must_use]
-    pub fn into_client(self) -> Option<Client<Game, GameShow>> {
+    pub fn into_client(self) -> Option<NetClient> {
         match self.source {
             Source::Client(client) => Some(*client),
             Source::Rehearsal(_) | Source::Replay(..) => None,
@@ -377,7 +388,11 @@ impl Feed {
         };
         (*name).clone_into(link);
         match &mut self.source {
+            #[cfg(not(target_arch = "wasm32"))]
             Source::Client(client) => client.transport().set_profile(*profile),
+            // A page's line is real.
+            #[cfg(target_arch = "wasm32")]
+            Source::Client(_) => {}
             Source::Rehearsal(rehearsal) => rehearsal.set_link(*profile),
             Source::Replay(..) => {}
         }
@@ -424,10 +439,14 @@ impl Feed {
     /// There is no recording, or the file cannot be written.
     pub fn save_replay(&self, folder: &Path) -> Result<PathBuf, SaveError> {
         let recording = self.source.session().and_then(Session::recording);
-        let journal = recording.ok_or(SaveError::Nothing)?;
-        let name = format!("powderkeg-{}.{JOURNAL_EXTENSION}", unix_now().as_millis());
+        let recording = recording.ok_or(SaveError::Nothing)?;
+        let name = format!(
+            "powderkeg-{}.{}",
+            unix_now().as_millis(),
+            journal::EXTENSION
+        );
         let path = folder.join(name);
-        match std::fs::write(&path, journal) {
+        match files::write(&path, recording) {
             Ok(()) => Ok(path),
             Err(source) => Err(SaveError::Unwritable { path, source }),
         }

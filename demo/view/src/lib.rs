@@ -6,6 +6,7 @@
 //! | `scene` | everything that one picture shows, and the effects of cues |
 //! | [`window`], [`terminal`] | two ways to draw it |
 //! | [`summary`] | the result of a match that was shown |
+//! | `tab`, `page` | the program in a browser; what its page gives |
 //! | [`rehearsal`] | a whole match in one process and virtual time |
 //! | [`say`], [`stop`], [`time`] | printing; the request to end this process; the time of day |
 //!
@@ -33,11 +34,17 @@
 #![allow(missing_docs, reason = "no author of a game imports it")]
 
 pub mod feed;
+mod files;
+#[cfg(target_arch = "wasm32")]
+mod page;
 pub mod rehearsal;
 pub mod say;
 mod scene;
 pub mod stop;
 pub mod summary;
+#[cfg(target_arch = "wasm32")]
+mod tab;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod terminal;
 pub mod time;
 pub mod window;

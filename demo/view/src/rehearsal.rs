@@ -1,4 +1,4 @@
-//! [`Rehearsal`]: a server, bots, and the local player in one process and virtual time.
+//! [`Rehearsal`]: a server, bots, and the local player in one process, in virtual time or at the pace of the frames.
 //!
 //! ```text
 //!   each frame:  8 × ( time passes ─▶ packets to the match ─▶ match ─▶ packets to the sessions ─▶ bots )
@@ -7,7 +7,7 @@
 //!
 //! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives
 //! the same pictures on every machine, as fast as the machine draws. The pictures of documents, the tour and the tests of
-//! views use it.
+//! views use it, and so does a browser's page without a server.
 //!
 //! A *mirror* is the local session once more: it gets the same packets and inputs at the same times, and differs only in
 //! when it draws other players. Its packets are dropped. Invariant: they equal those of the session.
@@ -25,11 +25,15 @@ use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Match, Output, SessionId};
 
+use crate::time::{Instant, now};
+
 /// The parts of a frame; packets move in each.
 const PARTS: u32 = 8;
 const BUDGET_TICKS: u32 = 128;
 /// A client counts a server as lost that is silent for this long.
 const SILENCE: Duration = Duration::from_millis(700);
+/// The longest frame that is played: after a pause of the view, the match continues where it was.
+const FRAME_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -39,7 +43,8 @@ pub struct Setup {
     pub seats: usize,
     pub names: Vec<String>,
     pub link: LinkProfile,
-    pub frame: Duration,
+    /// The length of each frame. If `None`, a frame is as long as the time since the last one.
+    pub frame: Option<Duration>,
 }
 
 impl Setup {
@@ -52,7 +57,7 @@ impl Setup {
             seats: 1,
             names: Vec::new(),
             link: LinkProfile::PERFECT,
-            frame: Duration::from_nanos(16_666_667),
+            frame: Some(Duration::from_nanos(16_666_667)),
         }
     }
 }
@@ -94,7 +99,8 @@ pub struct Rehearsal {
     rules: Arc<Rules>,
     seed: u64,
     link: LinkProfile,
-    frame: Duration,
+    frame: Option<Duration>,
+    drawn: Option<Instant>,
     now: Duration,
     journal: Vec<u8>,
     /// The time at which a killed server is started again.
@@ -121,7 +127,10 @@ impl Rehearsal {
         let mut server =
             Match::new(config, game, Arc::clone(&rules), arbiter).expect("rules without a NaN");
         server.set_referee(Judge);
-        server.keep_journal().expect("a journal in memory");
+        // A match of any length keeps none.
+        if setup.frame.is_some() {
+            server.keep_journal().expect("a journal in memory");
+        }
         let luck = Mwc::seed(setup.seed);
         let members = (0..=setup.bots).map(|n| {
             let (peer, is_bot) = (SessionId(n as u64), n > 0);
@@ -156,6 +165,7 @@ impl Rehearsal {
             seed: setup.seed,
             link: setup.link,
             frame: setup.frame,
+            drawn: None,
             now: Duration::ZERO,
             journal: Vec::new(),
             restart_at: None,
@@ -262,8 +272,12 @@ impl Rehearsal {
         pad: impl Fn(usize) -> Pad,
         mut watch: impl FnMut(&World<Game>),
     ) -> Result<(), SessionEnd> {
+        let frame = self.frame.unwrap_or_else(|| {
+            let drawn = self.drawn.replace(now());
+            drawn.map_or(Duration::ZERO, |drawn| drawn.elapsed().min(FRAME_MAX))
+        });
         for part in 0..PARTS {
-            self.now += self.frame / PARTS;
+            self.now += frame / PARTS;
             match self.restart_at {
                 Some(at) => self.stay_dead(at),
                 None => self.serve(),

@@ -27,7 +27,6 @@ use twinstep_client::SessionStats;
 use twinstep_core::{PlayerId, Tick};
 
 use crate::feed::{Feed, Gauges, Rates, Speed};
-pub(crate) use effects::ViewEffects;
 pub(crate) use member::{ViewMember, item_name, weapon_name};
 pub(crate) use sounds::{Layer, Sound, Waveform};
 pub(crate) use sprite::Sprite;

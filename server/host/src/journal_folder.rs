@@ -21,7 +21,7 @@ use super::own_files::open_to_read;
 use twinstep_server::internal::{is_over, is_resumable};
 
 /// The file extension of journals.
-pub const JOURNAL_EXTENSION: &str = "journal";
+pub const JOURNAL_EXTENSION: &str = twinstep_protocol::journal::EXTENSION;
 /// Bytes that hold any first record.
 const START_BYTES: u64 = 1 << 10;
 

@@ -9,7 +9,7 @@
 //! time, so it takes some hundredths of a second anywhere in a match of any length.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey, terms};
 use twinstep_client::internal::Picture;
@@ -21,7 +21,7 @@ use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, ReplayError};
 
 use super::news::{Companion, News};
-use crate::time::now;
+use crate::time::{Instant, now};
 
 /// The most steps of one advance: after a stall of the view, older time is skipped.
 const STEPS_MAX: u32 = 256;

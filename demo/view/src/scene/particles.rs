@@ -37,6 +37,7 @@ pub(crate) struct Particle {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "for the terminal"))]
     pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
     pub(crate) tint: Tint,

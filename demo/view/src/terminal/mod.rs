@@ -33,8 +33,9 @@ use powderkeg_game::Command;
 use twinstep_client::SessionEnd;
 
 use crate::feed::{Feed, Note};
+use crate::scene::ViewScene;
+use crate::scene::effects::ViewEffects;
 use crate::scene::palette::{ColorMode, FAINT};
-use crate::scene::{ViewEffects, ViewScene};
 use crate::stop;
 use crate::summary::Summary;
 use keys::{KeyboardPart, Keys, TerminalAct};

@@ -46,6 +46,8 @@ mod tour;
 
 pub use macroquad::miniquad::conf::LinuxBackend as Backend;
 pub use probe::{NoWindow, display};
+#[cfg(target_arch = "wasm32")]
+pub(crate) use run::show;
 pub use run::{WindowOptions, WindowRefused, run};
 pub use shots::{ShotsError, shots};
 pub use sketch::{Sketch, run_sketch};

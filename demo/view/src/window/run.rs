@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Once;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use glam::{Vec2, vec2};
 use macroquad::miniquad::conf::{Conf, LinuxBackend, Platform};
@@ -29,9 +29,10 @@ use crate::feed::Feed;
 use crate::scene::palette::{GOOD, WARN};
 use crate::stop;
 use crate::summary::Summary;
-use crate::time::{now, unix_now};
+use crate::time::{Instant, now, unix_now};
 
 /// The least time of a frame, if the driver does not wait for the screen: 125 a second.
+#[cfg(not(target_arch = "wasm32"))]
 const FRAME_MIN: Duration = Duration::from_millis(8);
 /// The time for which the reason for the end of the match stays, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
@@ -90,6 +91,45 @@ pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused>
     })
 }
 
+/// Shows `feed` in a browser's page, which calls each frame from now on.
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn show(feed: Feed) {
+    let options = WindowOptions {
+        backend: LinuxBackend::X11Only,
+        size: (1_280, 720),
+        fullscreen: false,
+        mute: false,
+    };
+    let opened = open("Powderkeg", options, move || async move {
+        // The library's own hook prints to the console only.
+        panic::set_hook(Box::new(|panic| {
+            crate::page::end(&format!("this page has failed: {panic}"))
+        }));
+        let gpu = match Gpu::new() {
+            Ok(gpu) => gpu,
+            Err(error) => return crate::page::end(&error.to_string()),
+        };
+        let summary = play(gpu, feed, options).await;
+        crate::page::end(&match summary.ended {
+            Some(ended) => ended.to_string(),
+            None => format!("you left with {} points", summary.score),
+        });
+    });
+    if let Err(why) = opened {
+        crate::page::end(&why.to_string());
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+fn note(feed: &Feed) {
+    crate::page::note(feed.stats().map(|stats| crate::page::PageState {
+        stats,
+        seat: feed.seats().first().map(|seat| seat.0),
+        wave: feed.game().map_or(0, |game| game.wave),
+        players: feed.game().map_or(0, |game| game.players.iter().count()),
+    }));
+}
+
 /// Opens a window and runs the future of `play` in it, until that ends.
 pub(super) fn open<F, P>(title: &str, options: WindowOptions, play: P) -> Result<(), NoWindow>
 where
@@ -105,6 +145,8 @@ where
             platform: Platform {
                 linux_backend: options.backend,
                 linux_wm_class: "powderkeg",
+                // A page calls each frame by itself, because it also sends and receives.
+                blocking_event_loop: cfg!(target_arch = "wasm32"),
                 ..Platform::default()
             },
             ..Conf::default()
@@ -220,6 +262,8 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
             dt,
             pads: None,
         });
+        #[cfg(target_arch = "wasm32")]
+        note(&stage.feed);
         draw(&mut gpu, &mut stage);
         if !stage.screens.is_settling() {
             keep(&mut file, &mut stage);
@@ -245,6 +289,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
             break None;
         }
         next_frame().await;
+        #[cfg(not(target_arch = "wasm32"))]
         if let Some(rest) = FRAME_MIN.checked_sub(now() - began) {
             std::thread::sleep(rest);
         }

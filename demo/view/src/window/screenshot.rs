@@ -1,8 +1,6 @@
 //! [`Screenshot`]: a batch as an image. The processor draws it, so no window, display or driver is needed, and every
 //! machine makes the same pixels. The crate `png` writes the file.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 
 use glam::{Vec2, vec2};
@@ -10,6 +8,7 @@ use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, FilterType};
 
 use super::atlas::Atlas;
 use super::batch::{Batch, Corner};
+use crate::files;
 use crate::scene::palette::Tint;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -75,7 +74,7 @@ impl Screenshot {
 
     #[cfg(test)]
     pub(crate) fn resembles(&self, file: &Path, off: u8) -> bool {
-        let mut reader = png::Decoder::new(File::open(file).unwrap())
+        let mut reader = png::Decoder::new(std::fs::File::open(file).unwrap())
             .read_info()
             .unwrap();
         let mut bytes = vec![0; reader.output_buffer_size()];
@@ -87,14 +86,15 @@ impl Screenshot {
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<(), EncodingError> {
-        let file = BufWriter::new(File::create(path)?);
-        let mut encoder = Encoder::new(file, self.width as u32, self.height as u32);
+        let mut bytes = Vec::new();
+        let mut encoder = Encoder::new(&mut bytes, self.width as u32, self.height as u32);
         encoder.set_color(ColorType::Rgb);
         encoder.set_depth(BitDepth::Eight);
         encoder.set_compression(Compression::Best);
         encoder.set_filter(FilterType::Paeth);
         let mut writer = encoder.write_header()?;
         writer.write_image_data(self.pixels.as_flattened())?;
-        writer.finish()
+        writer.finish()?;
+        Ok(files::write(path, bytes)?)
     }
 }

@@ -5,12 +5,12 @@
 //! | Linux and others | `$XDG_CONFIG_HOME/powderkeg/settings.json`, else `~/.config/powderkeg/settings.json` |
 //! | macOS | `~/Library/Application Support/powderkeg/settings.json` |
 //! | Windows | `%APPDATA%\powderkeg\settings.json` |
+//! | a browser | the page's storage |
 //!
 //! Invariant: a bad file or folder does not prevent playing. It is reported once, and stays unchanged until the player
 //! changes a setting.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use glam::vec2;
@@ -20,6 +20,7 @@ use super::atlas::Atlas;
 use super::rect::Rect;
 use crate::scene::palette::ColorMode;
 
+#[cfg(not(target_arch = "wasm32"))]
 const FILE_BYTES_MAX: u64 = 4 << 10;
 const STEPS: u8 = 10;
 
@@ -116,6 +117,9 @@ pub(crate) struct SettingsError {
 
 impl SettingsFile {
     pub(crate) fn of_user() -> SettingsFile {
+        if cfg!(target_arch = "wasm32") {
+            return SettingsFile::at(Some("the browser's storage".into()));
+        }
         // Relative paths are ignored (XDG Base Directory).
         let place = |name: &str| {
             let path = std::env::var_os(name).map(PathBuf::from);
@@ -180,15 +184,7 @@ impl SettingsFile {
 }
 
 fn read(path: &Path) -> io::Result<Settings> {
-    // Opening a pipe or a device here would block the window.
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut text = String::new();
-    File::open(path)?
-        .take(FILE_BYTES_MAX)
-        .read_to_string(&mut text)?;
-    let settings: Settings = serde_json::from_str(&text)?;
+    let settings: Settings = serde_json::from_str(&read_text(path)?)?;
     match settings.volume.max(settings.shake) {
         0..=STEPS => Ok(settings),
         beyond => Err(io::Error::other(format!(
@@ -197,9 +193,40 @@ fn read(path: &Path) -> io::Result<Settings> {
     }
 }
 
-/// Writes the file as a whole. A process that is killed during the write leaves the old file.
 fn write(path: &Path, settings: &Settings) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(settings)?;
+    write_text(path, serde_json::to_string_pretty(settings)?)
+}
+
+#[cfg(target_arch = "wasm32")]
+fn read_text(_: &Path) -> io::Result<String> {
+    crate::page::kept_settings().ok_or_else(|| ErrorKind::NotFound.into())
+}
+
+#[cfg(target_arch = "wasm32")]
+fn write_text(_: &Path, text: String) -> io::Result<()> {
+    let is_kept = crate::page::keep_settings(&text);
+    let refused = || io::Error::other("the browser stores nothing for this page");
+    is_kept.then_some(()).ok_or_else(refused)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn read_text(path: &Path) -> io::Result<String> {
+    use std::io::Read;
+
+    // Opening a pipe or a device here would block the window.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    std::fs::File::open(path)?
+        .take(FILE_BYTES_MAX)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Writes the file as a whole. A process that is killed during the write leaves the old file.
+#[cfg(not(target_arch = "wasm32"))]
+fn write_text(path: &Path, text: String) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }

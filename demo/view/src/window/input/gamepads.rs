@@ -1,5 +1,5 @@
 //! [`Gamepads`]: the connected gamepads, each as a [`Stick`]. The crate `gilrs` reads them; it needs the headers of
-//! libudev on Linux, so the feature `gamepads` is off by default. Without it there are no gamepads.
+//! libudev on Linux, so the feature `gamepads` is off by default. Without it there are no gamepads, except in a browser.
 
 use glam::Vec2;
 
@@ -45,7 +45,7 @@ impl Stick {
         !self.pressed.is_empty()
     }
 
-    #[cfg(any(test, feature = "gamepads"))]
+    #[cfg(any(test, feature = "gamepads", target_arch = "wasm32"))]
     pub(crate) fn hold(&mut self, held: Vec<Button>) {
         let is_new = |button: &Button| !self.held.contains(button);
         self.pressed = held.iter().copied().filter(is_new).collect();
@@ -73,7 +73,39 @@ impl Gamepads {
     pub(crate) fn read(&mut self) -> &[Stick] {
         #[cfg(feature = "gamepads")]
         self.read_driver();
+        #[cfg(target_arch = "wasm32")]
+        self.read_page();
         &self.sticks
+    }
+
+    /// Reads the browser's gamepads, with the button numbers of its standard layout.
+    #[cfg(target_arch = "wasm32")]
+    fn read_page(&mut self) {
+        const BUTTONS: [(u32, Button); 11] = [
+            (0, Button::South),
+            (1, Button::East),
+            (2, Button::West),
+            (9, Button::Start),
+            (8, Button::Select),
+            (5, Button::Fire),
+            (7, Button::Fire),
+            (12, Button::Up),
+            (13, Button::Down),
+            (14, Button::Left),
+            (15, Button::Right),
+        ];
+        let mut count = 0;
+        crate::page::gamepads(|n, [x, y, aim_x, aim_y], bits| {
+            count = n + 1;
+            self.sticks
+                .resize_with(count.max(self.sticks.len()), Stick::default);
+            let stick = &mut self.sticks[n];
+            // A browser's y axis points down.
+            (stick.left, stick.right) = (Vec2::new(x, -y), Vec2::new(aim_x, -aim_y));
+            let held = BUTTONS.iter().filter(|(bit, _)| bits >> bit & 1 == 1);
+            stick.hold(held.map(|(_, button)| *button).collect());
+        });
+        self.sticks.truncate(count);
     }
 
     #[cfg(feature = "gamepads")]

@@ -74,6 +74,17 @@ acts! {
     SecondReady  Enter
 }
 
+impl WindowAct {
+    /// Control and W close a tab, which no page can prevent.
+    fn key_here(self) -> KeyCode {
+        match self.key() {
+            KeyCode::LeftControl if cfg!(target_arch = "wasm32") => KeyCode::LeftShift,
+            KeyCode::RightControl if cfg!(target_arch = "wasm32") => KeyCode::Period,
+            key => key,
+        }
+    }
+}
+
 /// Keyboard and mouse at one moment: what is held, and what was pressed since the last frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Board {
@@ -108,7 +119,7 @@ impl Board {
 pub(crate) fn read(board: &mut Board) {
     let those = |is: fn(KeyCode) -> bool| {
         let acts = WindowAct::ALL.iter().copied();
-        acts.filter(|act| is(act.key())).collect()
+        acts.filter(|act| is(act.key_here())).collect()
     };
     board.held = those(is_key_down);
     board.pressed = those(is_key_pressed);

@@ -9,12 +9,25 @@ use crate::window::rect::Rect;
 
 type HelpColumn = (&'static str, &'static [(&'static str, &'static str)]);
 
+#[cfg(not(target_arch = "wasm32"))]
+const FIRE: &str = "aim; left button or Ctrl fires";
+#[cfg(target_arch = "wasm32")]
+const FIRE: &str = "aim; left button or Shift fires";
+#[cfg(not(target_arch = "wasm32"))]
+const SECOND_FIRE: &str = "right Ctrl";
+#[cfg(target_arch = "wasm32")]
+const SECOND_FIRE: &str = ".";
+#[cfg(not(target_arch = "wasm32"))]
+const GAMEPAD: &str = "GAMEPAD, IF BUILT FOR THEM";
+#[cfg(target_arch = "wasm32")]
+const GAMEPAD: &str = "GAMEPAD";
+
 const LEFT: [HelpColumn; 3] = [
     (
         "PLAY",
         &[
             ("W A S D", "walk"),
-            ("mouse", "aim; left button or Ctrl fires"),
+            ("mouse", FIRE),
             ("Space", "dash"),
             ("E", "light the nearest barrel"),
             ("R", "ready; another round"),
@@ -22,7 +35,7 @@ const LEFT: [HelpColumn; 3] = [
         ],
     ),
     (
-        "GAMEPAD, IF BUILT FOR THEM",
+        GAMEPAD,
         &[
             ("sticks", "walk and aim"),
             ("RT RB", "fire"),
@@ -34,7 +47,7 @@ const LEFT: [HelpColumn; 3] = [
         "SECOND SEAT WITHOUT A GAMEPAD",
         &[
             ("arrows", "walk, and aim there"),
-            ("right Ctrl", "fire, and hold the aim"),
+            (SECOND_FIRE, "fire, and hold the aim"),
             ("right Shift", "dash"),
             ("/", "light the nearest barrel"),
             ("Enter", "ready"),
