@@ -1,4 +1,4 @@
-//! What a machine has and a browser's page lacks: clocks, settings, files, gamepads. The script `demo/page/powderkeg.js`
+//! Clocks, settings, files and gamepads of a browser's page. The script `demo/page/powderkeg.js`
 //! gives them, by the functions below.
 
 #![expect(unsafe_code, reason = "names that the linker sees count as unsafe")]
@@ -36,7 +36,7 @@ thread_local! {
     static STATE: Cell<Option<PageState>> = const { Cell::new(None) };
 }
 
-/// What a test asks for.
+/// The state of the match, for tests.
 #[derive(Clone, Copy)]
 pub(crate) struct PageState {
     pub(crate) stats: SessionStats,
