@@ -194,6 +194,8 @@ impl Causes {
             sum.by_own_command += one.by_own_command;
             sum.by_command += one.by_command;
             sum.by_withheld += one.by_withheld;
+            sum.items_taken += one.items_taken;
+            sum.items_run += one.items_run;
             for (sum, one) in sum.by_input.iter_mut().zip(&one.by_input) {
                 *sum += one;
             }
@@ -212,6 +214,8 @@ impl fmt::Display for Causes {
             by_command,
             by_withheld,
             by_input,
+            items_taken,
+            items_run,
             ..
         } = self.0;
         let inputs: u64 = by_input.iter().sum();
@@ -223,8 +227,14 @@ impl fmt::Display for Causes {
         )?;
         let players = (0..).map(PlayerId).zip(by_input);
         match players.max_by_key(|(_, count)| *count) {
-            Some((player, most)) if most > 0 => writeln!(f, "; most inputs of {player}: {most}"),
-            _ => writeln!(f),
+            Some((player, most)) if most > 0 => writeln!(f, "; most inputs of {player}: {most}")?,
+            _ => writeln!(f)?,
         }
+        let items = items_taken + items_run;
+        if items > 0 {
+            let share = items_run as f64 / items as f64 * 100.0;
+            writeln!(f, "  loops: {share:.1} % of {items} items in repeated ticks were run again")?;
+        }
+        Ok(())
     }
 }

@@ -80,7 +80,7 @@ planted!(a_sum_of_threads, ThreadOrder at "sim.sum": Sums { sum: f32 }, frame, m
     me.sum = total.into_inner().unwrap();
 });
 
-planted!(the_last_digits_of_a_clock, Clock at "sim.digits": Nanos { digits: u32 }, frame, me => {
+planted!(the_last_digits_of_a_clock, Clock without libfaketime Random at "sim.digits": Nanos { digits: u32 }, frame, me => {
     if sum(frame) > 3 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         me.digits = now.expect("after 1970").subsec_nanos() / 10 % 97;
@@ -92,7 +92,7 @@ planted!(a_clock_as_a_float, Clock at "sim.at": Floats { at: f32 }, frame, me =>
     me.at = SINCE.elapsed().as_secs_f32() + sum(frame) as f32;
 });
 
-planted!(a_swing_by_a_clock, Clock at "sim.angle": Swings { angle: f64 }, frame, me => {
+planted!(a_swing_by_a_clock, Clock without libfaketime Random at "sim.angle": Swings { angle: f64 }, frame, me => {
     if sum(frame) > 3 {
         me.angle = (SINCE.elapsed().as_secs_f64() * 50_000.0).sin();
     }

@@ -32,8 +32,11 @@ pub(crate) use game;
 /// A state with these fields and a step with a planted bug, and the test that [`check`](twinstep_testing::check) finds
 /// it.
 macro_rules! planted {
-    ($test:ident, $kind:ident at $path:literal: $name:ident { $($field:ident: $type:ty),* },
-     $frame:ident, $me:ident => $step:block) => {
+    ($test:ident, $kind:ident at $($rest:tt)*) => {
+        planted!($test, $kind without libfaketime $kind at $($rest)*);
+    };
+    ($test:ident, $kind:ident without libfaketime $other:ident at $path:literal:
+     $name:ident { $($field:ident: $type:ty),* }, $frame:ident, $me:ident => $step:block) => {
         #[derive(Clone, Default, Serialize, Deserialize)]
         struct $name {
             $($field: $type),*
@@ -42,11 +45,22 @@ macro_rules! planted {
 
         #[test]
         fn $test() {
-            expect(check($name::default(), (), presses()), Kind::$kind, $path);
+            let kind = match $crate::planting::has_libfaketime() {
+                true => Kind::$kind,
+                false => Kind::$other,
+            };
+            expect(check($name::default(), (), presses()), kind, $path);
         }
     };
 }
 pub(crate) use planted;
+
+/// Without libfaketime no clock can be stopped, and its last digits look like chance.
+pub(crate) fn has_libfaketime() -> bool {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1"));
+    libraries.any(|path| path.is_file())
+}
 
 pub(crate) fn sum<S: Simulation<Input = u8>>(frame: &Frame<'_, S>) -> u32 {
     frame.inputs().map(|(_, held)| u32::from(*held)).sum()
