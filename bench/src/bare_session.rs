@@ -102,7 +102,7 @@ impl Frames {
 
 impl BareSession {
     /// Asks to join a match that may have begun with `start`.
-    pub(crate) fn new(rules: &Seals, start: &Blob) -> Result<Self, digest::NanError> {
+    pub(crate) fn new(rules: &Seals, start: &Blob) -> Result<Self, digest::DigestError> {
         let hello = Hello {
             holds: Holds::Start(digest::digest(start)? as u32),
             ..Hello::of::<Blob>(rules, "")?

@@ -269,7 +269,7 @@ fn steps() -> [f64; 3] {
         let (mut stepper, mut memos) = (Stepper::default(), Memos::default());
         let mut spent = 0;
         for tick in (0..STEPS).map(Tick) {
-            let mut frame = FrameData::roomy(tick);
+            let mut frame = FrameData::preallocated(tick);
             frame.reset(tick);
             let mut step = |world: &mut World<Horde>| {
                 let view = Perspective::authority(tick);

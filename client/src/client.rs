@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use twinstep_core::Simulation;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
-use twinstep_core::digest::NanError;
+use twinstep_core::digest::DigestError;
 use twinstep_protocol::packet::WIRE_VERSION;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{
@@ -48,7 +48,7 @@ pub enum ClientStartError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error("cannot compute the digest of the rules: {0}")]
-    Nan(#[from] NanError),
+    Nan(#[from] DigestError),
 }
 
 fn is_moved(ended: SessionEnd) -> bool {

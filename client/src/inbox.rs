@@ -39,7 +39,7 @@ impl<S: Simulation> Inbox<S> {
             frames: VecDeque::with_capacity(FRAMES_MAX),
             beyond: VecDeque::with_capacity(64),
             passed: VecDeque::new(),
-            spare: (0..64).map(|_| FrameData::roomy(next)).collect(),
+            spare: (0..64).map(|_| FrameData::preallocated(next)).collect(),
             next,
             digests: vec![(Tick::MAX, 0); DIGESTS],
         }
@@ -87,7 +87,7 @@ impl<S: Simulation> Inbox<S> {
 
     fn copy(&mut self, frame: &FrameData<S>) -> FrameData<S> {
         let spare = self.spare.pop();
-        let mut kept = spare.unwrap_or_else(|| FrameData::roomy(frame.tick));
+        let mut kept = spare.unwrap_or_else(|| FrameData::preallocated(frame.tick));
         kept.clone_from(frame);
         kept
     }
@@ -142,7 +142,7 @@ impl<S: Simulation> Inbox<S> {
     /// Keeps a frame that was stepped while the world was known to differ: it must be stepped again after the heal,
     /// whose download may take as long as that of a join. Returns `false` if the store is full.
     pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
-        // A clone has no spare capacity, so the roomy buffer is recycled.
+        // A clone has no spare capacity, so the preallocated buffer is recycled.
         self.passed.push_back(frame.clone());
         self.recycle(frame);
         self.passed.len() < LOAD_TICKS as usize

@@ -89,7 +89,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     ///
     /// # Errors
     /// If the rules or the start state hold a NaN.
-    pub fn new(config: SessionConfig<S, V>) -> Result<Self, digest::NanError> {
+    pub fn new(config: SessionConfig<S, V>) -> Result<Self, digest::DigestError> {
         let SessionConfig {
             rules,
             read_rules,
@@ -142,7 +142,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             link: LinkState::default(),
             lane_in: LaneReceiver::new(WORLD_BYTES_MAX),
             lane_out: LaneSender::new(LANE_UP_BYTES_MAX),
-            received: PlayDown::roomy(),
+            received: PlayDown::preallocated(),
             outgoing: Outgoing::new(),
             match_status: MatchStatus::default(),
             outages: Outages::default(),

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   value ─serde─▶ Hasher ─bytes─▶ 1 KiB buffer ─▶ xxh3-64 ─▶ u64
-//!                     └─ saw a NaN? ─▶ once more, as a tree with names ─▶ NanError { path }
+//!                     └─ saw a NaN? ─▶ once more, as a tree with names ─▶ DigestError { path }
 //! ```
 //!
 //! Invariant: the bytes are canonical and distinguish any two values of one type. Integers have a fixed width and are
@@ -40,7 +40,7 @@ use scan::NanScan;
 ///
 /// # Errors
 ///
-/// [`NanError`] if the value contains a NaN: a NaN does not equal itself, and its bits differ between machines.
+/// [`DigestError`] if the value contains a NaN: a NaN does not equal itself, and its bits differ between machines.
 ///
 /// ```
 /// use twinstep_core::digest::digest;
@@ -48,8 +48,8 @@ use scan::NanScan;
 /// assert_ne!(digest(&0.0_f32), digest(&-0.0_f32));
 /// assert!(digest(&[0.0, f32::NAN]).unwrap_err().to_string().contains("[1]"));
 /// ```
-pub fn digest(value: &impl Serialize) -> Result<u64, NanError> {
-    weighed(value).map(|weighed| weighed.digest)
+pub fn digest(value: &impl Serialize) -> Result<u64, DigestError> {
+    sized_digest(value).map(|sized_digest| sized_digest.digest)
 }
 
 /// The xxh3-64 digest of already encoded bytes, as opposed to a value.
@@ -60,7 +60,7 @@ pub fn of_bytes(bytes: &[u8]) -> u64 {
 
 /// A digest and the number of bytes that were hashed for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Weighed {
+pub struct SizedDigest {
     /// The digest.
     pub digest: u64,
     /// The number of canonical bytes that were hashed, to which the cost of the digest is proportional.
@@ -72,17 +72,17 @@ pub struct Weighed {
 /// # Errors
 ///
 /// The errors of [`digest`].
-pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
+pub fn sized_digest(value: &impl Serialize) -> Result<SizedDigest, DigestError> {
     match Fed::of(value) {
         Ok(Fed {
             digest: Some(digest),
             bytes,
-        }) => Ok(Weighed { digest, bytes }),
+        }) => Ok(SizedDigest { digest, bytes }),
         // The hasher tracks no path: only this failure pays for a second pass.
-        Ok(_) => Err(NanError::Nan {
+        Ok(_) => Err(DigestError::Nan {
             path: tree::path_of_nan(value),
         }),
-        Err(SerializeError(reason)) => Err(NanError::SerializeError { reason }),
+        Err(SerializeError(reason)) => Err(DigestError::SerializeError { reason }),
     }
 }
 
@@ -98,21 +98,21 @@ pub fn weighed(value: &impl Serialize) -> Result<Weighed, NanError> {
 /// assert!(scan(&(1_u8, "bear", [0.5_f32])).is_ok());
 /// assert!(scan(&[0.0, f32::NAN]).unwrap_err().to_string().contains("[1]"));
 /// ```
-pub fn scan(value: &impl Serialize) -> Result<(), NanError> {
+pub fn scan(value: &impl Serialize) -> Result<(), DigestError> {
     let mut scan = NanScan::default();
     match value.serialize(&mut scan) {
         Ok(()) if !scan.saw_nan() => Ok(()),
-        Ok(()) => Err(NanError::Nan {
+        Ok(()) => Err(DigestError::Nan {
             path: tree::path_of_nan(value),
         }),
-        Err(SerializeError(reason)) => Err(NanError::SerializeError { reason }),
+        Err(SerializeError(reason)) => Err(DigestError::SerializeError { reason }),
     }
 }
 
 /// The reason why a value has no digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NanError {
+pub enum DigestError {
     /// A float is NaN.
     #[error(
         "expected numbers in the state, got NaN at `{path}`: look for 0/0, inf - inf, sqrt of a negative"
@@ -195,7 +195,7 @@ mod tests {
     fn path_of_nan(value: &impl Serialize) -> String {
         assert_eq!(scan(value).err(), digest(value).err(), "both look at all");
         match digest(value) {
-            Err(NanError::Nan { path }) => path,
+            Err(DigestError::Nan { path }) => path,
             other => panic!("expected a NaN, got {other:?}"),
         }
     }
@@ -241,8 +241,8 @@ mod tests {
             expected.extend(text.as_bytes());
             expected.push(77);
             assert_eq!(
-                weighed(&(numbers, text, 77_u8)),
-                Ok(Weighed {
+                sized_digest(&(numbers, text, 77_u8)),
+                Ok(SizedDigest {
                     digest: xxh3_64(&expected),
                     bytes: expected.len() as u64
                 }),

@@ -137,7 +137,7 @@ impl<S: Simulation> FrameData<S> {
     /// An empty frame for `tick` with room for the entries of a busy tick: for slots that are reused and must not
     /// allocate later. About 2 KiB for small commands and outcomes.
     #[must_use]
-    pub fn roomy(tick: Tick) -> Self {
+    pub fn preallocated(tick: Tick) -> Self {
         FrameData {
             roster: Vec::with_capacity(4),
             outcomes: Vec::with_capacity(8),

@@ -250,7 +250,7 @@ mod tests {
             Recorder::start(WrittenBy::Server, &hello, 0, 0, &world, &mut journal).unwrap();
         let mut stepper = Stepper::default();
         for tick in [Tick(0), Tick(1)] {
-            let mut frame = FrameData::roomy(tick);
+            let mut frame = FrameData::preallocated(tick);
             if let Some(name) = player {
                 if tick == Tick(0) {
                     recorder.seat(PlayerId(0), name, &mut journal).unwrap();

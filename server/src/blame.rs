@@ -19,7 +19,7 @@
 //! Invariants: only players whose orders or inputs were proven to fail get a strike, and the orders of all others run
 //! in this same tick. At most 2 × players + outcomes + players + 3 attempts.
 
-use twinstep_core::digest::Weighed;
+use twinstep_core::digest::SizedDigest;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
 
@@ -31,7 +31,7 @@ use crate::server_world::{Failure, ServerWorld};
 
 pub(crate) struct Stepped {
     /// The digest of the resulting world, if one was due.
-    pub(crate) weighed: Option<Weighed>,
+    pub(crate) sized_digest: Option<SizedDigest>,
     /// Players whose orders or input make the step fail alone.
     guilty: PlayerSet,
     /// The players that get a strike: one for each left-out order of theirs, or one for an input.
@@ -39,9 +39,9 @@ pub(crate) struct Stepped {
 }
 
 impl Stepped {
-    fn new(weighed: Option<Weighed>, guilty: PlayerSet) -> Stepped {
+    fn new(sized_digest: Option<SizedDigest>, guilty: PlayerSet) -> Stepped {
         Stepped {
-            weighed,
+            sized_digest,
             guilty,
             strikes: Vec::new(),
         }
@@ -62,12 +62,12 @@ impl<S: Simulation> Blame<'_, S> {
     /// match is over.
     pub(crate) fn step(&mut self) -> Option<Stepped> {
         match self.attempt() {
-            Ok(weighed) => Some(Stepped::new(weighed, PlayerSet::default())),
+            Ok(sized_digest) => Some(Stepped::new(sized_digest, PlayerSet::default())),
             Err(failure) => self.step_without(failure),
         }
     }
 
-    fn attempt(&mut self) -> Result<Option<Weighed>, Failure> {
+    fn attempt(&mut self) -> Result<Option<SizedDigest>, Failure> {
         let stepped = self.world.attempt(&self.sealer.frame);
         match stepped.as_ref().map_err(|failure| failure.trouble) {
             Ok(_) => {}
@@ -78,7 +78,7 @@ impl<S: Simulation> Blame<'_, S> {
     }
 
     /// Steps the frame from the world before the tick. A failure is expected here and not counted.
-    fn retry(&mut self) -> Option<Option<Weighed>> {
+    fn retry(&mut self) -> Option<Option<SizedDigest>> {
         self.world.step_back(self.sealer.frame.tick)?;
         self.sealer.frame.drop_ends_of_missing();
         self.world.attempt(&self.sealer.frame).ok()
@@ -132,7 +132,7 @@ impl<S: Simulation> Blame<'_, S> {
             return None;
         }
         let mut guilty = PlayerSet::default();
-        let mut weighed = self.with_orders_of(sealed, |_| false)?;
+        let mut sized_digest = self.with_orders_of(sealed, |_| false)?;
         // Without its orders the frame is fine, so the only author is guilty.
         if authors.iter().count() == 1 {
             guilty = authors;
@@ -152,20 +152,20 @@ impl<S: Simulation> Blame<'_, S> {
                     })
                 })
                 .or_else(|| self.with_orders_of(sealed, |_| false));
-            weighed = rest?;
+            sized_digest = rest?;
         }
         // An owed claim comes from the referee, so its player is not at fault.
         for player in self.sealer.owed.iter() {
             guilty.set(player, false);
         }
-        Some(Stepped::new(weighed, guilty))
+        Some(Stepped::new(sized_digest, guilty))
     }
 
     fn with_orders_of(
         &mut self,
         sealed: &FrameData<S>,
         stays: impl Fn(PlayerId) -> bool,
-    ) -> Option<Option<Weighed>> {
+    ) -> Option<Option<SizedDigest>> {
         self.sealer.frame.clone_from(sealed);
         self.sealer.frame.claims.retain(|order| stays(order.player));
         self.sealer
@@ -184,8 +184,8 @@ impl<S: Simulation> Blame<'_, S> {
             }
             self.sealer.frame.clone_from(sealed);
             self.sealer.frame.outcomes[at].outcome = None;
-            if let Some(weighed) = self.retry() {
-                return Some(Stepped::new(weighed, nobody));
+            if let Some(sized_digest) = self.retry() {
+                return Some(Stepped::new(sized_digest, nobody));
             }
         }
         let neutral = S::Input::default();
@@ -195,10 +195,10 @@ impl<S: Simulation> Blame<'_, S> {
             }
             self.sealer.frame.clone_from(sealed);
             self.neutralise(player);
-            if let Some(weighed) = self.retry() {
+            if let Some(sized_digest) = self.retry() {
                 let mut guilty = nobody;
                 guilty.set(player, !sealed.filled.contains(player));
-                return Some(Stepped::new(weighed, guilty));
+                return Some(Stepped::new(sized_digest, guilty));
             }
         }
         self.sealer.frame.clone_from(sealed);
@@ -210,8 +210,8 @@ impl<S: Simulation> Blame<'_, S> {
         for (player, _) in sealed.inputs.iter() {
             self.neutralise(player);
         }
-        let weighed = self.retry()?;
-        Some(Stepped::new(weighed, nobody))
+        let sized_digest = self.retry()?;
+        Some(Stepped::new(sized_digest, nobody))
     }
 
     /// Makes the player's input neutral. The player's client is informed of that, as for any replaced input.

@@ -19,7 +19,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::digest::Weighed;
+use twinstep_core::digest::SizedDigest;
 use twinstep_core::turn::Turn;
 
 use crate::config::Checksums;
@@ -66,7 +66,7 @@ impl Digests {
         self.since += tick;
     }
 
-    pub(super) fn record(&mut self, taken: Weighed) {
+    pub(super) fn record(&mut self, taken: SizedDigest) {
         self.bytes = taken.bytes;
         self.since = Duration::ZERO;
         self.wanted = false;
@@ -93,7 +93,7 @@ mod tests {
     /// The ticks of the first `seconds` at which a world of `bytes` is digested.
     fn digested(bytes: u64, cadence: Cadence, seconds: u32) -> Vec<u32> {
         let mut digests = Digests::default();
-        digests.record(Weighed { digest: 0, bytes });
+        digests.record(SizedDigest { digest: 0, bytes });
         let mut turn = Turn {
             cadence,
             ..Turn::default()
@@ -103,7 +103,7 @@ mod tests {
         for tick in 1..=ticks {
             turn.reach(Tick(tick));
             if digests.is_due(turn, turn.began == Tick(tick)) {
-                digests.record(Weighed { digest: 0, bytes });
+                digests.record(SizedDigest { digest: 0, bytes });
                 at.push(tick);
             } else {
                 digests.pass(cadence.tick());
@@ -156,7 +156,7 @@ mod tests {
         let digested = |bytes| {
             let mut digests = Digests::default();
             digests.follow(Checksums::EachTurn);
-            digests.record(Weighed { digest: 0, bytes });
+            digests.record(SizedDigest { digest: 0, bytes });
             [true, false].map(|begins| digests.is_due(Turn::default(), begins))
         };
         assert_eq!(digested(SMALL_BYTES), [true, true]);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_client_that_begins_with_a_world_compares_it_at_the_next_turn() {
         let mut digests = Digests::default();
-        let taken = Weighed {
+        let taken = SizedDigest {
             digest: 0,
             bytes: 1 << 20,
         };

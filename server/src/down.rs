@@ -74,8 +74,8 @@ pub(crate) struct Scratch<S: Simulation> {
 impl<S: Simulation> Scratch<S> {
     pub(crate) fn new(start: Tick) -> Self {
         Scratch {
-            before: FrameData::roomy(start),
-            frame: FrameData::roomy(start),
+            before: FrameData::preallocated(start),
+            frame: FrameData::preallocated(start),
             views: Views::default(),
         }
     }

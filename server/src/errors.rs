@@ -2,7 +2,7 @@
 
 use twinstep_core::PlayerId;
 use twinstep_core::bounds::RULES_BYTES_MAX;
-use twinstep_core::digest::NanError;
+use twinstep_core::digest::DigestError;
 use twinstep_protocol::journal::{IDENTITY_BYTES_MAX, WriteError};
 use twinstep_protocol::replay::ReplayError;
 use twinstep_protocol::save::SaveFormatError;
@@ -18,7 +18,7 @@ pub enum MatchStartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error("cannot compute the digest of the rules and the state: {0}")]
-    Nan(#[from] NanError),
+    Nan(#[from] DigestError),
     #[error("the journal cannot be started: {0}")]
     Journal(#[from] WriteError),
     /// The match has started, so its rules are fixed.

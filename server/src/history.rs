@@ -194,7 +194,7 @@ impl<S: Simulation> History<S> {
         }
         let mut world = from.clone();
         let mut stepper = Stepper::default();
-        let mut frame = FrameData::roomy(world.tick());
+        let mut frame = FrameData::preallocated(world.tick());
         let mut walk = self.frames(world.tick());
         while world.tick() < tick && walk.next(&mut frame) {
             let perspective = Perspective::authority(world.tick());

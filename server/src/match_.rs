@@ -17,7 +17,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use twinstep_core::digest::{self, NanError};
+use twinstep_core::digest::{self, DigestError};
 use twinstep_core::frame::PlayerSet;
 use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
@@ -517,7 +517,7 @@ pub(super) struct Start {
 
 impl Start {
     /// `world` is the first world of a match, without players.
-    pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, NanError> {
+    pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, DigestError> {
         Ok(Start {
             tick: world.tick(),
             cadence: world.turn().cadence,

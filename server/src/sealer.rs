@@ -67,7 +67,7 @@ impl<S: Simulation> Sealer<S> {
         Sealer {
             roster: Default::default(),
             referee: Box::new(AdmitAll),
-            frame: FrameData::roomy(start),
+            frame: FrameData::preallocated(start),
             refused: Vec::with_capacity(64),
             owed: PlayerSet::default(),
         }

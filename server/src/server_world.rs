@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use twinstep_core::digest::{NanError, Weighed};
+use twinstep_core::digest::{DigestError, SizedDigest};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick};
@@ -34,13 +34,13 @@ impl<S: Simulation> ServerWorld<S> {
         world: World<S>,
         history: History<S>,
         rules: Arc<S::Rules>,
-    ) -> Result<Self, NanError> {
-        let weighed = world.weighed()?;
+    ) -> Result<Self, DigestError> {
+        let sized_digest = world.sized_digest()?;
         let mut digests = Digests::default();
-        digests.record(weighed);
+        digests.record(sized_digest);
         Ok(ServerWorld {
             digests,
-            digest: Some(weighed.digest),
+            digest: Some(sized_digest.digest),
             rules,
             current: world,
             stepper: Stepper::default(),
@@ -87,7 +87,7 @@ impl<S: Simulation> ServerWorld<S> {
     /// Steps the world once. Returns its digest, if one is due. After a failure the world's state is unusable.
     ///
     /// A NaN must be found before a client sees its frame, so the world is scanned for NaN if no digest is due.
-    pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<Option<Weighed>, Failure> {
+    pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<Option<SizedDigest>, Failure> {
         let (stepper, world, digests) = (&mut self.stepper, &mut self.current, &self.digests);
         let perspective = Perspective::authority(world.tick());
         let stepped = catch_unwind(AssertUnwindSafe(|| {
@@ -98,12 +98,12 @@ impl<S: Simulation> ServerWorld<S> {
             }
             let turn = world.turn();
             match digests.is_due(turn, turn.began == world.tick()) {
-                true => world.weighed().map(Some),
+                true => world.sized_digest().map(Some),
                 false => world.scan().map(|()| None),
             }
         }));
         match stepped {
-            Ok(Ok(weighed)) => Ok(weighed),
+            Ok(Ok(sized_digest)) => Ok(sized_digest),
             Ok(Err(nan)) => Err(Failure {
                 trouble: Trouble::Nan,
                 message: nan.to_string(),
@@ -120,32 +120,32 @@ impl<S: Simulation> ServerWorld<S> {
     pub(super) fn keep(
         &mut self,
         frame: &FrameData<S>,
-        weighed: Option<Weighed>,
+        sized_digest: Option<SizedDigest>,
         turn_began: Tick,
         is_small: bool,
     ) {
         self.history.keep_frame(frame, self.digest, turn_began);
         self.digest = None;
-        match weighed {
-            Some(weighed) => self.record_digest(weighed),
+        match sized_digest {
+            Some(sized_digest) => self.record_digest(sized_digest),
             None => self.digests.pass(self.current.turn().cadence.tick()),
         }
         let is_small = is_small && self.digests.small();
         self.history.keep_world(&self.current, is_small);
     }
 
-    fn record_digest(&mut self, weighed: Weighed) {
-        self.digests.record(weighed);
-        self.digest = Some(weighed.digest);
+    fn record_digest(&mut self, sized_digest: SizedDigest) {
+        self.digests.record(sized_digest);
+        self.digest = Some(sized_digest.digest);
     }
 
     /// The world's digest, taken now if it is missing. Returns `None` if the world was changed outside the protocol, so
     /// that it has no digest.
     pub(super) fn digest_now(&mut self) -> Option<u64> {
         if self.digest.is_none()
-            && let Ok(weighed) = self.current.weighed()
+            && let Ok(sized_digest) = self.current.sized_digest()
         {
-            self.record_digest(weighed);
+            self.record_digest(sized_digest);
         }
         self.digest
     }

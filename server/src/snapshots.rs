@@ -389,18 +389,18 @@ mod tests {
     #[test]
     fn a_world_of_known_size_is_not_measured_again() {
         let mut weight = Weight::default();
-        let mut weighed = 0;
+        let mut taken = 0;
         for second in 0..100 {
             // A world is written every ten seconds for the first half of the time.
             if second % 10 == 5 && second < 50 {
                 weight.record(1_000);
             }
             if weight.is_due(Duration::from_secs(second)) {
-                weighed += 1;
+                taken += 1;
                 weight.record(1_000);
                 weight.forget();
             }
         }
-        assert_eq!(weighed, 1 + 4, "at first, and while no world is written");
+        assert_eq!(taken, 1 + 4, "at first, and while no world is written");
     }
 }

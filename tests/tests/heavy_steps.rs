@@ -196,7 +196,7 @@ fn step(town: &Town, memos: &mut Memos) -> (Town, [u64; 2], [u64; 2]) {
 
 fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2], [u64; 2]) {
     let mut world = World::new(town.clone(), tick);
-    let mut frame = FrameData::roomy(tick);
+    let mut frame = FrameData::preallocated(tick);
     frame.reset(tick);
     let perspective = Perspective::authority(tick);
     let mut stepper = Stepper::default();

@@ -74,7 +74,7 @@ fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
     let client = seed as usize % 3;
     rig.spoil(client, spoil);
     let began = rig.now;
-    while rig.clients[client].session.differs().is_none() {
+    while rig.clients[client].session.desynced_since().is_none() {
         rig.run(MS);
         let waited = rig.now - began;
         assert!(waited < 10 * SECOND, "seed {seed}: it is never found");
@@ -141,11 +141,11 @@ fn a_spoiled_copy_of_300_kb_is_found_in_the_next_turn_if_digests_are_of_each_tur
             let mut rig = large(seed, policies, Made::ShortList);
             rig.spoil(0, |sim| sim.ballast.spoil(77_777));
             let spoiled = rig.clients[0].session.authority().unwrap().tick();
-            while rig.clients[0].session.differs().is_none() {
+            while rig.clients[0].session.desynced_since().is_none() {
                 rig.run(MS);
                 assert!(rig.now < 20 * SECOND, "seed {seed}: it is never found");
             }
-            rig.clients[0].session.differs().unwrap() - spoiled
+            rig.clients[0].session.desynced_since().unwrap() - spoiled
         });
         println!("seed {seed}: found after {ticks:?} ticks");
         let TurnLength::Fixed(turn) = policies.turn else {

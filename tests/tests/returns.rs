@@ -369,7 +369,7 @@ fn a_returning_client_gets_no_world_older_than_its_own() {
     rig.run(200 * MS);
     // Its own world differs from the match's, so it needs one.
     rig.spoil(0, |sim| sim.ballast.spoil(7));
-    while rig.clients[0].session.differs().is_none() {
+    while rig.clients[0].session.desynced_since().is_none() {
         rig.run(MS);
     }
     rig.cut(0);
@@ -496,7 +496,7 @@ fn a_heal_that_takes_long_samples_no_tick_twice() {
     rig.relink(1, narrow);
     rig.flip(1);
     rig.run(2 * SECOND);
-    assert!(rig.clients[1].session.differs().is_some());
+    assert!(rig.clients[1].session.desynced_since().is_some());
     let mut healing = 0;
     while rig.stats(1).heals == 0 {
         // Its world is about to arrive: the server freezes, so that inputs run far ahead of it.
@@ -509,5 +509,5 @@ fn a_heal_that_takes_long_samples_no_tick_twice() {
     }
     rig.run(5 * SECOND);
     assert_eq!(rig.stats(1).heals, 1);
-    assert_eq!(rig.clients[1].session.differs(), None);
+    assert_eq!(rig.clients[1].session.desynced_since(), None);
 }

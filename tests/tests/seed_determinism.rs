@@ -216,12 +216,12 @@ fn a_flipped_value_is_found_at_the_next_turn() {
     rig.run(SECOND * 5);
     rig.flip(2);
     let at = rig.clients[2].session.authority().unwrap().tick();
-    while rig.clients[2].session.differs().is_none() {
+    while rig.clients[2].session.desynced_since().is_none() {
         rig.run(Duration::from_millis(2));
         let tick = rig.clients[2].session.authority().unwrap().tick();
         assert!(tick - at <= 3, "a whole turn was stepped");
     }
-    let found = rig.clients[2].session.differs().unwrap();
+    let found = rig.clients[2].session.desynced_since().unwrap();
     assert!(found - at <= 3, "found at {found}, flipped at {at}");
     rig.run(SECOND * 3);
     assert_eq!(rig.match_.stats().desyncs, 1);
@@ -295,9 +295,9 @@ fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
     let began = rig.now;
     while rig.stats(1).heals == 1 {
         rig.run(Duration::from_millis(5));
-        differed_at = differed_at.or(rig.clients[1].session.differs());
+        differed_at = differed_at.or(rig.clients[1].session.desynced_since());
         was_seen |= rig.clients[0].session.waiting().contains(player);
-        if let Some(at) = rig.clients[1].session.differs() {
+        if let Some(at) = rig.clients[1].session.desynced_since() {
             assert_eq!(rig.stats(1).authority_tick, at.0, "it is paused");
         }
         assert!(rig.now - began < SECOND * 12, "it is healed");

@@ -98,7 +98,7 @@ pub extern "C" fn twinstep_fold(ticks: u32, held: u8) -> u64 {
     let player = PlayerId(0);
     let mut world = World::new(Presses::default(), Tick(0));
     let mut stepper = Stepper::default();
-    let mut frame = FrameData::roomy(Tick(0));
+    let mut frame = FrameData::preallocated(Tick(0));
     for tick in 0..ticks {
         frame.reset(Tick(tick));
         if tick == 0 {

@@ -239,7 +239,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The tick at which the authority was found to differ from the server's, until it is healed. A predicting session
     /// continues meanwhile, with a nearly correct world.
     #[must_use]
-    pub fn differs(&self) -> Option<Tick> {
+    pub fn desynced_since(&self) -> Option<Tick> {
         self.stage.playing()?.replica.divergence.since()
     }
 

@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use twinstep_core::digest::{NanError, Weighed};
+use twinstep_core::digest::{DigestError, SizedDigest};
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick, diff};
@@ -44,7 +44,7 @@ impl<S: Simulation> StepCheck<S> {
         StepCheck {
             before: world.clone(),
             again: world.clone(),
-            frame: FrameData::roomy(Tick(0)),
+            frame: FrameData::preallocated(Tick(0)),
             stepper: Stepper::default(),
             every: CHECK_TICKS,
         }
@@ -75,12 +75,12 @@ impl<S: Simulation> StepCheck<S> {
         if after.tick() != tick + 1 {
             return None; // It went on from another world.
         }
-        let nan = |nan: NanError| Some(Fault::Nan(format!("the step of {tick}: {nan}")));
-        let Weighed {
+        let nan = |nan: DigestError| Some(Fault::Nan(format!("the step of {tick}: {nan}")));
+        let SizedDigest {
             digest: ours,
             bytes,
-        } = match after.weighed() {
-            Ok(weighed) => weighed,
+        } = match after.sized_digest() {
+            Ok(sized_digest) => sized_digest,
             Err(error) => return nan(error),
         };
         self.every = every(bytes);

@@ -39,7 +39,7 @@ pub(super) struct Line<S: Simulation> {
 impl<S: Simulation> Line<S> {
     pub(super) fn new(world: &World<S>) -> Self {
         let slot = |_| Assumed {
-            data: FrameData::roomy(Tick(0)),
+            data: FrameData::preallocated(Tick(0)),
             withheld: false,
             cues: Vec::with_capacity(CUES_PER_TICK),
             before: None,

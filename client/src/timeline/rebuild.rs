@@ -139,7 +139,7 @@ pub(super) struct Passed<S: Simulation> {
 impl<S: Simulation> Passed<S> {
     fn room() -> Self {
         Passed {
-            frame: FrameData::roomy(Tick(0)),
+            frame: FrameData::preallocated(Tick(0)),
             before: None,
         }
     }

@@ -11,7 +11,7 @@ use core::ops::Range;
 use super::*;
 use crate::codec::{self, CodecError};
 use crate::diff::diff;
-use crate::digest::{digest, scan, weighed};
+use crate::digest::{digest, scan, sized_digest};
 
 type Few<T> = Chunked<T, 4>;
 
@@ -119,11 +119,11 @@ fn only_changed_chunks_are_hashed_again() {
 #[test]
 fn a_digest_counts_eight_bytes_per_chunk_cached_or_not() {
     let fresh = few(0..9);
-    let of_it = weighed(&fresh).unwrap();
+    let of_it = sized_digest(&fresh).unwrap();
     assert_eq!(of_it.bytes, 8 + 3 * 8);
-    assert_eq!(weighed(&fresh), Ok(of_it));
+    assert_eq!(sized_digest(&fresh), Ok(of_it));
     let large = Chunked::<u8>::filled(0, 8 << 20);
-    assert_eq!(weighed(&large).unwrap().bytes, 8 + (8 << 10) * 8);
+    assert_eq!(sized_digest(&large).unwrap().bytes, 8 + (8 << 10) * 8);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::bounds::{
     ASKS_PER_TICK, COUNT_MAX, PLAYERS_MAX, QUERIES_OPEN_MAX, QUERIES_WAITING_MAX, TICK_MAX,
     TICK_MIN,
 };
-use crate::digest::{self, NanError, Weighed};
+use crate::digest::{self, DigestError, SizedDigest};
 use crate::entries::OpenQuery;
 use crate::players::PlayerSet;
 use crate::turn::{Cadence, Turn};
@@ -180,7 +180,7 @@ impl<S: Simulation> World<S> {
     ///
     /// # Errors
     /// If the state contains a NaN; the error has the path of its field.
-    pub fn digest(&self) -> Result<u64, NanError> {
+    pub fn digest(&self) -> Result<u64, DigestError> {
         digest::digest(&self.digested())
     }
 
@@ -188,15 +188,15 @@ impl<S: Simulation> World<S> {
     ///
     /// # Errors
     /// The errors of [`digest`](World::digest).
-    pub fn weighed(&self) -> Result<Weighed, NanError> {
-        digest::weighed(&self.digested())
+    pub fn sized_digest(&self) -> Result<SizedDigest, DigestError> {
+        digest::sized_digest(&self.digested())
     }
 
     /// Checks for NaN as [`digest`](World::digest) does, without computing a digest.
     ///
     /// # Errors
     /// The errors of [`digest`](World::digest).
-    pub fn scan(&self) -> Result<(), NanError> {
+    pub fn scan(&self) -> Result<(), DigestError> {
         digest::scan(&self.digested())
     }
 

@@ -29,7 +29,7 @@ impl Game {
         for (id, change) in frame.roster() {
             match change {
                 RosterChange::Joined => self.join(id, frame, fx),
-                RosterChange::Returned => self.come_back(id, frame, fx),
+                RosterChange::Returned => self.rejoin(id, frame, fx),
                 RosterChange::Dropped => {
                     if let Some(player) = self.players.get_mut(&id) {
                         // A dead player stays dead, and its time of death runs on.
@@ -47,7 +47,7 @@ impl Game {
 
     /// Brings a player back that was cut off, with the health that it had. A dead player stays dead for its time, and
     /// a player that is out waits for the end of the wave.
-    fn come_back(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
+    fn rejoin(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return self.join(id, frame, fx);
         };

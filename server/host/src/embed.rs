@@ -280,7 +280,7 @@ impl<S: Simulation> Server<S> {
     }
 
     /// Everything up to the bind of the address.
-    fn prepare(mut self, listen: SocketAddr) -> Result<Self, HostError> {
+    fn prepare(mut self, listen: SocketAddr, starts: bool) -> Result<Self, HostError> {
         self.blueprint = self.blueprint.dated();
         let config = &self.blueprint.config;
         config.check().map_err(MatchStartError::from)?;
@@ -291,10 +291,11 @@ impl<S: Simulation> Server<S> {
             let text = format!(
                 "if this server crashes, its players cannot return to its match: the server needs {lacking}"
             );
-            // A server without a journal may be meant so; a journal is kept for this case.
             match keeps_journal {
                 true => logged::warn!("{text}"),
-                false => logged::info!("{text}"),
+                // Without a journal this may be meant, as for a match of this machine alone.
+                false if starts && !listen.ip().is_loopback() => logged::info!("{text}"),
+                false => {}
             }
         }
         if host.keys.is_empty() {
@@ -311,7 +312,7 @@ impl<S: Simulation> Server<S> {
     /// # Errors
     /// The errors of [`listen`](Self::listen).
     pub fn check(self, listen: SocketAddr) -> Result<(), HostError> {
-        let server = self.prepare(listen)?;
+        let server = self.prepare(listen, false)?;
         server.host.check()?;
         match server.journal {
             // The journal holds the world that it resumes from.
@@ -342,7 +343,7 @@ impl<S: Simulation> Server<S> {
             on_journal_failure,
             load,
             upgrade,
-        } = self.prepare(listen)?;
+        } = self.prepare(listen, true)?;
         let socket = bind(listen)?;
         let threads = threads(host.heeds_stop)?;
         let runtime = &threads.0;

@@ -3,7 +3,7 @@
 use twinstep_client::SessionEnd;
 use twinstep_core::Tick;
 use twinstep_core::bounds::SEATS_MAX;
-use twinstep_core::digest::NanError;
+use twinstep_core::digest::DigestError;
 use twinstep_protocol::packet::closed::CloseCode;
 
 use twinstep_server::{LoadError, MatchStartError};
@@ -18,7 +18,7 @@ pub enum LocalStartError {
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error("the session cannot be digested: {0}")]
-    Nan(#[from] NanError),
+    Nan(#[from] DigestError),
     #[error("expected 1 to {SEATS_MAX} seats at a client, got {0}: more players need more clients")]
     Seats(usize),
     #[error("the match refused this client: {0}")]

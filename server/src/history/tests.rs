@@ -198,7 +198,10 @@ fn a_large_match_keeps_few_worlds_and_can_rebuild_any_of_the_last_second() {
 fn a_walk_from_any_tick_has_the_frames_from_there() {
     let (history, _) = played(500, true);
     let mut all = history.frames(history.first());
-    let (mut frame, mut first) = (FrameData::roomy(Tick(0)), FrameData::roomy(Tick(0)));
+    let (mut frame, mut first) = (
+        FrameData::preallocated(Tick(0)),
+        FrameData::preallocated(Tick(0)),
+    );
     while all.next(&mut frame) {
         assert!(history.frames(frame.tick).next(&mut first));
         assert!(

@@ -248,7 +248,7 @@ impl<S: Simulation> Past<S> {
         let mut watched = Watched::default();
         let mut next_claims = [0; PLAYERS_MAX];
         // All digests, including those that were not sent: a client may return with any that it compared.
-        let digest = |replay: &Replay<'_, S>| replay.world().weighed().ok();
+        let digest = |replay: &Replay<'_, S>| replay.world().sized_digest().ok();
         let mut before = digest(&replay);
         // As in play, the encoded size counts: a chunked list hashes less than its copy takes.
         let mut is_small = false;
@@ -270,10 +270,10 @@ impl<S: Simulation> Past<S> {
             for claim in &frame.claims {
                 next_claims[claim.player.index()] = claim.seq.saturating_add(1);
             }
-            let taken = before.map(|weighed| weighed.digest);
+            let taken = before.map(|sized_digest| sized_digest.digest);
             history.keep_frame(frame, taken, turn_began);
             before = digest(&replay);
-            let hashes_few = before.is_some_and(|weighed| weighed.bytes <= SMALL_BYTES);
+            let hashes_few = before.is_some_and(|sized_digest| sized_digest.bytes <= SMALL_BYTES);
             history.keep_world(replay.world(), is_small && hashes_few);
         }
         Ok(Past {

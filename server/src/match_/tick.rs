@@ -62,8 +62,12 @@ impl<S: Simulation> Match<S> {
         self.strike(&stepped.strikes);
         // The size of the whole world counts here, not the bytes that a digest hashes: a kept copy holds all of it.
         let is_small = self.diagnostics.stats.world_bytes <= SMALL_BYTES as usize;
-        self.world
-            .keep(&self.sealer.frame, stepped.weighed, turn.began, is_small);
+        self.world.keep(
+            &self.sealer.frame,
+            stepped.sized_digest,
+            turn.began,
+            is_small,
+        );
         self.journal.frame(&self.sealer.frame);
         self.count_frame();
         self.report_dropped_asks();

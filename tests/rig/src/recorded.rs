@@ -44,7 +44,7 @@ pub fn recorded<S: Play>(seed: u64, players: u8, ticks: u32, sticks: Sticks) -> 
             .seat(PlayerId(n), &name, &mut journal)
             .expect("a short name");
     }
-    let mut frame = FrameData::roomy(Tick(0));
+    let mut frame = FrameData::preallocated(Tick(0));
     for tick in (0..ticks).map(Tick) {
         frame.reset(tick);
         for (n, driver) in (0..players).zip(&mut drivers) {

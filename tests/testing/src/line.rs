@@ -4,7 +4,7 @@
 //! Invariant: two processes that run one script step the same frames, unless the step or the script is at fault.
 
 use serde::Serialize;
-use twinstep_core::digest::{NanError, digest};
+use twinstep_core::digest::{DigestError, digest};
 use twinstep_core::frame::{FrameData, Learned, Perspective};
 use twinstep_core::world::World;
 use twinstep_core::{Effects, Key, Simulation, Tick};
@@ -78,7 +78,7 @@ pub(crate) struct Line<'r, S: Simulation> {
 impl<'r, S: Simulation> Line<'r, S> {
     pub(crate) fn new(start: S, rules: &'r S::Rules, script: Script<S>) -> Result<Self, Found> {
         let world = script.world(start);
-        let nan = |what: &str, error: NanError| {
+        let nan = |what: &str, error: DigestError| {
             Found::new(Kind::Nan, Tick(0), format!("{what}: {error}"))
         };
         let rules_digest = digest(rules).map_err(|error| nan("the rules", error))?;

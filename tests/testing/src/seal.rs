@@ -97,7 +97,7 @@ impl<S: Simulation> Sealer<S> {
         values: &mut Values<S>,
     ) -> Result<FrameData<S>, Found> {
         let tick = world.tick();
-        let mut frame = FrameData::roomy(tick);
+        let mut frame = FrameData::preallocated(tick);
         let roster = self.change_roster(world, script, &mut frame);
         self.answer(world, rules, script, values, &mut frame)?;
         self.admit_claims(&roster, &mut frame);

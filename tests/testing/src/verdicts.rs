@@ -233,7 +233,10 @@ impl fmt::Display for Causes {
         let items = items_taken + items_run;
         if items > 0 {
             let share = items_run as f64 / items as f64 * 100.0;
-            writeln!(f, "  loops: {share:.1} % of {items} items in repeated ticks were run again")?;
+            writeln!(
+                f,
+                "  loops: {share:.1} % of {items} items in repeated ticks were run again"
+            )?;
         }
         Ok(())
     }

@@ -57,7 +57,10 @@ pub(crate) use planted;
 
 /// Without libfaketime no clock can be stopped, and its last digits look like chance.
 pub(crate) fn has_libfaketime() -> bool {
-    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let folders = std::fs::read_dir("/usr/lib")
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1"));
     libraries.any(|path| path.is_file())
 }

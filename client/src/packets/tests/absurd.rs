@@ -310,7 +310,7 @@ fn a_packet_with_absurd_numbers_is_counted_or_reported_as_a_difference() {
             table.play_on();
             let session = &table.session;
             assert_eq!(session.closed(), None, "spoil {n}, {number}");
-            let noticed = session.stats().malformed > 0 || session.differs().is_some();
+            let noticed = session.stats().malformed > 0 || session.desynced_since().is_some();
             assert_eq!(noticed, cannot_be, "spoil {n}, {number}");
         }
     }

@@ -112,7 +112,7 @@ impl Hello {
     ///
     /// # Errors
     /// If the rules contain a NaN, so that they have no digest.
-    pub fn of<S: Simulation>(rules: &S::Rules, build: &str) -> Result<Hello, digest::NanError> {
+    pub fn of<S: Simulation>(rules: &S::Rules, build: &str) -> Result<Hello, digest::DigestError> {
         Ok(Hello {
             rules: digest::digest(rules)?,
             holds: Holds::Nothing,

@@ -389,9 +389,11 @@ impl<S: Simulation> Default for PlayDown<S> {
 impl<S: Simulation> PlayDown<S> {
     /// A value with room for most packets, so that reading them does not allocate. An empty one grows as needed.
     #[must_use]
-    pub fn roomy() -> Self {
+    pub fn preallocated() -> Self {
         PlayDown {
-            frames: (0..FRAMES).map(|_| FrameData::roomy(Tick(0))).collect(),
+            frames: (0..FRAMES)
+                .map(|_| FrameData::preallocated(Tick(0)))
+                .collect(),
             inputs: Vec::with_capacity(ANNOUNCED),
             commands: Vec::with_capacity(ANNOUNCED),
             ..PlayDown::default()
@@ -459,7 +461,7 @@ impl<S: Simulation> PlayDown<S> {
                 return; // A repeated frame.
             }
             if *new_frames == frames.len() {
-                frames.push(FrameData::roomy(frame.tick));
+                frames.push(FrameData::preallocated(frame.tick));
             }
             frames[*new_frames].clone_from(frame);
             *new_frames += 1;

@@ -89,7 +89,7 @@ impl<S: Simulation> Cursor<S> {
         Cursor {
             reader: place.reader.clone(),
             run: RunReader::default(),
-            frame: FrameData::roomy(place.tick),
+            frame: FrameData::preallocated(place.tick),
             unfinished: LargeEntries::default(),
             next: None,
             fresh: true,

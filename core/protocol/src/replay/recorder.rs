@@ -114,7 +114,7 @@ impl<S: Simulation> Recorder<S> {
             turn: Vec::new(),
             ticks: 0,
             idle: true,
-            previous: FrameData::roomy(next),
+            previous: FrameData::preallocated(next),
             previous_ticks: 0,
             next,
             fresh: true,

@@ -72,7 +72,7 @@ impl Notice {
         if silent > SILENCE {
             return Some(Notice::Silent(silent));
         }
-        if session.differs().is_some() {
+        if session.desynced_since().is_some() {
             return Some(Notice::Healing);
         }
         let cadence = world.turn().cadence;

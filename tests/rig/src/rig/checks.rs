@@ -102,7 +102,10 @@ impl<S: Play> Rig<S> {
                 Some(SessionStage::Playing),
                 "{name} is not in the match"
             );
-            assert!(client.session.differs().is_none(), "{name} still differs");
+            assert!(
+                client.session.desynced_since().is_none(),
+                "{name} still differs"
+            );
             assert!(
                 self.has_caught_up(client),
                 "{name} trails by {}",
@@ -186,7 +189,8 @@ impl<S: Play> Rig<S> {
         let end = self.now + self.worlds_take();
         let waits = |rig: &Self| {
             let mut honest = rig.clients.iter().filter(|c| c.role.is_honest());
-            let is_there = |c: &RigClient<S>| rig.has_caught_up(c) && c.session.differs().is_none();
+            let is_there =
+                |c: &RigClient<S>| rig.has_caught_up(c) && c.session.desynced_since().is_none();
             honest.any(|c| !rig.is_outgrown(c) && !is_there(c))
         };
         while self.now < end && waits(self) {

@@ -354,7 +354,8 @@ impl<S: Play> Rig<S> {
         // A large world takes longer to arrive, and a client that loads one sends no inputs.
         let plays = self.match_.stage(client.peer()) == Some(SessionStage::Playing);
         // In lockstep a client that waits for a heal sends no batches: they would belong to a diverged match.
-        let stands = self.config.policies.command_delay > 0 && client.session.differs().is_some();
+        let stands =
+            self.config.policies.command_delay > 0 && client.session.desynced_since().is_some();
         let is_settled = plays && !stands && self.now.saturating_sub(came_at) >= SETTLING;
         if is_dropped && !client.was_dropped && is_settled && !client.is_doubtful {
             let silence = client.silence(self.now);
