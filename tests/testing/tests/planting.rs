@@ -55,7 +55,7 @@ macro_rules! planted {
 }
 pub(crate) use planted;
 
-/// Without libfaketime no clock can be stopped, and its last digits look like chance.
+// Without it no clock can be stopped, and its last digits look like chance.
 pub(crate) fn has_libfaketime() -> bool {
     let folders = std::fs::read_dir("/usr/lib")
         .into_iter()
