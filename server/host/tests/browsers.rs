@@ -2,7 +2,7 @@
 //! the client above is the one that runs in a browser.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
@@ -376,13 +376,18 @@ fn spoiled_datagrams_of_pages_disturb_no_player() {
     ];
     play(&mut party, all_in);
     let runtime = runtime();
+    // A busy machine loses most of a flood, so it goes on until enough has arrived.
+    let enough = Arc::new(AtomicBool::new(false));
+    let stop = enough.clone();
     let flood = runtime.spawn(async move {
-        let mut sent = 0_u64;
-        for round in 0..4_u64 {
+        for round in 0..100_u64 {
             let Some(connection) = connect(&web).await else {
                 continue;
             };
             for n in 0..5_000_u64 {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
                 // Every length, and the first bytes of genuine datagrams.
                 let mut datagram = vec![0; (n % 1_150) as usize];
                 let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round;
@@ -395,16 +400,18 @@ fn spoiled_datagrams_of_pages_disturb_no_player() {
                 if let Some(kind) = datagram.first_mut() {
                     *kind = (n % 9) as u8;
                 }
-                sent += u64::from(connection.send_datagram(&datagram).is_ok());
+                let _ = connection.send_datagram(&datagram);
                 if n % 64 == 0 {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
         }
-        sent
     });
-    play(&mut party, |_| flood.is_finished());
-    assert!(runtime.block_on(flood).unwrap() > 10_000);
+    let arrived = || seen.0.lock().unwrap().web.datagrams_in > 10_000;
+    play(&mut party, |_| flood.is_finished() || arrived());
+    enough.store(true, Ordering::Relaxed);
+    runtime.block_on(flood).unwrap();
+    assert!(arrived(), "{:?}", seen.0.lock().unwrap().web);
     let at = party[0].tick();
     play(&mut party, |party| {
         party.iter().all(|one| one.tick() > at + 60)
@@ -412,8 +419,6 @@ fn spoiled_datagrams_of_pages_disturb_no_player() {
     for one in &party {
         assert_eq!((one.ended(), one.heals()), (None, 0));
     }
-    let traffic = seen.0.lock().unwrap().web;
-    assert!(traffic.datagrams_in > 5_000, "{traffic:?}");
 }
 
 /// Safari's pages send at most 1,024 bytes.
