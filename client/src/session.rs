@@ -250,6 +250,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         if has_new_inputs && !self.keeps_silent(now) {
             self.outgoing.urge();
         }
+        if let Stage::Playing(playing) = &self.stage
+            && playing.takes_commands()
+        {
+            self.events.release();
+        }
         if let Some(playing) = self.stage.playing() {
             let presence = |player| playing.replica.timeline.authority().presence(player);
             let seats = playing.replica.timeline.local_actions().seats();

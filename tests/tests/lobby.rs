@@ -300,6 +300,38 @@ fn clients_of_a_killed_server_return_to_the_lobby_of_its_save() {
     }
 }
 
+#[test]
+fn a_loaded_match_that_its_host_starts_does_not_wait_for_absent_owners() {
+    for policies in modes(StartWhen::HostSays) {
+        let map = Arc::new(Map::new("isle", 100));
+        let link = LinkProfile::WAN;
+        let at_once = MatchConfig {
+            start_when: StartWhen::Immediately,
+            ..policies.clone()
+        };
+        let mut first = Party::new(at_once, (*map).clone());
+        for identity in ["anna", "ben"] {
+            first.come(identity, link, holder(&map));
+            first.run(3 * SECOND);
+        }
+        let save = first.match_.save().unwrap();
+        let loaded = Match::load(policies.clone(), &save, map.clone(), no_queries(), None);
+        let mut party = Party::of(policies, loaded.unwrap());
+        let saved_at = party.tick();
+        party.come("anna", link, holder(&map));
+        party.run(2 * SECOND);
+        assert!(party.match_.start());
+        party.run(SECOND);
+        let ran = party.tick() - saved_at;
+        assert!(ran >= 10, "{ran} ticks in the second after the start");
+        // Ben is late, and has his player again.
+        let ben = party.come("ben", link, holder(&map));
+        party.run(4 * SECOND);
+        assert_eq!(party.clients[ben].session.seats(), [PlayerId(1)]);
+        party.check_equal();
+    }
+}
+
 // Each identity keeps its seat free until the start, however many others come first.
 #[test]
 fn a_match_that_waits_for_identities_keeps_their_seats() {

@@ -1,6 +1,7 @@
 //! The reports of a session to its game: progress, events, the reason for its end, and differences between worlds.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::time::Duration;
 
 use twinstep_core::bounds::REPORT_BYTES_MAX;
@@ -87,7 +88,7 @@ pub enum CommandError {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Event {
-    /// The session is in its match, with these players.
+    /// The session is in its match, with these players, and takes commands.
     Joined(Vec<PlayerId>),
     /// The server refused a command.
     CommandRefused {
@@ -121,7 +122,7 @@ pub enum Event {
     Reconnecting,
     /// The server was only silent: its packets arrive again on the same path, and no data was lost.
     Recovered,
-    /// The session is back in its match, over another path.
+    /// The session is back in its match, over another path, and takes commands.
     Reconnected {
         /// Whether the authority continues from where it was; if not, the server sent a world.
         resumed: bool,
@@ -161,6 +162,8 @@ pub const EVENTS_MAX: usize = 256;
 pub(crate) struct Events {
     waiting: VecDeque<Event>,
     dropped: u64,
+    // Events of a session that is still catching up with its match.
+    held: Vec<Event>,
 }
 
 impl Events {
@@ -170,6 +173,30 @@ impl Events {
             self.dropped += 1;
         }
         self.waiting.push_back(event);
+    }
+
+    /// Holds a [`Joined`](Event::Joined) or [`Reconnected`](Event::Reconnected) until the session takes commands. The
+    /// newest one of its kind replaces an older one.
+    pub(crate) fn hold(&mut self, mut event: Event) {
+        let kind = mem::discriminant(&event);
+        let older = self
+            .held
+            .iter()
+            .position(|held| mem::discriminant(held) == kind);
+        if let Some(Event::Reconnected {
+            lost_ticks: before, ..
+        }) = older.map(|at| self.held.remove(at))
+            && let Event::Reconnected { lost_ticks, .. } = &mut event
+        {
+            *lost_ticks += before;
+        }
+        self.held.push(event);
+    }
+
+    pub(crate) fn release(&mut self) {
+        for event in mem::take(&mut self.held) {
+            self.push(event);
+        }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Event> {

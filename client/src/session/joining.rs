@@ -71,7 +71,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.close(SessionEnd::UnreadableWorld);
             return;
         };
-        self.events.push(Event::Joined(welcome.seats.to_vec()));
+        self.events.hold(Event::Joined(welcome.seats.to_vec()));
         self.match_status.begin(world.tick());
         self.outgoing.needed = world.tick();
         self.outages.meet(now);

@@ -166,7 +166,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.stage.found();
         self.outages.found(now);
         self.outgoing.urge();
-        self.events.push(Event::Reconnected {
+        self.events.hold(Event::Reconnected {
             resumed: true,
             lost_ticks: 0,
         });
@@ -195,7 +195,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         } else {
             self.begin_as(&welcome, world);
         }
-        self.events.push(Event::Reconnected {
+        self.events.hold(Event::Reconnected {
             resumed: false,
             lost_ticks,
         });
@@ -210,6 +210,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let why = CommandRefusal::Untold;
             self.events.push(Event::CommandRefused { seat, seq, why });
         }
-        self.events.push(Event::Joined(welcome.seats.to_vec()));
+        self.events.hold(Event::Joined(welcome.seats.to_vec()));
     }
 }

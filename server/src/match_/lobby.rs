@@ -28,6 +28,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::message;
 
+use super::resume::EXCUSED;
 use super::{Gathering, Match, Start};
 use crate::config::StartWhen;
 use crate::errors::MatchStartError;
@@ -230,6 +231,10 @@ impl<S: Simulation> Match<S> {
             && (self.loading_players().is_empty() || gathering.started.is_some_and(is_late))
         {
             self.gathering = None;
+            // Its lobby was the wait for the players of a loaded match.
+            if self.clock.returning.take().is_some() {
+                self.clock.excused_until = now + EXCUSED;
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 use twinstep_protocol::lineage::Stamp;
 
-use twinstep_client::Event;
+use twinstep_client::{Event, Progress};
 use twinstep_core::Tick;
 use twinstep_core::bounds::{HISTORY, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
 use twinstep_protocol::packet::hello::Hello;
@@ -246,6 +246,14 @@ impl<S: Play> Rig<S> {
         client.read_cues(self.observed);
         client.tickets += usize::from(client.session.poll_ticket().is_some());
         while let Some(event) = client.session.poll_event() {
+            if let Event::Joined(_) | Event::Reconnected { .. } = event {
+                let progress = client.session.progress();
+                assert!(
+                    !matches!(progress, Some(Progress::CatchingUp { .. })),
+                    "{} before {event:?}: {progress:?}",
+                    client.identity
+                );
+            }
             match event {
                 Event::Desync(report) => client.desync = Some(report),
                 event => client.events.push(event),
