@@ -175,8 +175,8 @@ impl Events {
         self.waiting.push_back(event);
     }
 
-    /// Holds a [`Joined`](Event::Joined) or [`Reconnected`](Event::Reconnected) until the session takes commands. The
-    /// newest one of its kind replaces an older one.
+    // Holds a `Joined` or `Reconnected` until the session takes commands. The
+    // newest one of its kind replaces an older one.
     pub(crate) fn hold(&mut self, mut event: Event) {
         let kind = mem::discriminant(&event);
         let older = self
