@@ -64,6 +64,7 @@ type Dial<T> =
 
 /// Stores a newer ticket. Returns `true` if it is stored.
 type Keep = Box<dyn FnMut(&Ticket) -> bool + Send + Sync>;
+type TapeOut = Box<dyn FnMut(&[u8]) + Send + Sync>;
 
 struct Attempt<T> {
     path: T,
@@ -98,6 +99,7 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     refused: Option<SessionEnd>,
     came_by: Option<u64>,
     keep: Option<Keep>,
+    tape: Option<TapeOut>,
     /// Time spent in the session since `busy_since`, by the stopwatch.
     busy: Duration,
     busy_since: Option<Duration>,
@@ -159,6 +161,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             refused: None,
             came_by: None,
             keep: None,
+            tape: None,
             began: None,
             origin: Some(Duration::ZERO),
             at: Duration::ZERO,
@@ -202,6 +205,14 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     #[must_use]
     pub fn keeping(mut self, keep: impl FnMut(&Ticket) -> bool + Send + Sync + 'static) -> Self {
         self.keep = Some(Box::new(keep));
+        self
+    }
+
+    /// Passes the bytes of the session's tape to `write` in each [`advance`](Client::advance), to append to a file. The
+    /// session must be [`taped`](SessionConfig::taped).
+    #[must_use]
+    pub fn taping(mut self, write: impl FnMut(&[u8]) + Send + Sync + 'static) -> Self {
+        self.tape = Some(Box::new(write));
         self
     }
 
@@ -304,6 +315,12 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         let (began, steps) = (stopwatch(), self.session.steps());
         self.session.set_repeated_cost(self.budget.repeated_cost());
         let played = self.advance_within(now, self.budget.ticks(), input);
+        if let Some(write) = &mut self.tape {
+            let bytes = self.session.take_tape();
+            if !bytes.is_empty() {
+                write(&bytes);
+            }
+        }
         let ended = stopwatch();
         let took = ended.saturating_sub(began);
         let steps = self.session.steps() - steps;

@@ -54,6 +54,7 @@ mod session;
 mod smooth;
 mod stats;
 mod tape;
+mod taped;
 mod timeline;
 mod view;
 
@@ -66,7 +67,7 @@ pub use match_status::PresenceView;
 pub use picture::{Hidden, Muzzle, Poses, Show, ShowWith, Smoothing, When, show_with};
 pub use session::{
     BUDGET_TICKS, CommandError, EVENTS_MAX, Event, Progress, REEL_BYTES_MAX, Session,
-    SessionConfig, SessionEnd,
+    SessionConfig, SessionEnd, TAPE_BYTES_MAX,
 };
 pub use smooth::{Angle, Placed, Pose};
 pub use stats::{SessionStats, TimelineStats};

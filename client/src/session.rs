@@ -37,10 +37,12 @@ use crate::outgoing::Outgoing;
 use crate::picture::{Hidden, Show};
 use crate::stats::Traffic;
 use crate::tape::Tape;
+use crate::taped::SessionTape;
 use crate::timeline::Rebuild;
 
 pub use crate::budget::BUDGET_TICKS;
 pub use crate::tape::REEL_BYTES_MAX;
+pub use crate::taped::TAPE_BYTES_MAX;
 
 mod config;
 pub(crate) mod download;
@@ -81,6 +83,7 @@ pub struct Session<S: Simulation, V: Show<S> = Hidden> {
     pub(crate) asked_evidence: Option<(Tick, Duration)>,
     pub(crate) events: Events,
     pub(crate) ticket: Option<Vec<u8>>,
+    taped: Option<Box<SessionTape>>,
     now: Duration,
 }
 
@@ -103,6 +106,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             reconcile,
             names,
             recorded_since,
+            taped,
             verify,
         } = config;
         let start = start.filter(|_| read_rules.is_none());
@@ -121,6 +125,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             ..hello
         };
         let tape = recorded_since.map(|since| Tape::new(hello.clone(), since, REEL_BYTES_MAX));
+        let mut events = Events::default();
+        let taped = taped.then(|| {
+            events.take_taped();
+            Box::new(SessionTape::new(&hello))
+        });
         Ok(Session {
             hello,
             stage: Stage::Joining(Box::new(Joining {
@@ -151,8 +160,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             controls: Controls::default(),
             load: 0.0,
             asked_evidence: None,
-            events: Events::default(),
+            events,
             ticket: None,
+            taped,
             now: Duration::ZERO,
         })
     }
@@ -260,7 +270,28 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let seats = playing.replica.timeline.local_actions().seats();
             self.controls.watch(seats, presence, &mut self.events);
         }
+        self.write_tape();
         played
+    }
+
+    fn write_tape(&mut self) {
+        if let Some(mut tape) = self.taped.take() {
+            let stats = self.stats();
+            if let Some(playing) = self.stage.playing_mut() {
+                tape.look(playing, &stats, self.events.take_taped());
+            }
+            self.taped = Some(tape);
+        }
+    }
+
+    /// The bytes of the tape since the last call, to append to a file for `twinstep_ops::Inspector`. Take them at least
+    /// once in some seconds: at most [`TAPE_BYTES_MAX`] bytes wait. Empty if the session is not
+    /// [`taped`](SessionConfig::taped).
+    #[must_use]
+    pub fn take_tape(&mut self) -> Vec<u8> {
+        self.taped
+            .as_mut()
+            .map_or_else(Vec::new, |tape| tape.take())
     }
 
     /// Lets the next [`advance`](Session::advance) ask for an input even between two ticks, at most one tick early: a key

@@ -188,6 +188,7 @@ pub(crate) struct Counts {
     /// The bucket of the median, and the number of values below it.
     middle: usize,
     before: u64,
+    last: Option<i32>,
 }
 
 impl Counts {
@@ -198,10 +199,16 @@ impl Counts {
             all: 0,
             middle: 0,
             before: 0,
+            last: None,
         }
     }
 
+    pub(crate) fn last(&self) -> Option<i32> {
+        self.last
+    }
+
     pub(crate) fn add(&mut self, value: i32) {
+        self.last = Some(value);
         let place = (value - self.least).clamp(0, 511) as usize;
         self.counts[place] += 1;
         self.all += 1;

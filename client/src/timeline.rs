@@ -25,6 +25,7 @@ use std::sync::Arc;
 use check::{Fault, StepCheck};
 use grounds::{Game, Grounds};
 use line::{Line, StepFailed};
+use notes::TimelineNotes;
 use rebuild::{Away, RebuildCredit};
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX, lead_max};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
@@ -43,6 +44,7 @@ use crate::stats::{Misprediction, TimelineStats};
 mod check;
 mod grounds;
 mod line;
+mod notes;
 mod rebuild;
 mod reconcile;
 
@@ -144,6 +146,7 @@ pub struct Timeline<S: Simulation> {
     /// Whether there is no prediction, so that the authority is shown.
     lockstep: bool,
     stats: TimelineStats,
+    notes: Option<TimelineNotes>,
 }
 
 impl<S: Simulation> Timeline<S> {
@@ -185,6 +188,7 @@ impl<S: Simulation> Timeline<S> {
             away: None,
             lockstep: false,
             stats: TimelineStats::default(),
+            notes: None,
         }
     }
 
@@ -330,6 +334,13 @@ impl<S: Simulation> Timeline<S> {
         if let Some(away) = self.away.as_mut().filter(|_| listens) {
             away.record(frame, before, self.authority.tick());
         }
+        if let Some(notes) = &mut self.notes
+            && self.shown.tick() > tick
+        {
+            let slot = self.shown.slot(tick);
+            let own = self.grounds.local_actions.players();
+            notes.compare(&slot.data, slot.withheld, frame, own);
+        }
         if assumed {
             self.compare(frame, turn);
         } else {
@@ -398,6 +409,13 @@ impl<S: Simulation> Timeline<S> {
     /// fault once.
     pub fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
+    }
+
+    // From the first call on, notes are taken for the next one.
+    pub(crate) fn take_notes(&mut self) -> TimelineNotes {
+        self.notes
+            .replace(TimelineNotes::default())
+            .unwrap_or_default()
     }
 
     /// The items of each loop of [`Effects::each`] in rebuilt ticks: how many were run, and of how many the result was
@@ -604,6 +622,9 @@ impl<S: Simulation> Timeline<S> {
         };
         if self.draft.tick() >= target {
             std::mem::swap(&mut self.shown, &mut self.draft);
+            if let Some(notes) = &mut self.notes {
+                notes.correct(&self.draft.world, &self.shown.world);
+            }
             self.stale = self.credit.waits();
             self.drafting = false;
             let from = self.authority.tick();

@@ -56,13 +56,43 @@ impl fmt::Display for Difference {
 /// ```
 #[must_use]
 pub fn diff(left: &impl Serialize, right: &impl Serialize, max: usize) -> Vec<Difference> {
-    let mut walk = Walk {
-        path: Path::default(),
-        found: Vec::new(),
-        max,
-    };
-    walk.node(&Node::of(left), &Node::of(right));
-    walk.found
+    ValueTree::of(left).diff(&ValueTree::of(right), max)
+}
+
+/// A value as a tree, for several comparisons.
+///
+/// ```
+/// use twinstep_core::diff::ValueTree;
+/// let [one, two] = [[1, 2], [1, 3]].map(|state| ValueTree::of(&state));
+/// assert_eq!(one.diff(&two, 16)[0].path, "[1]");
+/// assert_eq!(two.text(), "[1, 3]");
+/// ```
+pub struct ValueTree(Node);
+
+impl ValueTree {
+    /// Builds the tree of a value.
+    #[must_use]
+    pub fn of(value: &(impl Serialize + ?Sized)) -> ValueTree {
+        ValueTree(Node::of(value))
+    }
+
+    /// The first `max` places where this value and one of the same type differ: see [`diff`].
+    #[must_use]
+    pub fn diff(&self, right: &ValueTree, max: usize) -> Vec<Difference> {
+        let mut walk = Walk {
+            path: Path::default(),
+            found: Vec::new(),
+            max,
+        };
+        walk.node(&self.0, &right.0);
+        walk.found
+    }
+
+    /// The value as text, in the form of [`Difference::left`].
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.0.text()
+    }
 }
 
 /// The number of elements of each list and map in a value, and of bytes of each text, by path. Elements have no number

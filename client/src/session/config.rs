@@ -42,6 +42,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub names: ArrayVec<Name, SEATS_MAX>,
     /// The start of the recording, in seconds since 1970. `None` if the match is not recorded.
     pub recorded_since: Option<u64>,
+    /// Whether a tape is written for [`Session::take_tape`](crate::Session::take_tape).
+    pub taped: bool,
     /// Whether each confirmed prediction is compared with the authority, and a difference panics with the fields that
     /// differ: for debug builds and tests. It costs a copy and two digests of the world per tick.
     ///
@@ -73,6 +75,7 @@ impl<S: Simulation> SessionConfig<S> {
             reconcile: Reconcile::Auto,
             names: ArrayVec::new(),
             recorded_since: None,
+            taped: false,
             verify: cfg!(debug_assertions),
         }
     }
@@ -181,6 +184,15 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
+    /// Writes a tape: what this session assumed and showed in each tick, its lead and margin, rebuilds with their causes,
+    /// desyncs and heals. The program takes it with [`Session::take_tape`](crate::Session::take_tape). Costs two trees
+    /// of the state (some 50 ns for each number) for each rebuild, and some 100 bytes of the tape for each tick.
+    #[must_use]
+    pub fn taped(mut self) -> Self {
+        self.taped = true;
+        self
+    }
+
     /// Sets the entities to draw, and how their corrections are smoothed.
     #[must_use]
     pub fn show<W: Show<S>>(self, show: W, smoothing: Smoothing) -> SessionConfig<S, W> {
@@ -195,6 +207,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             reconcile,
             names,
             recorded_since,
+            taped,
             verify,
             ..
         } = self;
@@ -211,6 +224,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
             reconcile,
             names,
             recorded_since,
+            taped,
             verify,
         }
     }

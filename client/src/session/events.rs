@@ -164,10 +164,15 @@ pub(crate) struct Events {
     dropped: u64,
     // Events of a session that is still catching up with its match.
     held: Vec<Event>,
+    // The events since the last `advance`, for a tape.
+    taped: Option<Vec<Event>>,
 }
 
 impl Events {
     pub(crate) fn push(&mut self, event: Event) {
+        if let Some(taped) = self.taped.as_mut().filter(|taped| taped.len() < EVENTS_MAX) {
+            taped.push(event.clone());
+        }
         if self.waiting.len() == EVENTS_MAX {
             self.waiting.pop_front();
             self.dropped += 1;
@@ -201,6 +206,11 @@ impl Events {
 
     pub(crate) fn pop(&mut self) -> Option<Event> {
         self.waiting.pop_front()
+    }
+
+    // From the first call on, they are kept for the next one.
+    pub(crate) fn take_taped(&mut self) -> Vec<Event> {
+        self.taped.replace(Vec::new()).unwrap_or_default()
     }
 
     pub(crate) fn dropped(&self) -> u64 {

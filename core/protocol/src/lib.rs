@@ -12,6 +12,7 @@
 //! | [`identity`], [`lineage`] | session ids; which tickets are out of date |
 //! | [`journal`], [`replay`] | the record format of a match's file; recording and replaying a match |
 //! | [`save`] | saved games |
+//! | [`tape`] | what a client assumed and showed |
 //! | [`simnet`] | a bad network from a seed |
 //!
 //! Law **Hostile wire**: every reader here returns a value or an error, whatever the bytes. The limits are in
@@ -35,6 +36,7 @@ pub mod replay;
 pub mod save;
 pub mod share;
 pub mod simnet;
+pub mod tape;
 pub mod text;
 pub mod varint;
 pub mod wire;

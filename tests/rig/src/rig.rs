@@ -290,6 +290,7 @@ impl<S: Play> Rig<S> {
             })
             .show(S::show(&self.rules), smoothing);
         config.verify = self.config.verify;
+        config.taped = self.config.taped;
         let seed = self.config.seed;
         let start = |wrong: u64| S::start(&self.rules, seed ^ wrong);
         config.start = match (self.config.starts, peer.0 % 4) {

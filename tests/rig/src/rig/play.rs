@@ -202,6 +202,8 @@ pub struct RigConfig {
     /// lie or freeze.
     pub fair: bool,
     pub journal: bool,
+    /// Whether clients write tapes, which the caller takes.
+    pub taped: bool,
     /// Whether the host issues return tickets.
     pub tickets: bool,
 }
@@ -232,6 +234,7 @@ impl RigConfig {
             verify: true,
             fair: false,
             journal: true,
+            taped: false,
             tickets: true,
         }
     }

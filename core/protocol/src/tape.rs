@@ -1,0 +1,239 @@
+//! A client's tape: what a session assumed and showed, for a page that compares it with the journal of its match.
+//!
+//! ```text
+//!  file     magic · record · record · …          record   varint (length) · TapeRecord
+//! ```
+//!
+//! A tape has no checks: it explains, and nothing is resumed from it. Values of the game are text, at most 128 bytes
+//! each, so that a tape can be read without the game. A torn last record is left out.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use twinstep_core::{PlayerId, Tick, codec};
+
+use crate::varint;
+
+/// The end of a tape's file name.
+pub const EXTENSION: &str = "tape";
+/// The first bytes of a tape. The third is the version of the format.
+pub const MAGIC: [u8; 4] = *b"Tw1\n";
+/// The greatest length of a record, in bytes.
+pub const RECORD_BYTES_MAX: usize = 4 << 10;
+
+/// The part of a frame that was assumed wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FramePart {
+    Roster,
+    Outcome,
+    OwnCommand,
+    Command,
+    Input,
+    Withheld,
+}
+
+/// The kind of an event of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TapeEvent {
+    Joined,
+    Differs,
+    Desync,
+    Healed,
+    Refused,
+    Given,
+    Connection,
+    Fault,
+}
+
+/// A field that was shown with another value than the one that a rebuild led to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownField {
+    pub path: String,
+    pub shown: String,
+    pub rebuilt: String,
+}
+
+/// A loop of the step, and its items in rebuilt ticks so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopShare {
+    pub name: String,
+    pub taken: u64,
+    pub run: u64,
+}
+
+/// One record. Records follow each other in the order in which the client saw them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TapeRecord {
+    /// The game of the tape. Always the first record.
+    Start {
+        game: String,
+        sim_version: u32,
+        rules_digest: u64,
+        build: String,
+    },
+    /// The players of this session from here on.
+    Seats(Vec<PlayerId>),
+    /// The next ticks of both worlds after an advance, and the newest margin that the server reported.
+    Advanced {
+        authority: Tick,
+        shown: Tick,
+        margin: Option<i32>,
+    },
+    /// The frame of `tick` was confirmed, and the shown prediction had assumed something else.
+    Assumed {
+        tick: Tick,
+        part: FramePart,
+        player: Option<PlayerId>,
+        assumed: String,
+    },
+    /// Rebuilds because of one part of a frame, and the ticks that were simulated again.
+    Rebuilt {
+        part: FramePart,
+        player: Option<PlayerId>,
+        rebuilds: u32,
+        ticks: u32,
+    },
+    /// A rebuild replaced the shown world of `tick`.
+    Corrected {
+        tick: Tick,
+        fields: Vec<ShownField>,
+    },
+    Event {
+        at: Tick,
+        kind: TapeEvent,
+        text: String,
+    },
+    Loops(Vec<LoopShare>),
+    /// Records that were dropped, because the program took none for too long.
+    Lost {
+        records: u64,
+    },
+}
+
+impl TapeRecord {
+    /// Appends the record. Returns `false` if it is too long; nothing is then appended.
+    #[must_use]
+    pub fn append(&self, out: &mut Vec<u8>) -> bool {
+        let mut bytes = Vec::new();
+        if codec::append(self, &mut bytes).is_err() || bytes.len() > RECORD_BYTES_MAX {
+            return false;
+        }
+        out.extend_from_slice(&varint::encode(bytes.len() as u64));
+        out.extend_from_slice(&bytes);
+        true
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TapeError {
+    #[error("expected a tape, which a client writes: the file does not begin like one")]
+    NotATape,
+    #[error("the tape's record at byte {offset} cannot be read: the file is damaged there")]
+    Damaged { offset: usize },
+}
+
+/// The records of a tape, up to its end or to a torn last record.
+///
+/// # Errors
+/// [`TapeError::NotATape`], or the place of a record that cannot be read; nothing follows it.
+pub fn records(file: &[u8]) -> Result<Records<'_>, TapeError> {
+    let rest = file.strip_prefix(&MAGIC).ok_or(TapeError::NotATape)?;
+    Ok(Records {
+        length: file.len(),
+        rest,
+    })
+}
+
+/// An iterator over the records of a tape.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    length: usize,
+    rest: &'a [u8],
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<TapeRecord, TapeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let offset = self.length - self.rest.len();
+        let mut rest = self.rest;
+        self.rest = &[];
+        let bytes = match varint::take(&mut rest) {
+            Ok(bytes) => bytes,
+            Err(varint::VarintError::Truncated) => return None,
+            Err(_) => return Some(Err(TapeError::Damaged { offset })),
+        };
+        if bytes > RECORD_BYTES_MAX as u64 {
+            return Some(Err(TapeError::Damaged { offset }));
+        }
+        let (record, after) = rest.split_at_checked(bytes as usize)?;
+        let Ok(record) = codec::decode_whole(record) else {
+            return Some(Err(TapeError::Damaged { offset }));
+        };
+        self.rest = after;
+        Some(Ok(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    fn tape() -> (Vec<u8>, Vec<usize>) {
+        let mut file = MAGIC.to_vec();
+        let mut ends = Vec::new();
+        for n in 0..40 {
+            let record = TapeRecord::Assumed {
+                tick: Tick(n * 100),
+                part: FramePart::Input,
+                player: Some(PlayerId(3)),
+                assumed: "x".repeat(n as usize),
+            };
+            assert!(record.append(&mut file));
+            ends.push(file.len());
+        }
+        (file, ends)
+    }
+
+    #[test]
+    fn a_torn_tape_is_read_up_to_its_last_whole_record() {
+        let (file, ends) = tape();
+        for cut in MAGIC.len()..=file.len() {
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            let read: Result<Vec<_>, _> = records(&file[..cut]).unwrap().collect();
+            assert_eq!(read.unwrap().len(), whole, "cut at {cut}");
+        }
+    }
+
+    /// Law *Hostile wire*.
+    #[test]
+    fn a_spoiled_tape_ends_with_an_error_and_never_panics() {
+        let (file, _) = tape();
+        for bit in MAGIC.len() * 8..file.len() * 8 {
+            let mut spoiled = file.clone();
+            spoiled[bit / 8] ^= 1 << (bit % 8);
+            let read = records(&spoiled).unwrap();
+            let errors = read.filter(Result::is_err).count();
+            assert!(errors <= 1);
+        }
+        assert!(matches!(records(b"TwJ\n"), Err(TapeError::NotATape)));
+        let long = [MAGIC.as_slice(), &[0xff, 0xff, 0x7f]].concat();
+        let error = records(&long).unwrap().next().unwrap().unwrap_err();
+        assert!(error.to_string().contains("byte 4"), "{error}");
+    }
+
+    #[test]
+    fn a_record_that_is_too_long_is_not_appended() {
+        let mut out = Vec::new();
+        let record = TapeRecord::Event {
+            at: Tick(0),
+            kind: TapeEvent::Fault,
+            text: "x".repeat(RECORD_BYTES_MAX),
+        };
+        assert!(!record.append(&mut out) && out.is_empty());
+    }
+}
