@@ -1,4 +1,4 @@
-//! [`SessionTape`]: what a session assumed and showed, as bytes for a file ([`twinstep_protocol::tape`]).
+//! [`SessionTape`]: the guesses and the picture of a session, as bytes for a file ([`twinstep_protocol::tape`]).
 //!
 //! ```text
 //!  Timeline   wrong guesses, corrections ─┐

@@ -128,6 +128,9 @@ pub(crate) struct PlayArgs {
     /// Bots that play along, 0 to 7
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) bots: u8,
+    /// A new file for the tape of this screen: what it assumed and showed, for `powderkeg inspect`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tape: Option<PathBuf>,
     /// Let others join this match: the address to listen at, such as 0.0.0.0:7777
     #[arg(long, value_name = "ADDR", value_parser = listened, requires = "key_file")]
     pub(crate) listen: Option<SocketAddr>,
@@ -242,6 +245,29 @@ pub(crate) struct JoinArgs {
     pub(crate) bot: bool,
     /// The server plays an arena with this many enemies instead of the campaign
     #[arg(long)]
+    pub(crate) enemies: Option<u16>,
+    /// A new file for the tape of this client: what it assumed and showed, for `powderkeg inspect`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tape: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The journal of the match
+    pub(crate) journal: PathBuf,
+    /// Tapes of its clients, which `join --tape` and `play --tape` write
+    pub(crate) tapes: Vec<PathBuf>,
+    /// The new file for the page, which any browser opens
+    #[arg(long, value_name = "FILE", default_value = "match.html")]
+    pub(crate) out: PathBuf,
+    /// The first tick of the page
+    #[arg(long, value_name = "TICK", default_value_t = 0)]
+    pub(crate) from: u32,
+    /// The page ends before this tick
+    #[arg(long, value_name = "TICK")]
+    pub(crate) to: Option<u32>,
+    /// The match was in an arena with this many enemies instead of the campaign
+    #[arg(long, value_name = "N")]
     pub(crate) enemies: Option<u16>,
 }
 

@@ -20,14 +20,14 @@ use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::admin::AdminArgs;
 use crate::args::{
-    BotsArgs, Format, HostArgs, JoinArgs, PlayArgs, ReplayArgs, ShotsArgs, SticksArg, TicketArgs,
-    TourArgs, ViewArgs, link,
+    BotsArgs, Format, HostArgs, InspectArgs, JoinArgs, PlayArgs, ReplayArgs, ShotsArgs, SticksArg,
+    TicketArgs, TourArgs, ViewArgs, link,
 };
 use crate::bots::{self, BotsOptions};
 use crate::failure::Failure;
 use crate::serve::ServeArgs;
 use crate::view::{self, ViewChoice};
-use crate::{admin, host, journal, log, play, replay, serve, signals};
+use crate::{admin, host, inspect, journal, log, play, replay, serve, signals};
 
 /// Powderkeg: a co-op shooter that shows Twinstep at work.
 #[derive(Debug, Parser)]
@@ -67,6 +67,8 @@ enum Task {
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or print a summary, or verify it
     Replay(ReplayArgs),
+    /// Make a page of a journal, to look into the match tick by tick in a browser
+    Inspect(InspectArgs),
     /// Check, repair or export a journal
     #[command(subcommand)]
     Journal(JournalTask),
@@ -196,6 +198,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Task::Ticket(args) => serve::ticket(&args),
         Task::Join(args) => play::join(&args),
         Task::Replay(args) => replay::replay(&args),
+        Task::Inspect(args) => inspect::inspect(&args),
         Task::Journal(JournalTask::Check { file }) => journal::check(&file),
         Task::Journal(JournalTask::Repair { file }) => journal::repair(&file),
         Task::Journal(JournalTask::Export { file, out }) => journal::export(&file, out.as_deref()),

@@ -7,7 +7,7 @@ use powderkeg_view::terminal::TerminalError;
 use twinstep_client::{ClientStartError, SessionEnd};
 use twinstep_host::{HostError, JournalFileError, MatchEnded};
 use twinstep_ops::operator::SettingError;
-use twinstep_ops::{AdminError, ExportError};
+use twinstep_ops::{AdminError, ExportError, InspectError};
 use twinstep_protocol::journal::JournalError;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::ReplayError;
@@ -65,6 +65,19 @@ pub enum Failure {
     },
     #[error("{path}: {source}")]
     Export { path: PathBuf, source: ExportError },
+    #[error("{path}: {source}{}", inspect_hint(source, *enemies))]
+    Inspect {
+        path: PathBuf,
+        source: InspectError,
+        enemies: Option<u16>,
+    },
+    #[error(
+        "cannot read the tape {path}: {source}; expected a file that `join --tape` or `play --tape` has written"
+    )]
+    UnreadableTape {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("{path}: {source}{}", replay_hint(source, *enemies))]
     Replay {
         path: PathBuf,
@@ -109,6 +122,14 @@ fn arena_hint(enemies: Option<u16>) -> String {
         Some(enemies) => format!("an arena with {enemies} enemies"),
     };
     format!("tried with {here}; for an arena, give its number of enemies with --enemies")
+}
+
+fn inspect_hint(error: &InspectError, enemies: Option<u16>) -> String {
+    match error {
+        InspectError::Replay(source) => replay_hint(source, enemies),
+        InspectError::TooLong | InspectError::TooLarge => "; see --from and --to".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn host_hint(error: &HostError) -> String {

@@ -22,6 +22,7 @@ pub mod bots;
 pub mod cli;
 pub mod failure;
 mod host;
+mod inspect;
 mod journal;
 mod log;
 mod play;

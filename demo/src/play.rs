@@ -24,6 +24,7 @@ use twinstep_udp::{CloseReason, Ticket, TicketError, TicketKey};
 use crate::args::{JoinArgs, NameArgs, PlayArgs, link};
 use crate::bots::{self, BotClient, BotHands, BotsOptions};
 use crate::failure::Failure;
+use crate::inspect::{tape_to, taped};
 use crate::report::line_of;
 use crate::serve::beside;
 use crate::view::{self, HasPlayed, Shown, ViewChoice};
@@ -51,11 +52,13 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let server = start_server(args, &rules)?;
     let luck = Mwc::seed(args.seed);
     let ticket = server.ticket_for("you", args.seats)?;
-    let mut client = wiring::dial(
+    let tape = args.tape.as_deref();
+    let client = wiring::dial(
         &ticket,
-        session(&rules, &args.names),
+        taped(session(&rules, &args.names), tape),
         Some((profile, args.seed)),
     )?;
+    let mut client = tape_to(client, tape)?;
     // Before the bots: the first player may pause the match.
     for _ in 0..SEATED_WITHIN.as_millis() / PAUSE.as_millis() {
         let is_seated = !client.session().seats().is_empty();
@@ -216,7 +219,8 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     let on_screen = !args.bot && view != ViewChoice::Nowhere;
     signals::listen()?;
     let kept = (!is_pasted).then(|| beside_ticket(&args.ticket));
-    let session = || session(&rules, &args.names);
+    let tape = args.tape.as_deref();
+    let session = || taped(session(&rules, &args.names), tape);
     let back = match kept.as_deref() {
         Some(kept) => rejoin(kept, &ticket, session)?,
         None => None,
@@ -226,6 +230,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         Some(Err(ended)) => return finish(ended, HasPlayed(false), args.enemies),
         None => keeping(wiring::dial(&ticket, session(), None)?, kept),
     };
+    client = tape_to(client, tape)?;
     if on_screen {
         let feed = Feed::client(client, rules.clone(), None).with_names(names);
         let unseen = match view::show(feed, view, &args.view)? {

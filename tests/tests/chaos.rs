@@ -15,6 +15,7 @@ mod crash;
 mod crowds;
 mod cut_loads;
 mod hostile;
+mod inspect;
 mod large_worlds;
 mod lines;
 mod poison;

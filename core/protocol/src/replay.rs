@@ -245,6 +245,11 @@ impl<'j, S: Simulation> Replay<'j, S> {
     }
 
     #[must_use]
+    pub fn differing(&self) -> &[Difference] {
+        &self.played.fields
+    }
+
+    #[must_use]
     pub fn effects(&self) -> &Effects<S> {
         self.stepper.effects()
     }
@@ -282,10 +287,21 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// If a record is damaged, which stays an error; or if a world differs from the recorded one. In the latter case
     /// stepping can continue, in the world that this program computed.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
+        self.step_seeing(|_| {})
+    }
+
+    /// Steps like [`step`](Self::step), and calls `see` for each record before the tick, before it is checked.
+    ///
+    /// # Errors
+    /// The errors of [`step`](Self::step).
+    pub fn step_seeing(&mut self, mut see: impl FnMut(&Record<'_>)) -> Result<bool, ReplayError> {
         loop {
             match self.frames.next(&mut self.journal)? {
                 None => return Ok(false),
-                Some(Found::Record(entry)) => self.played.check_record(&entry)?,
+                Some(Found::Record(entry)) => {
+                    see(&entry.record);
+                    self.played.check_record(&entry)?;
+                }
                 Some(Found::Frame) => break,
             }
         }

@@ -1,10 +1,10 @@
-//! A client's tape: what a session assumed and showed, for a page that compares it with the journal of its match.
+//! A client's tape: the guesses and the picture of a session, for a page that compares it with the journal of its match.
 //!
 //! ```text
 //!  file     magic · record · record · …          record   varint (length) · TapeRecord
 //! ```
 //!
-//! A tape has no checks: it explains, and nothing is resumed from it. Values of the game are text, at most 128 bytes
+//! A tape has no checks: it explains, and no match is resumed from it. Values of the game are text, at most 128 bytes
 //! each, so that a tape can be read without the game. A torn last record is left out.
 
 use alloc::string::String;
@@ -15,14 +15,13 @@ use twinstep_core::{PlayerId, Tick, codec};
 
 use crate::varint;
 
-/// The end of a tape's file name.
+// The end of a tape's file name.
 pub const EXTENSION: &str = "tape";
-/// The first bytes of a tape. The third is the version of the format.
+// The first bytes of a tape. The third is the version of the format.
 pub const MAGIC: [u8; 4] = *b"Tw1\n";
-/// The greatest length of a record, in bytes.
 pub const RECORD_BYTES_MAX: usize = 4 << 10;
 
-/// The part of a frame that was assumed wrongly.
+// The part of a frame that was assumed wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FramePart {
     Roster,
@@ -33,7 +32,6 @@ pub enum FramePart {
     Withheld,
 }
 
-/// The kind of an event of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TapeEvent {
     Joined,
@@ -46,7 +44,7 @@ pub enum TapeEvent {
     Fault,
 }
 
-/// A field that was shown with another value than the one that a rebuild led to.
+// A field that was shown with another value than the one that a rebuild led to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownField {
     pub path: String,
@@ -54,7 +52,7 @@ pub struct ShownField {
     pub rebuilt: String,
 }
 
-/// A loop of the step, and its items in rebuilt ticks so far.
+// A loop of the step, and its items in rebuilt ticks so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopShare {
     pub name: String,
@@ -62,39 +60,39 @@ pub struct LoopShare {
     pub run: u64,
 }
 
-/// One record. Records follow each other in the order in which the client saw them.
+// One record. Records follow each other in the order in which the client saw them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TapeRecord {
-    /// The game of the tape. Always the first record.
+    // The game of the tape. Always the first record.
     Start {
         game: String,
         sim_version: u32,
         rules_digest: u64,
         build: String,
     },
-    /// The players of this session from here on.
+    // The players of this session from here on.
     Seats(Vec<PlayerId>),
-    /// The next ticks of both worlds after an advance, and the newest margin that the server reported.
+    // The next ticks of both worlds after an advance, and the newest margin that the server reported.
     Advanced {
         authority: Tick,
         shown: Tick,
         margin: Option<i32>,
     },
-    /// The frame of `tick` was confirmed, and the shown prediction had assumed something else.
+    // The frame of `tick` was confirmed, and the shown prediction had assumed something else.
     Assumed {
         tick: Tick,
         part: FramePart,
         player: Option<PlayerId>,
         assumed: String,
     },
-    /// Rebuilds because of one part of a frame, and the ticks that were simulated again.
+    // Rebuilds because of one part of a frame, and the ticks that were simulated again.
     Rebuilt {
         part: FramePart,
         player: Option<PlayerId>,
         rebuilds: u32,
         ticks: u32,
     },
-    /// A rebuild replaced the shown world of `tick`.
+    // A rebuild replaced the shown world of `tick`.
     Corrected {
         tick: Tick,
         fields: Vec<ShownField>,
@@ -105,14 +103,14 @@ pub enum TapeRecord {
         text: String,
     },
     Loops(Vec<LoopShare>),
-    /// Records that were dropped, because the program took none for too long.
+    // Records that were dropped, because the program took none for too long.
     Lost {
         records: u64,
     },
 }
 
 impl TapeRecord {
-    /// Appends the record. Returns `false` if it is too long; nothing is then appended.
+    // Appends the record. Returns `false` if it is too long, and then appends no byte.
     #[must_use]
     pub fn append(&self, out: &mut Vec<u8>) -> bool {
         let mut bytes = Vec::new();
@@ -134,10 +132,10 @@ pub enum TapeError {
     Damaged { offset: usize },
 }
 
-/// The records of a tape, up to its end or to a torn last record.
-///
-/// # Errors
-/// [`TapeError::NotATape`], or the place of a record that cannot be read; nothing follows it.
+// The records of a tape, up to its end or to a torn last record.
+//
+// # Errors
+// [`TapeError::NotATape`], or the place of a record that cannot be read; it is the last item.
 pub fn records(file: &[u8]) -> Result<Records<'_>, TapeError> {
     let rest = file.strip_prefix(&MAGIC).ok_or(TapeError::NotATape)?;
     Ok(Records {
@@ -146,7 +144,6 @@ pub fn records(file: &[u8]) -> Result<Records<'_>, TapeError> {
     })
 }
 
-/// An iterator over the records of a tape.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     length: usize,
@@ -209,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Law *Hostile wire*.
+    // Law *Hostile wire*.
     #[test]
     fn a_spoiled_tape_ends_with_an_error_and_never_panics() {
         let (file, _) = tape();

@@ -202,7 +202,7 @@ pub struct RigConfig {
     /// lie or freeze.
     pub fair: bool,
     pub journal: bool,
-    /// Whether clients write tapes, which the caller takes.
+    // Tapes are taken by the caller.
     pub taped: bool,
     /// Whether the host issues return tickets.
     pub tickets: bool,
