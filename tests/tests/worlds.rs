@@ -2,6 +2,7 @@
 //! once.
 
 mod background;
+mod ball;
 mod blame;
 mod bots;
 mod cadence;

@@ -1,8 +1,8 @@
 //! Flights of rigid bodies that are thrown, fall or are steered.
 //!
-//! A lockstep simulation must not step a physics engine itself. So the game asks a query ("where do these fly?"), the
-//! server throws copies of the bodies here, and the *paths* enter the game as one outcome (Law: One door); every
-//! machine then only plays back integers.
+//! The game asks a query ("where do these fly?"), the server throws copies of the bodies here, and the *paths* enter the
+//! game as one outcome (Law: One door); every machine then only plays back integers. Bodies that must react to a player at
+//! once are stepped in the state instead: [`bodies`](super::bodies).
 //!
 //! ```text
 //!   bodies at tick t ──▶ Flights::run ──▶ tracks: sorted by id, a sample every m ticks, whole 64ths of a unit
@@ -27,29 +27,35 @@
 //!   sample does not grow with the number of walls, except for the search for nearby ones.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use glam::Vec2;
-use rapier2d::dynamics::{LockedAxes, RigidBodyBuilder, RigidBodyHandle};
+use rapier2d::dynamics::{LockedAxes, RigidBody, RigidBodyBuilder, RigidBodyHandle};
 use rapier2d::geometry::ColliderBuilder;
 use rapier2d::math::Pose;
 use rapier2d::pipeline::PhysicsWorld;
+use serde::{Deserialize, Serialize};
 
 use super::answer::{Layers, STEPS_PER_UNIT};
 use super::scene::{Scene, Solid};
 use super::shape::{Fault, Shape};
 
+mod near;
 mod way_out;
 
 pub use super::bounds::{PUSH_MAX, REACH, SPEED_MAX};
+use near::Walls;
 use way_out::free_of;
 
-/// The maximum work of one run, as the number of bodies (fixed ones too) times the number of ticks: 256 bodies for four
-/// seconds. That takes some 60 ms, so answer with [`Decision::Later`] long before.
+/// The maximum work of one run, as the number of bodies (fixed ones too) times the number of ticks of 1/60 s: 256 bodies
+/// for four seconds. A longer tick counts several times. That takes some 60 ms, so answer with [`Decision::Later`] long before.
 ///
 /// [`Decision::Later`]: https://docs.rs/twinstep-server/latest/twinstep_server/enum.Decision.html
 pub const BODY_TICKS_MAX: u64 = 61_440;
 
-const TICKS_PER_SECOND: f32 = 60.0;
+/// The longest step of the engine, with a hundredth of it for rounding. A longer tick takes several.
+const STEP_NANOS_MAX: u64 = 1_010_000_000 / 60;
+const TICK: Duration = Duration::from_nanos(16_666_667);
 /// The speed below which a body counts as lying still, in units or radians per second.
 const REST_SPEED: f32 = 0.05;
 const TURN_STEPS: f32 = 65_536.0;
@@ -68,6 +74,12 @@ pub enum FlightError<Id: Debug> {
     /// A body is invalid. No body was moved.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
     Body { id: Id, fault: Fault },
+    /// No body has this id. Nothing was changed.
+    #[error("no body has the id {id:?}")]
+    Unknown { id: Id },
+    /// There are [`BODIES_MAX`](crate::bodies::BODIES_MAX) bodies. The body was not added.
+    #[error("body {id:?}: there is room for {} bodies", crate::bodies::BODIES_MAX)]
+    Full { id: Id },
     /// Two bodies have the same id. No body was moved.
     #[error("two bodies have the id {id:?}; give each body its own id")]
     Twice { id: Id },
@@ -85,13 +97,13 @@ fn beyond_limits(bodies: usize, samples: u32, every: u32) -> String {
         return "expected samples at least 1 tick apart, got 0".to_owned();
     }
     format!(
-        "expected at most {BODY_TICKS_MAX} ticks of all bodies together, got {bodies} bodies with {samples} samples \
-         each, one every {every} ticks"
+        "expected at most {BODY_TICKS_MAX} ticks of 1/60 s of all bodies together, got {bodies} bodies with {samples} \
+         samples each, one every {every} ticks"
     )
 }
 
 /// The material of all walls and bodies.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Material {
     /// The part of the speed that a bounce keeps, in [0, 1].
     pub bounce: f32,
@@ -114,10 +126,15 @@ impl Default for Material {
 }
 
 /// The motion of a body.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Motion {
     /// The body stays in place, whatever hits it.
     Fixed,
+    /// The body moves at its velocity, through walls too, and pushes others: a lift, or a figure that the step moves.
+    Driven {
+        /// The velocity in units per second.
+        velocity: Vec2,
+    },
     /// The body moves without turning. With a velocity of zero it lies still until another body pushes it.
     Slides {
         /// The velocity in units per second.
@@ -133,7 +150,7 @@ pub enum Motion {
 }
 
 /// A body of one run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Body<Id> {
     /// The body's stable name, for example the framework's `Key`; it orders the tracks.
     pub id: Id,
@@ -146,7 +163,7 @@ pub struct Body<Id> {
     /// The body's motion.
     pub motion: Motion,
     /// The acceleration of the body's middle through the whole run, in units per second squared, in addition to gravity:
-    /// a motor, a jet, the wind. Ignored by a fixed body.
+    /// a motor, a jet, the wind. Ignored by a fixed or driven body.
     pub push: Vec2,
     /// The acceleration of the spin through the whole run, in radians per second squared: the motor of a wheel. Ignored
     /// unless the body tumbles.
@@ -205,11 +222,12 @@ pub struct Track<Id> {
 /// ```
 ///
 /// Cost: see [`run`](Self::run).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Flights {
     material: Material,
     gravity: Vec2,
-    walls: Vec<(Shape, Pose)>,
+    tick: Duration,
+    walls: Walls,
 }
 
 impl Flights {
@@ -233,7 +251,8 @@ impl Flights {
         Flights {
             material,
             gravity: Vec2::ZERO,
-            walls: Vec::new(),
+            tick: TICK,
+            walls: Walls::default(),
         }
     }
 
@@ -252,6 +271,20 @@ impl Flights {
         self
     }
 
+    /// Sets the length of a tick. The default is 1/60 s. A tick of more than 1/60 s takes several steps of the engine.
+    ///
+    /// # Panics
+    /// If `tick` is zero or longer than a second.
+    #[must_use]
+    pub fn tick_length(mut self, tick: Duration) -> Flights {
+        assert!(
+            !tick.is_zero() && tick <= Duration::from_secs(1),
+            "expected ticks of at most a second, got {tick:?}"
+        );
+        self.tick = tick;
+        self
+    }
+
     /// Adds a permanent wall. `at` and `angle` (radians, counter-clockwise) place the shape's origin. The edge of an
     /// arena must be made of walls too.
     ///
@@ -267,11 +300,40 @@ impl Flights {
             index: self.walls.len(),
             fault,
         })?;
-        self.walls.push((shape, pose));
+        self.walls.push(shape, at, angle, pose);
         Ok(())
     }
 
-    /// Lets the bodies fly for `samples` × `every` ticks of 1/60 s, or until all lie still. Returns the track of every
+    /// Adds a wall of tiles: one wall for each run of tiles in a row, so bodies do not catch on the edges between tiles.
+    /// `is_solid(column, row)` says which tiles are solid; `corner` is that of tile (0, 0), and tiles go on towards
+    /// positive x and y.
+    ///
+    /// # Errors
+    /// [`FlightError::Wall`] if a tile is out of range.
+    pub fn add_tiles<Id: Debug>(
+        &mut self,
+        corner: Vec2,
+        tile: Vec2,
+        [columns, rows]: [u32; 2],
+        is_solid: impl Fn(u32, u32) -> bool,
+    ) -> Result<(), FlightError<Id>> {
+        for row in 0..rows {
+            let mut column = 0;
+            while column < columns {
+                let run = (column..columns).take_while(|x| is_solid(*x, row)).count() as u32;
+                if run > 0 {
+                    let size = tile * Vec2::new(run as f32, 1.0);
+                    let from = corner + tile * Vec2::new(column as f32, row as f32);
+                    let half = size / 2.0;
+                    self.add_wall(Shape::Box { half }, from + half, 0.0)?;
+                }
+                column += run + 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the bodies fly for `samples` × `every` ticks, or until all lie still. Returns the track of every
     /// body that can move, sorted by id, with a sample every `every` ticks.
     ///
     /// Bodies that overlap at the start are pushed apart. Neither gravity nor a push brings a body above [`SPEED_MAX`].
@@ -288,7 +350,8 @@ impl Flights {
         samples: u32,
         every: u32,
     ) -> Result<Vec<Track<Id>>, FlightError<Id>> {
-        let ticks = u64::from(samples) * u64::from(every);
+        let (steps, dt) = steps_of(self.tick);
+        let ticks = (u64::from(samples) * u64::from(every)).saturating_mul(steps.into());
         let work = (bodies.len() as u64).saturating_mul(ticks.max(1));
         if work > BODY_TICKS_MAX || every == 0 {
             return Err(FlightError::Course {
@@ -297,10 +360,10 @@ impl Flights {
                 every,
             });
         }
-        let mut room = self.room(bodies)?;
+        let mut room = self.room(bodies, dt)?;
         for _ in 0..samples {
             // `any` ends the steps when all bodies lie still.
-            let lie_still = (0..every).any(|_| room.step());
+            let lie_still = (0..every * steps).any(|_| room.step());
             room.sample();
             if lie_still {
                 break;
@@ -313,26 +376,17 @@ impl Flights {
     fn room<Id: Ord + Copy + Debug>(
         &self,
         bodies: &[Body<Id>],
+        dt: f32,
     ) -> Result<Room<Id>, FlightError<Id>> {
-        let mut world = PhysicsWorld::new();
-        world.gravity = self.gravity;
-        let engine = &mut world.integration_parameters;
-        engine.dt = 1.0 / TICKS_PER_SECOND;
-        engine.normalized_prediction_distance = FORESIGHT;
         let mut room = Room {
-            world,
+            world: self.engine(dt),
             still: Scene::default(),
             movers: Vec::with_capacity(bodies.len()),
             is_forced: self.gravity != Vec2::ZERO,
             tested: 0,
         };
-        let solid = |shape: &Shape| {
-            ColliderBuilder::new(shape.shared())
-                .restitution(self.material.bounce)
-                .friction(self.material.friction)
-        };
         let fix = |room: &mut Room<Id>, shape, pose| {
-            let collider = solid(&shape).position(pose);
+            let collider = self.solid(&shape).position(pose);
             room.world.insert_collider(collider, None);
             room.still.push(Solid {
                 id: Some(room.still.len()),
@@ -341,7 +395,7 @@ impl Flights {
                 layers: Layers::ALL,
             });
         };
-        for (shape, pose) in &self.walls {
+        for (shape, pose) in self.walls.all() {
             fix(&mut room, *shape, *pose);
         }
         // The order of insertion decides the order of the engine's sums, so it must follow the ids.
@@ -359,22 +413,7 @@ impl Flights {
                 fix(&mut room, shape, pose);
                 continue;
             };
-            let mut rigid = RigidBodyBuilder::dynamic()
-                .pose(pose)
-                .linvel(velocity)
-                .angvel(spin.unwrap_or_default())
-                .linear_damping(self.material.drag)
-                .angular_damping(self.material.drag)
-                .can_sleep(false);
-            if spin.is_none() {
-                rigid = rigid.locked_axes(LockedAxes::ROTATION_LOCKED);
-            }
-            let (handle, _) = room.world.insert(rigid, solid(&shape));
-            let mover = &mut room.world.bodies[handle];
-            mover.recompute_mass_properties_from_colliders(&room.world.colliders);
-            let inertia = mover.mass_properties().local_mprops.principal_inertia();
-            mover.add_force(body.push * mover.mass(), false);
-            mover.add_torque(body.twist * inertia, false);
+            let handle = self.enter(&mut room.world, body, pose, 0);
             room.is_forced |= body.push != Vec2::ZERO || body.twist != 0.0;
             room.movers.push(Mover {
                 handle,
@@ -389,6 +428,67 @@ impl Flights {
         room.still.settle();
         Ok(room)
     }
+
+    /// Returns an empty world of the engine.
+    pub(crate) fn engine(&self, dt: f32) -> PhysicsWorld {
+        let mut world = PhysicsWorld::new();
+        world.gravity = self.gravity;
+        world.integration_parameters.dt = dt;
+        world.integration_parameters.normalized_prediction_distance = FORESIGHT;
+        world
+    }
+
+    pub(crate) fn solid(&self, shape: &Shape) -> ColliderBuilder {
+        ColliderBuilder::new(shape.shared())
+            .restitution(self.material.bounce)
+            .friction(self.material.friction)
+    }
+
+    /// Puts a body that can move into the engine; `name` is the user data of its collider.
+    pub(crate) fn enter<Id>(
+        &self,
+        world: &mut PhysicsWorld,
+        body: &Body<Id>,
+        pose: Pose,
+        name: u128,
+    ) -> RigidBodyHandle {
+        let (velocity, spin) = body.motion.speeds().unwrap_or_default();
+        let rigid = match body.motion {
+            Motion::Fixed => RigidBodyBuilder::fixed(),
+            Motion::Driven { .. } => RigidBodyBuilder::kinematic_velocity_based(),
+            Motion::Slides { .. } => {
+                RigidBodyBuilder::dynamic().locked_axes(LockedAxes::ROTATION_LOCKED)
+            }
+            Motion::Tumbles { .. } => RigidBodyBuilder::dynamic(),
+        };
+        let rigid = rigid
+            .pose(pose)
+            .linvel(velocity)
+            .angvel(spin.unwrap_or_default())
+            .linear_damping(self.material.drag)
+            .angular_damping(self.material.drag)
+            .can_sleep(false);
+        let collider = self.solid(&body.shape).user_data(name);
+        let (handle, _) = world.insert(rigid, collider);
+        let mover = &mut world.bodies[handle];
+        mover.recompute_mass_properties_from_colliders(&world.colliders);
+        let inertia = mover.mass_properties().local_mprops.principal_inertia();
+        mover.add_force(body.push * mover.mass(), false);
+        mover.add_torque(body.twist * inertia, false);
+        handle
+    }
+
+    /// The walls, and the longest acceleration for all bodies, for a step of bodies.
+    pub(crate) fn surroundings(&self) -> (&Walls, Vec2) {
+        (&self.walls, self.gravity)
+    }
+}
+
+/// The engine's steps in a tick of this length, and the length of each in seconds.
+pub(crate) fn steps_of(tick: Duration) -> (u32, f32) {
+    let nanos = tick.as_nanos() as u64;
+    let steps = nanos.div_ceil(STEP_NANOS_MAX).max(1);
+    (steps as u32, (nanos as f64 / 1e9 / steps as f64) as f32)
 }
 
 struct Room<Id> {
@@ -415,10 +515,7 @@ impl<Id> Room<Id> {
         self.world.step();
         let mut are_slow = true;
         for mover in &self.movers {
-            let body = &mut self.world.bodies[mover.handle];
-            let (velocity, spin) = (body.linvel(), body.angvel());
-            body.set_linvel(velocity.clamp_length_max(SPEED_MAX), false);
-            body.set_angvel(spin.clamp(-SPEED_MAX, SPEED_MAX), false);
+            let (velocity, spin) = slow_down(&mut self.world.bodies[mover.handle]);
             are_slow &= velocity.length() < REST_SPEED && spin.abs() < REST_SPEED;
         }
         are_slow && !self.is_forced
@@ -456,17 +553,17 @@ impl<Id> Room<Id> {
 
 impl Motion {
     /// The velocity, and the spin if the body turns. Returns `None` if the body is fixed.
-    fn speeds(self) -> Option<(Vec2, Option<f32>)> {
+    pub(crate) fn speeds(self) -> Option<(Vec2, Option<f32>)> {
         match self {
             Motion::Fixed => None,
-            Motion::Slides { velocity } => Some((velocity, None)),
+            Motion::Driven { velocity } | Motion::Slides { velocity } => Some((velocity, None)),
             Motion::Tumbles { velocity, spin } => Some((velocity, Some(spin))),
         }
     }
 }
 
 impl<Id> Body<Id> {
-    fn check(&self) -> Result<Pose, Fault> {
+    pub(crate) fn check(&self) -> Result<Pose, Fault> {
         let pose = placed(self.shape, self.at, self.angle)?;
         if let Some((velocity, spin)) = self.motion.speeds() {
             let is_push = |push: f32| push.is_finite() && push <= PUSH_MAX;
@@ -486,6 +583,14 @@ impl<Id> Body<Id> {
         }
         Ok(pose)
     }
+}
+
+/// Brings a body below [`SPEED_MAX`]. Returns its speeds before.
+pub(crate) fn slow_down(body: &mut RigidBody) -> (Vec2, f32) {
+    let (velocity, spin) = (body.linvel(), body.angvel());
+    body.set_linvel(velocity.clamp_length_max(SPEED_MAX), false);
+    body.set_angvel(spin.clamp(-SPEED_MAX, SPEED_MAX), false);
+    (velocity, spin)
 }
 
 fn placed(shape: Shape, at: Vec2, angle: f32) -> Result<Pose, Fault> {

@@ -50,6 +50,7 @@
 //! Cost: see [`Mirror`].
 
 mod answer;
+pub mod bodies;
 mod bounds;
 pub mod flight;
 mod scene;

@@ -3,11 +3,12 @@
 use glam::Vec2;
 use rapier2d::math::Pose;
 use rapier2d::parry::shape::{Ball, Capsule, Cuboid, Segment, Shape as Engine, SharedShape};
+use serde::{Deserialize, Serialize};
 
 use super::bounds::{COORDINATE_MAX, PUSH_MAX, REACH as FLIGHT_REACH, SPEED_MAX};
 
 /// A solid shape around its own origin. A position and an angle place it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Shape {
     /// A disc.
     Ball {

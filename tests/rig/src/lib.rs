@@ -39,6 +39,7 @@ macro_rules! game_types {
     };
 }
 
+pub mod ball;
 pub mod chaos;
 pub mod checked;
 pub mod direct;

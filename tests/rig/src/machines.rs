@@ -1,4 +1,4 @@
-//! Results that must be equal on every machine, as lines of a name and a digest: two scripted matches, and a table of
+//! Results that must be equal on every machine, as lines of a name and a digest: three scripted matches, and a table of
 //! float operations.
 //!
 //! ```text
@@ -15,6 +15,7 @@ use twinstep_core::digest::digest;
 use twinstep_core::{Chunked, codec};
 use twinstep_protocol::replay::Replay;
 
+use crate::ball::Pitch;
 use crate::realm::Realm;
 use crate::recorded::recorded;
 use crate::rig::{Play, Sticks};
@@ -39,6 +40,7 @@ pub fn table() -> String {
     let mut lines = String::new();
     play::<Game>("powderkeg", 71, Sticks::Analog, &mut lines);
     play::<Realm>("realm", 72, Sticks::Sticky, &mut lines);
+    play::<Pitch>("bodies", 73, Sticks::Analog, &mut lines);
     chunks(&mut lines);
     floats::operations(&mut lines);
     lines

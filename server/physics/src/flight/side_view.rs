@@ -1,9 +1,7 @@
 //! Side views: bodies that fall, rest, slide and are steered.
 
-use super::tests::{BALL, CRATE, slides, to_units};
-use super::{
-    Body, Flights, Material, Motion, PUSH_MAX, Shape, TICKS_PER_SECOND, TURN_STEPS, Track,
-};
+use super::tests::{BALL, CRATE, TICKS_PER_SECOND, slides, to_units};
+use super::{Body, Flights, Material, Motion, PUSH_MAX, Shape, TURN_STEPS, Track};
 use glam::Vec2;
 
 const GRAVITY: Vec2 = Vec2::new(0.0, -9.81);

@@ -3,6 +3,8 @@
 use super::way_out::{WAY_OUT_TRIES, contact};
 use super::*;
 
+pub(super) const TICKS_PER_SECOND: f32 = 60.0;
+
 /// A generator for rooms: xorshift64*, seeded from the test's case number.
 struct Dice(u64);
 
@@ -135,7 +137,7 @@ fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
         large.add_wall::<u32>(CRATE, at, 0.3).unwrap();
     }
     let fly = |flights: &Flights| {
-        let mut room = flights.room(&bodies).unwrap();
+        let mut room = flights.room(&bodies, 1.0 / TICKS_PER_SECOND).unwrap();
         let mut samples = 0;
         for _ in 0..240 {
             room.step();
@@ -157,7 +159,9 @@ fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
 /// The algorithm before the tree: test every solid, and use the first of the deepest overlaps.
 #[test]
 fn the_tree_finds_the_same_overlaps_as_a_test_of_all() {
-    let room = room(Material::default()).room::<u32>(&[]).unwrap();
+    let room = room(Material::default())
+        .room::<u32>(&[], 1.0 / TICKS_PER_SECOND)
+        .unwrap();
     let solids: Vec<Solid<usize>> = {
         let walls = walls().into_iter().enumerate();
         let solid = |(n, (at, half))| Solid {
@@ -225,7 +229,9 @@ fn energy_falls_with_every_tick() {
     };
     for (seed, material) in (0..40).zip([bouncy, Material::default()].into_iter().cycle()) {
         let bodies = crowd(&mut Dice::new(seed), 24, 40.0);
-        let mut run = room(material).room(&bodies).unwrap();
+        let mut run = room(material)
+            .room(&bodies, 1.0 / TICKS_PER_SECOND)
+            .unwrap();
         let energy = |run: &Room<u32>| -> f32 {
             let all = run.movers.iter();
             all.map(|mover| run.world.bodies[mover.handle].kinetic_energy())

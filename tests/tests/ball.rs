@@ -1,0 +1,136 @@
+//! Bodies that the engine moves in the state, and players that kick a ball (`tests/rig/src/ball.rs`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinstep_client::SessionConfig;
+use twinstep_core::{Mwc, codec};
+use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::Replay;
+use twinstep_protocol::simnet::LinkProfile;
+use twinstep_rig::ball::{BALL, DOWN, KICK, LEFT, Pitch, RIGHT, UP, room};
+use twinstep_rig::direct::{Direct, no_queries};
+use twinstep_rig::rig::{Play, Rig, RigConfig};
+use twinstep_server::{Match, MatchConfig};
+use twinstep_testing::{Script, arena, check};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+// Four players on a bad line; one comes late, one is healed, the server is killed and resumes. The rig checks at each
+// drawn frame that every client's authority equals the server's world.
+#[test]
+fn a_ball_stays_the_same_through_a_late_join_a_heal_and_a_crash() {
+    let mut config = RigConfig::new(93, LinkProfile::BAD);
+    config.clients = 3;
+    let mut rig = Rig::<Pitch>::new(config);
+    rig.run(SECOND * 8);
+    assert!(rig.all_play());
+    let late = rig.join("late");
+    rig.run(SECOND * 4);
+    rig.flip(2);
+    rig.run(SECOND * 6);
+    assert_eq!(rig.stats(2).heals, 1);
+    let report = rig.clients[2].desync.clone().expect("a report");
+    assert!(report.contains("bodies"), "{report}");
+    assert_eq!(rig.stats(late).heals, 0);
+    rig.crash(SECOND / 2);
+    rig.run(SECOND / 2);
+    (0..=late).for_each(|client| rig.redial(client));
+    rig.run(SECOND * 6);
+    rig.converge();
+    let pitch = rig.match_.world().sim();
+    println!(
+        "{} kicks, {} hits; {:?}",
+        pitch.kicks,
+        pitch.hits,
+        rig.stats(0).timeline
+    );
+    assert!(pitch.kicks > 20 && pitch.hits > 20, "{pitch:?}");
+
+    let hello = Hello::of::<Pitch>(&room(), "").unwrap();
+    let rules = room();
+    let mut replay = Replay::<Pitch>::open(&rig.journal, &rules, &hello).unwrap();
+    let verified = replay.verify();
+    assert_eq!(verified.fault, None);
+    assert!(verified.digests > 10);
+}
+
+#[test]
+fn a_saved_ball_rolls_on() {
+    let rules = || Arc::new(room());
+    let begun = Match::new(
+        MatchConfig::action(),
+        Pitch::new(),
+        rules(),
+        no_queries::<Pitch>(),
+    )
+    .unwrap();
+    let mut first = Direct::around(begun, 60);
+    let peer = first
+        .connect("anna", 1, SessionConfig::new(rules()))
+        .unwrap();
+    first.gather();
+    let kicks = |seen: usize| [RIGHT, RIGHT | UP, RIGHT | DOWN | KICK, LEFT][seen / 20 % 4];
+    let mut frames = 0;
+    while frames < 240 {
+        first.frame(|_, _| kicks(frames));
+        frames += 1;
+    }
+    assert_eq!(peer.0, 0);
+    let save = first.match_.save().unwrap();
+    let pitch = first.match_.world().sim().clone();
+    let again = Match::load(
+        MatchConfig::action(),
+        &save,
+        rules(),
+        no_queries::<Pitch>(),
+        None,
+    )
+    .unwrap();
+    let loaded = again.world().sim().clone();
+    let ticks = first.match_.world().tick() - again.world().tick();
+    assert!(ticks <= 2);
+    // The same world, or that of the beginning of its turn.
+    assert!(ticks > 0 || loaded == pitch);
+    let mut bytes = Vec::new();
+    codec::append(&loaded, &mut bytes).unwrap();
+    println!(
+        "{} bytes for {} bodies",
+        bytes.len(),
+        loaded.bodies.iter().len()
+    );
+    assert!(bytes.len() < 80 * loaded.bodies.iter().len());
+    let mut second = Direct::around(again, 60);
+    second
+        .connect("anna", 1, SessionConfig::new(rules()))
+        .unwrap();
+    second.gather();
+    second.rest(SECOND * 2);
+    let authority = second.sessions[0].authority().unwrap();
+    assert!(authority.sim().bodies.get(BALL).is_some());
+    assert_eq!(second.sessions[0].stats().heals, 0);
+}
+
+#[test]
+fn the_ball_is_clean_and_holds_over_a_bad_network() {
+    let script = || {
+        let mut mind = Some(Mwc::seed(3));
+        Script::<Pitch>::new(move |seen, _| {
+            let (sim, rules) = (seen.sim, seen.rules);
+            sim.drive(&mut mind, rules, seen.player, seen.tick).0
+        })
+        .players(4)
+        .ticks(600)
+    };
+    let report = check(Pitch::new(), room(), script()).unwrap();
+    println!("{report}");
+    assert!(report.untried.is_empty(), "{report}");
+    let played = arena(Pitch::new(), room(), script())
+        .players(4)
+        .link("bad")
+        .seed(7)
+        .seconds(15)
+        .run()
+        .unwrap();
+    println!("{played}");
+}
