@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that every available kind of machine computes the digests in tests/golden/digests.txt: two matches of 10,000
+# Checks that every available kind of machine computes the digests in tests/golden/digests.txt: three matches of 10,000
 # ticks, and a table of float operations. A leg without its tools prints which are missing, and how to get them.
 #
 #   bash ci/machines.sh                    all legs

@@ -60,6 +60,10 @@ pub mod own_loop {
     #![doc = include_str!("../guide/own_loop.md")]
 }
 
+pub mod physics {
+    #![doc = include_str!("../guide/physics.md")]
+}
+
 pub mod rts {
     #![doc = include_str!("../guide/rts.md")]
 }

@@ -120,7 +120,7 @@ fn the_ball_is_clean_and_holds_over_a_bad_network() {
             sim.drive(&mut mind, rules, seen.player, seen.tick).0
         })
         .players(4)
-        .ticks(600)
+        .ticks(300)
     };
     let report = check(Pitch::new(), room(), script()).unwrap();
     println!("{report}");
@@ -129,7 +129,7 @@ fn the_ball_is_clean_and_holds_over_a_bad_network() {
         .players(4)
         .link("bad")
         .seed(7)
-        .seconds(15)
+        .seconds(8)
         .run()
         .unwrap();
     println!("{played}");

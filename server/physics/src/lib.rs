@@ -1,6 +1,6 @@
 //! The physics mirror: area queries, rays and shape casts over positions that the lockstep simulation owns.
 //!
-//! A simulation must not ask a physics engine, because its answers may differ between machines and versions. So the
+//! A simulation must not ask a physics engine that keeps a memory, which no copy of the world would contain. So the
 //! simulation asks a *query*: the server's resolver copies the positions it needs into a [`Mirror`] and queries it, and
 //! the answer enters the game as an outcome (Law: One door).
 //!
@@ -17,7 +17,7 @@
 //! - A NaN never enters the mirror: [`MirrorError`] names its source.
 //!
 //! This folder is the only code that uses rapier2d. The mirror uses the engine's shapes, casts and bounding volume
-//! tree, but no bodies; bodies that must be stepped, because they fly, are in [`flight`].
+//! tree, but no bodies. Bodies that fly are in [`flight`]; those that a game steps in its own state, in [`bodies`].
 //!
 //! ```
 //! use glam::Vec2;
