@@ -1,13 +1,17 @@
 //! Bodies that the engine moves in the state, and players that kick a ball (`tests/rig/src/ball.rs`).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use glam::Vec2;
 use twinstep_client::SessionConfig;
 use twinstep_core::{Mwc, codec};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
+use twinstep_rapier2d::Shape;
+use twinstep_rapier2d::bodies::Bodies;
+use twinstep_rapier2d::flight::{Body, Flights, Material, Motion};
 use twinstep_rig::ball::{BALL, DOWN, KICK, LEFT, Pitch, RIGHT, UP, room};
 use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::rig::{Play, Rig, RigConfig};
@@ -133,4 +137,69 @@ fn the_ball_is_clean_and_holds_over_a_bad_network() {
         .run()
         .unwrap();
     println!("{played}");
+}
+
+// Bodies with 1.5 units between them, all under way; every third is a ball.
+fn crowd(count: u32) -> Bodies<u32> {
+    let side = f64::from(count).sqrt().ceil() as u32;
+    let mut bodies = Bodies::default();
+    for id in 0..count {
+        let at = Vec2::new((id % side) as f32, (id / side) as f32);
+        let velocity = Vec2::new((id * 7 % 11) as f32 - 5.0, (id * 5 % 13) as f32 - 6.0);
+        let (radius, half, spin) = (0.5, Vec2::splat(0.5), 0.0);
+        let shape = match id % 3 {
+            0 => Shape::Ball { radius },
+            _ => Shape::Box { half },
+        };
+        let body = Body {
+            id,
+            shape,
+            at: (at - (side - 1) as f32 / 2.0) * 1.5,
+            angle: 0.3 * (id % 7) as f32,
+            motion: Motion::Tumbles { velocity, spin },
+            push: Vec2::ZERO,
+            twist: 0.0,
+        };
+        bodies.put(body).unwrap();
+    }
+    bodies
+}
+
+// Prints the table of the guide's chapter 22:
+// cargo test --release --workspace --test worlds costs_by_bodies -- --ignored --nocapture
+#[test]
+#[ignore = "measures; needs a release build"]
+fn costs_by_bodies() {
+    let tick = SECOND / 60;
+    for (gravity, drag) in [(0.0, 0.2), (-9.81, 0.0)] {
+        for count in [1, 10, 30, 100, 300, 1_000] {
+            let (bounce, friction) = (0.6, 0.3);
+            let mut room = Flights::new(Material {
+                bounce,
+                friction,
+                drag,
+            })
+            .gravity(Vec2::new(0.0, gravity));
+            let size = 2 * (count as f32).sqrt() as u32 + 10;
+            let edge = |at| at == 0 || at == size - 1;
+            let corner = -Vec2::splat(size as f32 / 2.0);
+            room.add_tiles::<u32>(corner, Vec2::ONE, [size, size], |x, y| edge(x) || edge(y))
+                .unwrap();
+            let mut bodies = crowd(count);
+            let mut steps = Vec::from_iter((0..200).map(|_| {
+                let began = Instant::now();
+                bodies.step(&room, tick);
+                began.elapsed()
+            }));
+            steps[100..].sort_unstable();
+            let mut copy = bodies.clone();
+            let began = Instant::now();
+            (0..1_000).for_each(|_| std::hint::black_box(&mut copy).clone_from(&bodies));
+            let (copying, step) = (began.elapsed() / 1_000, steps[150]);
+            let bytes = codec::size(&bodies).unwrap();
+            println!(
+                "gravity {gravity}: {count} bodies: step {step:?}, copy {copying:?}, {bytes} bytes"
+            );
+        }
+    }
 }

@@ -10,7 +10,7 @@
 //! Invariants:
 //! - A step depends only on the bodies, the room and the length of the tick. No state of the engine outlives it, so what
 //!   is sent, saved and compared is a list of places and speeds that can be checked. The engine's own memory is bytes
-//!   that nobody can check.
+//!   that cannot be checked.
 //! - All numbers are finite and in range: a change that would make them otherwise is refused, and so are such bytes.
 //! - Bounded: [`BODIES_MAX`], [`SPEED_MAX`], [`REACH`].
 
@@ -21,17 +21,15 @@ use glam::Vec2;
 use rapier2d::geometry::ColliderHandle;
 use serde::{Deserialize, Serialize};
 
+pub use super::bounds::BODIES_MAX;
 use super::bounds::{REACH, SPEED_MAX};
 use super::flight::{Body, FlightError, Flights, Motion, slow_down, steps_of};
 
-/// The most bodies in one [`Bodies`].
-pub const BODIES_MAX: usize = 1_024;
-
-/// The most contacts that are read back: more bodies cannot touch at once.
+// The most contacts that are read back: more bodies cannot touch at once.
 const CONTACTS_MAX: usize = 16 * BODIES_MAX;
-/// The distance in units at which a wall counts as near, in addition to what a body can move in a tick.
+// The distance in units at which a wall counts as near, in addition to what a body can move in a tick.
 const MARGIN: f32 = 1.0;
-/// The speed below which a body stops if nothing pushes it, in units or radians per second.
+// The speed below which a body stops if nothing pushes it, in units or radians per second.
 const STOP_SPEED: f32 = 0.002;
 const WALL: u128 = u128::MAX;
 
@@ -77,11 +75,11 @@ const WALL: u128 = u128::MAX;
     bound(deserialize = "Id: Ord + Copy + Debug + Deserialize<'de>")
 )]
 pub struct Bodies<Id> {
-    /// By id.
+    // By id.
     bodies: Vec<Body<Id>>,
-    /// By (first, second).
+    // By (first, second).
     contacts: Vec<Contact<Id>>,
-    /// Whether the last step changed no body, so that the next one would not either.
+    // Whether the last step changed no body, so that the next one would not either.
     is_settled: bool,
 }
 
@@ -190,7 +188,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
 
     /// Moves all bodies on by one tick. A body that comes to the end of [`REACH`] stays there.
     ///
-    /// Cost: the guide's chapter 22 has a table. Bodies that lie still without gravity cost nothing; of the walls only
+    /// Cost: the guide's chapter 22 has a table. Bodies that lie still without gravity are not stepped; of the walls only
     /// those near a body that moves are looked at. It allocates.
     pub fn step(&mut self, room: &Flights, tick: Duration) {
         if self.is_settled {
@@ -247,7 +245,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         self.bodies.binary_search_by_key(&id, |body| body.id)
     }
 
-    /// The walls that a body can touch within the tick, in their order.
+    // The walls that a body can touch within the tick, in their order.
     fn walls_near(&self, room: &Flights, seconds: f32) -> Vec<u32> {
         let (walls, gravity) = room.surroundings();
         let gain = |body: &Body<Id>| (body.push.length() + gravity.length()) * seconds;
@@ -270,7 +268,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         near
     }
 
-    /// Keeps one contact for each pair of bodies: the sum of its impulses.
+    // Keeps one contact for each pair of bodies: the sum of its impulses.
     fn note(&mut self, mut touching: Vec<(u128, u128, f32)>, before: &[Contact<Id>]) {
         // Stable: the impulses of a pair stay in the order of the steps, and so does their sum.
         touching.sort_by_key(|(a, b, _)| (*a, *b));
@@ -304,7 +302,7 @@ impl<Id: Copy> Body<Id> {
         self.motion.speeds().unwrap_or_default().0
     }
 
-    /// Adds to the velocity, up to [`SPEED_MAX`]. A kick that is not finite does nothing, and neither does one of a fixed body.
+    /// Adds to the velocity, up to [`SPEED_MAX`]. A kick that is not finite is ignored, and a fixed body stays.
     pub fn kick(&mut self, by: Vec2) {
         let kicked = within(self.velocity() + by, SPEED_MAX);
         match &mut self.motion {
@@ -319,7 +317,7 @@ impl<Id: Copy> Body<Id> {
         }
     }
 
-    /// The body after a tick. Numbers of the engine that are not finite are not taken over: the body stops.
+    // The body after a tick. Numbers of the engine that are not finite are not taken over: the body stops.
     fn moved(self, at: Vec2, angle: f32, velocity: Vec2, spin: f32, stops: bool) -> Body<Id> {
         let mut body = self;
         let is_sound = at.is_finite() && angle.is_finite();
@@ -350,7 +348,7 @@ impl<Id: Copy> Body<Id> {
     }
 }
 
-/// Shortens a vector that is longer than `most`, to a little less, so that rounding does not make it longer again.
+// Shortens a vector that is longer than `most`, to a little less, so that rounding does not make it longer again.
 fn within(vector: Vec2, most: f32) -> Vec2 {
     if vector.length() <= most {
         return vector;
@@ -358,7 +356,7 @@ fn within(vector: Vec2, most: f32) -> Vec2 {
     vector * (most * 0.999 / vector.length())
 }
 
-/// Bodies as they were read, from a file or a server.
+// Bodies as they were read, from a file or a server.
 #[derive(Deserialize)]
 struct Unchecked<Id> {
     bodies: Vec<Body<Id>>,

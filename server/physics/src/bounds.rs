@@ -2,6 +2,8 @@
 
 /// The limit of coordinates and sizes in units, in both directions (2^18): beyond it an `f32` cannot represent a 64th.
 pub const COORDINATE_MAX: f32 = 262_144.0;
+/// The most bodies in one [`Bodies`](crate::bodies::Bodies).
+pub const BODIES_MAX: usize = 1_024;
 /// The highest speed of a thrown body, in units per second, and its highest spin, in radians per second.
 pub const SPEED_MAX: f32 = 240.0;
 /// The strongest push and gravity of a flight, in units per second squared, and the strongest twist, in radians per second

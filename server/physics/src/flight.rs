@@ -43,6 +43,7 @@ use super::shape::{Fault, Shape};
 mod near;
 mod way_out;
 
+use super::bounds::BODIES_MAX;
 pub use super::bounds::{PUSH_MAX, REACH, SPEED_MAX};
 use near::Walls;
 use way_out::free_of;
@@ -53,7 +54,7 @@ use way_out::free_of;
 /// [`Decision::Later`]: https://docs.rs/twinstep-server/latest/twinstep_server/enum.Decision.html
 pub const BODY_TICKS_MAX: u64 = 61_440;
 
-/// The longest step of the engine, with a hundredth of it for rounding. A longer tick takes several.
+// The longest step of the engine, with a hundredth of it for rounding. A longer tick takes several.
 const STEP_NANOS_MAX: u64 = 1_010_000_000 / 60;
 const TICK: Duration = Duration::from_nanos(16_666_667);
 /// The speed below which a body counts as lying still, in units or radians per second.
@@ -74,11 +75,11 @@ pub enum FlightError<Id: Debug> {
     /// A body is invalid. No body was moved.
     #[error("body {id:?}: {fault}; look at the step that last changed it")]
     Body { id: Id, fault: Fault },
-    /// No body has this id. Nothing was changed.
+    /// No body has this id, so none was changed.
     #[error("no body has the id {id:?}")]
     Unknown { id: Id },
-    /// There are [`BODIES_MAX`](crate::bodies::BODIES_MAX) bodies. The body was not added.
-    #[error("body {id:?}: there is room for {} bodies", crate::bodies::BODIES_MAX)]
+    /// There are [`BODIES_MAX`](super::bodies::BODIES_MAX) bodies. The body was not added.
+    #[error("body {id:?}: there is room for {BODIES_MAX} bodies")]
     Full { id: Id },
     /// Two bodies have the same id. No body was moved.
     #[error("two bodies have the id {id:?}; give each body its own id")]
@@ -429,7 +430,7 @@ impl Flights {
         Ok(room)
     }
 
-    /// Returns an empty world of the engine.
+    // Returns an empty world of the engine.
     pub(crate) fn engine(&self, dt: f32) -> PhysicsWorld {
         let mut world = PhysicsWorld::new();
         world.gravity = self.gravity;
@@ -444,7 +445,7 @@ impl Flights {
             .friction(self.material.friction)
     }
 
-    /// Puts a body that can move into the engine; `name` is the user data of its collider.
+    // Puts a body that can move into the engine; `name` is the user data of its collider.
     pub(crate) fn enter<Id>(
         &self,
         world: &mut PhysicsWorld,
@@ -478,13 +479,12 @@ impl Flights {
         handle
     }
 
-    /// The walls, and the longest acceleration for all bodies, for a step of bodies.
     pub(crate) fn surroundings(&self) -> (&Walls, Vec2) {
         (&self.walls, self.gravity)
     }
 }
 
-/// The engine's steps in a tick of this length, and the length of each in seconds.
+// The engine's steps in a tick of this length, and the length of each in seconds.
 pub(crate) fn steps_of(tick: Duration) -> (u32, f32) {
     let nanos = tick.as_nanos() as u64;
     let steps = nanos.div_ceil(STEP_NANOS_MAX).max(1);
@@ -585,7 +585,7 @@ impl<Id> Body<Id> {
     }
 }
 
-/// Brings a body below [`SPEED_MAX`]. Returns its speeds before.
+// Brings a body below [`SPEED_MAX`]. Returns its speeds before.
 pub(crate) fn slow_down(body: &mut RigidBody) -> (Vec2, f32) {
     let (velocity, spin) = (body.linvel(), body.angvel());
     body.set_linvel(velocity.clamp_length_max(SPEED_MAX), false);

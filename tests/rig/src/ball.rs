@@ -15,29 +15,26 @@ use crate::rig::{Play, Sticks};
 
 pub const BALL: u8 = 100;
 const CRATES: u8 = 6;
-/// The input's bits: a direction, and the kick.
+// The input's bits: a direction, and the kick.
 pub const LEFT: u8 = 1;
 pub const RIGHT: u8 = 2;
 pub const UP: u8 = 4;
 pub const DOWN: u8 = 8;
 pub const KICK: u8 = 16;
-/// How far a leg reaches, in units between the middles.
+// How far a leg reaches, in units between the middles.
 const LEG: f32 = 1.6;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pitch {
-    /// The players by their index, the ball, the crates after it.
+    // The players by their index, the ball, the crates after it.
     pub bodies: Bodies<u8>,
     pub kicks: u32,
-    /// Hits of the ball that could be heard.
+    // Hits of the ball that could be heard.
     pub hits: u32,
     held: [u8; 16],
 }
 
-/// A closed pitch with a wall of tiles in its middle.
-///
-/// # Panics
-/// Never: the numbers are sound.
+// A closed pitch with a wall of tiles in its middle.
 #[must_use]
 pub fn room() -> Flights {
     let mut room = Flights::new(Material {
@@ -53,10 +50,6 @@ pub fn room() -> Flights {
 }
 
 impl Pitch {
-    /// The pitch before the first player comes.
-    ///
-    /// # Panics
-    /// Never: the numbers are sound.
     #[must_use]
     pub fn new() -> Pitch {
         let mut pitch = Pitch::default();
@@ -97,7 +90,7 @@ impl Pitch {
         Vec2::new(axis(LEFT, RIGHT), axis(DOWN, UP)).normalize_or_zero()
     }
 
-    /// The kick of a player whose leg reaches the ball.
+    // The kick of a player whose leg reaches the ball.
     fn kick(&self, player: PlayerId) -> Option<Vec2> {
         let at = |id| Some(self.bodies.get(id)?.at);
         let way = at(BALL)? - at(player.index() as u8)?;
@@ -143,7 +136,7 @@ impl Simulation for Pitch {
     }
 }
 
-/// Draws the bodies.
+// Draws the bodies.
 pub struct Sight;
 
 impl Show<Pitch> for Sight {
@@ -181,7 +174,7 @@ impl Play for Pitch {
         (sticks != Sticks::Still).then_some(luck)
     }
 
-    /// Runs to the ball, most of the time, and kicks.
+    // Runs to the ball, most of the time, and kicks.
     fn drive(
         &self,
         luck: &mut Option<Mwc>,

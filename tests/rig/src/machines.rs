@@ -28,7 +28,7 @@ pub use floats::system_functions;
 pub const GOLDEN: &str = include_str!("../../golden/digests.txt");
 
 const TICKS: u32 = 10_000;
-/// A match prints a digest each time this many ticks have passed.
+// A match prints a digest each time this many ticks have passed.
 const TICKS_PER_LINE: u32 = 1_000;
 
 /// All digests of this machine, in the format of [`GOLDEN`].

@@ -1,7 +1,5 @@
 //! Rooms full of bodies; one rule per test.
 
-use std::time::Instant;
-
 use twinstep_core::codec;
 
 use super::*;
@@ -14,7 +12,7 @@ const CRATE: Shape = Shape::Box {
 };
 const BALL: Shape = Shape::Ball { radius: 0.5 };
 
-/// A closed room; its edges are 2 units thick.
+// A closed room; its edges are 2 units thick.
 fn room(half: f32, gravity: f32) -> Flights {
     let material = Material {
         bounce: 0.6,
@@ -47,7 +45,7 @@ fn body(id: u32, shape: Shape, at: Vec2, velocity: Vec2) -> Body<u32> {
     }
 }
 
-/// `count` balls and crates side by side, all under way.
+// `count` balls and crates side by side, all under way.
 fn crowd(count: u32) -> Bodies<u32> {
     let side = f64::from(count).sqrt().ceil() as u32;
     let mut bodies = Bodies::default();
@@ -71,7 +69,7 @@ fn read(bytes: &[u8]) -> Result<Bodies<u32>, codec::CodecError> {
     codec::decode_whole(bytes)
 }
 
-/// The sentence by which these bodies are refused.
+// The sentence by which these bodies are refused.
 fn refusal(bodies: &Bodies<u32>) -> String {
     read(&bytes(bodies)).expect_err("bytes from elsewhere");
     let bodies = Unchecked {
@@ -221,7 +219,7 @@ fn bodies_that_lie_still_settle_until_one_changes() {
 }
 
 #[test]
-fn bad_numbers_are_refused_and_change_nothing() {
+fn bad_numbers_are_refused_and_leave_all_bodies_as_they_were() {
     let mut bodies = crowd(3);
     let before = bytes(&bodies);
     for bad in [f32::NAN, f32::INFINITY, 1e30] {
@@ -297,40 +295,4 @@ fn bytes_from_elsewhere_are_refused_or_step_without_a_panic() {
         }
     }
     assert!(stepped > 50 && refused > 50, "{stepped} {refused}");
-}
-
-/// Prints the table of the guide's chapter 22:
-/// `cargo test --release -p twinstep-rapier2d -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures; needs a release build"]
-#[allow(clippy::disallowed_methods, reason = "it measures")]
-fn costs_by_bodies() {
-    for gravity in [0.0, -9.81] {
-        for count in [1, 10, 30, 100, 300, 1_000] {
-            let room = room((count as f32).sqrt() + 4.0, gravity);
-            let mut bodies = crowd(count);
-            for _ in 0..100 {
-                bodies.step(&room, TICK);
-            }
-            let mut steps: Vec<_> = (0..100)
-                .map(|_| {
-                    let begin = Instant::now();
-                    bodies.step(&room, TICK);
-                    begin.elapsed()
-                })
-                .collect();
-            steps.sort_unstable();
-            let mut copy = bodies.clone();
-            let begin = Instant::now();
-            (0..1_000).for_each(|_| std::hint::black_box(&mut copy).clone_from(&bodies));
-            let copying = begin.elapsed() / 1_000;
-            let begin = Instant::now();
-            let size = (0..100).map(|_| bytes(&bodies).len()).sum::<usize>() / 100;
-            let writing = begin.elapsed() / 100;
-            println!(
-                "gravity {gravity}: {count} bodies: step {:?}, copy {copying:?}, bytes {size} in {writing:?}",
-                steps[50]
-            );
-        }
-    }
 }

@@ -48,7 +48,7 @@ impl Walls {
         (&self.placed[wall as usize].0, &self.poses[wall as usize])
     }
 
-    /// Adds the numbers of all walls that may be within `reach` of `at`.
+    // Adds the numbers of all walls that may be within `reach` of `at`.
     pub(crate) fn near(&self, at: Vec2, reach: f32, into: &mut Vec<u32>) {
         let scene = self.scene.get_or_init(|| {
             let mut scene = Scene::default();
