@@ -277,7 +277,8 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
             let second = self.bodies.get(b as usize).map(|body| body.id);
             match self.contacts.last_mut() {
                 Some(last) if (last.first, last.second) == (first, second) => {
-                    last.impulse += impulse;
+                    let sum = last.impulse + impulse;
+                    last.impulse = if sum < f32::MAX { sum } else { f32::MAX };
                 }
                 _ => self.contacts.push(Contact {
                     first,

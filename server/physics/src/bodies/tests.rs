@@ -255,8 +255,10 @@ fn bad_numbers_are_refused_and_leave_all_bodies_as_they_were() {
 fn bytes_from_elsewhere_are_refused_or_step_without_a_panic() {
     let mut bodies = crowd(6);
     let room = room(5.0, -9.81);
-    for _ in 0..30 {
-        bodies.step(&room, TICK);
+    for _ in 0..600 {
+        if bodies.contacts().len() < 2 {
+            bodies.step(&room, TICK);
+        }
     }
     let sound = bytes(&bodies);
     let mut forged = bodies.clone();
