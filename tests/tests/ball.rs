@@ -169,6 +169,7 @@ fn crowd(count: u32) -> Bodies<u32> {
 // cargo test --release --workspace --test worlds costs_by_bodies -- --ignored --nocapture
 #[test]
 #[ignore = "measures; needs a release build"]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
 fn costs_by_bodies() {
     let tick = SECOND / 60;
     for (gravity, drag) in [(0.0, 0.2), (-9.81, 0.0)] {
