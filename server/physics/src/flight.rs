@@ -78,7 +78,7 @@ pub enum FlightError<Id: Debug> {
     /// No body has this id, so none was changed.
     #[error("no body has the id {id:?}")]
     Unknown { id: Id },
-    /// There are [`BODIES_MAX`](super::bodies::BODIES_MAX) bodies. The body was not added.
+    /// There are [`BODIES_MAX`] bodies. The body was not added.
     #[error("body {id:?}: there is room for {BODIES_MAX} bodies")]
     Full { id: Id },
     /// Two bodies have the same id. No body was moved.
