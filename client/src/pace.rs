@@ -61,6 +61,8 @@ pub struct Beat {
     pub skipped_ticks: u32,
     /// Whether the input tick jumped ahead in this advance.
     pub jumped: bool,
+    /// Whether it skipped ticks by a leap: inputs had come much too late.
+    pub is_leap: bool,
 }
 
 /// Steers the input tick, so that each input reaches the server shortly before it is sealed. All times are durations
@@ -74,6 +76,7 @@ pub struct Pace {
     /// Whether the next sampled tick is that of the clock's position, so that the ticks in between
     /// are skipped.
     skip: bool,
+    is_leap: bool,
     /// Whether the tick that runs is to be sampled before its end.
     is_urged: bool,
     samples: Samples,
@@ -100,6 +103,7 @@ impl Pace {
             steering: Steering::new(),
             input: known,
             skip: false,
+            is_leap: false,
             is_urged: false,
             samples: Samples::new(now, known),
             silence: Silence::default(),
@@ -250,6 +254,7 @@ impl Pace {
             self.leaps.record_jump();
         }
         let mut skipped_ticks = 0;
+        let mut is_leap = false;
         let end = match self.skip {
             false => self.end(whole, cap),
             true if whole > cap => self.input,
@@ -258,6 +263,7 @@ impl Pace {
                 self.input = whole;
                 self.samples.break_at(whole);
                 self.skip = false;
+                is_leap = core::mem::take(&mut self.is_leap);
                 whole
             }
         };
@@ -273,6 +279,7 @@ impl Pace {
             held: self.clock.take_held(),
             skipped_ticks,
             jumped: self.leaps.take_jumped(),
+            is_leap,
         }
     }
 
@@ -316,6 +323,7 @@ impl Pace {
             held: Duration::ZERO,
             skipped_ticks: 0,
             jumped: false,
+            is_leap: false,
         }
     }
 
@@ -406,7 +414,10 @@ impl Pace {
                 self.distance.forget_waiting();
                 self.samples.break_at(self.input);
             }
-            Some(Leap::Ahead(ticks)) => self.jump_to(self.clock.whole() + ticks),
+            Some(Leap::Ahead(ticks)) => {
+                self.jump_to(self.clock.whole() + ticks);
+                self.is_leap = true;
+            }
             None => return,
         }
         // Earlier reports no longer describe the route.

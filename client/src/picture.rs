@@ -28,12 +28,16 @@ use twinstep_core::PlayerId;
 
 use crate::smooth::{Correction, Pose};
 
+pub use measured::{Errors, PictureErrors, PictureStats};
 pub(crate) use others::{Moved, Others};
+pub(crate) use own_drawn::OwnDrawn;
 pub use poses::{Hidden, Muzzle, Poses, Show, ShowWith, show_with};
 pub use when::When;
 
+mod measured;
 mod order;
 mod others;
+mod own_drawn;
 mod poses;
 mod when;
 
@@ -135,6 +139,7 @@ pub struct Picture<K, P> {
     // Sorted by key, each once.
     removed: Vec<Removed<K, P>>,
     moved: Errors,
+    own_moved: Errors,
     shown: Errors,
 }
 
@@ -150,8 +155,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
             before: Vec::new(),
             fired: Vec::new(),
             removed: Vec::with_capacity(FADING_MAX),
-            moved: Errors::new(),
-            shown: Errors::new(),
+            moved: Errors::default(),
+            own_moved: Errors::default(),
+            shown: Errors::default(),
         }
     }
 
@@ -272,6 +278,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                 // An entity that the rebuild did not move keeps its correction, with the time that is left of it.
                 if rebuilt != was.uncorrected(alpha, teleport) {
                     let smooth = self.moved.record(error.length(), teleport);
+                    if put.local {
+                        self.own_moved.record(error.length(), teleport);
+                    }
                     shown.correction = smooth.then(|| Correction::new(error, now, over));
                 }
             } else if let Some(muzzle) = put.muzzle {
@@ -386,6 +395,31 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         &self.moved
     }
 
+    pub(crate) fn corrections_of_own(&self) -> &Errors {
+        &self.own_moved
+    }
+
+    /// The poses as they are drawn at the end of the newest tick, which is over after `rest`, and whether each entity is
+    /// local. Glides of projectiles are left out.
+    pub(crate) fn at_end(
+        &self,
+        now: Duration,
+        rest: Duration,
+    ) -> impl Iterator<Item = (K, (P, bool))> + '_ {
+        let moves = self
+            .entities
+            .iter()
+            .filter(|shown| !shown.glides || shown.local);
+        moves.map(move |shown| {
+            // Local entities are there already.
+            let (alpha, at) = match shown.local {
+                true => (0.0, now),
+                false => (1.0, now + rest),
+            };
+            (shown.key, (self.pose_of(shown, alpha, at), shown.local))
+        })
+    }
+
     /// Starts new projectiles at the drawn position of the muzzle that fired them.
     fn glide_from_muzzles(&mut self, poses: &Poses<K, P>, alpha: f32, now: Duration) {
         let Smoothing {
@@ -441,66 +475,6 @@ fn next_of<'a, T, K: Ord>(
 
 #[cfg(test)]
 mod tests;
-
-/// pDiff: the distances between drawn and simulated poses, as a cheap histogram with four buckets per doubling, from
-/// 2⁻⁸ to 2⁸ of the poses' unit.
-#[derive(Clone, Debug)]
-pub struct Errors {
-    buckets: [u64; Errors::BUCKETS],
-    count: u64,
-    teleports: u64,
-}
-
-impl Errors {
-    const BUCKETS: usize = 64;
-    /// A bucket's number is the length's exponent and its first two bits of mantissa, counted from 2⁻⁸.
-    const FIRST: u32 = (127 - 8) << 2;
-
-    pub(super) fn new() -> Self {
-        Errors {
-            buckets: [0; Errors::BUCKETS],
-            count: 0,
-            teleports: 0,
-        }
-    }
-
-    /// Counts one error. Returns `true` if it should be smoothed.
-    pub(super) fn record(&mut self, length: f32, teleport: f32) -> bool {
-        let bucket = (length.to_bits() >> 21).saturating_sub(Errors::FIRST) as usize;
-        self.buckets[bucket.min(Errors::BUCKETS - 1)] += 1;
-        self.count += 1;
-        let smooth = length <= teleport;
-        self.teleports += u64::from(!smooth);
-        smooth
-    }
-
-    /// The number of errors, each of one entity.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The number of errors too large to be smoothed.
-    #[must_use]
-    pub fn teleports(&self) -> u64 {
-        self.teleports
-    }
-
-    /// The smallest length that the part `part` (0 ..= 1) of all errors does not exceed, rounded up by at most 25 %; 0
-    /// without errors.
-    #[must_use]
-    pub fn quantile(&self, part: f64) -> f32 {
-        let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
-        let mut sum = 0;
-        let bucket = self.buckets.iter().position(|n| {
-            sum += n;
-            sum >= wanted
-        });
-        bucket.map_or(0.0, |bucket| {
-            f32::from_bits((Errors::FIRST + bucket as u32 + 1) << 21)
-        })
-    }
-}
 
 /// Returns the offset by which a projectile glides from `origin`, where it is drawn now, to its simulated path at
 /// `pose`. The offset shrinks steadily and is zero after `over`.

@@ -25,6 +25,8 @@ const SAMPLES: usize = 256;
 const SOON: Duration = Duration::from_millis(1);
 /// A call of `advance` after a longer pause counts as late.
 const LATE: Duration = Duration::from_millis(34);
+/// A clock whose rate differs from 1 by more than this is off.
+const CLOCK_OFF: f64 = 0.02;
 
 pub(crate) struct Predicting {
     pub(crate) pace: Option<Pace>,
@@ -216,6 +218,9 @@ impl Predicting {
         replica.meter.capped = beat.capped;
         replica.meter.held += beat.held;
         replica.meter.skipped_ticks += u64::from(beat.skipped_ticks);
+        if beat.is_leap {
+            replica.meter.leapt_ticks += u64::from(beat.skipped_ticks);
+        }
         if fits {
             Ok(beat.end > beat.first)
         } else {
@@ -264,6 +269,10 @@ impl Predicting {
         let input = replica.timeline.local_actions().next();
         let (lead_max, window) = (replica.lead_max(), input_window(replica.cadence().tick()));
         let meter = &mut replica.meter;
+        let rate = self.pace.as_ref().map_or(1.0, Pace::rate);
+        if rate > 0.0 && (rate - 1.0).abs() > CLOCK_OFF {
+            meter.clock_off += passed;
+        }
         meter.lead.add(f64::from(reached - authority));
         meter.reach.add(f64::from(input - authority));
         if passed > LATE {

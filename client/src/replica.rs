@@ -123,7 +123,8 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         });
         let mine = mine.count();
         if counts {
-            self.meter.fills += u64::from((frame.filled.0 & own.0).count_ones());
+            self.meter
+                .record_fills((frame.filled.0 & own.0).count_ones());
         }
         match self.timeline.confirm(&frame, &mut self.view) {
             Ok(()) => {

@@ -8,6 +8,8 @@ use twinstep_core::frame::{Answer, FrameData, Order, PlayerSet};
 use twinstep_core::{PlayerId, Simulation};
 use twinstep_protocol::packet::{ByteCounts, OUTER_BYTES};
 
+use crate::picture::PictureStats;
+
 /// The reason why a confirmed frame differed from the assumed one: the first difference, in the frame's own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misprediction {
@@ -244,6 +246,10 @@ pub(crate) struct Meter {
     pub(crate) stall: Duration,
     pub(crate) held: Duration,
     pub(crate) skipped_ticks: u64,
+    pub(crate) leapt_ticks: u64,
+    pub(crate) fills_run: u32,
+    pub(crate) fills_run_max: u32,
+    pub(crate) clock_off: Duration,
     pub(crate) shed: Duration,
     pub(crate) late: Duration,
     pub(crate) lead: Mean,
@@ -261,6 +267,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// Records in how many own seats the server filled a sealed tick.
+    pub(crate) fn record_fills(&mut self, seats: u32) {
+        self.fills += u64::from(seats);
+        self.fills_run = if seats > 0 { self.fills_run + 1 } else { 0 };
+        self.fills_run_max = self.fills_run_max.max(self.fills_run);
+    }
+
     /// Records that an own input ran in the authority, `took` after it was sampled.
     pub(crate) fn record_confirmed(&mut self, took: Duration) {
         self.confirmed.add((took.as_millis() / 2) as i32);
@@ -282,6 +295,10 @@ impl Default for Meter {
             stall: Duration::ZERO,
             held: Duration::ZERO,
             skipped_ticks: 0,
+            leapt_ticks: 0,
+            fills_run: 0,
+            fills_run_max: 0,
+            clock_off: Duration::ZERO,
             shed: Duration::ZERO,
             late: Duration::ZERO,
             lead: Mean::default(),
@@ -328,6 +345,12 @@ pub struct SessionStats {
     /// Own ticks that a jump of the clock skipped, so that they had no input: after this client stood still, or the route
     /// became longer. They are among the `fills`.
     pub skipped_ticks: u64,
+    /// Those of them that a leap skipped, because the server reported inputs that came more than 12 ticks too late.
+    pub leapt_ticks: u64,
+    /// The longest time without the own player's controls in the match: `fills` one after the other, in ticks.
+    pub fills_run_max: u32,
+    /// Time in which the clock ran more than 2 % faster or slower than the match, in ms. Holds are not in it.
+    pub clock_off_ms: f64,
     /// Time in which the budget kept the prediction shorter than asked, in ms.
     pub shed_ms: f64,
     /// The total lateness of `advance` calls, beyond two frames of 60 Hz after the one before, in ms.
@@ -367,11 +390,9 @@ pub struct SessionStats {
     pub jitter_ms: f64,
     /// The share of the server's packets that were lost, 0..=1.
     pub loss: f32,
-    /// 95 of 100 times, another player was drawn no farther than this from where the match finally had it at the drawn
-    /// time, in units of the pose's length. See [`When`](crate::When).
-    pub others_off_p95: f32,
-    /// 95 of 100 predicted entities that a rebuild moved were moved no farther than this, in the same units.
-    pub pdiff_moved_p95: f32,
+    /// The drawn picture, compared with the final match: [`Session::picture_errors`](crate::Session::picture_errors)
+    /// gives it over a window.
+    pub picture: PictureStats,
     /// Corrections of the picture: entities moved by rebuilds.
     pub corrections: u64,
     pub cues_started: u64,

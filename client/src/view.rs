@@ -9,7 +9,7 @@ use twinstep_core::{Effects, Key, PlayerId, PlayerSet, Simulation, Tick};
 
 use crate::cues::CueLedger;
 use crate::hooks::caught;
-use crate::picture::{Moved, Others, Picture, Poses, Show, Smoothing};
+use crate::picture::{Moved, Others, OwnDrawn, Picture, PictureErrors, Poses, Show, Smoothing};
 use crate::timeline::{Timeline, Watch};
 
 /// The minimum duration of a correction in ticks, even if the lead is shorter.
@@ -23,6 +23,8 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) cues: CueLedger<S::Cue>,
     pub(crate) picture: Picture<V::Key, V::Pose>,
     pub(crate) others: Others<V::Key, V::Pose>,
+    own_drawn: OwnDrawn<V::Key, V::Pose>,
+    truth: Poses<V::Key, V::Pose>,
     /// When the pictures of other players were moved on.
     moved_at: Duration,
     poses: [Poses<V::Key, V::Pose>; 2],
@@ -54,6 +56,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             cues: CueLedger::new(),
             picture: Picture::with_room(smoothing, None, ROOM),
             others: Others::new(smoothing),
+            own_drawn: OwnDrawn::new(),
+            truth: Poses::with_room(ROOM),
             moved_at: Duration::ZERO,
             poses: [Poses::with_room(ROOM), Poses::with_room(ROOM)],
             captured: 0,
@@ -92,6 +96,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         // one.
         self.capture(sim);
         self.capture(sim);
+        self.own_drawn.jump();
         self.others.jump(at.back(1));
         self.others.put(at.back(1), &mut self.poses[1]);
         self.others.put(at, &mut self.poses[1]);
@@ -168,6 +173,38 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
+    fn judge(&mut self, tick: Tick, sim: &S) {
+        if !self.own_drawn.awaits(tick) {
+            return;
+        }
+        let (show, truth, own_drawn) = (&self.show, &mut self.truth, &mut self.own_drawn);
+        truth.begin_apart(self.locals);
+        let judged = caught(|| {
+            show.poses(sim, truth);
+            truth.order();
+            own_drawn.judge(tick, truth);
+        });
+        if let Err(words) = judged {
+            self.record_fault(&words);
+        }
+    }
+
+    pub(crate) fn errors(&self) -> PictureErrors {
+        let mut all = self.others.errors().clone();
+        let (moved, own_moved) = (
+            self.picture.corrections(),
+            self.picture.corrections_of_own(),
+        );
+        all.own_off.add(&self.own_drawn.own_off);
+        all.things_off.add(&self.own_drawn.things_off);
+        all.own_pdiff.add(own_moved);
+        all.things_pdiff.add(&moved.since(own_moved));
+        for picture in self.others.pictures() {
+            all.others_pdiff.add(picture.corrections());
+        }
+        all
+    }
+
     fn redraw(&mut self) {
         let over = self.over();
         let [previous, newest] = &mut self.poses;
@@ -200,6 +237,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         if !is_as_shown {
             self.capture_others(tick + 1, sim);
         }
+        self.judge(tick + 1, sim);
     }
 
     fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>) {
@@ -208,7 +246,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         }
         self.capture(sim);
         let (picture, newest, now) = (&mut self.picture, &mut self.poses[1], self.now);
-        let others = &mut self.others;
+        let (others, own_drawn, rest) = (&mut self.others, &mut self.own_drawn, self.tick);
         let (last, over) = (
             std::mem::take(&mut self.drawn),
             self.tick * SMOOTH_TICKS_MIN,
@@ -216,6 +254,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         let drawn = caught(|| {
             newest.order();
             picture.ticked_to(newest, last, now, over);
+            own_drawn.record(tick + 1, picture.at_end(now, rest));
             others.put(tick + 1, newest);
         });
         if let Err(words) = drawn {

@@ -78,7 +78,7 @@ fn eight_players_see_each_other_in_place_over_a_bad_link() {
     assert!(rig.match_.world().sim().wave >= 1);
     for i in 0..8 {
         let stats = rig.stats(i);
-        let off = stats.others_off_p95 / PLAYER_RADIUS;
+        let off = stats.picture.others_off_p95 / PLAYER_RADIUS;
         println!("p95 in player radii: {off:.2}");
         assert_eq!(stats.stall_ms, 0.0, "client {i}");
         assert!(off < 0.5, "client {i}: {off} radii");

@@ -10,8 +10,8 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::{Game, PLAYER_RADIUS, ShowKey};
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Poses, Session, Show, When};
-use twinstep_core::{Effects, Frame, Mwc, Never, PlayerId, Simulation, Table, Tick};
+use twinstep_client::{PictureStats, Poses, Session, SessionStats, Show, When};
+use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Table, Tick};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
@@ -44,6 +44,9 @@ struct Measured {
     jerk: Vec<f32>,
     too_fast: u32,
     frames: u32,
+    /// The sessions' own numbers, of each client.
+    seen: Vec<PictureStats>,
+    own: Vec<(SessionStats, SessionStats)>,
 }
 
 fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
@@ -55,7 +58,14 @@ fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
     let mut paths: BTreeMap<u8, Path> = BTreeMap::new();
     let mut drawn: BTreeMap<(usize, u8), Vec<Option<Drawn>>> = BTreeMap::new();
     let mut known = 0;
+    let mut before = Vec::new();
     for frame in 0..65 * 60 {
+        if frame == 5 * 60 {
+            let clients = (0..CLIENTS).map(|n| (rig.stats(n), &rig.clients[n].session));
+            before = clients
+                .map(|(stats, session)| (stats, session.picture_errors()))
+                .collect();
+        }
         rig.watch(FRAME, |rig| {
             let (tick, game) = (
                 rig.match_.world().tick().0 as usize,
@@ -88,6 +98,11 @@ fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
                 drawn.entry((client, other)).or_default().push(at);
             }
         }
+    }
+    for (n, (stats, errors)) in before.into_iter().enumerate() {
+        let seen = rig.clients[n].session.picture_errors();
+        measured.seen.push(seen.since(&errors).stats());
+        measured.own.push((stats, rig.stats(n)));
     }
     rig.run(Duration::from_secs(2));
     for ((_, other), frames) in drawn {
@@ -159,6 +174,13 @@ fn other_players_are_drawn_where_they_were() {
          # speeds; and the age of the drawn time, in ticks before the prediction.\n\
          # link    off p50  off p95  too fast %  jerk p99  age p50  age p95\n",
     );
+    let mut own_numbers = String::from(
+        "# The same seconds by `SessionStats::picture`, mean of the clients: others as above, once a tick; own entities and\n\
+         # things; the moves by rebuilds (pDiff); ticks in which another player stands while it walks; ticks from a remote\n\
+         # input to the screen. Then a client's minute: ms of stalls and holds, fills, ticks skipped (by leaps), seconds with\n\
+         # the clock off by 2 %, and cancelled cues.\n\
+         # link  others p50, p95  fast %  jerk  age p50, p95  own p95  things p95  pdiff own, others, things  stands %  key p50, p95  stall  held  fills  skipped  off s  cancelled\n",
+    );
     for (name, link) in LinkProfile::PRESETS {
         if name == "lan" {
             continue;
@@ -177,7 +199,55 @@ fn other_players_are_drawn_where_they_were() {
             part(&mut all.age, 0.95),
         )
         .expect("text");
+        let mean = |of: fn(&PictureStats) -> f32| {
+            all.seen.iter().map(of).sum::<f32>() / all.seen.len() as f32
+        };
+        let radii = |of: fn(&PictureStats) -> f32| mean(of) / PLAYER_RADIUS;
+        // The two ways of measuring agree, within the width of a bucket.
+        let truth = part(&mut all.off, 0.95);
+        let told = radii(|seen| seen.others_off_p95);
+        assert!(
+            (told - truth).abs() <= 0.05 + truth * 0.3,
+            "{name}: {told} for {truth}"
+        );
+        let (age, told) = (part(&mut all.age, 0.5), mean(|seen| seen.age_ticks_p50));
+        assert!(
+            (told - age).abs() <= 1.0 + age * 0.13,
+            "{name}: {told} for {age}"
+        );
+        let minute = |of: fn(&SessionStats) -> f64| {
+            let each = all.own.iter().map(|(before, after)| of(after) - of(before));
+            each.sum::<f64>() / all.own.len() as f64
+        };
+        writeln!(
+            own_numbers,
+            "{:>9} {:>6.2} {:>6.2} {:>6.2} {:>5.2} {:>6.1} {:>6.1} {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>6.2} {:>6.1} {:>6.1} {:>6.0} {:>5.0} {:>5.1} {:>5.1} {:>3.1} {:>5.1} {:>5.1}",
+            name,
+            radii(|seen| seen.others_off_p50),
+            radii(|seen| seen.others_off_p95),
+            100.0 * mean(|seen| seen.too_fast),
+            mean(|seen| seen.jerk_p99) / WALK,
+            mean(|seen| seen.age_ticks_p50),
+            mean(|seen| seen.age_ticks_p95),
+            radii(|seen| seen.own_off_p95),
+            radii(|seen| seen.things_off_p95),
+            radii(|seen| seen.own_pdiff_p95),
+            radii(|seen| seen.others_pdiff_p95),
+            radii(|seen| seen.things_pdiff_p95),
+            100.0 * mean(|seen| seen.standing),
+            mean(|seen| seen.key_ticks_p50),
+            mean(|seen| seen.key_ticks_p95),
+            minute(|stats| stats.stall_ms),
+            minute(|stats| stats.held_ms),
+            minute(|stats| stats.fills as f64),
+            minute(|stats| stats.skipped_ticks as f64),
+            minute(|stats| stats.leapt_ticks as f64),
+            minute(|stats| stats.clock_off_ms) / 1e3,
+            minute(|stats| stats.cues_cancelled as f64),
+        )
+        .expect("text");
     }
+    let table = format!("{table}{own_numbers}");
     println!("{table}");
     golden::check("drawn.txt", &table, "");
 }
@@ -189,10 +259,13 @@ struct Line {
 }
 
 impl Simulation for Line {
-    game_types!("line");
+    game_types!("line", (), u8, Never, Never, Never, u32);
 
-    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+    fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         for (player, back) in frame.inputs() {
+            if frame.tick().0.is_multiple_of(4) {
+                fx.cue(Key::player(player, frame.tick().0), frame.tick().0);
+            }
             *self.at.get_or_insert_with(player, || 0) += if *back == 0 { 1 } else { -1 };
         }
     }
@@ -328,6 +401,79 @@ fn a_change_of_the_drawn_time_in_play_is_smooth() {
         let moved = pair[1].1 - pair[0].1;
         assert!((0.85..1.15).contains(&moved), "{pair:?}");
     }
+}
+
+/// When a line becomes better, other players are drawn nearer to now within two seconds. It took them ten and more.
+#[test]
+fn the_drawn_time_follows_a_better_line_within_two_seconds() {
+    WHEN.set(When::Auto);
+    // Over a good line they are drawn at the prediction, whose clock comes back by a tenth of its speed.
+    for (seed, from, to, most) in [
+        (1, "awful", "wan", 2.0),
+        (2, "awful", "bad", 2.0),
+        (3, "bad", "wan", 2.0),
+        (4, "awful", "lan", 3.0),
+    ] {
+        let mut config = RigConfig::new(seed, from.parse().expect("a link"));
+        (config.sticks, config.fps, config.verify) = (Sticks::Sticky, 60, false);
+        let mut rig = Rig::<Line>::new(config);
+        let mut behind = |seconds: u32| {
+            let mut all = Vec::new();
+            for _ in 0..seconds * 60 {
+                rig.run(FRAME);
+                let now = f64::from(rig.match_.world().tick().0);
+                let drawn = rig.clients[0].session.drawn_at(PlayerId(3));
+                all.push(drawn.map_or(0.0, |drawn| now - drawn));
+            }
+            if seconds == 15 {
+                let link: LinkProfile = to.parse().expect("a link");
+                (0..CLIENTS).for_each(|client| rig.relink(client, link));
+            }
+            all
+        };
+        let before = behind(15);
+        let after = behind(20);
+        let last = &mut after[15 * 60..].to_vec();
+        last.sort_by(f64::total_cmp);
+        let settled = last[last.len() / 2];
+        let late = after.iter().rposition(|behind| *behind > settled + 3.0);
+        let seconds = late.map_or(0.0, |frame| (frame + 1) as f64 / 60.0);
+        let curve: Vec<_> = after
+            .iter()
+            .step_by(15)
+            .take(24)
+            .map(|at| at.round())
+            .collect();
+        println!(
+            "{from} to {to}: from {:.1} to {settled:.1} ticks behind the server in {seconds:.1} s: {curve:?}",
+            before[before.len() - 1]
+        );
+        assert!(seconds <= most, "{from} to {to}: {seconds} s");
+    }
+}
+
+/// While a player's entities change their time, forth and back, each of its cues is shown once, and only once.
+#[test]
+fn a_cue_is_shown_once_while_its_players_time_changes() {
+    let all = [
+        When::Predicted,
+        When::Known { guess: 0 },
+        When::Auto,
+        When::Known { guess: 9 },
+    ];
+    let mut config = RigConfig::new(7, "rtt=200".parse().expect("a link"));
+    (config.sticks, config.fps) = (Sticks::Still, 60);
+    let mut rig = Rig::<Line>::new(config);
+    for frame in 0..60 * 60 {
+        WHEN.set(all[frame / 40 % 4]);
+        rig.run(FRAME);
+    }
+    let stats = rig.stats(0);
+    // Four players have a cue each in every fourth tick. The newest are not due, and the first were before it joined.
+    let ticks = u64::from(stats.prediction_tick);
+    println!("{} cues in {ticks} ticks", stats.cues_started);
+    assert!((ticks - 120..=ticks).contains(&stats.cues_started));
+    assert_eq!(stats.cues_cancelled, 0);
 }
 
 /// The times between frames, repeated.

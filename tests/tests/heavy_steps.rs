@@ -51,9 +51,13 @@ fn played(link: LinkProfile, crowd: u16, how: Reconcile, [budget, cost]: [u32; 2
         put_off += stats.timeline.put_off;
         away_steps += stats.timeline.away_steps;
         assert_eq!(stats.timeline.without_memo, 0);
+        let (taken_before, run_before) = (taken, run);
         for of in rig.clients[client].session.loops() {
             (taken, run) = (taken + of.taken, run + of.run);
         }
+        let of_loops = (taken - taken_before, run - run_before);
+        let timeline = stats.timeline;
+        assert_eq!((timeline.items_taken, timeline.items_run), of_loops);
     }
     rig.converge();
     Played {

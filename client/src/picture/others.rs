@@ -18,7 +18,7 @@ use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
 use super::when::DrawnTime;
-use super::{Errors, Picture, Poses, Smoothing, When};
+use super::{Errors, Picture, PictureErrors, Poses, Smoothing, When};
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
@@ -27,6 +27,8 @@ const TICKS_MAX: usize = LEAD_MAX as usize + 32;
 /// Room for the entities of other players in a tick, and for the ticks of a usual lead, without allocating.
 const ROOM: usize = 64;
 const ROOM_TICKS: usize = 32;
+// The bodies of a player that are compared with their last sample.
+const BODIES_MAX: usize = 8;
 /// The time in which a correction decays, in ticks: half of it in two.
 const OVER_TICKS: u32 = 12;
 
@@ -50,9 +52,36 @@ struct Other<K, P> {
     /// The later of the two ticks that the picture lies between, and its position between them.
     newest: Tick,
     alpha: f32,
-    /// Poses as drawn, until the authority has passed their ticks: the later tick and the position before it.
-    unjudged: VecDeque<(Tick, f32, K, P)>,
+    // The time since the last sample, in ticks.
+    passed: f32,
+    /// Poses as drawn, once in each tick, until the authority has passed the ticks after theirs.
+    unjudged: VecDeque<DrawnPose<K, P>>,
+    /// The newest judged sample of each of its bodies, and the drawn move to it in a tick.
+    judged: Vec<(DrawnPose<K, P>, Option<P>)>,
+    // The longest true steps in this second and in the last one, and where this one began.
+    longest: [f32; 2],
+    second: Tick,
+    /// The first tick that was not yet drawn by its known input.
+    unshown: Tick,
 }
+
+#[derive(Clone, Copy)]
+struct DrawnPose<K, P> {
+    /// The later of the two ticks that it was drawn between, and its position between them.
+    tick: Tick,
+    alpha: f32,
+    // The ticks since the sample before it.
+    passed: f32,
+    key: K,
+    pose: P,
+}
+
+// A player's true steps are compared with those of the last one to two times this many ticks.
+const SECOND_TICKS: u32 = 60;
+/// A drawn step that is this much longer than a true one is too fast.
+const TOO_FAST: f32 = 1.5;
+/// A drawn step of at most this part of a true one is none.
+const STANDING: f32 = 0.1;
 
 pub(crate) struct Others<K, P> {
     smoothing: Smoothing,
@@ -65,7 +94,7 @@ pub(crate) struct Others<K, P> {
     changed: Tick,
     players: [Option<Box<Other<K, P>>>; PLAYERS_MAX],
     drawn: Vec<(K, P)>,
-    off: Errors,
+    errors: PictureErrors,
     are_used: bool,
 }
 
@@ -80,7 +109,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
             changed: Tick::MAX,
             players: [const { None }; PLAYERS_MAX],
             drawn: Vec::with_capacity(4 * ROOM),
-            off: Errors::new(),
+            errors: PictureErrors::default(),
             are_used: false,
         }
     }
@@ -147,8 +176,9 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         self.first = tick;
         for other in self.players.iter_mut().flatten() {
             other.time = DrawnTime::new(f64::from(tick.0));
-            other.newest = Tick(0);
+            (other.newest, other.unshown) = (Tick(0), tick);
             other.unjudged.clear();
+            other.judged.clear();
         }
     }
 
@@ -178,7 +208,12 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                     time: DrawnTime::new(f64::from(moved.prediction.0)),
                     newest: Tick(0),
                     alpha: 0.0,
+                    passed: 0.0,
                     unjudged: VecDeque::with_capacity(TICKS_MAX),
+                    judged: Vec::with_capacity(BODIES_MAX),
+                    longest: [0.0; 2],
+                    second: Tick(0),
+                    unshown: moved.prediction,
                 }));
             }
             let Some(other) = slot else { continue };
@@ -204,9 +239,20 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                     moved,
                 );
             }
-            other.judge(&self.ticks, self.first, moved.authority, &mut self.off);
-            let oldest = other.unjudged.front().map_or(other.newest, |first| first.0);
-            needed = needed.min(oldest.back(1));
+            let errors = &mut self.errors;
+            if owners.contains(player) {
+                let age = predicted + 1.0 - other.time.at();
+                errors.age.record(age as f32, f32::MAX);
+                other.record_inputs(predicted + 1.0, known, &mut errors.key);
+            }
+            let teleport = self.smoothing.teleport;
+            other.judge(&self.ticks, self.first, moved.authority, teleport, errors);
+            let oldest = other
+                .unjudged
+                .front()
+                .map_or(other.newest, |first| first.tick);
+            // A sample is compared with the true steps about its own, too.
+            needed = needed.min(oldest.back(4));
             let shown = other.picture.shown(other.alpha, moved.now);
             self.drawn.extend(shown);
         }
@@ -228,9 +274,8 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         Some((other.time.at(), other.newest))
     }
 
-    /// How far other players' entities were drawn from where they finally were at the drawn time.
-    pub(crate) fn off(&self) -> &Errors {
-        &self.off
+    pub(crate) fn errors(&self) -> &PictureErrors {
+        &self.errors
     }
 
     pub(crate) fn pictures(&self) -> impl Iterator<Item = &Picture<K, P>> {
@@ -270,38 +315,103 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
         }
         let is_new = newest != self.newest;
         (self.newest, self.alpha) = (newest, alpha);
+        self.passed += moved.passed as f32;
         if is_new {
+            let passed = std::mem::take(&mut self.passed);
             let bodies = poses(newest).of(self.picture.owner);
             for put in bodies.filter(|put| put.muzzle.is_none()) {
                 if let Some(pose) = self.picture.pose(put.key, alpha, now)
                     && self.unjudged.len() < TICKS_MAX
                 {
-                    self.unjudged.push_back((newest, alpha, put.key, pose));
+                    self.unjudged.push_back(DrawnPose {
+                        tick: newest,
+                        alpha,
+                        passed,
+                        key: put.key,
+                        pose,
+                    });
                 }
             }
         }
     }
 
-    /// Compares what was drawn with what was, once the authority has passed it.
+    /// Records the age of each input that is drawn now for the first time. `own` is the time of the own player.
+    fn record_inputs(&mut self, own: f64, known: Tick, key: &mut Errors) {
+        let drawn = Tick(self.time.at().max(0.0) as u32 + 1).min(known);
+        for tick in self.unshown.max(drawn.back(SECOND_TICKS)).0..drawn.0 {
+            key.record((own - f64::from(tick + 1)) as f32, f32::MAX);
+        }
+        self.unshown = self.unshown.max(drawn);
+    }
+
+    /// Compares drawn poses with the final ones, once the authority has passed the tick after them.
     fn judge(
         &mut self,
         ticks: &VecDeque<Poses<K, P>>,
         first: Tick,
         authority: Tick,
-        off: &mut Errors,
+        teleport: f32,
+        errors: &mut PictureErrors,
     ) {
-        while let Some(&(tick, alpha, key, pose)) = self.unjudged.front() {
-            if tick > authority {
-                break;
-            }
-            self.unjudged.pop_front();
+        while let Some(sample) = self.unjudged.pop_front_if(|next| next.tick < authority) {
             let pose_at = |tick: Tick| {
                 let at = tick.0.checked_sub(first.0)? as usize;
-                ticks.get(at)?.get(key).map(|put| put.pose)
+                ticks.get(at)?.get(sample.key).map(|put| put.pose)
             };
-            if let (Some(before), Some(after)) = (pose_at(tick.back(1)), pose_at(tick)) {
-                off.record(pose.minus(P::lerp(before, after, alpha)).length(), f32::MAX);
+            let step = |to: u32| {
+                let step = pose_at(Tick(to))?.minus(pose_at(Tick(to).back(1))?);
+                (step.length() <= teleport).then_some(step)
+            };
+            let last = self
+                .judged
+                .iter()
+                .position(|(last, _)| last.key == sample.key);
+            let last = last.map(|at| self.judged.swap_remove(at));
+            let mut drawn_step = None;
+            if let (Some(before), Some(after)) =
+                (pose_at(sample.tick.back(1)), pose_at(sample.tick))
+            {
+                let was = P::lerp(before, after, sample.alpha);
+                errors
+                    .others_off
+                    .record(sample.pose.minus(was).length(), f32::MAX);
             }
+            if let Some((last, last_step)) = last
+                && sample.passed > 0.0
+                && sample.tick - last.tick <= SECOND_TICKS
+            {
+                let way = sample.pose.minus(last.pose);
+                let drawn = way.minus(way).plus(way, 1.0 / sample.passed);
+                // The true steps in all ticks that the drawn one touches, and the changes between them.
+                let (mut turn, mut least, mut before) = (0.0_f32, f32::MAX, None::<P>);
+                for to in last.tick.back(1).0..=sample.tick.0 + 1 {
+                    let Some(real) = step(to) else { continue };
+                    turn = turn.max(before.map_or(0.0, |before| real.minus(before).length()));
+                    least = least.min(real.length());
+                    self.longest[0] = self.longest[0].max(real.length());
+                    before = Some(real);
+                }
+                if sample.tick - self.second >= SECOND_TICKS {
+                    (self.longest[1], self.longest[0]) = (self.longest[0], 0.0);
+                    self.second = sample.tick;
+                }
+                let longest = self.longest[0].max(self.longest[1]);
+                if before.is_some() && way.length() <= teleport {
+                    errors.steps += 1;
+                    errors.too_fast += u64::from(drawn.length() > TOO_FAST * longest);
+                    let walks = least > STANDING * longest;
+                    errors.standing += u64::from(walks && drawn.length() < STANDING * least);
+                    if let Some(last) = last_step {
+                        let jerk = drawn.minus(last).length() - turn;
+                        errors.jerk.record(jerk.max(0.0), f32::MAX);
+                    }
+                    drawn_step = Some(drawn);
+                }
+            }
+            if self.judged.len() == BODIES_MAX {
+                self.judged.remove(0);
+            }
+            self.judged.push((sample, drawn_step));
         }
     }
 }

@@ -39,6 +39,8 @@ const HYSTERESIS: f64 = 2.0;
 const GUESS: f64 = 2.0;
 /// The part of the time in which less may be known than the clock expects.
 const LATE: f64 = 0.004;
+/// The ticks after which the clock looks whether far more is known than it expects.
+const LOOK_TICKS: f64 = 24.0;
 /// How much faster the expected tick rises for each further tick that is known.
 const HASTE: f64 = 0.1;
 /// The largest deviation of the clock's rate from 1, and that for each tick by which it is off.
@@ -57,19 +59,42 @@ pub(crate) struct DrawnTime {
     /// is known, and rises slowly in the others. So less is known in about 0.4 % of the time. That is
     /// little, because less is known just when the player turns: then the prediction is wrong until it is rebuilt.
     known: f64,
+    /// How much more was known than expected, at least and at most, in the ticks since it last looked.
+    more: [f64; 2],
+    looked: f64,
     /// Whether it goes to the prediction's time, and whether it is there.
     is_predicted: bool,
     is_there: bool,
 }
+
+const NOTHING: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];
 
 impl DrawnTime {
     pub(super) fn new(at: f64) -> Self {
         DrawnTime {
             at,
             known: at,
+            more: NOTHING,
+            looked: 0.0,
             is_predicted: true,
             is_there: false,
         }
+    }
+
+    /// Notices a better line: the expected tick rises at once if for a while much more was known, compared with how much
+    /// that varied. By itself it would rise too slowly, because less is known so rarely.
+    fn look(&mut self, passed: f64, off: f64) {
+        self.more = [self.more[0].min(off), self.more[1].max(off)];
+        self.looked += passed;
+        if self.looked < LOOK_TICKS {
+            return;
+        }
+        let [least, most] = self.more;
+        let varies = most - least;
+        if least > 2.0 && least > varies / 2.0 {
+            self.known += least - 1.0 - varies / 4.0;
+        }
+        (self.more, self.looked) = (NOTHING, 0.0);
     }
 
     pub(super) fn at(&self) -> f64 {
@@ -87,6 +112,7 @@ impl DrawnTime {
             false => 1.0 - LATE,
         };
         self.known += off.clamp(-step * passed, step * passed);
+        self.look(passed, off);
         let guessed = predicted + 0.5 - self.known;
         let guess = match when {
             When::Predicted => None,

@@ -329,6 +329,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         stats.stall_ms = meter.stall.as_secs_f64() * 1e3;
         stats.held_ms = meter.held.as_secs_f64() * 1e3;
         stats.skipped_ticks = meter.skipped_ticks;
+        stats.leapt_ticks = meter.leapt_ticks;
+        stats.fills_run_max = meter.fills_run_max;
+        stats.clock_off_ms = meter.clock_off.as_secs_f64() * 1e3;
         stats.late_turns = meter.late_turns;
         stats.paused_ms = meter.paused.as_secs_f64() * 1e3;
         stats.pause_ms_max = meter.pause_max.as_secs_f64() * 1e3;
@@ -345,8 +348,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             Mode::Predicting(predicting) => predicting.fill_stats(stats),
             Mode::Lockstep(lockstep) => lockstep.fill_stats(self.replica.cadence().tick(), stats),
         }
-        stats.others_off_p95 = view.others.off().quantile(0.95);
-        stats.pdiff_moved_p95 = view.picture.corrections().quantile(0.95);
+        stats.picture = view.errors().stats();
         stats.corrections = view.picture.corrections().count();
         stats.cues_started = totals.started;
         stats.cues_confirmed = totals.confirmed;

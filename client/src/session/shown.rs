@@ -19,7 +19,7 @@ use crate::budget::StepCounts;
 use crate::budget::{NEW_STEP, REPEATED_MIN};
 use crate::cues::CueEvent;
 use crate::match_status::PresenceView;
-use crate::picture::Show;
+use crate::picture::{PictureErrors, Show};
 use crate::stats::SessionStats;
 use crate::timeline::Timeline;
 
@@ -275,7 +275,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         timeline.map_or(&[], Timeline::loops)
     }
 
-    /// The session's counters and measurements.
+    /// The drawn picture, compared with the final match, since the session joined. [`PictureErrors::since`] of two copies
+    /// gives a window.
+    #[must_use]
+    pub fn picture_errors(&self) -> PictureErrors {
+        let playing = self.stage.playing();
+        playing.map_or_else(PictureErrors::default, |playing| {
+            playing.replica.view.errors()
+        })
+    }
+
+    /// The session's counters and measurements, since it joined unless the field says otherwise.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
         let mut stats = SessionStats {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
+use twinstep_client::TimelineStats;
+use twinstep_core::memo::Outputs;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Key, Never, Phase, PlayerId, Simulation, Table};
 use twinstep_server::MatchConfig;
@@ -70,6 +72,48 @@ fn a_sound_game_passes_over_every_link() {
             "{played}"
         );
     }
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Herd {
+    sheep: Vec<u32>,
+    called: Table<PlayerId, u32>,
+}
+game!(Herd, frame, fx, me => {
+    me.sheep.resize(50, 0);
+    for (player, button) in frame.inputs() {
+        *me.called.get_or_insert_with(player, || 0) += u32::from(*button);
+    }
+    // Every tenth one looks at what a wrong guess changes.
+    let called: u32 = me.called.values().sum();
+    let read = |n: usize, _: &u32| if n.is_multiple_of(10) { called } else { 0 };
+    fx.each("sheep", frame, &mut me.sheep, read, |sheep: &mut u32, read, _, _: &mut Outputs<'_, ()>| {
+        *sheep = sheep.wrapping_mul(31).wrapping_add(*read);
+    }, |_, ()| ());
+});
+
+#[test]
+fn an_arena_reports_the_share_of_loops_that_was_run_again() {
+    let played = arena(Herd::default(), (), Script::inputs([0, 1]))
+        .link("bad")
+        .seed(3)
+        .seconds(10);
+    let played = played.run().unwrap();
+    let sum = |of: fn(&TimelineStats) -> u64| -> u64 {
+        played
+            .clients
+            .values()
+            .map(|stats| of(&stats.timeline))
+            .sum()
+    };
+    let (taken, run) = (sum(|stats| stats.items_taken), sum(|stats| stats.items_run));
+    let share = run as f64 / (run + taken) as f64 * 100.0;
+    assert!(run > 100 && (5.0..30.0).contains(&share), "{share}");
+    let line = format!(
+        "loops: {share:.1} % of {} items in repeated ticks were run again",
+        run + taken
+    );
+    assert!(played.to_string().contains(&line), "{played}");
 }
 
 #[test]
