@@ -77,7 +77,9 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
         inviter.invite(&format!("player-{n}"))?;
     }
     let invites = inviter.made();
-    say::out(words(args, server.local_addr(), &dialled, &invites))?;
+    let web = server.web_address();
+    let web = web.and_then(|web| web.servers().first().map(ServerAddress::port));
+    say::out(words(args, server.local_addr(), web, &dialled, &invites))?;
     inviter.clone().listen();
     let ended = serve::end_of(server.run_until_stopped());
     if args.key_file.is_none() {
@@ -337,6 +339,7 @@ fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
 fn words(
     args: &HostArgs,
     listens: SocketAddr,
+    web: Option<u16>,
     dialled: &[ServerAddress],
     invites: &[Invite],
 ) -> String {
@@ -380,7 +383,7 @@ fn words(
         );
     }
     if args.public.is_none() {
-        let web = args.web.map(|web| format!(" and {}", web.port()));
+        let web = web.map(|web| format!(" and {web}"));
         let _ = writeln!(
             out,
             "From outside of your network: forward UDP port {}{} of your router to this machine, and give --public \

@@ -63,12 +63,9 @@ enum Keep {
 /// the journal; tickets are sealed by the key, and name the port.
 fn lacks(keeps_journal: bool, is_keyed: bool, port: u16) -> Option<String> {
     let settings = [
-        (
-            keeps_journal,
-            "a journal (Server::journal, then Server::resume)",
-        ),
-        (is_keyed, "a key from a file (Server::keys)"),
-        (port != 0, "a fixed port (Server::listen)"),
+        (keeps_journal, "a journal that the next process resumes"),
+        (is_keyed, "a key from a file"),
+        (port != 0, "a fixed port"),
     ];
     let missing = settings.iter().filter(|(has, _)| !has);
     let missing = Vec::from_iter(missing.map(|(_, setting)| *setting));
