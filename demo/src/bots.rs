@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use powderkeg_game::{Bot, Command, Game, GameShow, PLAYER_RADIUS, Pad, Rules, Sticks};
+use powderkeg_game::{Bot, Command, Game, GameShow, Pad, Rules, Sticks};
 use powderkeg_view::time::now;
-use twinstep_client::{Client, Event, SessionEnd, SessionStats};
-use twinstep_core::{Mwc, Tick};
+use twinstep_client::{Client, Event, PictureErrors, Session, SessionEnd, SessionStats};
+use twinstep_core::{Mwc, PlayerId, PlayerSet, Tick};
 use twinstep_host::Running;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::simnet::LinkProfile;
@@ -24,7 +24,7 @@ use twinstep_server::MatchConfig;
 use twinstep_udp::Ticket;
 
 use crate::failure::Failure;
-use crate::report::{ClientReport, Kinds, RebuildCauses, RunReport};
+use crate::report::{ClientReport, Kinds, RebuildCauses, RunReport, SeenReport};
 use crate::wiring;
 
 /// Bots give no orders in this last part of a run.
@@ -168,6 +168,18 @@ impl BotClient {
         self.client.session().seats().len()
     }
 
+    /// See [`Game::waits_for_persons`].
+    #[must_use]
+    pub fn waits_for_persons(&self, bots: PlayerSet) -> bool {
+        let world = self.client.session().prediction();
+        world.is_some_and(|world| world.sim().waits_for_persons(bots))
+    }
+
+    #[must_use]
+    pub fn seat(&self) -> Option<PlayerId> {
+        self.client.session().seats().first().copied()
+    }
+
     pub fn leave(&mut self) {
         self.client.leave();
     }
@@ -204,6 +216,7 @@ struct Last {
 struct Moment {
     at: Duration,
     clients: Vec<SessionStats>,
+    drawn: Vec<PictureErrors>,
     down: Vec<ByteCounts>,
 }
 
@@ -300,6 +313,7 @@ fn measure(
     let from = from.unwrap_or_else(|| Moment {
         at: Duration::ZERO,
         clients: vec![SessionStats::default(); rows.len()],
+        drawn: vec![PictureErrors::default(); rows.len()],
         down: vec![ByteCounts::default(); rows.len()],
     });
     settle(began, server, rows)?;
@@ -314,7 +328,14 @@ fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, 
         bytes.collect()
     })?;
     let clients = rows.iter().map(|row| row.bot.stats()).collect();
-    Ok(Moment { at, clients, down })
+    let sessions = rows.iter().map(|row| row.bot.client.session());
+    let drawn = sessions.map(Session::picture_errors).collect();
+    Ok(Moment {
+        at,
+        clients,
+        drawn,
+        down,
+    })
 }
 
 fn settle(began: Instant, server: &Running<Game>, rows: &mut [Row]) -> Result<(), Failure> {
@@ -354,7 +375,7 @@ fn report(
     from: &Moment,
     to: &Moment,
 ) -> Result<RunReport, Failure> {
-    let players = options.players;
+    let (players, policies) = (options.players, &options.policies);
     let (stats, tick, digest, score, seats) = server.inspect(move |game| {
         let seats: Vec<_> = (0..players as u8)
             .map(|n| game.seat_stats(twinstep_core::PlayerId(n)))
@@ -371,6 +392,7 @@ fn report(
             let up = Kinds::per_second(since(from.clients[n].up, to.clients[n].up), seconds);
             let down = Kinds::per_second(since(from.down[n], to.down[n]), seconds);
             let (now, before) = (&last.stats, &from.clients[n].timeline);
+            let cancelled = |at: &Moment| at.clients[n].cues_cancelled;
             Some(ClientReport {
                 player: row.player.clone(),
                 authority_tick: now.authority_tick,
@@ -382,14 +404,18 @@ fn report(
                 stall_ms: now.stall_ms,
                 held_ms: now.held_ms,
                 skipped_ticks: now.skipped_ticks,
+                leapt_ticks: now.leapt_ticks,
+                fills_run_max: now.fills_run_max,
+                clock_off_ms: now.clock_off_ms,
                 shed_ms: now.shed_ms,
                 late_ms: now.late_ms,
                 lead_ticks_mean: now.lead_ticks_mean,
                 reach_ticks_mean: now.reach_ticks_mean,
                 margin_ticks_p50: now.margin_ticks_p50,
                 rtt_ms_p50: now.rtt_ms_p50,
-                others_off_p95: now.others_off_p95 / PLAYER_RADIUS,
-                pdiff_moved_p95: now.pdiff_moved_p95 / PLAYER_RADIUS,
+                seen: SeenReport::of(&to.drawn[n].since(&from.drawn[n]).stats(), policies.tick),
+                cues_cancelled_per_min: cancelled(to).saturating_sub(cancelled(from)) as f64 * 60.0
+                    / seconds,
                 // Cues that began after the end of play do not belong to the run.
                 cues_started: now.cues_started - last.cues_open.1,
                 cues_confirmed: now.cues_confirmed,
@@ -414,6 +440,11 @@ fn report(
         last.map(|last| count(&last.stats)).sum()
     };
     Ok(RunReport {
+        version: env!("CARGO_PKG_VERSION"),
+        wire_version: twinstep_client::WIRE_VERSION,
+        seed: options.seed,
+        link: options.link.to_string(),
+        window_s: seconds,
         seconds: options.seconds,
         ticks: tick.0,
         tick_hz: 60,

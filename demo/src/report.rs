@@ -2,19 +2,29 @@
 //!
 //! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
 //! *fill* is a sealed tick for which the server had no input of this player. *Others* is how far another player
-//! was drawn from where he finally was at the drawn time, in player radii. Rebuilds, ticks simulated again, bytes and packets are counted from 60 ticks after the
-//! last player joined; everything else from the start. Bytes include IP and UDP headers; downward they are those that
-//! the server sent.
+//! was drawn from where it finally was at the drawn time, in player radii: 95 % of the time at most.
+//!
+//! The window of the rates begins 60 ticks after the last player joined, and ends with the inputs: rebuilds, ticks simulated
+//! again, cancelled cues a minute, bytes and packets, and all that was drawn ([`SeenReport`]). Everything else is counted
+//! from the start. Bytes include IP and UDP headers; downward they are those that the server sent.
 
 use std::fmt;
+use std::time::Duration;
 
+use powderkeg_game::PLAYER_RADIUS;
 use serde::Serialize;
-use twinstep_client::{SessionStats, TimelineStats};
+use twinstep_client::{PictureStats, SessionStats, TimelineStats};
 use twinstep_protocol::packet::ByteCounts;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
+    pub version: &'static str,
+    pub wire_version: u16,
+    pub seed: u64,
+    pub link: String,
     pub seconds: u32,
+    /// The length of the window of the rates.
+    pub window_s: f64,
     /// Ticks that the server sealed, from its start until all clients were settled.
     pub ticks: u32,
     pub tick_hz: u32,
@@ -50,6 +60,11 @@ pub struct ClientReport {
     pub held_ms: f64,
     /// Own ticks that a jump of the clock skipped.
     pub skipped_ticks: u64,
+    /// Those of them that a leap skipped: inputs had come more than 12 ticks too late.
+    pub leapt_ticks: u64,
+    /// The longest time without this player's controls: fills one after the other.
+    pub fills_run_max: u32,
+    pub clock_off_ms: f64,
     /// Time in which the prediction was shorter than requested, because of the budget.
     pub shed_ms: f64,
     pub late_ms: f64,
@@ -60,11 +75,8 @@ pub struct ClientReport {
     /// The newest input at the server minus the tick that it seals next.
     pub margin_ticks_p50: i32,
     pub rtt_ms_p50: i32,
-    /// The distance, in player radii, within which 95 % of the time other players were drawn of where they finally were
-    /// at the drawn time.
-    pub others_off_p95: f32,
-    /// The distance by which a rebuild moved 95 % of the predicted entities that it moved, before smoothing.
-    pub pdiff_moved_p95: f32,
+    pub seen: SeenReport,
+    pub cues_cancelled_per_min: f64,
     pub cues_started: u64,
     pub cues_confirmed: u64,
     pub cues_cancelled: u64,
@@ -85,6 +97,55 @@ pub struct ClientReport {
     pub heals: u64,
     /// The reason why the session ended before the run; `null` if it did not.
     pub ended: Option<String>,
+}
+
+/// [`PictureStats`] of one player: lengths in player radii, times in ms.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct SeenReport {
+    pub own_off_p50: f32,
+    pub own_off_p95: f32,
+    pub others_off_p50: f32,
+    pub others_off_p95: f32,
+    pub things_off_p50: f32,
+    pub things_off_p95: f32,
+    pub own_pdiff_p95: f32,
+    pub others_pdiff_p95: f32,
+    pub things_pdiff_p95: f32,
+    // Radii a tick.
+    pub jerk_p99: f32,
+    // Shares of ticks, 0 to 1.
+    pub too_fast: f32,
+    pub standing: f32,
+    pub age_ms_p50: f32,
+    pub age_ms_p95: f32,
+    pub key_ms_p50: f32,
+    pub key_ms_p95: f32,
+}
+
+impl SeenReport {
+    #[must_use]
+    pub fn of(seen: &PictureStats, tick: Duration) -> SeenReport {
+        let radii = |length: f32| length / PLAYER_RADIUS;
+        let ms = |ticks: f32| ticks * tick.as_secs_f32() * 1e3;
+        SeenReport {
+            own_off_p50: radii(seen.own_off_p50),
+            own_off_p95: radii(seen.own_off_p95),
+            others_off_p50: radii(seen.others_off_p50),
+            others_off_p95: radii(seen.others_off_p95),
+            things_off_p50: radii(seen.things_off_p50),
+            things_off_p95: radii(seen.things_off_p95),
+            own_pdiff_p95: radii(seen.own_pdiff_p95),
+            others_pdiff_p95: radii(seen.others_pdiff_p95),
+            things_pdiff_p95: radii(seen.things_pdiff_p95),
+            jerk_p99: radii(seen.jerk_p99),
+            too_fast: seen.too_fast,
+            standing: seen.standing,
+            age_ms_p50: ms(seen.age_ticks_p50),
+            age_ms_p95: ms(seen.age_ticks_p95),
+            key_ms_p50: ms(seen.key_ticks_p50),
+            key_ms_p95: ms(seen.key_ticks_p95),
+        }
+    }
 }
 
 /// One line about a player's connection: stalls, inputs that the server guessed, reconnects, desyncs.
@@ -225,8 +286,8 @@ impl RunReport {
 }
 
 const HEAD: &str = "\
-player       rtt    lead  margin redone  fills  stall rebuilt others  moved   cues   cancelled      up    down
-              ms   ticks   ticks  ticks  ticks     ms   times  radii  radii                        B/s     B/s";
+player       rtt    lead  margin redone  fills  stall rebuilt others    age   cues   cancelled      up    down
+              ms   ticks   ticks  ticks  ticks     ms   times  radii     ms           a minute     B/s     B/s";
 
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -250,7 +311,7 @@ impl fmt::Display for RunReport {
         for client in &self.clients {
             writeln!(
                 f,
-                "{:<10} {:>5} {:>7.1} {:>7} {:>6} {:>6} {:>6.0} {:>7} {:>6.2} {:>6.2} {:>6} {:>11} {:>7.0} {:>7.0}{}",
+                "{:<10} {:>5} {:>7.1} {:>7} {:>6} {:>6} {:>6.0} {:>7} {:>6.2} {:>6.0} {:>6} {:>11.1} {:>7.0} {:>7.0}{}",
                 client.player,
                 client.rtt_ms_p50,
                 client.lead_ticks_mean,
@@ -259,10 +320,10 @@ impl fmt::Display for RunReport {
                 client.fills,
                 client.stall_ms,
                 client.rebuilds,
-                client.others_off_p95,
-                client.pdiff_moved_p95,
+                client.seen.others_off_p95,
+                client.seen.age_ms_p50,
                 client.cues_started,
-                client.cues_cancelled,
+                client.cues_cancelled_per_min,
                 client.bytes_up_per_s,
                 client.bytes_down_per_s,
                 if client.digest_matches {
@@ -311,6 +372,11 @@ mod tests {
         );
         let stats = TimelineStats::default();
         RunReport {
+            version: "0.1.0",
+            wire_version: 14,
+            seed: 7,
+            link: "wan".to_owned(),
+            window_s: 2.0,
             seconds: 2,
             ticks: 130,
             tick_hz: 60,
@@ -336,14 +402,17 @@ mod tests {
                 stall_ms: 0.0,
                 held_ms: 0.0,
                 skipped_ticks: 0,
+                leapt_ticks: 0,
+                fills_run_max: 0,
+                clock_off_ms: 0.0,
                 shed_ms: 0.0,
                 late_ms: 0.0,
                 lead_ticks_mean: 8.0,
                 reach_ticks_mean: 8.0,
                 margin_ticks_p50: 2,
                 rtt_ms_p50: 100,
-                others_off_p95: 0.0,
-                pdiff_moved_p95: 0.0,
+                seen: SeenReport::default(),
+                cues_cancelled_per_min: 30.0,
                 cues_started: 9,
                 cues_confirmed: 8,
                 cues_cancelled: 1,
@@ -416,5 +485,10 @@ mod tests {
             (3_300.0, Some(3_300.0))
         );
         assert_eq!(client["packets_up_per_s"], 60.0);
+        assert_eq!(
+            (&json["seed"], &json["link"], &json["version"]),
+            (&7.into(), &"wan".into(), &"0.1.0".into())
+        );
+        assert_eq!(client["seen"]["own_off_p50"], 0.0);
     }
 }
