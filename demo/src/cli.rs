@@ -233,6 +233,7 @@ fn tour(args: &TourArgs) -> Result<ExitCode, Failure> {
             size: (1_280, 960),
             fullscreen: args.fullscreen,
             mute: true,
+            vsync: true,
         },
     )?;
     Ok(ExitCode::SUCCESS)

@@ -13,8 +13,8 @@ use powderkeg_view::feed::{Feed, Surplus};
 use powderkeg_view::time::unix_now;
 use powderkeg_view::{say, stop};
 use twinstep_client::{Client, SessionConfig, SessionEnd};
-use twinstep_core::Mwc;
 use twinstep_core::bounds::SEATS_MAX;
+use twinstep_core::{Mwc, PlayerSet};
 use twinstep_host::Running;
 use twinstep_protocol::names::Name;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -33,7 +33,7 @@ use crate::{signals, wiring};
 /// The most players of a match that others can join.
 const SEATS: usize = 8;
 const PASTED_BYTES_MAX: u64 = 16 << 10;
-/// A full server is dialled this many times, with this pause in between: for a minute.
+/// A full or busy server is dialled this many times, with this pause in between: for a minute.
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
 const SEATED_WITHIN: Duration = Duration::from_secs(3);
@@ -77,7 +77,16 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let played = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
-                team.iter_mut().for_each(|bot| bot.advance(BotHands::On));
+                let mut bots = PlayerSet::default();
+                team.iter()
+                    .filter_map(BotClient::seat)
+                    .for_each(|bot| bots.set(bot, true));
+                for bot in &mut team {
+                    bot.advance(match bot.waits_for_persons(bots) {
+                        true => BotHands::NoOrders,
+                        false => BotHands::On,
+                    });
+                }
                 thread::sleep(PAUSE);
             }
             team.iter_mut().for_each(BotClient::leave);
@@ -158,7 +167,12 @@ fn play_here(
     rules: &Arc<Rules>,
     luck: &Mwc,
 ) -> Result<Played, Failure> {
-    let feed = Feed::client(client, rules.clone(), Some(args.link.clone()));
+    let feed = Feed::client(client, rules.clone(), Some(args.link.clone()))
+        .titled(args.names.names.first().map_or("you", Name::as_str));
+    let feed = match args.listen {
+        None => feed.alone(),
+        Some(_) => feed,
+    };
     let client = match view::show(feed, view, &args.view)? {
         Shown::Over(ended, _) => return Ok(Played::Over(ended)),
         Shown::Nowhere(feed) if args.listen.is_some() => feed.into_client(),
@@ -232,7 +246,14 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     };
     client = tape_to(client, tape)?;
     if on_screen {
-        let feed = Feed::client(client, rules.clone(), None).with_names(names);
+        let stem = args
+            .ticket
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy();
+        let who = args.names.names.first().map(Name::as_str);
+        let feed = Feed::client(client, rules.clone(), None);
+        let feed = feed.with_names(names).titled(who.unwrap_or(&stem));
         let unseen = match view::show(feed, view, &args.view)? {
             Shown::Over(ended, played) => return finish(ended, played, args.enemies),
             Shown::Nowhere(feed) => feed.into_client(),
@@ -421,7 +442,9 @@ fn is_full(ended: SessionEnd) -> bool {
     matches!(
         ended,
         SessionEnd::Transport(CloseReason::Denied)
-            | SessionEnd::Server(CloseCode::ServerFull { .. } | CloseCode::Full)
+            | SessionEnd::Server(
+                CloseCode::ServerFull { .. } | CloseCode::ServerBusy { .. } | CloseCode::Full
+            )
     )
 }
 

@@ -46,8 +46,10 @@ fn watch(args: &ReplayArgs, view: ViewChoice) -> Result<ExitCode, Failure> {
         source,
         enemies: args.enemies,
     })?;
+    let name = args.file.file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
     match view::show(
-        Feed::playback(playback, ReplayClock::wall()),
+        Feed::playback(playback, ReplayClock::wall()).titled(&name),
         view,
         &args.view,
     )? {

@@ -117,6 +117,7 @@ fn options(backend: Backend, args: &ViewArgs) -> window::WindowOptions {
         size: args.windowed.map_or(SIZE, |size| (size.width, size.height)),
         fullscreen: args.fullscreen,
         mute: args.mute,
+        vsync: true,
     }
 }
 

@@ -19,7 +19,7 @@
 //! keep counting their lives from round to round (players also when they leave and join again), and the key of a wave
 //! contains the number of its round.
 
-use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+use twinstep_core::{Effects, Frame, Key, PlayerId, PlayerSet, Tick};
 
 use super::cue::Cue;
 use super::rules::Rules;
@@ -49,6 +49,18 @@ impl Game {
     pub fn present(&self) -> impl Iterator<Item = (PlayerId, &Player)> {
         let players = self.players.iter();
         players.filter_map(|(id, player)| (!player.is_away).then_some((*id, player)))
+    }
+
+    /// Returns `true` if the next round waits for the persons among the players, and none of them is ready. Then bots do
+    /// not get ready either, so that no round begins while a newcomer still reads.
+    #[must_use]
+    pub fn waits_for_persons(&self, bots: PlayerSet) -> bool {
+        let mut persons = self
+            .present()
+            .filter(|(id, _)| !bots.contains(*id))
+            .peekable();
+        let is_anybody_here = persons.peek().is_some();
+        self.phase.is_waiting() && is_anybody_here && persons.all(|(_, person)| !person.is_ready)
     }
 
     fn wave_key(&self) -> Key {

@@ -44,7 +44,7 @@ use twinstep_web::WebLine as Line;
 use crate::files;
 use crate::rehearsal::Rehearsal;
 use crate::time::unix_now;
-pub use gauges::{Gauges, Rates, Reading};
+pub use gauges::{GaugeWindow, Gauges, Rates, Reading};
 pub use news::Companion;
 use news::News;
 pub use notice::{Note, Notice, Surplus};
@@ -67,7 +67,13 @@ pub struct Feed {
     pads: [Pad; SEATS_MAX],
     unused: Surplus,
     score: u32,
+    title: String,
+    is_alone: bool,
+    /// When a screen last asked for a pause, or for its end.
+    held: Option<Duration>,
 }
+
+const HOLD_AGAIN: Duration = Duration::from_millis(500);
 
 enum Source {
     Client(Box<NetClient>),
@@ -133,6 +139,9 @@ impl Feed {
             pads: Default::default(),
             unused: Surplus::default(),
             score: 0,
+            title: "Powderkeg".to_owned(),
+            is_alone: false,
+            held: None,
         }
     }
 
@@ -142,6 +151,56 @@ impl Feed {
     pub fn with_names(self, names: usize) -> Feed {
         let unused = Surplus::of(names);
         Feed { unused, ..self }
+    }
+
+    #[must_use]
+    pub fn titled(self, who: &str) -> Feed {
+        let title = format!("Powderkeg · {who}");
+        Feed { title, ..self }
+    }
+
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// States that only bots play besides the local players: overlays pause the match.
+    #[must_use]
+    pub fn alone(self) -> Feed {
+        Feed {
+            is_alone: true,
+            ..self
+        }
+    }
+
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// Pauses the match of a player without companions while `holds`. A pause by the player itself stays.
+    pub fn hold(&mut self, holds: bool) {
+        let (now, is_alone) = (self.now, self.is_alone);
+        let Some(session) = self.source.session_mut().filter(|_| is_alone) else {
+            return;
+        };
+        let Some(world) = session.authority() else {
+            return;
+        };
+        let is_paused = world.turn().cadence.paused;
+        let is_due = self.held.is_none_or(|asked| now > asked + HOLD_AGAIN);
+        let request = match (holds, is_paused) {
+            (true, false) if is_due => MatchRequest::Pause,
+            (false, true) if is_due && self.held.is_some() => MatchRequest::Resume,
+            (false, false) if is_due => {
+                self.held = None;
+                return;
+            }
+            _ => return,
+        };
+        self.held = Some(now);
+        // A refused request is made again.
+        let _ = session.request(0, request);
     }
 
     /// Runs everything that is due. `pads` are the inputs of the local players, by seat; a missing pad is neutral.
@@ -184,7 +243,11 @@ impl Feed {
             self.take_outputs();
         }
         if let Some(session) = self.source.session() {
-            self.gauges.read(self.now, &session.stats());
+            let world = session.authority();
+            let tick = world.map_or(Duration::ZERO, |world| world.turn().cadence.tick());
+            self.gauges.read(self.now, &session.stats(), tick, || {
+                session.picture_errors()
+            });
         }
         self.score = self.game().map_or(self.score, |game| game.score);
         played

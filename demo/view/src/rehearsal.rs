@@ -21,7 +21,7 @@ use powderkeg_game::{
 use twinstep_client::{Placed, Poses, Session, SessionEnd, Show, When};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::world::World;
-use twinstep_core::{Key, Mwc, PlayerId, Tick};
+use twinstep_core::{Key, Mwc, PlayerId, PlayerSet, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_server::{Match, Output, SessionId};
 
@@ -390,7 +390,22 @@ impl Rehearsal {
         }
     }
 
+    fn waits_for_persons(&self) -> bool {
+        let mut bots = PlayerSet::default();
+        for member in self.members.iter().filter(|member| member.bot.is_some()) {
+            let seats = member.session.seats();
+            seats.iter().for_each(|seat| bots.set(*seat, true));
+        }
+        self.truth().waits_for_persons(bots)
+    }
+
     fn play_bot(&mut self, at: usize) {
+        // In real time a person plays, which joins first: the first player may pause.
+        let is_real = self.frame.is_none();
+        if is_real && self.session().seats().is_empty() {
+            return;
+        }
+        let waits = is_real && self.waits_for_persons();
         let member = &mut self.members[at];
         if let Some(pad) = member.held {
             // A bot whose session is over has no input.
@@ -405,6 +420,7 @@ impl Rehearsal {
             bot.think(world.sim(), &self.rules, *me, sampled)
         });
         let (pad, order) = thought.unwrap_or_default();
+        let order = order.filter(|_| !waits);
         // A bot whose session is over has no input.
         let _ = self.play(at, |_| pad);
         if let Some(order) = order {

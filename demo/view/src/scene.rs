@@ -26,7 +26,7 @@ use powderkeg_game::{Cue, EnemyKind, RoundPhase, Rules, ShowKey};
 use twinstep_client::SessionStats;
 use twinstep_core::{PlayerId, Tick};
 
-use crate::feed::{Feed, Gauges, Rates, Speed};
+use crate::feed::{Feed, GaugeWindow, Gauges, Rates, Speed};
 pub(crate) use member::{ViewMember, item_name, weapon_name};
 pub(crate) use sounds::{Layer, Sound, Waveform};
 pub(crate) use sprite::Sprite;
@@ -66,6 +66,7 @@ pub(crate) struct ViewScene {
     pub(crate) smooths: bool,
     pub(crate) stats: Option<SessionStats>,
     pub(crate) rates: Rates,
+    pub(crate) window: GaugeWindow,
     /// The time since the last packet of the server.
     pub(crate) silent: Duration,
     pub(crate) plots: Vec<NetSample>,
@@ -131,6 +132,7 @@ impl ViewScene {
             smooths: true,
             stats: None,
             rates: Rates::default(),
+            window: GaugeWindow::default(),
             silent: Duration::ZERO,
             plots: Vec::new(),
             replay: None,
@@ -240,6 +242,7 @@ impl ViewScene {
     fn gather_numbers(&mut self, feed: &Feed) {
         self.stats = feed.stats();
         self.rates = feed.gauges().rates();
+        self.window = feed.gauges().window();
         self.silent = feed.gauges().silent(feed.now());
         self.plots.clear();
         let readings: Vec<_> = feed.gauges().readings().collect();
@@ -262,10 +265,14 @@ impl ViewScene {
         }));
     }
 
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent > SILENCE
+    }
+
     /// The share of lost packets, or that the line is silent.
     pub(crate) fn loss(&self) -> String {
         match &self.stats {
-            _ if self.silent > SILENCE => "silent".to_owned(),
+            _ if self.is_silent() => "silent".to_owned(),
             Some(stats) => format!("{:.1} %", stats.loss * 100.0),
             None => String::new(),
         }

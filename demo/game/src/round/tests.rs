@@ -62,6 +62,23 @@ fn a_round_begins_when_all_are_ready() {
 }
 
 #[test]
+fn bots_wait_until_one_of_the_persons_is_ready() {
+    let mut bots = PlayerSet::default();
+    bots.set(TWO, true);
+    let mut game = lobby();
+    assert!(game.sim().waits_for_persons(bots));
+    game.command(ONE, Command::Ready).step();
+    assert!(!game.sim().waits_for_persons(bots), "now they may follow");
+    game.command(TWO, Command::Ready).step();
+    run_until(&mut game, RoundPhase::Wave);
+    assert!(!game.sim().waits_for_persons(bots), "nothing waits");
+    let mut game = lobby();
+    game.leave(ONE);
+    game.step();
+    assert!(!game.sim().waits_for_persons(bots), "among themselves");
+}
+
+#[test]
 fn the_lobby_does_not_wait_for_players_that_left_or_are_cut_off() {
     for cut_off in [false, true] {
         let mut game = lobby();

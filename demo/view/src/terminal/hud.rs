@@ -95,7 +95,8 @@ fn rows(scene: &ViewScene) -> Vec<Line<'static>> {
     let (stats, rates) = (scene.stats.unwrap_or_default(), &scene.rates);
     let lead = stats.prediction_tick.saturating_sub(stats.authority_tick);
     let reach = stats.input_tick.saturating_sub(stats.authority_tick);
-    let radii = stats.others_off_p95 / PLAYER_RADIUS;
+    let window = &scene.window;
+    let radii = window.picture.others_off_p95 / PLAYER_RADIUS;
     vec![
         row("rtt", ms(stats.rtt_ms), "jitter", ms(stats.jitter_ms)),
         row("loss", scene.loss(), "clock", format!("x{:.3}", stats.rate)),
@@ -116,11 +117,11 @@ fn rows(scene: &ViewScene) -> Vec<Line<'static>> {
             "others",
             format!("{radii:.2} r"),
             "fills",
-            stats.fills.to_string(),
+            window.fills.to_string(),
         ),
         row(
             "stalls",
-            ms(stats.stall_ms + stats.held_ms),
+            ms(window.stall_ms + window.held_ms),
             "heals",
             stats.heals.to_string(),
         ),

@@ -116,9 +116,14 @@ impl Atlas {
         }
     }
 
-    pub(crate) fn scale_for(size: Vec2) -> f32 {
-        let wished = (size.y / 720.0).min(size.x / 1_280.0);
-        (libm::roundf(wished * 4.0) / 4.0).clamp(0.5, 3.0)
+    /// The scale for a window of this size: text grows with the window. `large`: as large as all panels have room for, as
+    /// in windows that are smaller than the design.
+    pub(crate) fn scale_for(size: Vec2, large: bool) -> f32 {
+        let fits = |page: Vec2| (size / page).min_element();
+        let usual = libm::roundf(fits(vec2(1_280.0, 720.0)) * 4.0) / 4.0;
+        let most = libm::floorf(fits(vec2(960.0, 540.0)) * 4.0) / 4.0;
+        let scale = usual.max(if large { most } else { most.min(1.0) });
+        scale.clamp(0.5, 4.0)
     }
 
     pub(crate) fn sprite(&self, sprite: Sprite) -> AtlasEntry {
@@ -241,11 +246,18 @@ mod tests {
     fn the_atlas_fits_every_graphics_card_at_any_window_size() {
         for (size, scale) in [
             ((640.0, 360.0), 0.5),
+            ((960.0, 540.0), 1.0),
             ((1280.0, 720.0), 1.0),
             ((2560.0, 1440.0), 2.0),
             ((800.0, 1400.0), 0.75),
+            ((3840.0, 2160.0), 3.0),
         ] {
-            assert_eq!(Atlas::scale_for(size.into()), scale);
+            assert_eq!(Atlas::scale_for(size.into(), false), scale);
+            let large = Atlas::scale_for(size.into(), true);
+            assert!(
+                large >= scale && (large > scale || scale < 1.0 || size.0 < 1000.0),
+                "{size:?}"
+            );
         }
         let atlas = Atlas::new(1.0, ColorMode::Safe);
         assert!(atlas.side <= 1_024, "{}", atlas.side);

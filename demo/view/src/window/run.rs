@@ -31,9 +31,9 @@ use crate::stop;
 use crate::summary::Summary;
 use crate::time::{Instant, now, unix_now};
 
-/// The least time of a frame, if the driver does not wait for the screen: 125 a second.
+/// The least time of a frame, if the driver does not wait for the screen: 250 a second.
 #[cfg(not(target_arch = "wasm32"))]
-const FRAME_MIN: Duration = Duration::from_millis(8);
+const FRAME_MIN: Duration = Duration::from_millis(4);
 /// The time for which the reason for the end of the match stays, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
 /// A key pressed earlier was meant for the match, and does not close the reason.
@@ -47,6 +47,8 @@ pub struct WindowOptions {
     pub size: (u16, u16),
     pub fullscreen: bool,
     pub mute: bool,
+    /// Whether each frame waits for the screen.
+    pub vsync: bool,
 }
 
 /// The window could not be opened; the match may continue in another view.
@@ -62,10 +64,15 @@ pub struct WindowRefused {
 /// # Errors
 /// No window can be opened.
 pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused> {
+    // A bad file is reported once the window is open.
+    let settings = SettingsFile::of_user().load().unwrap_or_default();
+    let vsync = options.vsync && settings.vsync;
+    let options = WindowOptions { vsync, ..options };
+    let title = feed.title().to_owned();
     let feed = Rc::new(RefCell::new(Some(Box::new(feed))));
     let summary = Rc::new(RefCell::new(None));
     let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
-    let opened = open("Powderkeg", options, move || async move {
+    let opened = open(&title, options, move || async move {
         // Before the feed is taken: without graphics the match continues in another view.
         let gpu = match Gpu::new() {
             Ok(gpu) => gpu,
@@ -99,6 +106,7 @@ pub(crate) fn show(feed: Feed) {
         size: (1_280, 720),
         fullscreen: false,
         mute: false,
+        vsync: true,
     };
     let opened = open("Powderkeg", options, move || async move {
         // The library's own hook prints to the console only.
@@ -147,6 +155,7 @@ where
                 linux_wm_class: "powderkeg",
                 // A page calls each frame by itself, because it also sends and receives.
                 blocking_event_loop: cfg!(target_arch = "wasm32"),
+                swap_interval: Some(i32::from(options.vsync)),
                 ..Platform::default()
             },
             ..Conf::default()
@@ -236,6 +245,7 @@ async fn play(mut gpu: Gpu, feed: Feed, options: WindowOptions) -> Summary {
     };
     let mut gamepads = Gamepads::of_system();
     let mut stage = WindowStage::new(feed, speaker, window_size());
+    stage.vsync = options.vsync;
     // A missing device is reported once, in the window and on standard error.
     if let Some(words) = silence {
         say(&mut stage, &words);

@@ -1,4 +1,4 @@
-//! [`Screens`]: the open screens and overlays, and their keys. None of them pauses the match.
+//! [`Screens`]: the open screens and overlays, and their keys. An overlay pauses the match of a player without companions.
 
 use super::input::{Board, Button, Stick, WindowAct};
 use super::rect::Rect;
@@ -16,6 +16,7 @@ pub(crate) struct Screens {
     pub(crate) overlay: Option<Overlay>,
     pub(crate) ghosts: bool,
     pub(crate) netgraph: bool,
+    pub(crate) netgraph_at: usize,
     pub(crate) row: usize,
     /// The gamepad was used after keyboard and mouse, so help texts name its buttons.
     pub(crate) by_gamepad: bool,
@@ -33,6 +34,7 @@ pub(crate) enum Wish {
     Fullscreen,
     Mute,
     Ghosts,
+    Netgraph,
     Quit,
     Click,
     Settings,
@@ -78,6 +80,7 @@ impl Screens {
             (WindowAct::Fullscreen, Wish::Fullscreen),
             (WindowAct::Mute, Wish::Mute),
             (WindowAct::Ghosts, Wish::Ghosts),
+            (WindowAct::Netgraph, Wish::Netgraph),
         ] {
             if board.pressed(act) {
                 wishes.push(wish);
@@ -120,11 +123,13 @@ impl Screens {
             || self.overlay.is_none() && sticks.iter().any(Stick::begins)
     }
 
-    pub(crate) fn settings_foot(&self) -> &'static str {
-        match self.by_gamepad {
-            false => "arrows choose and change, Tab or Esc closes; the match continues",
-            true => "the D-pad chooses and changes, B or Select closes; the match continues",
-        }
+    pub(crate) fn settings_foot(&self, is_alone: bool) -> String {
+        let how = match self.by_gamepad {
+            false => "arrows choose and change, Tab or Esc closes",
+            true => "the D-pad chooses and changes, B or Select closes",
+        };
+        let goes_on = if is_alone { "waits" } else { "continues" };
+        format!("{how}; the match {goes_on}")
     }
 
     fn change(
@@ -149,7 +154,7 @@ impl Screens {
         let less = pressed([WindowAct::Left, WindowAct::SecondLeft], Button::Left);
         let mut more = pressed([WindowAct::Right, WindowAct::SecondRight], Button::Right);
         let mut enters = pressed([WindowAct::Dash, WindowAct::SecondReady], Button::South);
-        let mut places = SettingRow::places(screen).into_iter();
+        let mut places = SettingRow::places(screen, settings.scale(screen.size)).into_iter();
         let under = places.position(|rect| rect.contains(board.mouse));
         if let Some(row) = under.filter(|_| board.clicked) {
             self.row = row;
@@ -235,7 +240,7 @@ mod tests {
         assert!(screens.takes_keys());
         press(&mut screens, &mut settings, &[WindowAct::SecondLeft]);
         assert!(settings.volume() < Settings::default().volume());
-        for _ in 0..3 {
+        for _ in 0..4 {
             press(&mut screens, &mut settings, &[WindowAct::SecondDown]);
         }
         press(&mut screens, &mut settings, &[WindowAct::SecondReady]);
@@ -247,7 +252,7 @@ mod tests {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
         let mut board = Board::with(&[]);
-        board.mouse = SettingRow::places(SCREEN)[3].middle();
+        board.mouse = SettingRow::places(SCREEN, 1.0)[4].middle();
         board.clicked = true;
         screens.handle(&board, &[], &mut settings, SCREEN);
         assert!(!settings.names);
@@ -277,10 +282,10 @@ mod tests {
     fn settings_are_changed_by_gamepad_too_and_the_help_matches() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
-        assert!(screens.settings_foot().starts_with("arrows"));
+        assert!(screens.settings_foot(false).starts_with("arrows"));
         touch(&mut screens, &mut settings, Button::Left);
         assert!(settings.volume() < Settings::default().volume());
-        assert!(screens.settings_foot().contains("the D-pad"));
+        assert!(screens.settings_foot(false).contains("the D-pad"));
         touch(&mut screens, &mut settings, Button::Select);
         assert!(screens.overlay.is_none());
         assert!(touch(&mut screens, &mut settings, Button::East).is_empty());

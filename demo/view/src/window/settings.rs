@@ -13,7 +13,7 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use glam::vec2;
+use glam::{Vec2, vec2};
 use serde::{Deserialize, Serialize};
 
 use super::atlas::Atlas;
@@ -29,8 +29,12 @@ const STEPS: u8 = 10;
 pub(crate) struct Settings {
     volume: u8,
     shake: u8,
+    flashes: u8,
     pub(crate) colors: ColorMode,
     pub(crate) names: bool,
+    pub(crate) large_text: bool,
+    /// Whether a frame waits for the screen. Used when a window opens.
+    pub(crate) vsync: bool,
 }
 
 impl Default for Settings {
@@ -38,8 +42,11 @@ impl Default for Settings {
         Settings {
             volume: 7,
             shake: 8,
+            flashes: STEPS,
             colors: ColorMode::default(),
             names: true,
+            large_text: false,
+            vsync: true,
         }
     }
 }
@@ -48,28 +55,32 @@ impl Default for Settings {
 pub(crate) enum SettingRow {
     Volume,
     Shake,
+    Flashes,
     Colors,
     Names,
+    Text,
+    Vsync,
 }
 
 impl SettingRow {
-    pub(crate) const ALL: [SettingRow; 4] = [
+    pub(crate) const ALL: [SettingRow; 7] = [
         SettingRow::Volume,
         SettingRow::Shake,
+        SettingRow::Flashes,
         SettingRow::Colors,
         SettingRow::Names,
+        SettingRow::Text,
+        SettingRow::Vsync,
     ];
 
-    pub(crate) fn page(screen: Rect) -> Rect {
-        let scale = Atlas::scale_for(screen.size);
+    pub(crate) fn page(screen: Rect, scale: f32) -> Rect {
         screen
             .shrunk(14.0 * scale)
-            .middle_part(vec2(520.0, 250.0) * scale)
+            .middle_part(vec2(520.0, 346.0) * scale)
     }
 
-    pub(crate) fn places(screen: Rect) -> [Rect; 4] {
-        let scale = Atlas::scale_for(screen.size);
-        let mut inside = SettingRow::page(screen).shrunk(22.0 * scale);
+    pub(crate) fn places(screen: Rect, scale: f32) -> [Rect; 7] {
+        let mut inside = SettingRow::page(screen, scale).shrunk(22.0 * scale);
         inside.cut_top(48.0 * scale);
         SettingRow::ALL.map(|_| inside.cut_top(32.0 * scale))
     }
@@ -84,6 +95,15 @@ impl Settings {
         f32::from(self.shake) / f32::from(STEPS)
     }
 
+    pub(crate) fn flashes(&self) -> f32 {
+        f32::from(self.flashes) / f32::from(STEPS)
+    }
+
+    /// The pixels per pixel of the design in a window of this size.
+    pub(crate) fn scale(&self, size: Vec2) -> f32 {
+        Atlas::scale_for(size, self.large_text)
+    }
+
     /// Changes a row by a step up or down. A `click` on a full bar empties it.
     pub(crate) fn change(&mut self, row: SettingRow, up: bool, click: bool) {
         let step = |value: &mut u8| match up {
@@ -94,8 +114,11 @@ impl Settings {
         match row {
             SettingRow::Volume => step(&mut self.volume),
             SettingRow::Shake => step(&mut self.shake),
+            SettingRow::Flashes => step(&mut self.flashes),
             SettingRow::Colors => self.colors = self.colors.next(up),
             SettingRow::Names => self.names ^= true,
+            SettingRow::Text => self.large_text ^= true,
+            SettingRow::Vsync => self.vsync ^= true,
         }
     }
 }
@@ -185,7 +208,7 @@ impl SettingsFile {
 
 fn read(path: &Path) -> io::Result<Settings> {
     let settings: Settings = serde_json::from_str(&read_text(path)?)?;
-    match settings.volume.max(settings.shake) {
+    match settings.volume.max(settings.shake).max(settings.flashes) {
         0..=STEPS => Ok(settings),
         beyond => Err(io::Error::other(format!(
             "expected 0 to {STEPS}, got {beyond}"

@@ -48,7 +48,7 @@ impl Sketch {
     #[must_use]
     pub fn new(units: [f32; 2]) -> Sketch {
         Sketch {
-            batch: Batch::new(Atlas::new(Atlas::scale_for(SIZE), ColorMode::Safe)),
+            batch: Batch::new(Atlas::new(Atlas::scale_for(SIZE, false), ColorMode::Safe)),
             background: Tint::new(0),
             units: units.into(),
             size: SIZE,
@@ -167,6 +167,7 @@ pub fn run_sketch(
         size: (SIZE.x as u16, SIZE.y as u16),
         fullscreen: false,
         mute: true,
+        vsync: true,
     };
     let ended = Rc::new(RefCell::new(Ok(())));
     let out = Rc::clone(&ended);

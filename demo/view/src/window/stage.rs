@@ -12,9 +12,9 @@
 //! Invariant: inputs of a frame are in the picture of that frame.
 
 use glam::Vec2;
-use powderkeg_game::{Command, Pad};
+use powderkeg_game::{Command, PLAYER_RADIUS, Pad, RoundPhase};
 use twinstep_client::SessionEnd;
-use twinstep_core::{Key, Mwc, Tick};
+use twinstep_core::{Key, Mwc, PlayerId, Tick};
 use twinstep_protocol::simnet::LinkProfile;
 
 use super::atlas::Atlas;
@@ -29,7 +29,7 @@ use super::sound::Speaker;
 use crate::feed::Feed;
 use crate::scene::effects::{HeardCue, ViewEffects};
 use crate::scene::palette::{FAINT, INK, Tint, WARN};
-use crate::scene::{Sound, ViewScene};
+use crate::scene::{Sound, ViewMember, ViewScene};
 
 /// Sounds from farther away are not played, in units.
 const EARSHOT: f32 = 34.0;
@@ -53,6 +53,9 @@ pub(crate) struct WindowStage {
     pub(crate) batch: Batch,
     pub(crate) has_new_atlas: bool,
     is_muted: bool,
+    pub(crate) vsync: bool,
+    rate: FrameRate,
+    followed_player: Option<PlayerId>,
     hands: Hands,
     speaker: Speaker,
     luck: Mwc,
@@ -73,9 +76,12 @@ impl WindowStage {
                 title: is_live,
                 ..Screens::default()
             },
-            batch: Batch::new(Atlas::new(Atlas::scale_for(size), settings.colors)),
+            batch: Batch::new(Atlas::new(settings.scale(size), settings.colors)),
             has_new_atlas: true,
             is_muted: false,
+            vsync: true,
+            rate: FrameRate::default(),
+            followed_player: None,
             hands: Hands::default(),
             luck: Mwc::seed(1).fork(Key::new(1, 1)),
             tick: Tick(0),
@@ -113,6 +119,7 @@ impl WindowStage {
     /// The match is over for this screen. The picture is painted nevertheless, and shows the reason.
     pub(crate) fn frame(&mut self, input: &StageInput<'_>) -> Result<Vec<Wish>, SessionEnd> {
         let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
+        self.rate.count(input.dt);
         self.fit(input.size);
         let taken = self.screens.takes_keys();
         let wishes = self
@@ -124,6 +131,9 @@ impl WindowStage {
         if self.feed.replay().is_some() && !taken {
             self.control_replay(input, screen);
         }
+        let is_read = self.screens.overlay.is_some();
+        let is_hunted = self.screens.title && self.scene.phase == RoundPhase::Endless;
+        self.feed.hold(is_read || is_hunted);
         let neutral = [Pad::default(); 2];
         let held: &[Pad] = if taken { &neutral } else { &self.hands.pads };
         let played = self.feed.advance(input.pads.unwrap_or(held));
@@ -146,7 +156,7 @@ impl WindowStage {
     }
 
     fn fit(&mut self, size: Vec2) {
-        let scale = Atlas::scale_for(size);
+        let scale = self.settings.scale(size);
         let mode = self.settings.colors;
         if scale != self.batch.atlas.scale || mode != self.batch.atlas.mode {
             self.batch = Batch::new(Atlas::new(scale, mode));
@@ -180,10 +190,15 @@ impl WindowStage {
 
     fn control_replay(&mut self, input: &StageInput<'_>, screen: Rect) {
         let board = input.board;
+        if board.pressed(WindowAct::Light) {
+            let next =
+                |player: &&ViewMember| self.followed_player.is_none_or(|now| player.id > now);
+            self.followed_player = self.scene.team.iter().find(next).map(|player| player.id);
+        }
         let Some(reel) = self.feed.replay_mut() else {
             return;
         };
-        let bar = reel_bar(screen);
+        let bar = reel_bar(screen, self.batch.atlas.scale);
         if board.pressed(WindowAct::Dash) {
             reel.toggle_pause();
         }
@@ -201,7 +216,8 @@ impl WindowStage {
         if board.pressed(WindowAct::Down) || board.pressed(WindowAct::SecondDown) {
             reel.set_speed(reel.speed().slower());
         }
-        if board.button && bar.contains(board.mouse) {
+        // A short click may be over within one frame.
+        if (board.button || board.clicked) && bar.contains(board.mouse) {
             reel.seek_part((board.mouse.x - bar.at.x) / bar.size.x);
         }
     }
@@ -225,8 +241,13 @@ impl WindowStage {
 
     fn look(&mut self, dt: f32, screen: Rect) {
         let locals = self.scene.locals();
+        let followed = self.followed_player.and_then(|id| self.scene.player(id));
         if !locals.is_empty() {
             self.followed = locals;
+        } else if let Some(thing) = followed {
+            self.followed = vec![thing.at];
+        } else if self.feed.replay().is_some() {
+            self.followed.clear();
         }
         let whom: &[Vec2] = if self.screens.title {
             &[]
@@ -250,6 +271,14 @@ impl WindowStage {
         };
         self.camera
             .follow(&focus, dt, self.settings.shake(), &mut self.luck);
+        let (camera, scale) = (&self.camera, self.batch.atlas.scale);
+        let half = Vec2::splat(camera.zoom() * PLAYER_RADIUS * 2.0);
+        let own = self.scene.locals().into_iter();
+        let own: Vec<Rect> = own
+            .map(|at| Rect::around(camera.to_screen(at), half))
+            .collect();
+        let at = self.screens.netgraph_at;
+        self.screens.netgraph_at = paint::free_place(at, screen, scale, &own);
     }
 
     fn sound(&mut self) {
@@ -273,6 +302,17 @@ impl WindowStage {
     }
 
     fn fulfil(&mut self, wish: Wish) -> bool {
+        let is_about_prediction = matches!(
+            wish,
+            Wish::NextLink | Wish::Prediction | Wish::Smoothing | Wish::Ghosts | Wish::Netgraph
+        );
+        if is_about_prediction && self.feed.replay().is_some() {
+            self.show_note(
+                "F2 to F6 need a match in play: a replay predicts nothing",
+                WARN,
+            );
+            return true;
+        }
         match wish {
             Wish::NextLink => {
                 let presets = LinkProfile::PRESETS;
@@ -303,11 +343,7 @@ impl WindowStage {
                 };
                 self.show_note(words, INK);
             }
-            Wish::Ghosts if self.screens.ghosts => {
-                let words = "dashed rings: the newest confirmed place; the line to it is the lead";
-                self.show_note(words, INK);
-            }
-            Wish::Ghosts => {}
+            Wish::Ghosts | Wish::Netgraph => {}
             Wish::Mute => {
                 self.is_muted = !self.is_muted;
                 self.set_volume();
@@ -346,10 +382,29 @@ impl WindowStage {
             screens: &self.screens,
             settings: &self.settings,
             screen,
+            frames: (self.rate.shown, self.vsync),
+            is_alone: self.feed.is_alone(),
             crosshair: (aims && has_mouse).then_some(input.board.mouse),
             pointer: (points && has_mouse).then_some(input.board.mouse),
         };
         paint::paint(&mut self.batch, &picture);
+    }
+}
+
+#[derive(Default)]
+struct FrameRate {
+    frames: f32,
+    seconds: f32,
+    shown: f32,
+}
+
+impl FrameRate {
+    fn count(&mut self, dt: f32) {
+        (self.frames, self.seconds) = (self.frames + 1.0, self.seconds + dt);
+        if self.seconds >= 0.5 {
+            self.shown = self.frames / self.seconds;
+            (self.frames, self.seconds) = (0.0, 0.0);
+        }
     }
 }
 
@@ -385,7 +440,6 @@ mod tests {
             )
         };
         for (act, words, is_muted) in [
-            (WindowAct::Ghosts, "dashed rings", false),
             (WindowAct::Prediction, "prediction off", false),
             (WindowAct::Smoothing, "smoothing off", false),
             (WindowAct::Mute, "sound off", true),

@@ -61,7 +61,8 @@ fn one(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing) {
     let camera = picture.camera;
     let (at, zoom) = (camera.to_screen(thing.at), camera.zoom());
     let mode = picture.settings.colors;
-    let white = picture.effects.whiteness(thing.key, picture.scene.now);
+    let white =
+        picture.effects.whiteness(thing.key, picture.scene.now) * picture.settings.flashes();
     match thing.key {
         ShowKey::Player { id, .. } => player(batch, picture, thing, mode.player(id.index()), white),
         ShowKey::Enemy { kind, .. } => enemy(batch, picture, thing, kind, white),

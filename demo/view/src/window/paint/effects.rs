@@ -13,16 +13,26 @@ use crate::window::batch::Batch;
 use crate::window::rect::Rect;
 use crate::window::text;
 
+// Larger light is a flash.
+const FLASH_HALF: f32 = 1.0;
+
 pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let (camera, now) = (picture.camera, picture.scene.now);
     for seen in picture.effects.particles.seen(now) {
         if camera.sees(seen.at, seen.half.x) {
+            // Sparks and shots are not dimmed, so that they stay visible.
+            let is_flash = seen.tint.is_light && seen.half.x > FLASH_HALF;
+            let dimmed = if is_flash {
+                picture.settings.flashes()
+            } else {
+                1.0
+            };
             batch.sprite(
                 seen.sprite,
                 camera.to_screen(seen.at),
                 seen.half * camera.zoom(),
                 seen.angle,
-                seen.tint,
+                seen.tint.alpha(seen.tint.alpha * dimmed),
             );
         }
     }

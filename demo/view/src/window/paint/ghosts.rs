@@ -1,12 +1,16 @@
 //! The authority's players and enemies: the lagged truth, drawn as outlines, with a line to their place in the
 //! prediction. The gap is the round trip, made visible.
 
+use glam::vec2;
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
 use super::picture::WindowPicture;
+use super::ui::{Align, Ui};
 use crate::scene::Sprite;
-use crate::scene::palette::INK;
+use crate::scene::palette::{INK, PANEL};
+use crate::window::atlas::Type;
 use crate::window::batch::Batch;
+use crate::window::text;
 
 pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let camera = picture.camera;
@@ -35,4 +39,22 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
             );
         }
     }
+}
+
+pub(super) fn legend(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
+    let scale = ui.scale;
+    let stats = picture.scene.stats.unwrap_or_default();
+    let lead = stats.prediction_tick.saturating_sub(stats.authority_tick);
+    let words = format!("confirmed by the server · the line to it: {lead} ticks of prediction");
+    let size = vec2(
+        text::width(Type::Small, scale, &words) + 44.0 * scale,
+        24.0 * scale,
+    );
+    let mut screen = picture.screen;
+    screen.cut_bottom(92.0 * scale);
+    let mut rect = screen.cut_bottom(size.y).middle_part(size);
+    ui.plate(rect, PANEL.alpha(0.62));
+    let ring = rect.cut_left(28.0 * scale);
+    ui.icon(Sprite::Dashes, ring.shrunk(3.0 * scale), INK);
+    ui.small(rect, Align::Left, INK, &words);
 }

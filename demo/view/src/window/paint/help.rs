@@ -77,17 +77,21 @@ const RIGHT: [HelpColumn; 2] = [
             ("Space", "pause, continue"),
             ("A D", "five seconds back, forward"),
             ("W S", "faster, slower; the bar seeks"),
+            ("E", "follow the next player, or see all"),
         ],
     ),
 ];
 
-pub(super) fn paint(ui: &mut Ui<'_>) {
+pub(super) fn paint(ui: &mut Ui<'_>, is_alone: bool) {
     let scale = ui.scale;
     let rect = ui.inside().middle_part(vec2(780.0, 496.0) * scale);
     ui.panel(rect);
     let mut inside = ui.heading(rect.shrunk(22.0 * scale), "HELP");
     let foot = inside.cut_bottom(20.0 * scale);
-    let words = "The match is not paused. F1 or Esc closes this.";
+    let words = match is_alone {
+        true => "The match waits. F1 or Esc closes this.",
+        false => "The match is not paused. F1 or Esc closes this.",
+    };
     ui.small(foot, Left, FAINT, words);
     inside.cut_bottom(8.0 * scale);
     let left = inside.cut_left(inside.size.x * 0.46);

@@ -55,9 +55,7 @@ pub(super) fn covered(picture: &WindowPicture<'_>, scale: f32) -> Vec<Rect> {
         let (width, height) = (150.0 * scale, 20.0 * scale);
         let corner = vec2(right - width, inside.bottom() - height);
         boxes.push(Rect::new(corner.x, corner.y, width, height));
-        if picture.screens.netgraph {
-            boxes.push(netgraph::place(picture.screen, scale));
-        }
+        boxes.extend(netgraph::place(picture, scale));
     }
     boxes
 }
@@ -288,9 +286,13 @@ fn link(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, bottom: Rect) {
     let mut rect = bottom;
     rect.cut_left(16.0 * ui.scale);
     let mut rect = rect.cut_bottom(34.0 * ui.scale);
+    let rtt = match scene.is_silent() {
+        true => "silent".to_owned(),
+        false => format!("{:.0} ms", stats.rtt_ms),
+    };
     let words = match &scene.link {
-        Some(link) => format!("{link} · {} ms", stats.rtt_ms_p50),
-        None => format!("{} ms", stats.rtt_ms_p50),
+        Some(link) => format!("{link} · {rtt}"),
+        None => rtt,
     };
     let line = rect.cut_bottom(16.0 * ui.scale);
     let words = format!("{words} · F1 help");
@@ -321,6 +323,7 @@ fn team(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let scale = ui.scale;
     let mut column = rest;
     let mut column = column.cut_left(TEAM_WIDTH * scale);
+    leave_netgraph(&mut column, picture, scale);
     for member in picture.scene.team.iter().filter(|member| !member.is_local) {
         if column.size.y < 40.0 * scale {
             return;
@@ -376,12 +379,18 @@ pub(super) fn signal_bars(ui: &mut Ui<'_>, rect: Rect, member: &ViewMember) {
     }
 }
 
+fn leave_netgraph(column: &mut Rect, picture: &WindowPicture<'_>, scale: f32) {
+    if let Some(netgraph) = netgraph::place(picture, scale)
+        && netgraph.overlaps(column)
+    {
+        column.cut_bottom(column.bottom() - netgraph.at.y + 4.0 * scale);
+    }
+}
+
 fn lines(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, rest: Rect) {
     let mut column = rest;
     let mut column = column.cut_right(LINES_WIDTH * ui.scale);
-    if picture.screens.netgraph {
-        column.cut_bottom(column.size.y * 0.55);
-    }
+    leave_netgraph(&mut column, picture, ui.scale);
     for line in picture.effects.news(picture.scene.now) {
         if column.size.y < 20.0 * ui.scale {
             return;

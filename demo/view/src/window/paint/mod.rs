@@ -25,6 +25,7 @@ mod tests;
 mod title;
 pub(crate) mod ui;
 
+pub(crate) use netgraph::free_place;
 pub(crate) use picture::WindowPicture;
 pub(crate) use reel::bar_box as reel_bar;
 
@@ -41,13 +42,26 @@ pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     actors::paint(batch, picture);
     effects::paint(batch, picture);
     labels::paint(batch, picture);
-    if picture.screens.ghosts {
+    let has_ghosts = picture.screens.ghosts && picture.scene.stats.is_some();
+    if has_ghosts {
         ghosts::paint(batch, picture);
     }
     let mut ui = Ui::new(batch, picture.screen);
+    if has_ghosts && !picture.screens.title {
+        ghosts::legend(&mut ui, picture);
+    }
     if picture.screens.title {
-        title::paint(&mut ui, picture);
+        // Its letters would shine through an overlay.
+        if picture.screens.overlay.is_none() {
+            title::paint(&mut ui, picture);
+        }
     } else {
+        let shows_netgraph = picture.screens.overlay.is_none();
+        let is_over = matches!(picture.scene.phase, RoundPhase::Won | RoundPhase::Lost);
+        // The results are in front.
+        if shows_netgraph && is_over {
+            netgraph::paint(&mut ui, picture);
+        }
         match picture.scene.phase {
             RoundPhase::Lobby => lobby::paint(&mut ui, picture),
             RoundPhase::Won | RoundPhase::Lost => outcome::paint(&mut ui, picture),
@@ -57,8 +71,7 @@ pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
             reel::paint(&mut ui, picture);
         }
         hud::paint_notice(&mut ui, picture);
-        let is_free = picture.screens.overlay.is_none();
-        if is_free && picture.screens.netgraph && picture.scene.stats.is_some() {
+        if shows_netgraph && !is_over {
             netgraph::paint(&mut ui, picture);
         }
     }
@@ -67,7 +80,7 @@ pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
         ui.batch.fill(picture.screen, Tint::new(0).alpha(0.45));
     }
     match picture.screens.overlay {
-        Some(Overlay::Help) => help::paint(&mut ui),
+        Some(Overlay::Help) => help::paint(&mut ui, picture.is_alone),
         Some(Overlay::Settings) => options::paint(&mut ui, picture),
         None => {}
     }

@@ -1,6 +1,7 @@
 //! F3: the state of the link, and the client's response to it, plotted over ten seconds.
 
 use glam::vec2;
+use powderkeg_game::PLAYER_RADIUS;
 
 use super::picture::WindowPicture;
 use super::ui::Align::{Left, Right};
@@ -50,41 +51,78 @@ const fn plot_of(
     }
 }
 
-pub(super) fn place(screen: Rect, scale: f32) -> Rect {
+// Of the numbers, and with the plots.
+const HEIGHTS: [f32; 2] = [232.0, 392.0];
+
+/// The places where it can be, best first: with plots at the right and at the left, and without.
+fn places(screen: Rect, scale: f32) -> [Rect; 4] {
     let mut inside = screen.shrunk(14.0 * scale);
-    inside.cut_bottom(52.0 * scale);
-    let size = vec2(388.0, 330.0) * scale;
-    let mut column = inside.cut_right(size.x);
-    column.cut_bottom(size.y)
+    inside.cut_bottom(80.0 * scale);
+    let [short, mut full] = HEIGHTS.map(|height| vec2(388.0, height) * scale);
+    // With plots only where the banner and the news have room above.
+    if inside.size.y < full.y + 200.0 * scale {
+        full = short;
+    }
+    [(full, true), (full, false), (short, true), (short, false)].map(|(size, is_right)| {
+        let mut rows = inside;
+        let mut row = rows.cut_bottom(size.y);
+        match is_right {
+            true => row.cut_right(size.x),
+            false => row.cut_left(size.x),
+        }
+    })
+}
+
+/// The place where it stays as long as it hides none of these: the own players. In a window without such a place it is
+/// not drawn.
+pub(crate) fn free_place(at: usize, screen: Rect, scale: f32, own: &[Rect]) -> usize {
+    let places = places(screen, scale);
+    let is_free = |n: &usize| own.iter().all(|own| !own.overlaps(&places[*n]));
+    let mut all = std::iter::once(at.min(3)).chain(0..places.len());
+    all.find(is_free).unwrap_or(places.len())
+}
+
+pub(super) fn place(picture: &WindowPicture<'_>, scale: f32) -> Option<Rect> {
+    let is_shown = picture.screens.netgraph && picture.scene.stats.is_some();
+    let places = places(picture.screen, scale);
+    let place = places.get(picture.screens.netgraph_at);
+    place.copied().filter(|_| is_shown)
 }
 
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scene = picture.scene;
     let Some(stats) = scene.stats else { return };
     let scale = ui.scale;
-    let rect = place(ui.screen, scale);
+    let Some(rect) = place(picture, scale) else {
+        return;
+    };
     ui.panel(rect);
     let mut inside = rect.shrunk(12.0 * scale);
     let mut head = inside.cut_top(18.0 * scale);
     let link = scene.link.as_deref().unwrap_or("a real link");
     let left = head.cut_left(head.size.x * 0.5);
     ui.small(left, Left, INK, &format!("NETGRAPH · {link}"));
-    ui.small(head, Right, FAINT, "10 s");
+    ui.small(head, Right, FAINT, "the last 10 s");
     inside.cut_top(4.0 * scale);
-    let mut numbers = inside.cut_bottom(112.0 * scale);
-    numbers.cut_top(8.0 * scale);
-    let height = inside.size.y / 3.0;
-    for pair in PLOTS.chunks(2) {
-        let mut row = inside.cut_top(height);
-        let half = (row.size.x - 22.0 * scale) * 0.5;
-        for one in pair {
-            let mut cell = row.cut_left(half);
-            row.cut_left(22.0 * scale);
-            cell.cut_bottom(5.0 * scale);
-            plot(ui, one, &scene.plots, cell);
+    let mut numbers = inside.cut_bottom(186.0 * scale);
+    numbers.cut_top(6.0 * scale);
+    if rect.size.y > HEIGHTS[0] * scale + 1.0 {
+        let height = inside.size.y / 3.0;
+        for pair in PLOTS.chunks(2) {
+            let mut row = inside.cut_top(height);
+            let half = (row.size.x - 22.0 * scale) * 0.5;
+            for one in pair {
+                let mut cell = row.cut_left(half);
+                row.cut_left(22.0 * scale);
+                cell.cut_bottom(5.0 * scale);
+                plot(ui, one, &scene.plots, cell);
+            }
         }
     }
-    let counts = picture.effects.counts;
+    let (window, seen) = (&scene.window, &scene.window.picture);
+    let radii = |off: f32| off / PLAYER_RADIUS;
+    let ms = |ticks: f32| ticks * window.tick_ms;
+    let (frames, vsync) = picture.frames;
     let rows = [
         [
             (
@@ -101,17 +139,70 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
                     stats.margin_ticks_now, stats.margin_ticks_target
                 ),
             ),
-            ("key to server", format!("{} ms", stats.confirmed_ms_p50)),
+            ("key to server", format!("{:.0} ms", window.key_ms)),
         ],
         [
             ("rebuilds /s", format!("{:.1}", scene.rates.rebuilds)),
             ("re-simulated /s", scene.resimulated()),
         ],
         [
-            ("others off p95", format!("{:.2} u", stats.others_off_p95)),
             (
-                "stood still",
-                format!("{:.0} ms", stats.stall_ms + stats.held_ms),
+                "others off p50, p95",
+                format!(
+                    "{:.2}, {:.2} r",
+                    radii(seen.others_off_p50),
+                    radii(seen.others_off_p95)
+                ),
+            ),
+            (
+                "own, things p95",
+                format!(
+                    "{:.2}, {:.2} r",
+                    radii(seen.own_off_p95),
+                    radii(seen.things_off_p95)
+                ),
+            ),
+        ],
+        [
+            (
+                "others' age p50, p95",
+                format!(
+                    "{:.0}, {:.0} ms",
+                    ms(seen.age_ticks_p50),
+                    ms(seen.age_ticks_p95)
+                ),
+            ),
+            (
+                "their keys p50",
+                format!("{:.0} ms", ms(seen.key_ticks_p50)),
+            ),
+        ],
+        [
+            (
+                "others too fast, standing",
+                format!(
+                    "{:.1}, {:.1} %",
+                    seen.too_fast * 100.0,
+                    seen.standing * 100.0
+                ),
+            ),
+            ("jerk p99", format!("{:.2} r/tick", radii(seen.jerk_p99))),
+        ],
+        [
+            (
+                "stalled, held",
+                format!("{:.0}, {:.0} ms", window.stall_ms, window.held_ms),
+            ),
+            (
+                "dead, skipped",
+                format!("{}, {} t", window.fills, window.skipped_ticks),
+            ),
+        ],
+        [
+            ("clock off by 2 %", format!("{:.0} ms", window.clock_off_ms)),
+            (
+                "cancelled cues",
+                format!("{:.1} /min", window.cancelled_per_min),
             ),
         ],
         [
@@ -122,14 +213,14 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             ),
         ],
         [
-            ("cues confirmed", counts.confirmed.to_string()),
-            ("cancelled", counts.cancelled.to_string()),
+            ("frames /s", format!("{frames:.0}")),
+            ("vsync", if vsync { "on" } else { "off" }.to_owned()),
         ],
     ];
     let line = numbers.size.y / rows.len() as f32;
     for row in rows {
         let mut cells = numbers.cut_top(line);
-        let left = cells.cut_left((cells.size.x - 16.0 * scale) * 0.54);
+        let left = cells.cut_left((cells.size.x - 16.0 * scale) * 0.56);
         cells.cut_left(16.0 * scale);
         for (cell, (name, value)) in [left, cells].into_iter().zip(row) {
             ui.pair(cell, name, &value, INK);

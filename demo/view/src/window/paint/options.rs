@@ -10,16 +10,16 @@ use crate::window::settings::SettingRow;
 
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let scale = ui.scale;
-    let rect = SettingRow::page(ui.screen);
+    let rect = SettingRow::page(ui.screen, scale);
     ui.panel(rect);
     let mut inside = ui.heading(rect.shrunk(22.0 * scale), "SETTINGS");
     let foot = inside.cut_bottom(20.0 * scale);
-    let how = picture.screens.settings_foot();
-    ui.small(foot, Left, FAINT, how);
+    let how = picture.screens.settings_foot(picture.is_alone);
+    ui.small(foot, Left, FAINT, &how);
     let settings = picture.settings;
     let rows = SettingRow::ALL
         .into_iter()
-        .zip(SettingRow::places(ui.screen));
+        .zip(SettingRow::places(ui.screen, scale));
     for (n, (row, rect)) in rows.enumerate() {
         let chosen = n == picture.screens.row;
         if chosen {
@@ -32,9 +32,14 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         let (name, part, words) = match row {
             SettingRow::Volume => ("volume", Some(settings.volume()), ""),
             SettingRow::Shake => ("screen shake", Some(settings.shake()), ""),
+            SettingRow::Flashes => ("bright flashes", Some(settings.flashes()), ""),
             SettingRow::Colors => ("colours", None, settings.colors.name()),
             SettingRow::Names if settings.names => ("names over players", None, "shown"),
             SettingRow::Names => ("names over players", None, "hidden"),
+            SettingRow::Text if settings.large_text => ("text and panels", None, "large"),
+            SettingRow::Text => ("text and panels", None, "by the window's size"),
+            SettingRow::Vsync if settings.vsync => ("vsync, when next opened", None, "on"),
+            SettingRow::Vsync => ("vsync, when next opened", None, "off"),
         };
         let tint = if chosen { INK } else { FAINT };
         ui.body(line, Left, tint, name);

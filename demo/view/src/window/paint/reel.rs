@@ -7,17 +7,14 @@ use super::ui::Align::{Left, Right};
 use super::ui::Ui;
 use crate::scene::palette::{ACCENT, FAINT, INK, WARN, WHITE};
 use crate::scene::{Sprite, clock};
-use crate::window::atlas::Atlas;
 use crate::window::rect::Rect;
 
-fn strip(screen: Rect) -> Rect {
-    let scale = Atlas::scale_for(screen.size);
+fn strip(screen: Rect, scale: f32) -> Rect {
     screen.shrunk(14.0 * scale).cut_bottom(46.0 * scale)
 }
 
-pub(crate) fn bar_box(screen: Rect) -> Rect {
-    let scale = Atlas::scale_for(screen.size);
-    let mut inside = strip(screen).shrunk(10.0 * scale);
+pub(crate) fn bar_box(screen: Rect, scale: f32) -> Rect {
+    let mut inside = strip(screen, scale).shrunk(10.0 * scale);
     inside.cut_left(96.0 * scale);
     inside.cut_right(170.0 * scale);
     inside
@@ -28,7 +25,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         return;
     };
     let scale = ui.scale;
-    let rect = strip(ui.screen);
+    let rect = strip(ui.screen, scale);
     ui.panel(rect);
     let mut inside = rect.shrunk(10.0 * scale);
     let state = inside.cut_left(90.0 * scale);
@@ -48,7 +45,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         FAINT,
         &format!("{} / {}", clock(reel.passed), clock(reel.length)),
     );
-    let bar = bar_box(ui.screen);
+    let bar = bar_box(ui.screen, scale);
     let line = bar.middle_part(vec2(bar.size.x, 7.0 * scale));
     ui.bar(line, reel.part, ACCENT);
     let knob = vec2(

@@ -54,6 +54,10 @@ fn full(phase: RoundPhase) -> ViewScene {
     stats.confirmed_ms_p50 = 1_022;
     stats.stall_ms = 123_456.0;
     scene.stats = Some(stats);
+    scene.window.fills = 600;
+    scene.window.held_ms = 9_999.0;
+    scene.window.stall_ms = 9_999.0;
+    scene.window.tick_ms = 16.7;
     scene.plots = vec![
         NetSample {
             rtt_ms: 1_022.0,
@@ -142,9 +146,12 @@ fn busy(scene: &ViewScene) -> ViewEffects {
 
 type Paint = fn(&mut Ui<'_>, &WindowPicture<'_>);
 
-fn batch(size: (f32, f32)) -> Batch {
+fn batch(size: (f32, f32), large: bool) -> Batch {
     let screen = Rect::new(0.0, 0.0, size.0, size.1);
-    Batch::new(Atlas::new(Atlas::scale_for(screen.size), ColorMode::Safe))
+    Batch::new(Atlas::new(
+        Atlas::scale_for(screen.size, large),
+        ColorMode::Safe,
+    ))
 }
 
 fn said(
@@ -153,7 +160,7 @@ fn said(
     is_replay: bool,
     paints: &[Paint],
 ) -> Vec<(Rect, String)> {
-    said_by(&mut batch(size), size, phase, is_replay, paints)
+    said_by(&mut batch(size, false), size, phase, is_replay, paints)
 }
 
 fn said_by(
@@ -196,6 +203,8 @@ fn said_by(
         screens: &screens,
         settings: &settings,
         screen,
+        frames: (59.7, true),
+        is_alone: false,
         crosshair: Some(vec2(10.0, 10.0)),
         pointer: None,
     };
@@ -212,7 +221,12 @@ fn text_stays_on_the_screen_and_does_not_overlap_at_any_window_size() {
             "playing",
             RoundPhase::Wave,
             false,
-            &[hud::paint, hud::paint_notice, netgraph::paint],
+            &[
+                hud::paint,
+                hud::paint_notice,
+                netgraph::paint,
+                ghosts::legend,
+            ],
         ),
         ("countdown", RoundPhase::Countdown, false, &[hud::paint]),
         ("replay", RoundPhase::Wave, true, &[hud::paint, reel::paint]),
@@ -225,7 +239,12 @@ fn text_stays_on_the_screen_and_does_not_overlap_at_any_window_size() {
         ("won", RoundPhase::Won, false, &[outcome::paint]),
         ("lost", RoundPhase::Lost, false, &[outcome::paint]),
         ("title", RoundPhase::Lobby, false, &[title::paint]),
-        ("help", RoundPhase::Wave, false, &[|ui, _| help::paint(ui)]),
+        (
+            "help",
+            RoundPhase::Wave,
+            false,
+            &[|ui, _| help::paint(ui, true)],
+        ),
         ("settings", RoundPhase::Wave, false, &[options::paint]),
         (
             "closing",
@@ -234,9 +253,12 @@ fn text_stays_on_the_screen_and_does_not_overlap_at_any_window_size() {
             &[|ui, _| closing::paint(ui, "the server is gone\nsay `powderkeg join` again")],
         ),
     ];
-    for size in SIZES {
+    for (size, large) in SIZES
+        .into_iter()
+        .flat_map(|size| [(size, false), (size, true)])
+    {
         let screen = Rect::new(0.0, 0.0, size.0, size.1);
-        let mut batch = batch(size);
+        let mut batch = batch(size, large);
         for (name, phase, is_replay, paints) in cases {
             let said = said_by(&mut batch, size, phase, is_replay, paints);
             assert!(said.len() >= 3, "{name} says something");
@@ -258,18 +280,70 @@ fn text_stays_on_the_screen_and_does_not_overlap_at_any_window_size() {
 
 #[test]
 fn clicks_find_the_rows_of_the_settings_and_the_bar_of_a_replay() {
-    for size in SIZES {
+    for (size, large) in SIZES
+        .into_iter()
+        .flat_map(|size| [(size, false), (size, true)])
+    {
         let screen = Rect::new(0.0, 0.0, size.0, size.1);
-        let rows = SettingRow::places(screen);
+        let scale = Atlas::scale_for(screen.size, large);
+        let rows = SettingRow::places(screen, scale);
         for (n, row) in rows.iter().enumerate() {
             assert!(screen.holds(row) && row.size.y > 8.0, "{size:?}: {row:?}");
             assert!(rows[..n].iter().all(|other| !other.overlaps(row)));
         }
-        let bar = reel_bar(screen);
+        let bar = reel_bar(screen, scale);
         assert!(
             screen.holds(&bar) && bar.size.x > screen.size.x * 0.4,
             "{size:?}: {bar:?}"
         );
+    }
+}
+
+#[test]
+fn the_netgraph_hides_no_own_player_and_stays_where_it_is_if_it_can() {
+    for (size, large) in SIZES
+        .into_iter()
+        .flat_map(|size| [(size, false), (size, true)])
+    {
+        let screen = Rect::new(0.0, 0.0, size.0, size.1);
+        let scale = Atlas::scale_for(screen.size, large);
+        let mut scene = full(RoundPhase::Wave);
+        scene.team.truncate(1);
+        let mut at = 0;
+        let (mut moves, mut all) = (0, 0);
+        for step in 0..400 {
+            // To and fro over the whole screen.
+            let way = vec2((step % 20) as f32 / 20.0, (step / 20) as f32 / 20.0);
+            let own = Rect::around(way * screen.size, Vec2::splat(20.0 * scale));
+            let now = free_place(at, screen, scale, &[own]);
+            let (effects, camera, settings) =
+                (ViewEffects::default(), Camera::new(), Settings::default());
+            let screens = Screens {
+                netgraph: true,
+                netgraph_at: now,
+                ..Screens::default()
+            };
+            let picture = WindowPicture {
+                scene: &scene,
+                effects: &effects,
+                camera: &camera,
+                screens: &screens,
+                settings: &settings,
+                screen,
+                frames: (60.0, true),
+                is_alone: false,
+                crosshair: None,
+                pointer: None,
+            };
+            let place = netgraph::place(&picture, scale).expect("there is room");
+            assert!(
+                screen.holds(&place) && !place.overlaps(&own),
+                "{size:?} {own:?}"
+            );
+            (moves, all) = (moves + u32::from(now != at), all + 1);
+            at = now;
+        }
+        assert!(moves < all / 5, "{size:?}: {moves} moves");
     }
 }
 
@@ -302,6 +376,8 @@ fn the_pointer_is_painted_after_everything_else() {
         screens: &screens,
         settings: &settings,
         screen: Rect::new(0.0, 0.0, 1_280.0, 720.0),
+        frames: (59.7, true),
+        is_alone: true,
         crosshair: None,
         pointer: None,
     };
@@ -358,10 +434,12 @@ fn the_same_scene_makes_the_golden_picture() {
         screens: &screens,
         settings: &settings,
         screen,
+        frames: (59.7, true),
+        is_alone: false,
         crosshair: Some(vec2(400.0, 120.0)),
         pointer: None,
     };
-    let mut batch = batch((screen.size.x, screen.size.y));
+    let mut batch = batch((screen.size.x, screen.size.y), false);
     paint(&mut batch, &picture);
     let shot = Screenshot::of(&batch, settings.colors.floor(), screen.size);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
