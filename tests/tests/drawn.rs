@@ -411,7 +411,7 @@ fn the_drawn_time_follows_a_better_line_within_two_seconds() {
     for (seed, from, to, most) in [
         (1, "awful", "wan", 2.0),
         (2, "awful", "bad", 2.0),
-        (3, "bad", "wan", 2.0),
+        (3, "bad", "wan", 2.5),
         (4, "awful", "lan", 3.0),
     ] {
         let mut config = RigConfig::new(seed, from.parse().expect("a link"));

@@ -400,12 +400,8 @@ impl Rehearsal {
     }
 
     fn play_bot(&mut self, at: usize) {
-        // In real time a person plays, which joins first: the first player may pause.
-        let is_real = self.frame.is_none();
-        if is_real && self.session().seats().is_empty() {
-            return;
-        }
-        let waits = is_real && self.waits_for_persons();
+        // In real time a person plays.
+        let waits = self.frame.is_none() && self.waits_for_persons();
         let member = &mut self.members[at];
         if let Some(pad) = member.held {
             // A bot whose session is over has no input.

@@ -24,7 +24,7 @@ extern "C" fn powderkeg_begin() {
     let Some(ticket) = twinstep_web::ticket() else {
         let mut setup = Setup::new(rules, unix_now().as_millis() as u64);
         (setup.frame, setup.link) = (None, LinkProfile::WAN);
-        let feed = Feed::rehearsal(Rehearsal::new(&setup), Some("wan".to_owned())).alone();
+        let feed = Feed::rehearsal(Rehearsal::new(&setup), Some("wan".to_owned()));
         return window::show(feed);
     };
     let session = terms::session(&rules).recorded(unix_now().as_secs());

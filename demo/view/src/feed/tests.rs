@@ -59,41 +59,6 @@ fn frames_until_it_moves(feed: &mut Feed) -> u32 {
         .expect("it walks")
 }
 
-/// A pause of the player's own is not ended by a screen that closes.
-#[test]
-fn screens_pause_the_match_of_one_who_plays_alone() {
-    let paused = |feed: &Feed| matches!(feed.notice(), Some(Notice::Paused(_)));
-    let hold = |feed: &mut Feed, holds: bool| {
-        for _ in 0..90 {
-            feed.hold(holds);
-            run(feed, 1, Pad::default());
-        }
-    };
-    let mut feed = live(&setup("rtt=50"));
-    run(&mut feed, 120, Pad::default());
-    hold(&mut feed, true);
-    assert!(!paused(&feed), "others play, too");
-    // The first player may pause.
-    let by_itself = Setup {
-        bots: 0,
-        ..setup("rtt=50")
-    };
-    let mut feed = live(&by_itself).alone();
-    run(&mut feed, 120, Pad::default());
-    hold(&mut feed, true);
-    assert!(paused(&feed));
-    let tick = feed.tick();
-    hold(&mut feed, true);
-    assert_eq!(feed.tick(), tick);
-    hold(&mut feed, false);
-    assert!(!paused(&feed) && feed.tick().0 > tick.0 + 30);
-    feed.pause();
-    run(&mut feed, 60, Pad::default());
-    hold(&mut feed, true);
-    hold(&mut feed, false);
-    assert!(paused(&feed));
-}
-
 /// Row 59: the prediction shows a key immediately, the authority when the turn with it has arrived.
 #[test]
 fn without_prediction_a_key_waits_for_its_turn() {

@@ -447,6 +447,15 @@ pub(super) fn paint_notice(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let line = rect
         .cut_top(36.0 * ui.scale)
         .middle_part(vec2(width, 36.0 * ui.scale));
+    let mut line = line;
+    if let Some(netgraph) = netgraph::place(picture, ui.scale)
+        && netgraph.overlaps(&line)
+    {
+        line.at.x = match netgraph.at.x > ui.screen.middle().x {
+            true => netgraph.at.x - width - 8.0 * ui.scale,
+            false => netgraph.right() + 8.0 * ui.scale,
+        };
+    }
     ui.panel(line);
     ui.body(line, Middle, WARN, words);
 }
