@@ -399,8 +399,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         &self.own_moved
     }
 
-    /// The poses as they are drawn at the end of the newest tick, which is over after `rest`, and whether each entity is
-    /// local. Glides of projectiles are left out.
+    // The poses as they are drawn at the end of the newest tick, which is over after `rest`, and whether each entity is
+    // local. Glides of projectiles are left out.
     pub(crate) fn at_end(
         &self,
         now: Duration,

@@ -25,7 +25,7 @@ const SAMPLES: usize = 256;
 const SOON: Duration = Duration::from_millis(1);
 /// A call of `advance` after a longer pause counts as late.
 const LATE: Duration = Duration::from_millis(34);
-/// A clock whose rate differs from 1 by more than this is off.
+// A clock whose rate differs from 1 by more than this is off.
 const CLOCK_OFF: f64 = 0.02;
 
 pub(crate) struct Predicting {

@@ -267,7 +267,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Records in how many own seats the server filled a sealed tick.
+    // Records in how many own seats the server filled a sealed tick.
     pub(crate) fn record_fills(&mut self, seats: u32) {
         self.fills += u64::from(seats);
         self.fills_run = if seats > 0 { self.fills_run + 1 } else { 0 };

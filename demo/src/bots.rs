@@ -168,7 +168,7 @@ impl BotClient {
         self.client.session().seats().len()
     }
 
-    /// See [`Game::waits_for_persons`].
+    // See [`Game::waits_for_persons`].
     #[must_use]
     pub fn waits_for_persons(&self, bots: PlayerSet) -> bool {
         let world = self.client.session().prediction();

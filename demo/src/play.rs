@@ -33,7 +33,7 @@ use crate::{signals, wiring};
 /// The most players of a match that others can join.
 const SEATS: usize = 8;
 const PASTED_BYTES_MAX: u64 = 16 << 10;
-/// A full or busy server is dialled this many times, with this pause in between: for a minute.
+// A full or busy server is dialled this many times, with this pause in between: for a minute.
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
 const SEATED_WITHIN: Duration = Duration::from_secs(3);

@@ -23,7 +23,7 @@ pub struct RunReport {
     pub seed: u64,
     pub link: String,
     pub seconds: u32,
-    /// The length of the window of the rates.
+    // The length of the window of the rates.
     pub window_s: f64,
     /// Ticks that the server sealed, from its start until all clients were settled.
     pub ticks: u32,
@@ -60,9 +60,9 @@ pub struct ClientReport {
     pub held_ms: f64,
     /// Own ticks that a jump of the clock skipped.
     pub skipped_ticks: u64,
-    /// Those of them that a leap skipped: inputs had come more than 12 ticks too late.
+    // Those of them that a leap skipped: inputs had come more than 12 ticks too late.
     pub leapt_ticks: u64,
-    /// The longest time without this player's controls: fills one after the other.
+    // The longest time without this player's controls: fills one after the other.
     pub fills_run_max: u32,
     pub clock_off_ms: f64,
     /// Time in which the prediction was shorter than requested, because of the budget.
@@ -99,7 +99,7 @@ pub struct ClientReport {
     pub ended: Option<String>,
 }
 
-/// [`PictureStats`] of one player: lengths in player radii, times in ms.
+// [`PictureStats`] of one player: lengths in player radii, times in ms.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct SeenReport {
     pub own_off_p50: f32,

@@ -44,7 +44,7 @@ struct Measured {
     jerk: Vec<f32>,
     too_fast: u32,
     frames: u32,
-    /// The sessions' own numbers, of each client.
+    // The sessions' own numbers, of each client.
     seen: Vec<PictureStats>,
     own: Vec<(SessionStats, SessionStats)>,
 }
@@ -403,7 +403,7 @@ fn a_change_of_the_drawn_time_in_play_is_smooth() {
     }
 }
 
-/// When a line becomes better, other players are drawn nearer to now within two seconds. It took them ten and more.
+// When a line becomes better, other players are drawn nearer to now within two seconds. It took them ten and more.
 #[test]
 fn the_drawn_time_follows_a_better_line_within_two_seconds() {
     WHEN.set(When::Auto);
@@ -452,7 +452,7 @@ fn the_drawn_time_follows_a_better_line_within_two_seconds() {
     }
 }
 
-/// While a player's entities change their time, forth and back, each of its cues is shown once, and only once.
+// While a player's entities change their time, forth and back, each of its cues is shown once, and only once.
 #[test]
 fn a_cue_is_shown_once_while_its_players_time_changes() {
     let all = [

@@ -1,8 +1,8 @@
-//! [`PictureErrors`]: the drawn picture, compared with the final match; and [`PictureStats`], the same in numbers.
-//!
-//! ```text
-//!   drawn in a frame ──▶ kept until the authority has passed its tick ──▶ compared ──▶ Errors
-//! ```
+// [`PictureErrors`]: the drawn picture, compared with the final match; and [`PictureStats`], the same in numbers.
+//
+// ```text
+//   drawn in a frame ──▶ kept until the authority has passed its tick ──▶ compared ──▶ Errors
+// ```
 
 use serde::Serialize;
 
@@ -26,10 +26,10 @@ impl Default for Errors {
 
 impl Errors {
     const BUCKETS: usize = 128;
-    /// A bucket's number is the length's exponent and its first three bits of mantissa, counted from 2⁻⁸.
+    // A bucket's number is the length's exponent and its first three bits of mantissa, counted from 2⁻⁸.
     const FIRST: u32 = (127 - 8) << 3;
 
-    /// Counts one error. Returns `true` if it should be smoothed.
+    // Counts one error. Returns `true` if it should be smoothed.
     pub(super) fn record(&mut self, length: f32, teleport: f32) -> bool {
         let bucket = (length.to_bits() >> 20).saturating_sub(Errors::FIRST) as usize;
         self.buckets[bucket.min(Errors::BUCKETS - 1)] += 1;

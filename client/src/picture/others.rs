@@ -54,20 +54,20 @@ struct Other<K, P> {
     alpha: f32,
     // The time since the last sample, in ticks.
     passed: f32,
-    /// Poses as drawn, once in each tick, until the authority has passed the ticks after theirs.
+    // Poses as drawn, once in each tick, until the authority has passed the ticks after theirs.
     unjudged: VecDeque<DrawnPose<K, P>>,
-    /// The newest judged sample of each of its bodies, and the drawn move to it in a tick.
+    // The newest judged sample of each of its bodies, and the drawn move to it in a tick.
     judged: Vec<(DrawnPose<K, P>, Option<P>)>,
     // The longest true steps in this second and in the last one, and where this one began.
     longest: [f32; 2],
     second: Tick,
-    /// The first tick that was not yet drawn by its known input.
+    // The first tick that was not yet drawn by its known input.
     unshown: Tick,
 }
 
 #[derive(Clone, Copy)]
 struct DrawnPose<K, P> {
-    /// The later of the two ticks that it was drawn between, and its position between them.
+    // The later of the two ticks that it was drawn between, and its position between them.
     tick: Tick,
     alpha: f32,
     // The ticks since the sample before it.
@@ -78,9 +78,9 @@ struct DrawnPose<K, P> {
 
 // A player's true steps are compared with those of the last one to two times this many ticks.
 const SECOND_TICKS: u32 = 60;
-/// A drawn step that is this much longer than a true one is too fast.
+// A drawn step that is this much longer than a true one is too fast.
 const TOO_FAST: f32 = 1.5;
-/// A drawn step of at most this part of a true one is none.
+// A drawn step of at most this part of a true one is none.
 const STANDING: f32 = 0.1;
 
 pub(crate) struct Others<K, P> {
@@ -121,7 +121,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    /// Returns `true` once there were entities of other players.
+    // Returns `true` once there were entities of other players.
     pub(crate) fn are_used(&self) -> bool {
         self.are_used
     }
@@ -182,7 +182,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    /// Moves the pictures on. `when` returns when a player is drawn.
+    // Moves the pictures on. `when` returns when a player is drawn.
     pub(crate) fn advance(&mut self, moved: &Moved<'_>, mut when: impl FnMut(PlayerId) -> When) {
         let mut owners = PlayerSet::default();
         if let Some(newest) = self.ticks.back() {
@@ -263,7 +263,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    /// The drawn entities of other players, by key.
+    // The drawn entities of other players, by key.
     pub(crate) fn drawn(&self) -> &[(K, P)] {
         &self.drawn
     }
@@ -335,7 +335,7 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
         }
     }
 
-    /// Records the age of each input that is drawn now for the first time. `own` is the time of the own player.
+    // Records the age of each input that is drawn now for the first time. `own` is the time of the own player.
     fn record_inputs(&mut self, own: f64, known: Tick, key: &mut Errors) {
         let drawn = Tick(self.time.at().max(0.0) as u32 + 1).min(known);
         for tick in self.unshown.max(drawn.back(SECOND_TICKS)).0..drawn.0 {
@@ -344,7 +344,7 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
         self.unshown = self.unshown.max(drawn);
     }
 
-    /// Compares drawn poses with the final ones, once the authority has passed the tick after them.
+    // Compares drawn poses with the final ones, once the authority has passed the tick after them.
     fn judge(
         &mut self,
         ticks: &VecDeque<Poses<K, P>>,

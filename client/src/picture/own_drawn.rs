@@ -1,4 +1,4 @@
-//! [`OwnDrawn`]: poses of own entities and things as drawn, until the authority has reached their tick.
+// [`OwnDrawn`]: poses of own entities and things as drawn, until the authority has reached their tick.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ impl<K: Ord + Copy, P: Pose> OwnDrawn<K, P> {
         self.waiting.clear();
     }
 
-    /// Records the entities as they are drawn at the world of `tick`, if that is to be compared.
+    // Records the entities as they are drawn at the world of `tick`, if that is to be compared.
     pub(crate) fn record(&mut self, tick: Tick, poses: impl Iterator<Item = (K, (P, bool))>) {
         let newest = self.waiting.back().is_none_or(|last| last.0 < tick);
         if !tick.0.is_multiple_of(EVERY_TICKS) || !newest {
@@ -47,7 +47,7 @@ impl<K: Ord + Copy, P: Pose> OwnDrawn<K, P> {
         self.waiting.front().is_some_and(|first| first.0 <= tick)
     }
 
-    /// Compares what was drawn with the authority's poses of a tick.
+    // Compares what was drawn with the authority's poses of a tick.
     pub(crate) fn judge(&mut self, tick: Tick, truth: &Poses<K, P>) {
         while let Some((at, key, pose, is_own)) = self.waiting.pop_front_if(|one| one.0 <= tick) {
             // What does not exist has no place.

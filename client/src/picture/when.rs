@@ -39,7 +39,7 @@ const HYSTERESIS: f64 = 2.0;
 const GUESS: f64 = 2.0;
 /// The part of the time in which less may be known than the clock expects.
 const LATE: f64 = 0.004;
-/// The ticks after which the clock looks whether far more is known than it expects.
+// The ticks after which the clock looks whether far more is known than it expects.
 const LOOK_TICKS: f64 = 24.0;
 /// How much faster the expected tick rises for each further tick that is known.
 const HASTE: f64 = 0.1;
@@ -59,7 +59,7 @@ pub(crate) struct DrawnTime {
     /// is known, and rises slowly in the others. So less is known in about 0.4 % of the time. That is
     /// little, because less is known just when the player turns: then the prediction is wrong until it is rebuilt.
     known: f64,
-    /// How much more was known than expected, at least and at most, in the ticks since it last looked.
+    // How much more was known than expected, at least and at most, in the ticks since it last looked.
     more: [f64; 2],
     looked: f64,
     /// Whether it goes to the prediction's time, and whether it is there.
@@ -81,8 +81,8 @@ impl DrawnTime {
         }
     }
 
-    /// Notices a better line: the expected tick rises at once if for a while much more was known, compared with how much
-    /// that varied. By itself it would rise too slowly, because less is known so rarely.
+    // Notices a better line: the expected tick rises at once if for a while much more was known, compared with how much
+    // that varied. By itself it would rise too slowly, because less is known so rarely.
     fn look(&mut self, passed: f64, off: f64) {
         self.more = [self.more[0].min(off), self.more[1].max(off)];
         self.looked += passed;

@@ -51,8 +51,8 @@ impl Game {
         players.filter_map(|(id, player)| (!player.is_away).then_some((*id, player)))
     }
 
-    /// Returns `true` if the next round waits for the persons among the players, and none of them is ready. Then bots do
-    /// not get ready either, so that no round begins while a newcomer still reads.
+    // Returns `true` if the next round waits for the persons among the players, and none of them is ready. Then bots do
+    // not get ready either, so that no round begins while a newcomer still reads.
     #[must_use]
     pub fn waits_for_persons(&self, bots: PlayerSet) -> bool {
         let mut persons = self

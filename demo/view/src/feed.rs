@@ -69,7 +69,7 @@ pub struct Feed {
     score: u32,
     title: String,
     is_alone: bool,
-    /// When a screen last asked for a pause, or for its end.
+    // When a screen last asked for a pause, or for its end.
     held: Option<Duration>,
 }
 
@@ -164,7 +164,7 @@ impl Feed {
         &self.title
     }
 
-    /// States that only bots play besides the local players: overlays pause the match.
+    // States that only bots play besides the local players: overlays pause the match.
     #[must_use]
     pub fn alone(self) -> Feed {
         Feed {
@@ -178,7 +178,7 @@ impl Feed {
         self.is_alone
     }
 
-    /// Pauses the match of a player without companions while `holds`. A pause by the player itself stays.
+    // Pauses the match of a player without companions while `holds`. A pause by the player itself stays.
     pub fn hold(&mut self, holds: bool) {
         let (now, is_alone) = (self.now, self.is_alone);
         let Some(session) = self.source.session_mut().filter(|_| is_alone) else {

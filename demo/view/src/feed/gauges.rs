@@ -28,7 +28,7 @@ pub struct Reading {
     pub stats: SessionStats,
 }
 
-/// The counts of the last 10 s.
+// The counts of the last 10 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GaugeWindow {
     pub picture: PictureStats,
@@ -36,7 +36,7 @@ pub struct GaugeWindow {
     pub key_ms: f64,
     pub stall_ms: f64,
     pub held_ms: f64,
-    /// Sealed ticks without an own input, and own ticks that a jump of the clock skipped.
+    // Sealed ticks without an own input, and own ticks that a jump of the clock skipped.
     pub fills: u64,
     pub skipped_ticks: u64,
     pub clock_off_ms: f64,
@@ -55,7 +55,7 @@ const ERRORS_EVERY: Duration = Duration::from_secs(1);
 const ERRORS_KEPT: usize = 11;
 
 impl Gauges {
-    /// Reads the counters, at most nine times a second however often this is called; the picture's errors, once a second.
+    // Reads the counters, at most nine times a second however often this is called; the picture's errors, once a second.
     pub fn read(
         &mut self,
         now: Duration,

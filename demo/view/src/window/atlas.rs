@@ -116,8 +116,8 @@ impl Atlas {
         }
     }
 
-    /// The scale for a window of this size: text grows with the window. `large`: as large as all panels have room for, as
-    /// in windows that are smaller than the design.
+    // The scale for a window of this size: text grows with the window. `large`: as large as all panels have room for, as
+    // in windows that are smaller than the design.
     pub(crate) fn scale_for(size: Vec2, large: bool) -> f32 {
         let fits = |page: Vec2| (size / page).min_element();
         let usual = libm::roundf(fits(vec2(1_280.0, 720.0)) * 4.0) / 4.0;

@@ -31,7 +31,7 @@ use crate::stop;
 use crate::summary::Summary;
 use crate::time::{Instant, now, unix_now};
 
-/// The least time of a frame, if the driver does not wait for the screen: 250 a second.
+// The least time of a frame, if the driver does not wait for the screen: 250 a second.
 #[cfg(not(target_arch = "wasm32"))]
 const FRAME_MIN: Duration = Duration::from_millis(4);
 /// The time for which the reason for the end of the match stays, if the player does not close it.
@@ -47,7 +47,7 @@ pub struct WindowOptions {
     pub size: (u16, u16),
     pub fullscreen: bool,
     pub mute: bool,
-    /// Whether each frame waits for the screen.
+    // Whether each frame waits for the screen.
     pub vsync: bool,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     pub(crate) colors: ColorMode,
     pub(crate) names: bool,
     pub(crate) large_text: bool,
-    /// Whether a frame waits for the screen. Used when a window opens.
+    // Whether a frame waits for the screen. Used when a window opens.
     pub(crate) vsync: bool,
 }
 
@@ -99,7 +99,7 @@ impl Settings {
         f32::from(self.flashes) / f32::from(STEPS)
     }
 
-    /// The pixels per pixel of the design in a window of this size.
+    // The pixels per pixel of the design in a window of this size.
     pub(crate) fn scale(&self, size: Vec2) -> f32 {
         Atlas::scale_for(size, self.large_text)
     }

@@ -54,7 +54,7 @@ const fn plot_of(
 // Of the numbers, and with the plots.
 const HEIGHTS: [f32; 2] = [232.0, 392.0];
 
-/// The places where it can be, best first: with plots at the right and at the left, and without.
+// The places where it can be, best first: with plots at the right and at the left, and without.
 fn places(screen: Rect, scale: f32) -> [Rect; 4] {
     let mut inside = screen.shrunk(14.0 * scale);
     inside.cut_bottom(80.0 * scale);
@@ -73,8 +73,8 @@ fn places(screen: Rect, scale: f32) -> [Rect; 4] {
     })
 }
 
-/// The place where it stays as long as it hides none of these: the own players. In a window without such a place it is
-/// not drawn.
+// The place where it stays as long as it hides none of these: the own players. In a window without such a place it is
+// not drawn.
 pub(crate) fn free_place(at: usize, screen: Rect, scale: f32, own: &[Rect]) -> usize {
     let places = places(screen, scale);
     let is_free = |n: &usize| own.iter().all(|own| !own.overlaps(&places[*n]));

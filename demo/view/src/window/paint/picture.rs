@@ -14,7 +14,7 @@ pub(crate) struct WindowPicture<'a> {
     pub(crate) screens: &'a Screens,
     pub(crate) settings: &'a Settings,
     pub(crate) screen: Rect,
-    /// Frames a second, and whether they wait for the screen.
+    // Frames a second, and whether they wait for the screen.
     pub(crate) frames: (f32, bool),
     pub(crate) is_alone: bool,
     /// The aim of the first seat, in pixels. `None` if the seat does not aim with a mouse.
