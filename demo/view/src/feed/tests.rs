@@ -420,3 +420,27 @@ fn speeds_are_named_and_end_at_a_quarter_and_at_sixteen_times() {
     assert_eq!(Speed::Quarter.slower(), Speed::Quarter);
     assert_eq!(LinkProfile::PRESETS.len(), 5, "keys 1 to 5");
 }
+
+#[test]
+fn an_open_screen_pauses_the_match_of_a_player_alone() {
+    for is_alone in [false, true] {
+        let mut feed = live(&setup("lan"));
+        feed.is_alone = is_alone;
+        run(&mut feed, 120, Pad::default());
+        let mut hold = |holds| {
+            for _ in 0..120 {
+                feed.hold(holds);
+                run(&mut feed, 1, Pad::default());
+            }
+            let session = feed.source.session().unwrap();
+            let world = session.authority().unwrap();
+            (world.turn().cadence.paused, world.tick())
+        };
+        let (paused, at) = hold(true);
+        assert_eq!(paused, is_alone);
+        let (still, later) = hold(true);
+        assert_eq!((still, later == at), (is_alone, is_alone));
+        let (paused, last) = hold(false);
+        assert!(!paused && last > later + 60);
+    }
+}
