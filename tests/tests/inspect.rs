@@ -357,6 +357,7 @@ fn a_match_that_cannot_be_a_page_is_refused_with_a_sentence() {
 
 // `TWINSTEP_PAGE=DIR` writes the page of ten minutes there.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_page_of_many_players_takes_some_hundred_bytes_a_tick() {
     let is_kept = std::env::var_os("TWINSTEP_PAGE").is_some();
     let ticks = if is_kept { 36_000 } else { 1_200 };

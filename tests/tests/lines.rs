@@ -318,6 +318,7 @@ fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
 /// Finding O3-1: 15 strangers with valid tickets, that connected and sent no hello, kept out a player whose process had
 /// crashed.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn mute_strangers_block_no_players_return() {
     let crashes = match cfg!(debug_assertions) {
         true => 10,
@@ -379,6 +380,7 @@ fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line()
 /// Finding P3-P3: the link dies, the machine sleeps for a minute, and both are back: the client had given up without a
 /// dial.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_laptop_that_wakes_dials_before_it_gives_up() {
     for (slept_s, awake_s) in [(65, 0), (300, 0), (300, 2)] {
         let mut lines = playing(slept_s, "rtt=40", 2, 1);
