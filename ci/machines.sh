@@ -317,7 +317,7 @@ done
 for leg in "${legs[@]}"; do
     echo
     echo "-- $leg"
-    if [ "$SECONDS" -gt "${MACHINES_SECONDS:-$SECONDS}" ]; then
+    if [ "$SECONDS" -ge "${MACHINES_SECONDS:-$((SECONDS + 1))}" ]; then
         echo "SKIPPED: no time is left for it"
         skipped+=("$leg")
         continue
