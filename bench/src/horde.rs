@@ -34,7 +34,7 @@ const PARTS: i32 = 16;
 const SIGHT: i32 = 8;
 const LOOKS_EVERY: u32 = 16;
 /// The cells of a ray, which make a step take about a millisecond.
-const REACH: i32 = 150;
+const REACH: i32 = 176;
 /// The steps of a frame's default time of 4 ms.
 const BUDGET: u32 = 4;
 const LINES: [(&str, LinkProfile); 3] = [
