@@ -33,6 +33,7 @@ players on one core until p99.9 of ticks is 2 ms late: ≥ 1000
 server CPU per player, most ÷ least, from 12 players on: ≤ 1.5
 idle match of 4 silent players, server CPU a tick: ≤ 5
 Powderkeg world of 4 players, one core: ≥ 500
+`check` of Powderkeg's largest wave: ≥ 60
 game thread, frame p99, rebuilt in the background: ≤ 1
 horde, agents run again, wan: ≤ 2
 horde, agents run again, bad: ≤ 3
