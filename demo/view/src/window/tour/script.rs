@@ -57,7 +57,7 @@ const LINE: Chapter = Chapter {
 pub(super) const CHAPTERS: [Chapter; 8] = [
     Chapter {
         name: "LAN",
-        words: "2 ms. All four look almost alike: a good line hides it.",
+        words: "2 ms. Lockstep is late already; the other three look alike.",
         link: LinkProfile::LAN,
         filmed: [45, 60],
         captions: [
