@@ -231,6 +231,12 @@ struct Played {
     again: f64,
 }
 
+/// Items of all clients so far whose result was taken over, and those that were run again.
+fn items(rig: &Rig<Horde>) -> [u64; 2] {
+    let loops = rig.clients.iter().flat_map(|client| client.session.loops());
+    loops.fold([0; 2], |[taken, run], of| [taken + of.taken, run + of.run])
+}
+
 fn play(link: LinkProfile, way: Way, time: Duration) -> Played {
     let mut config = RigConfig::new(1, link);
     config.sticks = Sticks::Keys;
@@ -245,14 +251,14 @@ fn play(link: LinkProfile, way: Way, time: Duration) -> Played {
     rig.observe(false);
     rig.count_with(|| cpu_us().unwrap_or(0));
     rig.run(Duration::from_secs(2));
-    let before = rig.counts().client;
+    let (before, items_before) = (rig.counts().client, items(&rig));
     rig.run(time);
     let clients = rig.clients.len() as f64;
     let cores = (rig.counts().client - before) as f64 / (time.as_secs_f64() * 1e6 * clients);
     let lead = |client| rig.stats(client).lead_ticks_mean;
     let lead = (0..rig.clients.len()).map(lead).sum::<f64>() / clients;
-    let loops = rig.clients.iter().flat_map(|client| client.session.loops());
-    let (taken, run) = loops.fold((0, 0), |(taken, run), of| (taken + of.taken, run + of.run));
+    let [taken, run] = items(&rig);
+    let (taken, run) = (taken - items_before[0], run - items_before[1]);
     Played {
         cores,
         lead,

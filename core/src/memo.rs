@@ -234,6 +234,10 @@ impl Memos {
     }
 
     pub(crate) fn lend(&mut self, tick: Tick, lent: &mut StepMemos) {
+        // Without a loop so far: a game that has none pays nothing.
+        if lent.rooms.is_empty() {
+            return lent.begin_plain();
+        }
         let mut old = self.slot(tick).take();
         self.spare.extend(old.take_if(|old| old.tick != tick));
         let may_grow = self.bytes < MEMO_BYTES_MAX;
@@ -260,6 +264,9 @@ impl Memos {
 
     pub(crate) fn take_back(&mut self, tick: Tick, lent: &mut StepMemos) {
         let (old, new) = (lent.old.take(), lent.new.take());
+        if old.is_none() && new.is_none() {
+            return;
+        }
         self.bytes += old
             .iter()
             .chain(&new)
