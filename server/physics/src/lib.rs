@@ -88,7 +88,6 @@ pub enum MirrorError<Id: Debug> {
         index: usize,
         fault: Fault,
     },
-    /// The query is invalid.
     #[error("physics query: {fault}; look at where the query was asked")]
     Query { fault: Fault },
 }

@@ -69,7 +69,6 @@ impl<Id> Scene<Id> {
         self.is_stale = true;
     }
 
-    /// Updates the tree if the solids have changed.
     pub(super) fn settle(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;

@@ -41,41 +41,31 @@ pub enum Shape {
 /// The reason why a number was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Fault {
-    /// A position is NaN, infinite or too far out.
     #[error("position {0} is not within ±{COORDINATE_MAX} units")]
     Position(Vec2),
-    /// An angle is NaN or infinite.
     #[error("angle {0} is not a finite number of radians")]
     Angle(f32),
-    /// A radius, half extent or end point is NaN, infinite, too large, zero or negative.
     #[error("{0:?} has a size that is not above 0 and within {COORDINATE_MAX} units")]
     Size(Shape),
-    /// A direction is zero, NaN, or too long to be normalised.
     #[error("direction {0} has no usable length; expected a finite vector that is not zero")]
     Direction(Vec2),
-    /// The length or radius of a query is NaN, infinite or negative.
     #[error("length {0} is not a finite number of units, 0 or more")]
     Length(f32),
-    /// A position of a flight is too far out for exact contacts.
     #[error("position {0} is not within ±{FLIGHT_REACH} units, where bodies can fly")]
     Far(Vec2),
-    /// A velocity is NaN, infinite or too fast.
     #[error("velocity {0} is not within {SPEED_MAX} units a second")]
     Velocity(Vec2),
-    /// A spin is NaN, infinite or too fast.
     #[error("spin {0} is not within ±{SPEED_MAX} radians a second")]
     Spin(f32),
-    /// A push or a twist is NaN, infinite or too strong.
     #[error("push {0} or twist {1} is not within {PUSH_MAX} units or radians a second squared")]
     Push(Vec2, f32),
-    /// A body that should fly has no area, and so no mass.
     #[error("{0:?} has no area and cannot fly; expected a ball, a box or a capsule")]
     Massless(Shape),
 }
 
 impl Shape {
-    /// Checks all numbers, and returns the pose.
     pub(super) fn placed(&self, at: Vec2, angle: f32) -> Result<Pose, Fault> {
         let is_size = |size: f32| size > 0.0 && size <= COORDINATE_MAX;
         let is_sound = match *self {

@@ -51,7 +51,6 @@ impl Dice {
             },
         }
     }
-    /// A random body; half of them are balls.
     fn placed(&mut self, layers: Layers) -> Placed {
         let shape = if self.below(2) == 0 {
             Shape::Ball {

@@ -49,7 +49,6 @@ fn to_line(p: Point, a: Point, b: Point) -> f64 {
     dot(off, off).sqrt()
 }
 
-/// Distance from a point to a placed shape; 0 inside.
 fn distance(placed: &Placed, point: Point) -> f64 {
     let local = turn(sub(point, wide(placed.at)), -f64::from(placed.angle));
     match placed.shape {
