@@ -50,7 +50,6 @@ pub enum LocalEnded {
         "the game panicked in a client's input or check, when the match was at {tick}: {message}"
     )]
     Panicked { tick: Tick, message: String },
-    /// All clients have left.
     #[error("all clients have left")]
     Deserted,
 }

@@ -41,7 +41,6 @@ pub(crate) const ASK: u8 = 7;
 impl Simulation for Tale {
     const NAME: &'static str = "tale";
     const VERSION: u32 = 1;
-    /// The tick from which on the confirmed step panics.
     type Rules = u32;
     type Input = u8;
     type Command = u8;
@@ -85,7 +84,6 @@ pub(crate) fn config() -> SessionConfig<Tale> {
     SessionConfig::new(Arc::new(RULES)).start(Tale::default())
 }
 
-/// Answers a query with its value plus a hundred.
 pub(crate) fn hundred(_: &HookContext<'_, Tale>, _: Key, query: &u32) -> Decision<u32> {
     Decision::Now(query + 100)
 }
@@ -94,7 +92,6 @@ pub(crate) fn local() -> LocalGame<Tale> {
     begun(Local::action(Tale::default(), RULES).resolver(hundred))
 }
 
-/// A game whose clock begins at 0.
 pub(crate) fn begun(local: Local<Tale>) -> LocalGame<Tale> {
     let mut game = local.play(config()).expect("it starts");
     game.advance_at(Duration::ZERO, |_, _| 0).expect("it plays");
