@@ -11,7 +11,6 @@ use super::admin_address::AdminAddress;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum AdminError {
-    /// Other machines could reach the address.
     #[error(
         "expected an admin address on loopback, such as 127.0.0.1:7700, got {0}: it controls the server"
     )]
@@ -25,7 +24,6 @@ pub enum AdminError {
         address: AdminAddress,
         source: std::io::Error,
     },
-    /// The server cannot be reached, or its answer cannot be read.
     #[error(
         "no usable answer from the admin address {address}: {source}; check that the server runs with --admin {address}, \
          and that this user may connect"

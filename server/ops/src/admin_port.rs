@@ -36,7 +36,6 @@ const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// The pause after a failed accept: there may be no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The secret that permits changes through an admin port.
 #[derive(Clone)]
 pub(super) struct AdminToken(String);
 

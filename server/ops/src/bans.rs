@@ -72,7 +72,6 @@ pub(super) struct Bans(Arc<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The bans that the I/O task checks.
     known: Mutex<BTreeMap<String, Ban>>,
     path: Option<PathBuf>,
     /// Changes that the file does not have yet; `None` ends a ban. Locked while the file is written.

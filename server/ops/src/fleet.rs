@@ -88,7 +88,6 @@ impl Membership {
     }
 }
 
-/// Limits the log lines about repeated errors.
 #[derive(Default)]
 struct ErrorLimiter(Option<Duration>);
 

@@ -128,7 +128,6 @@ fn program(flags: &[&str]) -> Command {
     command
 }
 
-/// A process that does not outlive this one.
 struct Process(Child);
 
 impl Drop for Process {

@@ -37,7 +37,6 @@ pub struct Sidecar(SocketAddr);
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SidecarError {
-    /// The port in the environment is invalid.
     #[error("expected a port in the environment's {PORT_VARIABLE}, got {:?}", line(.0))]
     Port(String),
     #[error("the fleet manager's sidecar at {0} does not answer: {1}")]
@@ -174,7 +173,6 @@ impl Sidecar {
         }
     }
 
-    /// Sends a request without content, such as `/ready`.
     pub(super) async fn post(self, path: &str) -> Result<(), SidecarError> {
         self.ask("POST", path, "{}").await.map(drop)
     }

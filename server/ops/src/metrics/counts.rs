@@ -55,7 +55,6 @@ impl MatchCounts {
         store_all(&self.kicks, &numbers.kicks);
     }
 
-    /// Counts a record of this many bytes in the journal.
     pub(super) fn record_journal(&self, bytes: usize) {
         self.journal_writes.fetch_add(1, Ordering::Relaxed);
         self.journal_bytes

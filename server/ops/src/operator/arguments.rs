@@ -22,7 +22,6 @@ use twinstep_udp::open_regular;
 
 const PREFIX: &str = "TWINSTEP_";
 const CONFIG: &str = "config";
-/// Settings that request a report, and are not printed.
 const LOOKS: [&str; 4] = ["check", "print-config", "help", "version"];
 const FILE_BYTES_MAX: u64 = 1 << 20;
 

@@ -12,7 +12,6 @@ use crate::{BansError, OpsError, SidecarError};
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SettingError {
-    /// A required setting is missing.
     #[error(
         "missing {name} ({about}): set --{name}, the variable {} or {name} = ... in the settings file",
         variable(name)
@@ -21,7 +20,6 @@ pub enum SettingError {
         name: &'static str,
         about: &'static str,
     },
-    /// A value is unusable, for the program or with other settings.
     #[error("--{name}: {why}")]
     Refused { name: String, why: String },
     #[error("{from}: {source}")]
@@ -37,7 +35,6 @@ pub enum SettingError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The process may open too few files.
     #[error(
         "expected a limit of at least {needed} open files, got {most}: raise it (`ulimit -n {needed}` in a shell, \
          LimitNOFILE={needed} in a unit of systemd)"

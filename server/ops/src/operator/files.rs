@@ -81,7 +81,6 @@ impl Files {
         Ok(keys)
     }
 
-    /// Checks all files but the keys, and creates none.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         LineageFile::load(&self.lineages)?;
         bans::check(&self.bans)?;

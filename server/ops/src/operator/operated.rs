@@ -14,7 +14,6 @@ use super::reload;
 use super::settings::Settings;
 use crate::{Ops, OpsError, RunningOps};
 
-/// The longest time that an ended server waits for the operators' requests.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The tools next to a server, on a thread of their own, so no request of an operator waits for a match.

@@ -298,7 +298,6 @@ impl Settings {
         }
     }
 
-    /// The delay of spectators, in ticks of this length.
     pub(super) fn delay_ticks(&self, tick: Duration) -> u32 {
         (f64::from(self.spectator_delay) / tick.as_secs_f64()).round() as u32
     }
