@@ -142,7 +142,6 @@ impl<S: Simulation> Blueprint<S> {
         self.hooks.give(go_on)
     }
 
-    /// Like [`resume`](Self::resume), for a file that this process has locked.
     pub(super) fn resume_locked(
         self,
         path: std::path::PathBuf,
@@ -181,7 +180,6 @@ mod tests {
         assert!(made.dated().config.unix_time >= before);
     }
 
-    /// A resumed match had no referee.
     #[test]
     fn a_new_and_a_resumed_match_have_their_referee() {
         let set = Arc::<AtomicU32>::default();

@@ -26,7 +26,6 @@ use super::pulse::Beat;
 use super::register::{ListedMatch, Register};
 use super::tickets::TicketOffice;
 
-/// The longest time that matches may take to report a removal.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(2);
 const REMOVALS_MAX: usize = 64;
 
@@ -66,7 +65,6 @@ pub struct HostStatus {
     pub disk_free_bytes: u64,
 }
 
-/// Whether the server is about to end. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drains(Arc<AtomicBool>);
 
@@ -83,25 +81,20 @@ impl Drains {
 /// The reason why newcomers should not be routed to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Unready {
-    /// The I/O task or the matches do not run.
     #[error("the I/O task or the matches do not run")]
     Still,
-    /// The host has just started.
     #[error("starting: memory and disk are measured in a moment")]
     Unmeasured,
-    /// The host is about to end.
     #[error("draining: the server is about to end")]
     Draining,
-    /// All connections are in use.
     #[error("full: {0} of {1} connections in use; raise --max-players, --spectators or --matches")]
     Connections(u64, usize),
-    /// All seats are taken.
     #[error(
         "full: no free seat in {0} running matches; raise --max-players, or start another server"
     )]
     Seats(u64),
-    /// The limit of matches is reached.
     #[error("full: {0} of {0} matches are running; raise --matches, or start another server")]
     Matches(usize),
     /// Ticks are late, or memory or disk is short.

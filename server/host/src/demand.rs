@@ -145,7 +145,6 @@ impl<S: Simulation> OnDemand<S> {
     }
 }
 
-/// The maker's task, aborted when this is dropped.
 pub(super) struct Making(AbortHandle);
 
 impl Making {
@@ -163,7 +162,6 @@ impl Drop for Making {
 /// A session with a valid ticket for a match that is not running.
 pub(super) type Wanted = (SessionId, TicketClaims);
 
-/// Requests that can wait for the maker: more than there are sessions.
 const WANTED_MAX: usize = 2 * twinstep_udp::SESSIONS_MAX;
 
 /// The state that the I/O task, the admin port and the maker share. Clones share it.

@@ -72,7 +72,6 @@ fn lacks(keeps_journal: bool, is_keyed: bool, port: u16) -> Option<String> {
     (!missing.is_empty()).then(|| missing.join(", "))
 }
 
-/// Makes the match, from a file if there is one.
 fn begin<S: Simulation>(
     blueprint: Blueprint<S>,
     load: Option<PathBuf>,

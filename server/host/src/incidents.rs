@@ -34,7 +34,6 @@ pub(super) struct IncidentFiles {
     pub(super) observer: Arc<dyn Observer>,
 }
 
-/// The capacity of `recent`; the newest incidents are kept.
 const RECENT_MAX: usize = 64;
 
 impl IncidentFiles {

@@ -49,7 +49,6 @@ mod tests;
 
 /// The part of this task's channel that packets cannot use: it is kept for orders that must not be lost.
 pub(super) const RESERVED: usize = 2_048;
-/// The time for which a closing session answers with its close code.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// A released match is not resumed here for this long, so that its players reach the next server of their tickets. The
 /// time is short, because that server may release the match too.
@@ -105,7 +104,6 @@ pub(super) enum ToIo {
     Packets(Packets),
     /// All packets of the turn that was sealed at this time precede this order.
     Sealed(Duration),
-    /// A session is over, with this close code.
     Close(SessionId, CloseCode),
     /// No match is made: close this waiting session, or all that wait for this match.
     Refuse(SessionId, CloseCode),
@@ -117,7 +115,6 @@ pub(super) enum ToIo {
     Free(MatchId),
     /// Close the waiting sessions of a banned identity with this code. Matches that had the identity report their ids.
     PutOut(String, CloseCode, Sender<MatchId>),
-    /// Accept tickets of these keys only.
     Keys(
         Vec<TicketKey>,
         oneshot::Sender<Result<(), ServerConfigError>>,
@@ -351,7 +348,6 @@ impl Io {
         }
     }
 
-    /// The inbox of a match that takes new sessions.
     fn open_inbox(&self, id: MatchId) -> Option<&InboxSender> {
         let is_open = !self.resting.contains(&id);
         self.matches.get(&id).filter(|_| is_open)

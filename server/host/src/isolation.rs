@@ -42,7 +42,6 @@ const DISK_SOON: Duration = Duration::from_millis(500);
 const HANGS_MAX: usize = 3;
 const HANGS_WITHIN: Duration = Duration::from_secs(3_600);
 
-/// Matches of this process that hung. Clones share them.
 #[derive(Clone)]
 pub(super) struct Lost {
     clock: HostClock,
@@ -94,7 +93,6 @@ impl Lost {
     }
 }
 
-/// The resources of a match that others need if it hangs.
 pub(super) struct Owned {
     pub(super) journal: Option<Arc<JournalHold>>,
     pub(super) lost: Lost,

@@ -15,7 +15,6 @@ use super::thread_pool::ThreadPool;
 use twinstep_server::JobId;
 use twinstep_server::internal::panic_message;
 
-/// Jobs of one match that run at a time.
 pub(super) const AT_ONCE: usize = 8;
 /// Threads of one match that may be given up. Beyond it, waiting jobs wait for the running ones.
 pub(super) const HUNG_MAX: usize = 24;

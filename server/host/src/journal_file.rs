@@ -27,7 +27,6 @@ use twinstep_server::config::MatchConfig;
 use twinstep_server::hooks::Resolver;
 use twinstep_server::{Match, ResumeError, Resumed};
 
-/// A resume waits at most this long for the previous writer's lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_LOOK: Duration = Duration::from_millis(5);
 const NAMES_MAX: u32 = 10_000;
@@ -264,7 +263,6 @@ impl Journal {
         Journal::resume_locked(path, file, config, rules, resolver)
     }
 
-    /// Like [`resume`](Self::resume), for a file that this process has locked.
     pub(super) fn resume_locked<S: Simulation>(
         path: PathBuf,
         file: File,
@@ -334,7 +332,6 @@ impl Journal {
         &self.path
     }
 
-    /// Its absolute path, for a process in another folder.
     pub(super) fn found_from_anywhere(&self) -> PathBuf {
         let found = self.path.canonicalize();
         found.unwrap_or_else(|_| self.path.clone())

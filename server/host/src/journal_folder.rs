@@ -164,7 +164,6 @@ pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
 enum Beginning {
     /// A journal whose match began at this time, in seconds since 1970; or perhaps the rest of one.
     At(u64),
-    /// Not a match that a server could have played.
     None(LeftAlone),
 }
 

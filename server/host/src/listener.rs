@@ -38,14 +38,12 @@ pub(super) trait Listener: Send {
     /// wake for each datagram would only cost time.
     fn rouse(&mut self, rouses: bool);
 
-    /// Receives at most `at_most` datagrams. Returns how many it received.
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize;
 
     /// The next event. The first one of a session is `Connected`, with the claims of a ticket that the ledger did not refuse.
     /// Session ids are 64 random bits, so no two listeners use the same one.
     fn event(&mut self) -> Option<ServerEvent>;
 
-    /// Lets packets of a session pass, in both directions.
     fn admit(&mut self, session: SessionId);
 
     /// Queues a packet for the next [`transmit`](Listener::transmit). Returns `false` if there is no room or no such session.
@@ -69,7 +67,6 @@ pub(super) trait Listener: Send {
 
     fn sessions(&self) -> usize;
 
-    /// The totals of the lines of browsers.
     fn web(&self) -> WebTraffic {
         WebTraffic::default()
     }

@@ -48,7 +48,6 @@ pub(super) struct Load {
     count: usize,
     /// Beats for which the load still counts as high.
     high_for: u32,
-    /// The time of the last known datagram.
     came_at: Duration,
 }
 

@@ -74,16 +74,14 @@ impl Default for Limits {
 /// The reason why a process refuses newcomers: the measurement and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Full {
-    /// Ticks are late.
     #[error(
         "busy: ticks are late by {0:?} (99th percentile of 5 s); the limit is {1:?} (lateness-limit)"
     )]
     Lateness(Duration, Duration),
-    /// Memory is short.
     #[error("full: {} of memory used, limit {} (memory-limit)", mega(.0), mega(.1))]
     Memory(u64, u64),
-    /// A disk is full.
     #[error("full: {} of disk left for journals, less than {} (disk-limit)", mega(.0), mega(.1))]
     Disk(u64, u64),
 }
@@ -106,7 +104,6 @@ struct Shown {
     lateness_us: AtomicU64,
     memory: AtomicU64,
     disk_free: AtomicU64,
-    /// The limits of the three values above.
     lateness_us_max: AtomicU64,
     memory_max: AtomicU64,
     disk_free_min: AtomicU64,
@@ -129,7 +126,6 @@ impl LoadMonitor {
         }
     }
 
-    /// Refuses newcomers because the process is about to end.
     pub(super) fn begin_drain(&self) {
         self.0.drains.store(1, Ordering::Relaxed);
     }

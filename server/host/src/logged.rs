@@ -19,7 +19,6 @@ use tracing::Level;
 
 use super::clock::HostClock;
 
-/// The largest burst of lines of a kind.
 pub(crate) const LINES_AT_ONCE: u32 = 100;
 /// The time after which a silent kind has room for one more line.
 const LINE_EACH: Duration = Duration::from_secs(1);
@@ -37,7 +36,6 @@ pub struct LogKind {
 
 #[derive(Debug)]
 struct LogRoom {
-    /// The time at which all room is free again.
     free_at: Duration,
     left_out: u64,
     /// The time at which the first line since the last sum was suppressed.

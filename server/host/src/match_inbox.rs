@@ -36,7 +36,6 @@ pub(super) struct MatchInbox {
     listening: Listening,
 }
 
-/// The holder of tickets by which an identity plays in a match.
 pub(super) fn seat_of(match_id: MatchId, identity: &str) -> Holder {
     Holder {
         match_id,

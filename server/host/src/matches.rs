@@ -302,7 +302,6 @@ impl Host {
         self.spawner.workers.shut_down();
     }
 
-    /// Returns `true` if all matches are over and have released their resources.
     pub(super) fn is_empty(&self) -> bool {
         self.spawner.workers.is_done()
     }

@@ -158,7 +158,6 @@ pub struct Traffic {
     pub web: WebTraffic,
 }
 
-/// Measures an author's code by the host's clock.
 pub(super) struct HostStopwatch {
     pub(super) clock: HostClock,
     pub(super) observer: Arc<dyn MatchObserver>,

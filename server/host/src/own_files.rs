@@ -143,7 +143,6 @@ fn is_shared(error: &io::Error) -> bool {
     cfg!(windows) && error.raw_os_error() == Some(SHARING_VIOLATION)
 }
 
-/// Returns `true` if a name leads to this file.
 #[cfg(unix)]
 pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;

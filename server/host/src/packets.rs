@@ -25,7 +25,6 @@ pub(super) struct Packets {
 
 #[derive(Default)]
 struct Room {
-    /// The recipient of each packet, and the end of its bytes.
     ends: Vec<(SessionId, usize)>,
     bytes: Vec<u8>,
 }

@@ -77,7 +77,6 @@ pub struct MatchGlance {
 }
 
 impl Pulse {
-    /// Publishes a sign of life and the state of the match.
     pub(super) fn beat<S: Simulation>(&self, match_: &Match<S>) {
         let world = match_.world();
         self.tick.store(world.tick().0, Ordering::Relaxed);

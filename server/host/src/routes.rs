@@ -110,7 +110,6 @@ impl Routes {
         Some(routed)
     }
 
-    /// Returns `true` if no session waits or is being closed.
     pub(super) fn all_play(&self) -> bool {
         self.playing == self.sessions.len()
     }

@@ -78,7 +78,6 @@ impl Socket {
         }
     }
 
-    /// Sets whether datagrams wake the task that polls.
     pub(super) fn rouse(&mut self, rouses: bool) {
         // Duplicates the descriptor. If there are no more descriptors, the socket stays as it is, which only costs
         // time.

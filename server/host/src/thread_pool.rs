@@ -56,7 +56,6 @@ impl ThreadPool {
 pub(super) struct Limited {
     pool: ThreadPool,
     threads_max: usize,
-    /// The number of busy threads, and the queue.
     state: Arc<Mutex<(usize, VecDeque<Work>)>>,
 }
 

@@ -48,7 +48,6 @@ struct Office {
     servers: Vec<ServerAddress>,
     /// The newest key: it mints.
     key: Mutex<TicketKey>,
-    /// Where browsers dial.
     web: Mutex<Option<WebAddress>>,
     ledger: TicketLedger,
     unwritten: Mutex<Unwritten>,

@@ -95,7 +95,6 @@ impl WebConfig {
 /// Every network discards the prefix 100::/64 (RFC 6666), so no peer of the UDP socket has such an address.
 const DISCARDED: [u16; 4] = [0x100, 0, 0, 0];
 
-/// The address of the `n`th line.
 #[cfg(feature = "web")]
 fn line_address(n: u64) -> SocketAddr {
     let ip = std::net::Ipv6Addr::from_bits(u128::from(DISCARDED[0]) << 112 | u128::from(n));
@@ -131,7 +130,6 @@ pub struct WebTraffic {
     pub streams: u64,
 }
 
-/// An event of a line.
 #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "there are no lines"))]
 pub(crate) enum Heard<'a> {
     Datagram(AddressPair, &'a [u8]),
@@ -151,7 +149,6 @@ mod absent {
 
     use super::*;
 
-    /// No value of this type exists.
     pub(crate) enum NoLines {}
 
     impl NoLines {

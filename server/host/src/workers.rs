@@ -415,7 +415,6 @@ impl State {
         took >= LOST
     }
 
-    /// Returns `true` if a match in its slot is late.
     fn is_late(&mut self, now: Duration) -> bool {
         self.first().is_some_and(|due| due + LATE < now)
     }

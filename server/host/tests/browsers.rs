@@ -48,7 +48,6 @@ async fn carry(line: u32, web: WebAddress, lines: Arc<Mutex<Vec<(u32, Connection
     page::closed(line);
 }
 
-/// The page of all clients of this process.
 #[expect(clippy::disallowed_methods, reason = "a browser runs by itself")]
 fn open_page() {
     static OPEN: Once = Once::new();
@@ -77,7 +76,6 @@ fn open_page() {
     });
 }
 
-/// The totals that a host reported last.
 #[derive(Debug, Default)]
 struct Seen(Mutex<Traffic>);
 
@@ -104,7 +102,6 @@ fn config() -> SessionConfig<Counter> {
     SessionConfig::new(Arc::new(()))
 }
 
-/// A client over any transport.
 struct One<T: Transport> {
     client: Client<Counter, Hidden, T>,
     began: Instant,
@@ -154,7 +151,6 @@ impl<T: Transport> One<T> {
     }
 }
 
-/// A client over any transport, as a trait object.
 trait Plays {
     fn frame(&mut self);
     fn is_in(&self) -> bool;

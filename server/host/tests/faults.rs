@@ -82,7 +82,6 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A host of this game with an admin port and further options.
     pub(crate) async fn start(folder: &Folder, more: impl FnOnce(&mut Setup)) -> Process {
         let set = |config: &mut Setup| {
             config.incidents = Some(folder.0.clone());

@@ -9,7 +9,6 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::Ticket;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// The time between two frames of a client, and between two checks.
 const FRAME: Duration = Duration::from_millis(2);
 
 pub(crate) trait Plays {
@@ -139,7 +138,6 @@ pub(crate) fn closed_by(code: CloseCode) -> SessionEnd {
     SessionEnd::Server(code)
 }
 
-/// Plays until `done`, or until one of them is over.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) async fn play<P: Plays>(
     party: &mut [P],
@@ -171,7 +169,6 @@ pub(crate) async fn end_of(one: impl Plays) -> SessionEnd {
     play(&mut [one], |_| false).await.unwrap_err()
 }
 
-/// Plays until `done`. Clients that are over are skipped.
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 pub(crate) async fn play_remaining<S: Simulation<Input = u8>>(
     what: &str,

@@ -8,22 +8,18 @@ use twinstep_server::Degradation;
 /// The reason why no match was made for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum NotMade {
-    /// The limit of matches is reached.
     Matches,
     /// The limit of new matches per second is reached.
     Rate,
     /// The template has no match of this id.
     Id,
-    /// The ticket is outdated or revoked.
     Superseded,
     /// The server is about to end, or its matches move elsewhere.
     Draining,
-    /// Ticks are late.
     Lateness,
-    /// The process uses too much memory.
     Memory,
-    /// A disk for journals is full.
     Disk,
     /// Another process runs it and writes its journal.
     Elsewhere,
@@ -74,14 +70,13 @@ impl NotMade {
 /// The end of a match that was made on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum MatchEnd {
-    /// All players had left the match.
     Deserted,
     /// The game or an operator closed the match.
     Over,
     /// The match can continue: here later, or in another process.
     Kept,
-    /// The match failed.
     Fault,
 }
 

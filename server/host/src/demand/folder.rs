@@ -27,7 +27,6 @@ use twinstep_server::Match;
 /// Attempts to find a journal that other processes move meanwhile.
 const TRIES: u32 = 16;
 
-/// The journal of a match that can continue.
 pub(super) fn in_play(folder: &Path, id: MatchId) -> PathBuf {
     folder.join(format!("match-{id}.{JOURNAL_EXTENSION}"))
 }

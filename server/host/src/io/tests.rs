@@ -12,7 +12,6 @@ use crate::routes::tests::ticket;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A listener with very many datagrams, or none.
 #[derive(Clone, Default)]
 struct Flood {
     comes: Arc<AtomicBool>,

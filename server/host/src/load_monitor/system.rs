@@ -28,7 +28,6 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     Some(number * 1_024)
 }
 
-/// The free bytes for this process on the disk of a folder.
 #[cfg(unix)]
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;

@@ -125,7 +125,6 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Ends the match, or continues without a journal, as configured.
     fn lose_journal(&mut self, error: &JournalFileError) {
         let Some(journal) = self.journal.take() else {
             return;

@@ -11,7 +11,6 @@ pub(super) type Buffer = [u8; DATAGRAM_MAX + 1];
 
 pub(super) type Came = ArrayVec<(usize, AddressPair), BATCH_MAX>;
 
-/// The properties of a socket that the kernel's calls depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     #[cfg_attr(

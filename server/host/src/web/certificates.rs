@@ -94,7 +94,6 @@ impl Certificates {
         Ok(is_changed)
     }
 
-    /// The certificate that is shown.
     pub(super) fn current(&self) -> Identity {
         self.made[0].identity.clone_identity()
     }

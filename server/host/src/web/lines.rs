@@ -62,7 +62,6 @@ struct Line {
     place: Option<StrangerPlace>,
 }
 
-/// Counters that the tasks of dials and lines share.
 #[derive(Default)]
 struct Counters {
     lost: AtomicU64,
@@ -264,7 +263,6 @@ impl Drop for WebLines {
     }
 }
 
-/// The certificate that browsers are shown.
 enum Shown {
     Made(Certificates, Option<PathBuf>),
     Files {
@@ -350,7 +348,6 @@ impl Shown {
     }
 }
 
-/// Takes dials, and starts a task for each.
 struct Dials {
     endpoint: Arc<Endpoint<Server>>,
     came: mpsc::Sender<FromLine>,

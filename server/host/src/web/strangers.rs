@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most lines without a valid ticket.
 pub(super) const STRANGERS_MAX: usize = 512;
 /// The most of them from one IPv4 address, or one network of IPv6: enough for a room of players behind one router.
 pub(super) const FROM_ONE_MAX: usize = 32;
