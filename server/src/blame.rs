@@ -30,7 +30,6 @@ use crate::seat::Seat;
 use crate::server_world::{Failure, ServerWorld};
 
 pub(crate) struct Stepped {
-    /// The digest of the resulting world, if one was due.
     pub(crate) sized_digest: Option<SizedDigest>,
     /// Players whose orders or input make the step fail alone.
     guilty: PlayerSet,

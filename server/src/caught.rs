@@ -23,7 +23,6 @@ pub(crate) struct Panics {
 }
 
 impl Panics {
-    /// Calls a hook. Returns its result, or `None` if it panicked.
     pub(crate) fn catch<T>(
         &mut self,
         tick: Tick,
@@ -55,7 +54,6 @@ pub(crate) struct Caught<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Caught<'_, S> {
-    /// Calls [`Referee::admit`]. A panic refuses the order.
     pub(crate) fn admit(
         &mut self,
         context: &HookContext<'_, S>,
@@ -84,7 +82,6 @@ impl<S: Simulation> Caught<'_, S> {
             .map_or(Err(CommandRefusal::Fault), Admission::decided)
     }
 
-    /// Calls [`Referee::admit_answer`]. A panic refuses the answer.
     pub(crate) fn admit_answer(
         &mut self,
         context: &HookContext<'_, S>,

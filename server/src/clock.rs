@@ -14,12 +14,10 @@ pub(super) struct Clock {
     mode: MatchMode,
     pub(super) now: Duration,
     pub(super) last_cadence: Cadence,
-    /// The time at which the next tick, or turn, will be sealed.
     pub(super) due: Option<Duration>,
     /// The lengths of the turns that are sealed but not due, oldest first (in lockstep only).
     pub(super) ahead: VecDeque<Duration>,
     pub(super) waiting_since: Option<Duration>,
-    /// The players that the match was last found waiting for.
     pub(super) waited_for: Option<WaitReason>,
     /// Before this time, the match is not paused for clients that trail.
     pub(super) hold_from: Duration,
@@ -122,7 +120,6 @@ impl WaitReason {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Return {
     pub(super) players: PlayerSet,
-    /// The time when the wait began. `None` before that.
     pub(super) since: Option<Duration>,
     /// Whether the wait begins with the first player that plays: in a match that was loaded.
     pub(super) from_first: bool,
@@ -135,7 +132,6 @@ pub(super) struct Requested {
     /// `true` if a pause begins, with the player that asked for it; `false` if a pause ends.
     pub(super) pause: Option<(bool, Option<PlayerId>)>,
     pub(super) steps: u32,
-    /// The time since which a paused match has no session.
     pub(super) alone_since: Option<Duration>,
     pub(super) offers_saves: bool,
     // The player (`None`: the host) whose save is being written.

@@ -242,14 +242,12 @@ pub enum ConfigError {
     TickMax { tick: Duration, max: Duration },
     #[error("expected a turn of 1 to {TURN_TICKS_MAX} ticks, got {0}")]
     Turn(u8),
-    /// The shortest turn is longer than the longest.
     #[error("expected a shortest turn of at most the longest turn, got {min} and {max} ticks")]
     TurnBounds { min: u8, max: u8 },
     #[error("expected 1 s to 5 min without pauses before a shorter turn is tried, got {0:?}")]
     TurnPatience(Duration),
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
     CommandDelay(u8),
-    /// [`SealWhen::WaitForAll`] without a command delay.
     #[error(
         "waiting for all players needs a command delay of 1 to {COMMAND_DELAY_MAX} turns, because without a command \
          delay clients run ahead of the server; set a command delay, or seal by deadline"
@@ -259,20 +257,16 @@ pub enum ConfigError {
     KickAfter(Duration),
     #[error("expected an input delay of 0 to {DELAY_MAX} ticks, got {0}")]
     Delay(u8),
-    /// The configuration has both an input delay and a command delay.
     #[error(
         "expected only one of input delay and command delay, got both: lockstep uses only the command delay"
     )]
     TwoDelays,
-    /// The number of seats is out of range.
     #[error("expected 1 to {PLAYERS_MAX} players, got {0}")]
     Players(usize),
-    /// The match would wait for no player, or for more than it has seats.
     #[error(
         "expected the match to wait for 1 to {seats} players, one for each seat, got {awaited}"
     )]
     StartWhen {
-        /// The players that the match would wait for.
         awaited: usize,
         seats: usize,
     },
@@ -282,14 +276,12 @@ pub enum ConfigError {
          of players; got another reservation of {0}"
     )]
     Reserved(PlayerId),
-    /// The spectators' number or delay is out of range.
     #[error(
         "expected at most {SPECTATORS_LIVE_MAX} spectators without delay, or at most {SPECTATORS_DELAYED_MAX} with a \
          delay of {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks; got {} with a delay of {}",
         .0.max, .0.delay_ticks
     )]
     Spectators(Spectators),
-    /// The changed value is fixed when the match begins.
     #[error("{0} cannot change during a match: start a new match")]
     Fixed(&'static str),
 }

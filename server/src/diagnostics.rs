@@ -10,7 +10,6 @@ use crate::stopwatch::Timing;
 use crate::tally::Tally;
 use twinstep_protocol::identity::SessionId;
 
-/// The number of desync reports that wait to be taken.
 const REPORTS_MAX: usize = 16;
 
 /// The counters of a match.

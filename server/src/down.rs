@@ -44,7 +44,6 @@ const COVERED: Duration = Duration::from_millis(150);
 /// The assumed round trip before the first measurement.
 const RTT_GUESS: Duration = Duration::from_millis(200);
 
-/// The state that sessions are sent packets from.
 pub(crate) struct DownSender<'a, S: Simulation> {
     pub(crate) now: Duration,
     /// The end of the frames to send: the first tick of the unfinished turn, or the first tick that the session may not
@@ -58,7 +57,6 @@ pub(crate) struct DownSender<'a, S: Simulation> {
     /// The presence and link quality of players, and the number of that block.
     pub(crate) presence: Option<(u32, &'a PresenceUpdate)>,
     pub(crate) announce: Announce,
-    /// Players of which no inputs or commands are announced.
     pub(crate) struck: PlayerSet,
     pub(crate) history: &'a History<S>,
     pub(crate) seats: &'a [Seat<S>],
@@ -91,7 +89,6 @@ pub(crate) struct Views {
 
 struct View {
     from: Tick,
-    /// The requested end of the run.
     next: Tick,
     reached: Tick,
     at: Range<usize>,
@@ -122,7 +119,6 @@ impl Views {
     }
 }
 
-/// The part of a session's unacknowledged frames that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,

@@ -21,12 +21,10 @@ pub enum MatchStartError {
     Nan(#[from] DigestError),
     #[error("the journal cannot be started: {0}")]
     Journal(#[from] WriteError),
-    /// The match has started, so its rules are fixed.
     #[error("the match has started: rules can be chosen only while it waits for its players")]
     Started,
     #[error("the match was loaded from a saved game, which has its rules and its state")]
     Loaded,
-    /// The rules are too large to be sent to guests.
     #[error("expected rules of at most {RULES_BYTES_MAX} bytes to send to guests, got {bytes}")]
     RulesTooLarge {
         /// Their encoded size in bytes; `usize::MAX` if they cannot be encoded.

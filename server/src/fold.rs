@@ -29,21 +29,18 @@ pub struct Folded {
 /// The reason why a journal does not yield the world of a tick.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Unfolded {
     /// The journal ends before the tick, its own digests differ on the way, or it cannot be read.
     #[error(transparent)]
     Journal(#[from] ReplayError),
-    /// The journal's frames lead to another world each time: the step is not a function of state, rules and frame.
     #[error(
         "replaying the journal to {reached} gave different worlds {when}: the step is not pure"
     )]
     Impure {
-        /// The tick that both runs reached.
         reached: Tick,
-        /// The difference between the two runs.
         when: &'static str,
     },
-    /// The encoded world exceeds the bound of what can be sent.
     #[error("the world of {0} is too large to be sent")]
     TooLarge(Tick),
 }
@@ -106,7 +103,6 @@ impl Folded {
     }
 }
 
-/// Plays a journal to `tick`, from the world of `from`.
 fn fold<S: Simulation>(
     replay: &mut Replay<'_, S>,
     from: Tick,

@@ -43,7 +43,6 @@ pub struct History<S: Simulation> {
 }
 
 struct Sealed {
-    /// The digest of the world before this tick, if it was taken.
     digest: Option<u64>,
     turn_began: Tick,
     cadence: Option<Cadence>,

@@ -20,7 +20,6 @@ use twinstep_protocol::packet::closed::CloseCode;
 use crate::cost::Cost;
 use crate::seat::NotAdmitted;
 
-/// The shortest time between two joins of an identity.
 const JOIN_EVERY: Duration = Duration::from_secs(5);
 /// Pauses for one player are summed over this time, and one return within it counts as activity.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -29,7 +28,6 @@ const REQUESTS_MAX: u32 = 20;
 const REQUESTS_WINDOW: Duration = Duration::from_secs(10);
 // An identity can save the match this many times in a minute.
 const SAVES_MAX: usize = 2;
-/// The most identities that are remembered while they are away.
 const AWAY_MAX: usize = 256;
 /// An identity that was too slow is refused for this long; its client tries to return for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
@@ -38,7 +36,6 @@ const TO_SPARE: Duration = Duration::from_secs(1);
 /// An identity whose world download made no progress is refused for this long. Otherwise it could hold its place for a
 /// world forever by reconnecting.
 const BAR_JOIN: Duration = Duration::from_secs(30);
-/// An identity with too many strikes is refused for this long.
 const BAR_STRIKES: Duration = Duration::from_secs(60);
 
 /// The used limits of an identity, and the refusals that it has not acknowledged: kept from session to session.
@@ -46,7 +43,6 @@ const BAR_STRIKES: Duration = Duration::from_secs(60);
 pub(crate) struct IdentityLimits {
     /// The times of its heals that still count, oldest first.
     heals: ArrayVec<Duration, HEALS_MAX>,
-    /// The time when a desync of the identity was last counted.
     differed_at: Option<Duration>,
     strikes: u32,
     strikes_since: Duration,
@@ -60,7 +56,6 @@ pub(crate) struct IdentityLimits {
     gave_way: bool,
     excused_at: Option<Duration>,
     held: Held,
-    /// The time that others waited for the identity.
     pub(crate) cost: Cost,
     /// The time by which turns were longer because of the identity.
     pub(crate) slowed: Cost,
@@ -342,7 +337,6 @@ impl AwayIdentities {
     }
 }
 
-/// The time that the match has waited for a session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     now: Duration,

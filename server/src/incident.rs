@@ -17,44 +17,36 @@ const TEXT_MAX: usize = 1 << 10;
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Trouble {
-    /// The step panicked. The tick was sealed again without the frame entries that caused it.
     #[error(
         "the step panicked; the tick was sealed again without the cause, and the match continues"
     )]
     Step,
-    /// The step panicked again, without the orders, answers and inputs of the tick.
     #[error(
         "the step panicked, even without the orders, answers and inputs of the tick; the match is over"
     )]
     StepAgain,
-    /// The step brought a NaN into the state. The tick was sealed again without the entries that caused it.
     #[error(
         "the state held a NaN or could not be serialised; the tick was sealed again without the cause, and the \
          match continues"
     )]
     Nan,
-    /// The state holds a NaN or cannot be serialised, even if all entries are left out of the frame.
     #[error(
         "the state holds a NaN or cannot be serialised, even without the orders, answers and inputs of the tick; the \
          match is over"
     )]
     Digest,
-    /// The referee panicked. The order or answer was not admitted.
     #[error("the referee panicked; the order or answer is refused, and the match continues")]
     Referee,
-    /// `Controls::repeat` panicked. The player's input was taken to be neutral.
     #[error("`Controls::repeat` panicked; the missing input is neutral, and the match continues")]
     Repeat,
-    /// An outcome cannot be sent. Its query stayed unanswered.
     #[error("an outcome cannot be sent; its query stays unanswered, and the match continues")]
     Outcome,
-    /// The step asked more queries than can wait. The surplus is never answered.
     #[error(
         "the step opened too many queries; the surplus gets no answer. Open fewer at once, or over several ticks"
     )]
     Asks,
-    /// A warning: the world has exceeded half of the bytes that it may have.
     #[error(
         "the world is larger than half of its limit; beyond the limit clients cannot join or be healed"
     )]
@@ -62,10 +54,8 @@ pub enum Trouble {
     /// The world is too large. Clients cannot join or be healed, and the match cannot be resumed from its journal.
     #[error("the world is too large: it cannot be sent or written; the match continues")]
     WorldTooLarge,
-    /// The resolver panicked. Its query stayed unanswered.
     #[error("the resolver panicked; its query stays unanswered, and the match continues")]
     Resolver,
-    /// A job of the resolver panicked. Its query stayed unanswered.
     #[error("a job of the resolver panicked; its query stays unanswered, and the match continues")]
     Job,
     /// A job of the resolver does not return. Its query stayed unanswered, and its thread is abandoned.
@@ -73,7 +63,6 @@ pub enum Trouble {
         "a job of the resolver does not return; its query stays unanswered, and the match continues"
     )]
     JobHangs,
-    /// The match panicked elsewhere.
     #[error("the match panicked; it is over")]
     Match,
     /// A step, a hook or the disk does not return. The match's thread is abandoned.
@@ -82,12 +71,10 @@ pub enum Trouble {
     /// The journal cannot be written. The match writes no more of it.
     #[error("the journal cannot be written")]
     Journal,
-    /// A client's world differed, and the journal agrees with the client.
     #[error(
         "this server's own world differs from its journal: the server is at fault, not the client"
     )]
     ServerDiffers,
-    /// A client's world differed, and the journal's frames lead to another world in each run.
     #[error(
         "the step is not pure: the same frames gave different worlds. The game's code is at fault, not a client or \
          memory; look for a clock, randomness, hash order or a field that is not serialised"
@@ -219,7 +206,6 @@ impl Incident {
     }
 }
 
-/// The text for the incident files that operators read.
 impl fmt::Display for Incident {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -309,7 +295,6 @@ pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> &str {
     }
 }
 
-/// The beginning of a text. Formats only as much as fits.
 fn clip(text: &impl fmt::Display) -> String {
     struct Clipped(String);
     impl Write for Clipped {

@@ -25,7 +25,6 @@ const MISSED_MAX: u8 = 3;
 /// The number of worlds that are then encoded on the match's own thread: one minute's worth.
 const UNWAITED: u8 = 6;
 
-/// The result of [`JournalOut::turn`]: whether a world was due with the turn.
 pub(super) enum WorldDue {
     No,
     Written(usize),
@@ -93,7 +92,6 @@ impl<S: Simulation> JournalOut<S> {
         self.recorder.is_some()
     }
 
-    /// Adds a stepped frame. It is written with its turn.
     pub(super) fn frame(&mut self, frame: &FrameData<S>) {
         if let Some(recorder) = &mut self.recorder {
             recorder.frame(frame);

@@ -498,7 +498,6 @@ pub struct Resumed<S: Simulation> {
 }
 
 pub(super) struct Origin {
-    /// The game's handshake, which clients and journals of the match must fit.
     pub(super) hello: Hello,
     pub(super) start: Option<Start>,
     /// The command delay of the configuration after a crash, even if the journal has another one.
@@ -516,7 +515,6 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// `world` is the first world of a match, without players.
     pub(super) fn of<S: Simulation>(world: &World<S>) -> Result<Start, DigestError> {
         Ok(Start {
             tick: world.tick(),

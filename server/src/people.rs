@@ -29,7 +29,6 @@ pub(super) struct People {
     pub(super) was_joined: bool,
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<Identity>,
-    /// The newest tick that each player's screen was built on.
     pub(super) views: [Tick; PLAYERS_MAX],
 }
 
@@ -231,7 +230,6 @@ impl People {
         })
     }
 
-    /// The lowest player number of this player's identity, which represents the identity.
     pub(super) fn owner(&self, player: PlayerId) -> PlayerId {
         let Some(identity) = self.identity_of(player) else {
             return player;

@@ -47,7 +47,6 @@ impl QueryId {
         QueryId { asked, key }
     }
 
-    /// The query itself, if the world still waits for its answer.
     pub(crate) fn find<'a, S: Simulation>(
         self,
         context: &HookContext<'a, S>,
@@ -58,9 +57,7 @@ impl QueryId {
 }
 
 enum QueryState<O> {
-    /// The query waits for the client of the player that asked it.
     WithOwner,
-    /// The query waits for a job of the resolver.
     AtJob(JobId),
     /// The query is answered, and waits for a frame with this much room.
     Ready { outcome: Option<O>, bytes: usize },
@@ -145,7 +142,6 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Asks the resolver, if the world still waits for the answer.
     pub(crate) fn resolve(
         &mut self,
         id: QueryId,

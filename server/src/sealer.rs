@@ -274,7 +274,6 @@ impl<S: Simulation> Sealer<S> {
 }
 
 impl<S: Simulation> Sealing<'_, S> {
-    /// The room left in the frame for outcomes, claims and commands.
     fn room(&self, queries: &OpenQueries<S>) -> Room {
         let inputs = self.frame.inputs.iter();
         let inputs: usize = inputs

@@ -133,9 +133,7 @@ pub(crate) enum BatchError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     Held,
-    /// The claim, or a later one, arrived before.
     Known,
-    /// The order is refused, and its owner must be informed.
     Refused(CommandRefusal),
 }
 

@@ -48,7 +48,6 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Snapshots {
     pub(super) aside: Aside,
-    /// The newest encoded world, and the time when it was encoded.
     newest: Option<(Snapshot, Duration)>,
     pub(super) watched: Watched,
     pub(super) cut_off: CutOff,
@@ -263,7 +262,6 @@ impl Aside {
         self.under_way.is_some()
     }
 
-    /// Starts the encoding of a copy of `world`, of about `bytes` bytes.
     pub(super) fn begin<S: Simulation>(
         &mut self,
         world: &World<S>,

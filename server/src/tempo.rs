@@ -41,7 +41,6 @@ pub(crate) struct Seen {
     pub(crate) rtt: Duration,
     pub(crate) jitter: Duration,
     pub(crate) slow: bool,
-    /// Whether the client's machine has room for shorter ticks.
     pub(crate) has_headroom: bool,
 }
 
@@ -88,7 +87,6 @@ impl Trial {
         }
     }
 
-    /// Records a pause or overload: the current trial has failed.
     fn fail(&mut self, now: Duration) {
         self.quiet_since = now;
         if let Some(at) = self.lowered_at.take()

@@ -29,17 +29,13 @@ mod tests;
 pub(crate) enum UpRequest {
     None,
     Join(Box<Hello>),
-    /// Leave the match, or send the close code again.
     Leave,
     // Start the match, whose lobby the session is in.
     Start,
-    /// Heal the client: its authority differs at this tick.
     Heal(Tick),
-    /// Send the server's world of this tick.
     Evidence(Tick),
 }
 
-/// The match's position, against which packets are read.
 #[derive(Clone, Copy)]
 pub(crate) struct MatchPosition {
     pub(crate) now: Duration,
@@ -55,13 +51,11 @@ pub(crate) struct MatchPosition {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FirstPacket {
-    /// The hello, with which the connection takes its seats over.
     Hello(Box<Hello>),
     Leave,
     Other,
 }
 
-/// Reads a packet of a connection that has no session yet.
 pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     let packet = UpPacket::open(bytes, &LinkState::default())?;
     match packet.kind {

@@ -112,7 +112,6 @@ impl<S: Simulation> DownSender<'_, S> {
         (slack, held.unwrap_or(0).min(255) as u8)
     }
 
-    /// Like [`frames`](DownSender::frames), for a spectator.
     fn view<'w, 'b>(
         &mut self,
         peer: &Peer,

@@ -123,7 +123,6 @@ thread_local! {
     static STEPS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A game that counts its steps, here and in its state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Stepped(u64);
 

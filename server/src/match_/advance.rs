@@ -455,7 +455,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The match's position, from which a batch's slack is measured.
     pub(super) fn position(&self, now: Duration) -> up::MatchPosition {
         let turn = self.world.current.turn();
         up::MatchPosition {

@@ -78,7 +78,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Keeps worlds for delayed spectators, and measures the world's size.
     fn keep_snapshots(&mut self) {
         let (now, spectators) = (self.clock.now, self.config.spectators);
         let (world, diagnostics) = (&self.world, &mut self.diagnostics);

@@ -13,9 +13,7 @@ use twinstep_core::Tick;
 /// The side that is at fault for a desync, as far as the journal shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Verdict {
-    /// The journal agrees with the client.
     pub(crate) server_at_fault: bool,
-    /// The journal's frames lead to another world each time.
     pub(crate) step_impure: bool,
 }
 

@@ -167,7 +167,6 @@ impl Peer {
         }
     }
 
-    /// Records that the client acknowledged bytes of its lane.
     pub(crate) fn record_arrived(&mut self, now: Duration) {
         let (bytes, is_idle) = (self.lane_out.arrived_bytes(), self.lane_out.is_idle());
         if let Some(stride) = self.stride_mut() {

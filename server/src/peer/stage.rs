@@ -40,12 +40,10 @@ impl Greeting {
         }
     }
 
-    /// Records a request for frames, which need no place.
     pub(crate) fn ask(&mut self, now: Duration) {
         self.at = now;
     }
 
-    /// Records a request for a world, which needs a place.
     pub(crate) fn ask_for_world(&mut self, now: Duration) {
         self.since.get_or_insert(now);
         self.at = now;
@@ -161,7 +159,6 @@ pub(super) struct Loading {
 #[derive(Default)]
 pub(super) struct Stride {
     pub(super) at: Duration,
-    /// Whether the join has made progress since its stage began.
     pub(super) has_progressed: bool,
     /// The bytes that had arrived at that time.
     pub(super) bytes: u64,
@@ -171,7 +168,6 @@ pub(super) struct Stride {
 
 /// The distance between a session and the match, for [`Peer::judge`](super::Peer::judge).
 pub(crate) struct Distance {
-    /// The oldest tick whose frame is kept.
     pub(crate) oldest: Tick,
     /// The session's distance from the newest tick that it may see, in ticks.
     pub(crate) ticks: u32,

@@ -18,9 +18,7 @@ use crate::seat::{Held, NotAdmitted};
 
 enum Next {
     Sealed,
-    /// The order was refused, so the player's next order may follow.
     Refused,
-    /// No order is due, or it waits for room.
     Waits,
 }
 

@@ -83,7 +83,6 @@ fn a_returning_client_may_skip_commands_within_a_bound() {
     }
 }
 
-/// Offers command `seq`. Returns the commands that it released, in order.
 fn offer(seat: &mut Seat<Ordered>, seq: u32, is_oldest: bool) -> Vec<u32> {
     let given = CommandUp {
         seat: 0,

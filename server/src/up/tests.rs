@@ -16,7 +16,6 @@ use super::*;
 use crate::mode::Lockstep;
 use twinstep_protocol::identity::{Identity, Role, SessionId};
 
-/// A game with every kind of content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Talk;
 
