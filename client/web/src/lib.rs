@@ -66,10 +66,8 @@ struct Between {
     ticket: Option<Ticket>,
     kept: Option<String>,
     random: Vec<u8>,
-    /// The text of a panic.
     #[cfg(target_arch = "wasm32")]
     why: String,
-    /// The bytes of the current call.
     buffer: Vec<u8>,
 }
 
