@@ -90,7 +90,6 @@ impl<G: CGame> CMatch<G> {
         }
     }
 
-    /// A match that is over before it began.
     pub(crate) fn failed(why: String) -> Self {
         CMatch {
             game: None,

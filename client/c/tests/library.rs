@@ -251,7 +251,6 @@ fn end(program: Child) -> (bool, String) {
     (output.status.success(), text)
 }
 
-/// The three numbers after `cues`: started, confirmed, cancelled.
 fn cues(text: &str) -> Vec<u32> {
     let numbers = text.split("cues ").nth(1).expect("it says its cues");
     let numbers = numbers.split([' ', ',']).take(3);
@@ -600,7 +599,6 @@ fn threads_may_call_at_once_and_a_match_that_is_left_meanwhile_is_over() {
     c::leave(elsewhere);
 }
 
-/// Each of its functions panics where its pad or command says so.
 struct Faulty;
 
 impl CGame for Faulty {
