@@ -53,7 +53,6 @@ impl<S: Simulation, V: Show<S>> DrawnEntities<S, V> {
     }
 }
 
-/// Spawns, moves and despawns what the match shows.
 pub(crate) fn draw<S: Simulation, V: Show<S>>(
     play: Option<ResMut<Play<S, V>>>,
     mut entities: ResMut<DrawnEntities<S, V>>,

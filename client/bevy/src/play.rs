@@ -17,7 +17,6 @@ use twinstep_local::{Local, LocalEnded, LocalGame, LocalStartError};
 pub struct Play<S: Simulation, V: Show<S> = Hidden> {
     game: PlayedMatch<S, V>,
     over: Option<PlayEnd>,
-    /// Whether the entities of an earlier match are gone.
     pub(crate) is_cleared: bool,
 }
 
@@ -29,11 +28,10 @@ enum PlayedMatch<S: Simulation, V: Show<S>> {
 /// The reason why a match is over for this app, as a sentence for the player.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum PlayEnd {
-    /// The session with the server is over.
     #[error(transparent)]
     Session(#[from] SessionEnd),
-    /// The match that was played alone is over.
     #[error(transparent)]
     Local(#[from] LocalEnded),
 }

@@ -35,7 +35,6 @@ type Cube = Drawn<Boxes, Cubes>;
 
 const FRAME: Duration = Duration::from_millis(8);
 
-/// The record of an app about its match.
 #[derive(Resource, Default)]
 struct Seen {
     started: u64,
@@ -45,7 +44,6 @@ struct Seen {
     gone: usize,
     events: Vec<SessionEvent>,
     over: Vec<PlayEnd>,
-    /// The digests of the authority, by tick.
     digests: BTreeMap<Tick, u64>,
 }
 
@@ -246,7 +244,6 @@ fn two_apps_play_over_a_bad_link_and_a_killed_one_returns() {
     server.shutdown();
 }
 
-/// Errors of Bevy's systems, in the tests of this program.
 static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn collect(error: BevyError, _: ErrorContext) {
@@ -347,7 +344,6 @@ fn a_failed_join_is_bevys_error_or_a_message_with_a_sentence() {
     newer.shutdown();
 }
 
-/// Counts the ticks in which each player fires.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Taps(Table<PlayerId, u32>);
 
@@ -484,7 +480,6 @@ fn entities_follow_the_picture_and_a_new_match_has_new_ones() {
     assert_eq!(world.query::<&Cube>().iter(world).count(), 0);
 }
 
-/// A crowd that always moves.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Crowd(u32);
 

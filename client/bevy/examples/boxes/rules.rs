@@ -80,7 +80,6 @@ impl Simulation for Boxes {
     }
 }
 
-/// The picture: each player's cube, at its place.
 pub(crate) struct Cubes;
 
 impl Show<Boxes> for Cubes {
