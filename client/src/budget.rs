@@ -34,7 +34,6 @@ pub(crate) const NEW_STEP: u32 = 256;
 /// The smallest cost of a repeated step; that of a new one is [`NEW_STEP`].
 pub(crate) const REPEATED_MIN: u32 = 4;
 
-/// The steps of one advance in the game's thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepCounts {
     /// Steps of confirmed ticks, and of ticks that had not been predicted before.
@@ -74,7 +73,6 @@ pub(crate) struct StepBudget {
     means: Means,
 }
 
-/// The seconds that steps cost.
 struct StepCosts {
     new: f64,
     repeated: f64,
@@ -109,7 +107,6 @@ impl StepBudget {
         }
     }
 
-    /// The number of new steps that fit into a frame.
     pub(crate) fn ticks(&self) -> u32 {
         let Some(costs) = self.costs() else {
             return TICKS_MAX;
@@ -268,7 +265,6 @@ impl AllowedLead {
         self.ticks
     }
 
-    /// Limits the lead to `max`, because the tick length changed.
     pub(crate) fn bound(&mut self, max: u32) {
         self.ticks = self.ticks.min(max);
     }
@@ -298,7 +294,6 @@ impl AllowedLead {
         self.is_short
     }
 
-    /// Lets the lead grow, because the budget sufficed.
     pub(crate) fn grow(&mut self, now: Duration, max: u32) {
         self.is_short = false;
         let passed = self.passed(now);

@@ -35,7 +35,6 @@ use crate::session::{Session, SessionConfig, SessionEnd};
 
 /// The longest time between two advances: packets wait in the socket, and dials must be repeated.
 const LINE_EVERY: Duration = Duration::from_millis(20);
-/// The time over which the load of this machine is measured.
 const LOAD_OVER: Duration = Duration::from_secs(2);
 
 /// The reason why a client could not be created.
@@ -70,7 +69,6 @@ struct Attempt<T> {
     path: T,
     ticket: u64,
     server: Option<ServerAddress>,
-    /// The attempt failed, and the failure was reported to `rejoin`.
     failed: bool,
 }
 
@@ -596,7 +594,6 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A transport without a server, which knows the time.
     struct Clocked(Duration);
 
     impl Transport for Clocked {

@@ -94,7 +94,6 @@ struct Open<C> {
     cue: C,
     /// The tick of the cue in the prediction that last contained it.
     expected: Tick,
-    /// Whether the current prediction contains the cue, at `expected`.
     held: bool,
 }
 
@@ -108,7 +107,6 @@ pub struct CueLedger<C: Wire> {
     /// Cues of a rebuild without a matching open cue. Empty between calls; kept for its buffer.
     strays: Vec<(Tick, Key, C)>,
     totals: CueTotals,
-    /// The number of ticks by which a cue may move.
     drift: u32,
     jumped: bool,
     /// The first tick whose cues are not shown yet, for each player.

@@ -61,7 +61,6 @@ pub trait Spawner<K, P> {
 #[derive(Clone, Debug)]
 pub struct EntityMap<K, E> {
     there: Vec<(K, E)>,
-    /// The entities of the previous frame, while `show` runs.
     before: Vec<(K, E)>,
 }
 

@@ -114,7 +114,6 @@ where
     }
 }
 
-/// The default: the server answers every query.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LeaveToServer;
 

@@ -24,7 +24,6 @@ const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
 /// The frames `next - len .. next`, and frames beyond the first gap.
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
-    /// Frames after the first gap, in order.
     beyond: VecDeque<FrameData<S>>,
     /// Frames that are stepped but may have to be stepped again, up to the first of `frames`.
     passed: VecDeque<FrameData<S>>,

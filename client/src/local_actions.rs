@@ -55,7 +55,6 @@ pub struct LocalActions<S: Simulation> {
     /// The last tick at which a seat's input differed from the tick before.
     changed: Tick,
     next_seq: [u32; SEATS_MAX],
-    /// The turn in which a command given now will run, in lockstep.
     pub(crate) open_turn: Option<u32>,
     /// The next command that the server expects of each seat, by its newest report.
     expected_seq: [u32; SEATS_MAX],

@@ -46,7 +46,6 @@ pub(crate) struct Lockstep<S: Simulation> {
     sent: u32,
     /// The server's next turn to seal, by its newest report.
     pub(crate) next_turn: u32,
-    /// The turn that the next frame to arrive belongs to.
     arriving: Turn,
 }
 
@@ -255,7 +254,6 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// Records that all batches before turn `next` were sent at least once.
     pub(crate) fn record_sent(&mut self, next: u32) {
         self.sent = self.sent.max(next);
     }

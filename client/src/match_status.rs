@@ -14,7 +14,6 @@ pub(crate) struct MatchStatus {
     next_seal: Tick,
     waiting: PlayerSet,
     presence: PresenceView,
-    /// The tick of the first world of this session.
     began_at: Tick,
 }
 

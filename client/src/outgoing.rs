@@ -25,7 +25,6 @@ pub(crate) const UPLOADS_MAX: usize = SEATS_MAX * LARGE_COMMANDS_OPEN_MAX + ANSW
 
 pub(crate) struct Outgoing {
     sent_at: Option<Duration>,
-    /// Whether a packet should leave before its regular time.
     is_urgent: bool,
     /// The time at which the packets sent so far would have left at the full rate.
     paid_until: Duration,
@@ -125,10 +124,8 @@ const OLDER_BURST: u32 = 12;
 /// of the next send, so that every input is sent.
 #[derive(Default)]
 pub(crate) struct Older {
-    /// The first tick, and the tick after the last.
     run: Option<(Tick, Tick)>,
     packets: usize,
-    /// The time up to which the allowance for datagrams is used up.
     earned_since: Duration,
 }
 

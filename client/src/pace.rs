@@ -138,7 +138,6 @@ impl Pace {
         }
     }
 
-    /// Returns `true` if the newest sampled tick is not over.
     fn is_early(&self) -> bool {
         self.input - self.clock.whole() == 1
     }

@@ -216,7 +216,6 @@ impl Playout {
         self.rate
     }
 
-    /// The smallest slack of the last turns, in ms.
     pub(crate) fn slack_ms(&self) -> Option<f64> {
         self.slacks.iter().copied().reduce(f64::min)
     }

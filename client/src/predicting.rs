@@ -21,7 +21,6 @@ use crate::stats::SessionStats;
 /// During a catch-up, an advance may take this many times its budget.
 const CATCH_UP: u32 = 4;
 const SAMPLES: usize = 256;
-/// The delay after which postponed work continues.
 const SOON: Duration = Duration::from_millis(1);
 /// A call of `advance` after a longer pause counts as late.
 const LATE: Duration = Duration::from_millis(34);
@@ -340,7 +339,6 @@ fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
 
 /// The largest increase of the input delay at a time. The delay shrinks by one tick at a time.
 const DELAY_STEP_TICKS: u32 = 4;
-/// The shortest time between two changes of the input delay.
 const DELAY_STEP: Duration = Duration::from_millis(500);
 /// The shortest interval, in ticks, at which the input delay shrinks. The clock stops for a tick
 /// each time, and must first make that up at 5 %. Otherwise, with long ticks, inputs would be too

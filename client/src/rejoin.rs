@@ -140,7 +140,6 @@ impl Rejoin {
         });
     }
 
-    /// Postpones the next attempt, because the server refuses this player for now.
     pub(crate) fn wait(&mut self, now: Duration) {
         if let Some(down) = &mut self.down {
             down.dial_at = now + PAUSE_BARRED;

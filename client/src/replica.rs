@@ -250,7 +250,6 @@ impl<S: Simulation> Divergence<S> {
         self.evidence.take()
     }
 
-    /// Drops the evidence, because there is no world to compare it with.
     pub(crate) fn forget_evidence(&mut self) {
         self.evidence = None;
     }

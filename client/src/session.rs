@@ -60,7 +60,6 @@ pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 
 /// The longest wait for a heal's evidence; the request is repeated until then.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
-/// The interval of acks during a world download.
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// The interval at which unacknowledged batches and commands are sent again (in lockstep only).
 const REPEAT: Duration = Duration::from_millis(50);

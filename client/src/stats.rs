@@ -416,7 +416,6 @@ pub struct SessionStats {
     pub events_dropped: u64,
 }
 
-/// A session's traffic counters, for statistics only.
 #[derive(Default)]
 pub(crate) struct Traffic {
     up: ByteCounts,

@@ -121,7 +121,6 @@ pub struct Timeline<S: Simulation> {
     authority: World<S>,
     shown: Line<S>,
     draft: Line<S>,
-    /// Whether the shown prediction is known to be wrong.
     stale: bool,
     drafting: bool,
     /// The limit on how often other players may make the prediction stale, and whether a rebuild waits.
@@ -143,7 +142,6 @@ pub struct Timeline<S: Simulation> {
     fault: Option<String>,
     /// Whether the authority's step panicked, so that both worlds wait.
     is_broken: bool,
-    /// Whether there is no prediction, so that the authority is shown.
     lockstep: bool,
     stats: TimelineStats,
     notes: Option<TimelineNotes>,

@@ -25,7 +25,6 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) others: Others<V::Key, V::Pose>,
     own_drawn: OwnDrawn<V::Key, V::Pose>,
     truth: Poses<V::Key, V::Pose>,
-    /// When the pictures of other players were moved on.
     moved_at: Duration,
     poses: [Poses<V::Key, V::Pose>; 2],
     captured: u32,

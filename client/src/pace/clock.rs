@@ -249,7 +249,6 @@ impl Leaps {
         self.jumps
     }
 
-    /// Returns `true` if the input tick has jumped since the last call.
     pub(super) fn take_jumped(&mut self) -> bool {
         let jumped = self.jumps > self.jumps_told;
         self.jumps_told = self.jumps;

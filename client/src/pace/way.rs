@@ -262,7 +262,6 @@ impl Distance {
         self.waited_until = Some(Duration::MAX);
     }
 
-    /// Forgets the wait, because the clock is held for another reason.
     pub(super) fn forget_waiting(&mut self) {
         self.waited_until = None;
     }

@@ -35,7 +35,6 @@ const OVER_TICKS: u32 = 12;
 /// The part of an advance that the pictures of other players need.
 pub(crate) struct Moved<'a> {
     pub(crate) now: Duration,
-    /// The time that passed, in ticks.
     pub(crate) passed: f64,
     pub(crate) tick: Duration,
     pub(crate) authority: Tick,

@@ -132,7 +132,6 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Creates an empty list with room for this many poses.
     pub(crate) fn with_room(poses: usize) -> Self {
         Poses {
             puts: Vec::with_capacity(poses),
@@ -183,7 +182,6 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         puts.any(|put| put.owner.is_some())
     }
 
-    /// Adds the players whose entities these are.
     pub(super) fn owners(&self, owners: &mut PlayerSet) {
         let puts = self.puts.iter().chain(&self.strays);
         for owner in puts.filter_map(|put| put.owner) {

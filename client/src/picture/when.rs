@@ -35,7 +35,6 @@ pub enum When {
 const GUESSED_MAX: f64 = 4.0;
 /// `Auto` returns to the prediction when this many ticks fewer are guessed.
 const HYSTERESIS: f64 = 2.0;
-/// The guessed ticks of `Auto`.
 const GUESS: f64 = 2.0;
 /// The part of the time in which less may be known than the clock expects.
 const LATE: f64 = 0.004;

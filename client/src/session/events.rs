@@ -16,11 +16,10 @@ const DIFFERENCES_MAX: usize = 16;
 /// The reason why a session is over, or cannot continue. It is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum SessionEnd {
-    /// The server closed the session.
     #[error("{0}")]
     Server(CloseCode),
-    /// The server sent a world that cannot be decoded.
     #[error(
         "the server sent a world that cannot be read: client and server differ in the game's types"
     )]
@@ -30,21 +29,17 @@ pub enum SessionEnd {
         "the server sent rules that cannot be read: client and server differ in the game's types"
     )]
     UnreadableRules,
-    /// The server answers, but sends no welcome and no world.
     #[error(
         "the server answers, but sent no part of the match for a minute: it may be busy; try again later"
     )]
     NoWorld,
-    /// The server returned with another match, which has another command delay.
     #[error("the server restarted with another command delay: join its new match")]
     OtherMatch,
-    /// The game's step panicked at a confirmed frame, and again after a heal.
     #[error(
         "the game's step panicked, and again from the server's world: update the game, \
          or ask the server's operator which build it runs"
     )]
     StepPanicked,
-    /// An input of the game exceeds its size limit.
     #[error(
         "an input takes more than {} bytes: make the pad smaller",
         twinstep_core::bounds::INPUT_BYTES_MAX
@@ -59,26 +54,21 @@ pub enum SessionEnd {
 /// The reason why a command or a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum CommandError {
-    /// The session is not in its match.
     #[error("the session is not playing a match")]
     NotPlaying,
-    /// The session does not have this seat.
     #[error("there is no such seat in this session")]
     NoSeat,
-    /// Too many commands are still open.
     #[error("too many commands wait for the server's answer: try again later")]
     Busy,
-    /// A value of the request is out of its range.
     #[error("expected a tick of 1 ms to 1 s, and steps of 1 to 255 ticks")]
     OutOfRange,
-    /// The command exceeds its size limit.
     #[error(
         "a command takes at most {} bytes, but this one takes {bytes}",
         twinstep_core::bounds::COMMAND_BYTES_MAX
     )]
     TooLarge {
-        /// The size of the command.
         bytes: usize,
     },
 }

@@ -40,7 +40,6 @@ pub(crate) struct Playing<S: Simulation, V: Show<S>> {
     pub(crate) mode: Mode<S>,
 }
 
-/// The hooks that a session takes from its configuration into the match.
 pub(crate) struct Hooks<S: Simulation, V: Show<S>> {
     pub(crate) guess: Box<dyn Guess<S>>,
     pub(crate) speculate: Box<dyn Speculate<S>>,

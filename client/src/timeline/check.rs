@@ -25,7 +25,6 @@ const FIELDS_MAX: usize = 8;
 
 /// A fault of the game's step, as text: the tick, and the fields.
 pub(super) enum Fault {
-    /// The step left a NaN, which has no digest.
     Nan(String),
     Differs(String),
     Panicked(String),

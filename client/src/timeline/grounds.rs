@@ -47,7 +47,6 @@ struct Doubt {
     from: Tick,
     /// The newest tick that failed. Announcements are trusted again some ticks after it.
     failed: Tick,
-    /// Players whose announcements are not applied.
     suspects: PlayerSet,
     /// Whether all orders and hooks are omitted.
     is_bare: bool,
@@ -136,7 +135,6 @@ impl<S: Simulation> Grounds<S> {
             .is_some_and(|doubt| doubt.is_bare && tick >= doubt.from)
     }
 
-    /// Trusts everything again, because the world was replaced.
     pub(super) fn clear_doubt(&mut self) {
         self.doubt = None;
     }

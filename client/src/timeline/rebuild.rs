@@ -246,7 +246,6 @@ pub(super) struct RebuildCredit {
     due: u32,
     next_rare: u32,
     pub(super) is_rare: bool,
-    /// The tick that the prediction reached while a rebuild waited.
     pub(super) continued_to: Tick,
 }
 

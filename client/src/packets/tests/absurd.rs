@@ -71,7 +71,6 @@ fn welcome() -> Welcome {
     }
 }
 
-/// The contents of a `Play`, as numbers.
 struct Said {
     status: DownStatus,
     frames: Vec<FrameData<LocalActions>>,
