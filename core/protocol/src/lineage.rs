@@ -353,7 +353,6 @@ fn remembered_until(until_unix_s: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub struct LineageTable<K: Ord> {
     holders: BTreeMap<K, Lineages>,
-    /// The number of lineages and revocations of all holders.
     entries: usize,
     entries_max: usize,
     /// The number of entries at which expired ones are removed next.

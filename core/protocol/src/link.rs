@@ -39,7 +39,6 @@ pub struct LinkState {
     lost_at: Option<Duration>,
 }
 
-/// The content of a packet's link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkHeader {
     pub seq: u32,
@@ -134,7 +133,6 @@ impl LinkState {
         is_known.then(|| now.saturating_sub(self.sent_at[self.acked as usize % SENT]))
     }
 
-    /// The time when the newest packet was received.
     #[must_use]
     pub fn last_received_at(&self) -> Option<Duration> {
         self.newest_received.map(|(_, at)| at)

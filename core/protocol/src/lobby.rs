@@ -22,16 +22,13 @@ use crate::names::Name;
 const LEVEL: u8 = 3;
 const DIGEST_BYTES: usize = 8;
 
-/// The state of a lobby.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Lobby {
     /// The number of the host's choice of rules. It rises by one with each choice, and all players become unready.
     pub choice: u32,
-    /// The digest of the chosen rules.
     pub rules: u64,
     pub start: StartCondition,
-    /// The connected players, by number.
     pub players: ArrayVec<LobbyPlayer, PLAYERS_MAX>,
 }
 
@@ -41,20 +38,15 @@ pub struct LobbyPlayer {
     pub player: PlayerId,
     /// The display name, which proves no identity.
     pub name: Name,
-    /// Whether the player's client has the chosen rules.
     pub has_rules: bool,
-    /// Whether the player is ready to start with the chosen rules.
     pub ready: bool,
 }
 
 /// The condition for the start of a match. Besides, all connected players must be ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartCondition {
-    /// At least this many players are connected.
     Players(u8),
-    /// These identities are connected too.
     Identities(Vec<Name>),
-    /// The host starts the match.
     HostSays,
 }
 

@@ -41,7 +41,6 @@ impl Repeats {
         self.len = 0;
     }
 
-    /// The tick that the newest packet reached.
     #[must_use]
     pub fn newest(&self) -> Option<Tick> {
         self.newest_first().next().map(|(_, end)| end)

@@ -30,7 +30,6 @@ pub const SAVE_BYTES_MAX: usize =
 /// The reason in the end record of a save.
 const SAVED: &str = "saved";
 
-/// The reason why a match cannot be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveWriteError {
@@ -40,7 +39,6 @@ pub enum SaveWriteError {
     Names(#[from] WriteError),
 }
 
-/// The reason why bytes are not a save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveFormatError {
@@ -68,9 +66,7 @@ impl From<JournalError> for SaveFormatError {
 pub struct Save<'a> {
     pub about: About,
     pub shell: WorldShell,
-    /// The owner of each seat that has one.
     pub owners: Vec<(PlayerId, String)>,
-    /// The encoded world.
     pub world: &'a [u8],
     /// The encoded simulation, a part of the world.
     pub sim: &'a [u8],

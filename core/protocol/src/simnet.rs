@@ -43,18 +43,14 @@ const BUFFER_BYTES: usize = 1_200;
 /// `sent + duplicated == delivered + lost + dropped + in flight`, at any moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LegCounters {
-    /// Datagrams given to [`Leg::send`].
     pub sent: u64,
     pub duplicated: u64,
-    /// Datagrams returned by [`Leg::poll`].
     pub delivered: u64,
     /// Datagrams lost by chance.
     pub lost: u64,
     /// Datagrams dropped because the bottleneck's queue or the leg was full, or because they were too large.
     pub dropped: u64,
-    /// Bytes given to [`Leg::send`].
     pub sent_bytes: u64,
-    /// Bytes returned by [`Leg::poll`].
     pub delivered_bytes: u64,
 }
 
@@ -78,7 +74,6 @@ impl SimLink {
         }
     }
 
-    /// Changes both legs; see [`Leg::set_profile`].
     pub fn set_profile(&mut self, profile: LinkProfile) {
         self.up.set_profile(profile.up);
         self.down.set_profile(profile.down);
@@ -230,7 +225,6 @@ impl Leg {
         }
     }
 
-    /// The fates of the datagrams so far.
     #[must_use]
     pub fn counters(&self) -> LegCounters {
         self.counters

@@ -24,7 +24,6 @@ pub const ISOLATE: char = '\u{2068}';
 /// Ends an isolated text (PDI).
 pub const ISOLATE_ENDS: char = '\u{2069}';
 
-/// The effect of a character where it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// The character has a shape and keeps to its place.

@@ -12,7 +12,6 @@ use arrayvec::ArrayVec;
 /// The length of the longest number, `u64::MAX`.
 pub const BYTES_MAX: usize = 10;
 
-/// The reason why bytes are not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VarintError {

@@ -45,7 +45,6 @@ impl<'a> Writer<'a> {
         Writer { out, at: 0 }
     }
 
-    /// The number of bytes written so far.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
@@ -57,7 +56,6 @@ impl<'a> Writer<'a> {
         self.at == 0
     }
 
-    /// The number of bytes that still fit.
     #[must_use]
     #[inline]
     pub fn room(&self) -> usize {

@@ -36,7 +36,6 @@ pub struct LaneReceiver {
     begun: Option<(u8, Vec<u8>)>,
     complete: Option<Message>,
     owes_ack: bool,
-    /// The peer's violation of the protocol, which ends the lane.
     broken: Option<LaneError>,
 }
 

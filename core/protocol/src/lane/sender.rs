@@ -20,7 +20,6 @@ const BURST: Duration = Duration::from_millis(40);
 /// needs one.
 const REPEATS_PER_ARRIVAL: u32 = 4;
 
-/// The reason why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
@@ -35,11 +34,9 @@ pub enum PushError {
 /// Bytes of messages since the lane was opened, without headers and resends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
-    /// Bytes sent at least once.
     pub sent_bytes: u64,
     /// Bytes acknowledged in order.
     pub acked_bytes: u64,
-    /// Bytes of all pushed messages.
     pub total_bytes: u64,
 }
 

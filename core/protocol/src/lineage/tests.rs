@@ -179,7 +179,6 @@ enum Act {
     Crash,
     Restart,
     Wait(u64),
-    /// The server's clock is set by this many seconds.
     Set(i64),
 }
 

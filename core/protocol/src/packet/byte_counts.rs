@@ -24,7 +24,6 @@ pub struct ByteCounts {
 }
 
 impl ByteCounts {
-    /// The sum of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.headers

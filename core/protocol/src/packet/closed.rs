@@ -55,18 +55,14 @@ pub enum CloseCode {
     JoinTooSlow,
     #[error("you left the match")]
     Left,
-    /// Another session of the same identity took the seat.
     #[error("your identity joined from another client, which took your seat")]
     TakenOver,
-    /// The client acknowledged no packet for too long.
     #[error(
         "the server received no acknowledgement from your client for too long: check your connection, then join again"
     )]
     NoAcks,
-    /// Too many protocol errors.
     #[error("the client sent too many invalid packets: update the game")]
     Strikes,
-    /// Too many heals.
     #[error("your client's world differed from the server's too often")]
     Desync,
     #[error("the server is shutting down")]
@@ -79,7 +75,6 @@ pub enum CloseCode {
     Shut,
     #[error("the match moved to another server: join again with the newest ticket")]
     Moved,
-    /// The other players waited for this client for too long.
     #[error("the other players waited for you for too long")]
     TooSlow,
     #[error("this server does not run the ticket's match: ask for a new ticket")]
@@ -89,18 +84,14 @@ pub enum CloseCode {
     /// The server is shutting down cleanly, and another process will resume its match.
     #[error("the server is restarting and keeps the match: come back in {after_s} s")]
     Restarting {
-        /// The number of seconds after which the match is expected to continue.
         after_s: u16,
     },
-    /// The world is larger than a world that can be sent.
     #[error(
         "the match's world has become too large to send: players can no longer join or rejoin the match"
     )]
     WorldTooLarge,
-    /// A newer ticket of the same identity is safe.
     #[error("this ticket was replaced by a newer one of yours: use the newer one")]
     Superseded,
-    /// An operator banned the identity from the server.
     #[error("you are banned from this server{}", Lasting(*for_s))]
     Banned {
         /// The remaining time of the ban in seconds, or [`BANNED_FOR_GOOD`].
@@ -109,7 +100,6 @@ pub enum CloseCode {
     /// The server accepts no more players: it runs its maximum number of matches, or has too little memory or disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
     ServerFull {
-        /// The number of seconds after which the client should try again.
         after_s: u16,
     },
     /// The server's ticks are late: it has free seats but no time for more players.
@@ -117,7 +107,6 @@ pub enum CloseCode {
         "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
     )]
     ServerBusy {
-        /// The number of seconds after which the client should try again.
         after_s: u16,
     },
 }

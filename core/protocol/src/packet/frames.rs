@@ -292,12 +292,10 @@ impl<S: Simulation> RunReader<S> {
         &self.frame
     }
 
-    /// Moves past a repeated frame.
     pub fn skip(&mut self) {
         self.frame.tick += 1;
     }
 
-    /// The tick of the next frame.
     #[must_use]
     pub fn tick(&self) -> Tick {
         self.frame.tick

@@ -12,7 +12,6 @@ use arrayvec::ArrayVec;
 use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::Tick;
 
-/// The number of gaps in one packet.
 pub const GAPS_MAX: usize = 8;
 /// The largest encoded size, in bytes.
 pub const BYTES_MAX: usize = 1 + 4 * GAPS_MAX;

@@ -192,13 +192,11 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
             .patch(0, self.first | self.parts.bits() << KIND_BITS);
     }
 
-    /// Counts the bytes since the last call as one kind of content.
     pub(super) fn count(&mut self, kind: fn(&mut ByteCounts) -> &mut u64) {
         *kind(&mut self.counts) += (self.out.len() - self.counted) as u64;
         self.counted = self.out.len();
     }
 
-    /// Counts the bytes since the last call as several kinds of content.
     pub(super) fn count_as(&mut self, counts: ByteCounts) {
         self.counts += counts;
         self.counted = self.out.len();

@@ -32,7 +32,6 @@ use crate::wire::{Reader, WireError, Writer};
 
 /// The value of the age if no digest follows.
 const NO_DIGEST: u8 = 0;
-/// The largest size of a digest and its age, in bytes.
 const DIGEST_BYTES: usize = 5;
 /// The unit of margins with a command delay, in milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;
@@ -45,7 +44,6 @@ const ANNOUNCED: usize = 128;
 /// The part of the packet before its frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownStatus {
-    /// The next tick that the server seals.
     pub next_seal: Tick,
     /// The margin: the newest input that the server holds minus the next tick to seal, in ticks. With a command
     /// delay, how early the last batches came, in [`SLACK_UNIT_MS`]. −128 if none came.
@@ -67,7 +65,6 @@ pub struct DownStatus {
 pub struct DownNear {
     /// The newest [`DownStatus::next_seal`] received.
     pub next_seal: Tick,
-    /// The next turn, with a command delay.
     pub next_turn: Option<u32>,
     /// The first frame that the client lacks.
     pub wanted: Tick,
@@ -230,7 +227,6 @@ pub struct FramesWriter<'w, 'b> {
 }
 
 impl<'w, 'b> FramesWriter<'w, 'b> {
-    /// The number of bytes that still fit.
     #[must_use]
     pub fn room(&mut self) -> usize {
         self.packet.out().room()

@@ -54,7 +54,6 @@ pub struct UpStatus {
 /// A command in a packet. `C` is a reference while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandUp<C> {
-    /// The seat of the player that gave the command.
     pub seat: usize,
     pub seq: u32,
     /// The earliest tick, or turn with a command delay, in which it can run.
@@ -68,7 +67,6 @@ pub struct CommandUp<C> {
 /// A claim in a packet. `C` is a reference while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimUp<C> {
-    /// The seat of the player that the claim is made for.
     pub seat: usize,
     pub tick: Tick,
     pub command: C,
@@ -93,7 +91,6 @@ pub struct UpNear<'a> {
     pub turn: u32,
     /// The command delay m, or 0 without one.
     pub command_delay: u8,
-    /// The session's players, by seat.
     pub players: &'a [PlayerId],
 }
 

@@ -19,7 +19,6 @@ const RTT_UNIT_MS: u16 = 4;
 pub struct LinkQuality {
     /// The smoothed round trip in ms, up to 1,020 in steps of 4.
     pub rtt_ms: u16,
-    /// The share of the player's packets that were lost, in percent.
     pub loss_percent: u8,
     /// The newest input that the server holds minus the next tick to seal, in ticks. Below 0, inputs come late and
     /// are filled. Always 0 in lockstep.
@@ -41,7 +40,6 @@ pub fn write(
     Ok(())
 }
 
-/// The connected players and the quality of their links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresenceUpdate {
     pub here: PlayerSet,

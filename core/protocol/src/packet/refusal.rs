@@ -30,7 +30,6 @@ pub enum CommandRefusal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderRefusal {
-    /// The seat of the player that gave the order.
     pub seat: usize,
     /// Whether the order was a claim; otherwise it was a command.
     pub claim: bool,

@@ -16,27 +16,22 @@ pub enum ReplayError {
     /// The file is torn, corrupt, or not a journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The journal is of another game or version, or was recorded with other rules.
     #[error(
         "this program cannot play the journal of {:?} version {}, rules {:016x}, recorded by build {:?}; play it with \
          that build ({code})",
         line(&about.game), about.sim_version, about.rules_digest, line(&about.build)
     )]
     Mismatch { about: About, code: CloseCode },
-    /// There is no world to begin with.
     #[error("the journal has no intact world to start from")]
     NoWorld,
-    /// A record that cannot be at its place.
     #[error("unexpected record at byte {offset}")]
     Misplaced { offset: u64 },
     #[error("the world at byte {offset} cannot be decoded by this build")]
     World { offset: u64 },
     #[error("the turn at byte {offset} cannot be decoded: {error}")]
     Turn { offset: u64, error: WireError },
-    /// A frame that does not fit the world.
     #[error("the turn at byte {offset} does not fit the world: {error}")]
     Frame { offset: u64, error: FrameError },
-    /// The replayed world differs from the recorded one.
     #[error(
         "the world of {tick} differs from the recorded one (byte {offset}; last equal at {agreed}): the step is not \
          deterministic, or another build recorded the journal"
@@ -48,14 +43,12 @@ pub enum ReplayError {
     },
 }
 
-/// The match of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     pub game: String,
     pub sim_version: u32,
     pub rules_digest: u64,
     pub build: String,
-    /// The time when the match began, in seconds since 1970.
     pub started_unix_s: u64,
     /// The command delay in turns; 0 without lockstep.
     pub command_delay: u8,

@@ -22,7 +22,6 @@ const SEATS_MAX: usize = 1 << 12;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub tick: Tick,
-    /// The size of the encoded world.
     pub bytes: usize,
     pub(super) reader: JournalReader,
 }
@@ -56,7 +55,6 @@ pub struct KindBytes {
 }
 
 impl KindBytes {
-    /// The sum of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.turns + self.idle + self.digests + self.worlds + self.other
@@ -78,7 +76,6 @@ pub struct Index {
     pub reserved: Vec<(PlayerId, String)>,
     /// The tickets that are out of date, by identity.
     pub lineages: LineageTable<Identity>,
-    /// The number of times that another process resumed the match.
     pub resumes: u32,
     /// The reason why the match ended, unless it was resumed.
     pub ended: Option<String>,

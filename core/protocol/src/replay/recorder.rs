@@ -364,7 +364,6 @@ impl<S: Simulation> Recorder<S> {
         Ok(true)
     }
 
-    /// The number of worlds that were too large for a record.
     #[must_use]
     pub fn worlds_skipped(&self) -> u32 {
         self.worlds_skipped

@@ -94,7 +94,6 @@ impl Server {
         }
     }
 
-    /// Plays turns of 1 to 4 ticks with occasional orders.
     fn play(&mut self, turns: u32) {
         for n in 0..turns {
             let held = [0, 0, (n / 50 % 2) as u8, 0];

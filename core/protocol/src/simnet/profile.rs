@@ -43,7 +43,6 @@ pub struct LegProfile {
 pub const IP_BYTES: u32 = 28;
 
 impl LegProfile {
-    /// A link without delay, jitter or loss.
     pub const PERFECT: LegProfile = LegProfile::preset(0, 0, 0, 1);
     pub const BLACKOUT: LegProfile = LegProfile::preset(0, 0, 100, 1);
 
@@ -106,14 +105,11 @@ impl Bandwidth {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProfile {
-    /// The direction from a client to the server.
     pub up: LegProfile,
-    /// The direction from the server to a client.
     pub down: LegProfile,
 }
 
 impl LinkProfile {
-    /// A link without delay, jitter or loss.
     pub const PERFECT: LinkProfile = LinkProfile::both(LegProfile::PERFECT);
     /// 2 ms round trip.
     pub const LAN: LinkProfile = LinkProfile::both(LegProfile::preset(2, 0, 0, 1));
@@ -139,7 +135,6 @@ impl LinkProfile {
     }
 }
 
-/// The reason why a text is not a link profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkProfileError {
@@ -151,7 +146,6 @@ pub enum LinkProfileError {
         "expected a setting of a link: rtt=, jitter=, loss=, dup=, burst=, kbit=, queue=, mtu= or fifo; got `{got}`"
     )]
     Setting { got: String },
-    /// A setting whose value is out of range or not a number.
     #[error("expected `{key}=` with {expected}; got `{got}`")]
     Value {
         key: &'static str,
