@@ -57,7 +57,6 @@ impl Admissions {
         self.challenged.get(&from)
     }
 
-    /// Returns `true` if a challenge under this key is open.
     pub(crate) fn knows_key(&self, key: usize) -> bool {
         self.challenged.values().any(|one| one.key == key)
     }
@@ -67,7 +66,6 @@ impl Admissions {
         self.challenged.len() < CHALLENGED_MAX || self.challenged.contains_key(&from)
     }
 
-    /// Returns `true` if a dial became a session already.
     pub(crate) fn has_begun(&self, keys: &SessionKeys) -> bool {
         self.begun.contains_key(&keys.session)
     }
@@ -138,7 +136,6 @@ impl Admissions {
         is_first.then_some(challenge.ticket)
     }
 
-    /// Drops all challenges: no client is accepted any more.
     pub(crate) fn clear_challenges(&mut self) {
         self.challenged.clear();
     }

@@ -123,7 +123,6 @@ impl SessionKeys {
 pub(crate) struct DialPacket<'a>(&'a [u8; DIAL_BYTES]);
 
 impl<'a> DialPacket<'a> {
-    /// Returns `None` for another kind of datagram.
     pub(crate) fn read(datagram: &'a [u8]) -> Option<DialPacket<'a>> {
         let packet: &[u8; DIAL_BYTES] = datagram.try_into().ok()?;
         (packet[0] == DIAL).then_some(DialPacket(packet))

@@ -181,13 +181,11 @@ pub enum TicketKeyError {
         "cannot read the key file {path}: {source}; give it to the user that runs this program"
     )]
     Unreadable { path: PathBuf, source: io::Error },
-    /// Users other than its owner may open the file.
     #[error(
         "the key file {path} has mode {mode:04o}, expected 0600: another user may have read the key. Make a new key; \
          if this machine has no other users, run: chmod 600 {path}"
     )]
     Permissions { path: PathBuf, mode: u32 },
-    /// Another user owns the file.
     #[error(
         "the key file {path} belongs to user {owner}, who can read the key; make a new key as the user that runs this \
          program"

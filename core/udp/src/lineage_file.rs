@@ -264,7 +264,6 @@ fn fold(
     Ok(lines)
 }
 
-/// Reads the complete lines that follow. Returns their length in bytes.
 fn read_lines(
     path: &Path,
     file: &File,
@@ -367,7 +366,6 @@ pub enum LineageFileError {
         "cannot lock {path}: another process has held it for 5 s; end that process, or wait for its disk (`fuser` names it)"
     )]
     Locked { path: PathBuf },
-    /// A line is not one that this program writes.
     #[error(
         "line {line} of {path}, the file of revoked and replaced tickets, is damaged or from another version. Restore \
          the file; without a copy, make a new key and move the file away. Otherwise old tickets work again"

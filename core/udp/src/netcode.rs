@@ -82,12 +82,10 @@ pub(crate) fn sequence(sane: &[u8]) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Returns `true` if a sane datagram is for netcode.
 fn is_netcodes(sane: &[u8]) -> bool {
     (1..=DISCONNECT).contains(&(sane[0] & 15))
 }
 
-/// Returns `true` if a sane datagram answers a challenge.
 pub(crate) fn is_answer(sane: &[u8]) -> bool {
     sane[0] & 15 == ANSWER
 }

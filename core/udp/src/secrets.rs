@@ -118,14 +118,12 @@ fn sync_folder(_: &Path) -> io::Result<()> {
 /// The way in which a file is protected from other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// The file's own mode and owner.
     Itself,
     /// The file's folder, which a service manager made for this process: the file may belong to another user, and its
     /// group may read it.
     Folder,
 }
 
-/// The reason why others could know a file's contents.
 #[cfg_attr(not(unix), allow(dead_code, reason = "only Unix says so"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposed {

@@ -63,7 +63,6 @@ const KEYS_IN_USE_MAX: usize = 8;
 /// A session that was admitted this long ago and has sent no hello loses its place if another
 /// session needs it. A client says hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
-/// The most addresses of recently ended sessions.
 const GONE_MAX: usize = SESSIONS_MAX;
 
 /// The configuration of a server endpoint.
@@ -92,7 +91,6 @@ pub struct ServerConfig<'a> {
 pub enum ServerConfigError {
     #[error("expected 1 to {KEYS_MAX} keys, got {0}")]
     Keys(usize),
-    /// Sessions play by too many different keys.
     #[error(
         "cannot change keys: players are still connected by {0} keys. Try again when some of them have left"
     )]
@@ -149,7 +147,6 @@ pub struct ServerEndpoint {
     outbox: SendQueue,
     events: VecDeque<ServerEvent>,
     packets_waiting: usize,
-    /// Addresses of recently ended sessions, with the time of their end.
     gone: BTreeMap<SocketAddr, Duration>,
     refuses_dials: bool,
     counters: TransportCounters,

@@ -66,11 +66,10 @@ pub struct UdpClient {
 /// The reason why a session could not begin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum ConnectError {
-    /// No socket could be opened.
     #[error("cannot open a UDP socket: {0}")]
     Socket(#[from] io::Error),
-    /// The ticket has no [web address](Ticket::web).
     #[error("this ticket is not for a browser: ask the server's operator for a link")]
     NotForBrowsers,
 }
@@ -295,7 +294,6 @@ struct UdpLine {
     endpoint: ClientEndpoint,
     socket: ClientSocket,
     conditioner: Option<SimLink>,
-    /// The time when the first dial was sent.
     dialled: Option<Duration>,
     /// Whether the system has refused to send to the address. The system may be wrong, or the network may change.
     is_refused: bool,

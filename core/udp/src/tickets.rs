@@ -85,7 +85,6 @@ pub struct Ticket {
     servers: Vec<ServerAddress>,
     sealed: Box<[u8; SEALED_BYTES]>,
     secret: [u8; KEY_BYTES],
-    /// Further fields.
     more: Vec<u8>,
 }
 
@@ -471,21 +470,17 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum TicketError {
-    /// The text cannot be an identity.
     #[error(
         "expected an identity of 1 to {IDENTITY_MAX_BYTES} bytes of visible characters, got {:?}",
         text::line(got)
     )]
     Identity { got: String },
-    /// A value of the spec is out of its range.
     #[error("expected 1 to {most} {what} for a ticket, got {got}")]
     Range {
         what: &'static str,
-        /// The highest valid value.
         most: u64,
         got: u64,
     },
-    /// The number of local players is too high.
     #[error(
         "expected 1 to {SEATS_MAX} seats for a player's ticket, or 0 for a spectator's, got {got}"
     )]
@@ -508,7 +503,6 @@ pub enum TicketError {
     /// The ticket is of the right version, but truncated or changed.
     #[error("the ticket is cut off or damaged; copy the whole line again, or ask for a new one")]
     Damaged,
-    /// The ticket is for another game or version.
     #[error(
         "the ticket is for {game:?} with wire version {wire_version}, but this program is {our_game:?} with wire \
          version {our_wire_version}; use the program that the server runs"

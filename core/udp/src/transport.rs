@@ -156,16 +156,15 @@ pub enum TransportState {
 /// The reason why a client's session ended, or never began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum CloseReason {
     /// No datagram came from the server for the ticket's timeout.
     #[error("no packet came from the server for too long: check your connection, then join again")]
     TimedOut,
-    /// The server never answered.
     #[error(
         "no answer: the server is down or unreachable, or has another key, address or game version than the ticket"
     )]
     NoAnswer,
-    /// None of the ticket's names has an address.
     #[error(
         "the server's name cannot be looked up: check this machine's network, or the name in the ticket"
     )]
@@ -173,16 +172,12 @@ pub enum CloseReason {
     /// The server knows the ticket but has no room for another session.
     #[error("the server is full: try again later")]
     Denied,
-    /// The ticket has expired by the server's clock.
     #[error("the ticket expired, by the server's clock; ask for a new one")]
     Expired,
-    /// The server knows that a newer ticket of this identity is safe.
     #[error("this ticket was replaced by a newer one of yours: use the newer one")]
     Superseded,
-    /// The server ended the session.
     #[error("the server ended the session")]
     ByServer,
-    /// This side ended the session.
     #[error("this side ended the session")]
     ByClient,
 }
@@ -210,7 +205,6 @@ pub enum SendError {
         max = PACKET_MAX
     )]
     Oversize { bytes: usize },
-    /// The session does not exist, is over, or is not admitted yet.
     #[error(
         "the session cannot send yet: wait until it is connected (on a server: until it is admitted)"
     )]

@@ -66,7 +66,6 @@ impl WebAddress {
         &self.hashes
     }
 
-    /// Writes the number of hashes, the hashes, and the servers.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.push(self.hashes.len() as u8);
         out.extend_from_slice(self.hashes.as_flattened());

@@ -64,7 +64,6 @@ pub(crate) struct CipherServer {
 /// A netcode instance for some of the sessions.
 struct Shard {
     netcode: NetcodeServer,
-    /// The time to which the shard has been advanced.
     now: Duration,
 }
 

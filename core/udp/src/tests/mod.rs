@@ -31,7 +31,6 @@ fn player_address(n: u16) -> SocketAddr {
 /// A datagram in flight: from, to, bytes.
 type Sent = (SocketAddr, SocketAddr, Vec<u8>);
 
-/// A server and its players. Datagrams arrive immediately.
 struct World {
     key: TicketKey,
     server: ServerEndpoint,
@@ -39,7 +38,6 @@ struct World {
     now: Duration,
     /// The time by which the server's wall clock was set forward.
     clock_jump: Duration,
-    /// All datagrams that were sent, if they are kept.
     sent: Option<Vec<Sent>>,
     admits: bool,
     connected: Vec<(SessionId, TicketClaims)>,
