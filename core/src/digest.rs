@@ -112,8 +112,8 @@ pub fn scan(value: &impl Serialize) -> Result<(), DigestError> {
 /// The reason why a value has no digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum DigestError {
-    /// A float is NaN.
     #[error(
         "expected numbers in the state, got NaN at `{path}`: look for 0/0, inf - inf, sqrt of a negative"
     )]
@@ -124,7 +124,6 @@ pub enum DigestError {
     /// The type's own `Serialize` failed, for example on a borrowed `RefCell`.
     #[error("expected a serialisable state, but its Serialize failed: {reason}")]
     SerializeError {
-        /// The reason that `Serialize` gave.
         reason: String,
     },
 }

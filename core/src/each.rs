@@ -258,7 +258,6 @@ impl<S: Simulation> Effects<S> {
     }
 }
 
-/// A function with its input, of which the input counts.
 struct Call<'c, I: ?Sized, R, O> {
     input: &'c I,
     run: fn(&I, &LoopContext<'_, R>) -> O,

@@ -95,7 +95,6 @@ impl<T, O> Results<T, O> {
         self.output_ends.clear();
     }
 
-    /// Makes room for this many bytes, items and outputs.
     pub(crate) fn reserve(&mut self, [bytes, items, outputs]: [usize; 3]) {
         self.bytes.reserve(bytes);
         self.byte_ends.reserve(items);
@@ -194,7 +193,6 @@ pub(crate) struct StepMemos {
 }
 
 impl StepMemos {
-    /// Prepares a step without memos.
     pub(crate) fn begin_plain(&mut self) {
         (self.old, self.new) = (None, None);
         self.plain.begin(Tick(0));

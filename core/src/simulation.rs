@@ -325,7 +325,6 @@ impl<S: Simulation> BotMove<S> {
     }
 }
 
-/// The moves of all bots in one tick.
 pub(crate) struct BotMoves<S: Simulation> {
     pub(crate) inputs: Inputs<S::Input>,
     /// By player.
@@ -510,7 +509,6 @@ pub struct Effects<S: Simulation> {
     claimants: PlayerSet,
     withheld: bool,
     phase: Phase,
-    /// The memos of this step, for [`each`](Effects::each).
     memos: StepMemos,
 }
 

@@ -101,7 +101,6 @@ impl<K, V> Page<K, V> {
         self.values.truncate(kept);
     }
 
-    /// Appends the entries from index `at` on to another page.
     fn move_to(&mut self, at: usize, other: &mut Self) {
         other.keys.extend(self.keys.drain(at..));
         other.values.extend(self.values.drain(at..));

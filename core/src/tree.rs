@@ -210,7 +210,6 @@ impl Path {
         self.push(format_args!("[{index}]"));
     }
 
-    /// Any element.
     pub(crate) fn elements(&mut self) {
         self.push(format_args!("[]"));
     }

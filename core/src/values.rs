@@ -161,7 +161,6 @@ pub enum Never {}
 mod tests {
     use super::*;
 
-    /// An input that is held forever, for example that of a camera.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     struct Camera(u16);
 

@@ -73,7 +73,6 @@ impl<'de> Decoding<'de> {
         }
     }
 
-    /// The number of bytes that have not been read yet.
     #[inline]
     pub(super) fn left(&mut self) -> usize {
         self.from.reader().0.len()
@@ -98,7 +97,6 @@ impl<'de> Decoding<'de> {
         Ok(length)
     }
 
-    /// Reads a value inside the current one.
     #[inline]
     fn nested<T>(
         &mut self,

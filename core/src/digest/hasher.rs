@@ -8,7 +8,6 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::asking::NAME;
 use crate::refused::SerializeError;
 
-/// The size of the buffer that collects bytes before they are hashed.
 pub(super) const BUFFER: usize = 1_024;
 
 pub(super) struct Fed {
@@ -82,7 +81,6 @@ impl<'g> Hasher<'g> {
         self.reached.saw_nan
     }
 
-    /// Returns the hash and the number of hashed bytes.
     pub(super) fn finish(self) -> (u64, u64) {
         self.gathered.flush(self.reached.used);
         (self.gathered.xxh3.digest(), self.gathered.hashed)

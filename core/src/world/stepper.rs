@@ -151,7 +151,6 @@ impl<S: Simulation> Stepper<S> {
         self.dropped_asks
     }
 
-    /// Moves the queries that the frame answers out of the world.
     fn take_answered(&mut self, world: &mut World<S>, frame: &FrameData<S>) {
         self.answered.clear();
         world.opened = 0;
