@@ -20,7 +20,6 @@ impl Game {
         }));
     }
 
-    /// Damages a crate. When it breaks, its content is asked for.
     pub(super) fn hurt_crate(
         &mut self,
         n: u8,

@@ -48,9 +48,7 @@ pub enum Cue {
     },
     Lit(u8),
     Blast(u8),
-    /// A barrel's query got no answer: it only smokes.
     Fizzle(u8),
-    /// A shell burst where it landed.
     Burst {
         owner: PlayerId,
         /// Its number among the player's shots.

@@ -103,7 +103,6 @@ impl Game {
         );
     }
 
-    /// Damages an enemy. If that kills it, `by` gets the credit.
     pub(super) fn hurt_enemy(
         &mut self,
         slot: u16,

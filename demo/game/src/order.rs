@@ -38,16 +38,13 @@ pub enum Command {
 pub enum Refusal {
     #[error("{0} is not alive; wait until it returns")]
     NotAlive(PlayerId),
-    /// The round has begun, so the order has no meaning.
     #[error("the round has begun; wait for the end of the round")]
     NotAsked,
-    /// No unlit barrel with this number lies there.
     #[error("barrel {0} is gone or already lit; choose another")]
     NoBarrel(u8),
     /// Too far away, even with the lag of a bad link allowed for.
     #[error("barrel {0} is out of reach; go nearer")]
     TooFar(u8),
-    /// A request to the match from another player than the first.
     #[error("only the first player may pause the match or change its speed")]
     NotFirst,
 }

@@ -21,10 +21,8 @@ const SIGHT: f32 = 30.0;
 /// The golden angle: no lane between the bullets of a spiral stays free.
 const GOLDEN: f32 = 2.399_963_2;
 
-/// The origin and the target of an enemy's bullets.
 struct Muzzle<'a, 'o> {
     slot: u16,
-    /// The living players' positions.
     players: &'a [Vec2],
     fired: &'a mut Outputs<'o, Fired>,
     now: Tick,
@@ -115,7 +113,6 @@ impl Enemy {
         }
     }
 
-    /// Fires `count` bullets around the direction of the nearest player.
     fn fan(&mut self, count: u8, spread: f32, speed: f32, muzzle: &mut Muzzle<'_, '_>) {
         let Some(target) = nearest(self.at, muzzle.players) else {
             return;

@@ -60,10 +60,8 @@ impl Luck {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArbiterError {
-    /// A position or the level is not valid for an area query.
     #[error("a blast cannot be decided: {0}")]
     Blast(#[from] MirrorError<Victim>),
-    /// A position or the level is not valid for flying bodies.
     #[error("a toss cannot be decided: {0}")]
     Toss(#[from] FlightError<Prop>),
 }

@@ -115,7 +115,6 @@ impl Game {
         self.present().next().is_some() && self.present().all(|(_, player)| player.is_ready)
     }
 
-    /// Marks a player as ready, or takes that back.
     pub(super) fn ready(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         if !self.phase.is_waiting() {
             return;

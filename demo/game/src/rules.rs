@@ -90,7 +90,6 @@ pub struct Tuning {
     pub crit_damage: i16,
     pub crit_percent: u32,
     pub carry_percent: u32,
-    /// Lives of a team of any size at the start.
     pub lives: u16,
     pub lives_per_player: u16,
     /// Once at least half of the present players are ready, the others are waited for this long.

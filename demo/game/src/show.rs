@@ -112,7 +112,6 @@ impl ShowKey {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pose {
-    /// Its middle, in units.
     pub at: Vec2,
     /// Its angle in radians, counter-clockwise from +x.
     pub angle: f32,

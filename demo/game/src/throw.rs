@@ -203,7 +203,6 @@ fn comes_out(game: &Game, throw: &Throw) -> bool {
     })
 }
 
-/// Returns the place of a thing that lies on the ground.
 fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
     let mut lying = game.lying();
     lying

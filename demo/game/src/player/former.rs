@@ -40,7 +40,6 @@ impl Player {
 }
 
 impl Game {
-    /// Removes a player, and remembers what its seat must keep.
     pub(super) fn leave(&mut self, id: PlayerId, frame: &Frame<'_, Game>) {
         let (now, tuning) = (frame.tick(), &frame.rules().tuning);
         let Some(player) = self.players.remove(&id) else {

@@ -24,7 +24,6 @@ pub struct Enemy {
     /// A boss's stage: 0 at first, one more for each third of its health that is gone.
     pub stage: u8,
     pub carries: Option<Item>,
-    /// Whether the slot's next life is scheduled.
     pub is_coming: bool,
     pub(crate) path: u32,
     /// Its age on its path at birth.

@@ -112,7 +112,6 @@ impl Throw {
 pub struct Flight {
     pub(crate) prop: Prop,
     pub(crate) life: u32,
-    /// The tick and the place of the start.
     pub(crate) since: Tick,
     pub(crate) from: Vec2,
     pub(crate) legs: ArrayVec<FlightLeg, LEGS_MAX>,

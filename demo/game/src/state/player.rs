@@ -84,7 +84,6 @@ impl Player {
         now < self.dash_until
     }
 
-    /// Returns the ticks until it can sprint again.
     #[must_use]
     pub fn dash_rest(&self, now: Tick) -> u32 {
         self.next_dash.0.saturating_sub(now.0)
@@ -199,12 +198,10 @@ impl Player {
     }
 }
 
-/// A seat's memory of a player that has left.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Former {
     pub(crate) life: u32,
     pub(crate) shots: u32,
-    /// The tick at which it could have sprinted again.
     pub(crate) next_dash: Tick,
     pub(crate) round: u32,
     pub(crate) left: Tick,
