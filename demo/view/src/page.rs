@@ -36,7 +36,6 @@ thread_local! {
     static STATE: Cell<Option<PageState>> = const { Cell::new(None) };
 }
 
-/// The state of the match, for tests.
 #[derive(Clone, Copy)]
 pub(crate) struct PageState {
     pub(crate) stats: SessionStats,
@@ -49,7 +48,6 @@ pub(crate) fn note(state: Option<PageState>) {
     STATE.set(state);
 }
 
-/// The state of the match as JSON.
 #[unsafe(no_mangle)]
 extern "C" fn powderkeg_report() -> usize {
     let text = STATE.get().map_or_else(String::new, |state| {

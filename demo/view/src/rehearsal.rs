@@ -103,7 +103,6 @@ pub struct Rehearsal {
     drawn: Option<Instant>,
     now: Duration,
     journal: Vec<u8>,
-    /// The time at which a killed server is started again.
     restart_at: Option<Duration>,
     buffers: Box<[[u8; PACKET_BYTES_MAX]; 2]>,
 }

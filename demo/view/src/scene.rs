@@ -67,7 +67,6 @@ pub(crate) struct ViewScene {
     pub(crate) stats: Option<SessionStats>,
     pub(crate) rates: Rates,
     pub(crate) window: GaugeWindow,
-    /// The time since the last packet of the server.
     pub(crate) silent: Duration,
     pub(crate) plots: Vec<NetSample>,
     pub(crate) replay: Option<ReelState>,
@@ -269,7 +268,6 @@ impl ViewScene {
         self.silent > SILENCE
     }
 
-    /// The share of lost packets, or that the line is silent.
     pub(crate) fn loss(&self) -> String {
         match &self.stats {
             _ if self.is_silent() => "silent".to_owned(),

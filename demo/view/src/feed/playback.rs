@@ -127,7 +127,6 @@ pub struct Playback {
     /// The target of a seek, for the next advance.
     wanted: Option<Tick>,
     cues: u64,
-    /// The reason why the journal cannot be played beyond this tick.
     fault: Option<String>,
     /// The damage at the end of the file, if there is any.
     torn: Option<String>,

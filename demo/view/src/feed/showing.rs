@@ -167,7 +167,6 @@ impl Lagged {
         }
     }
 
-    /// Passes on all held cues, because the prediction is shown again.
     fn release(&mut self, emit: impl FnMut(CueEvent<Cue>)) {
         self.held.drain(..).for_each(emit);
     }

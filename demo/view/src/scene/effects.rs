@@ -28,7 +28,6 @@ const HEARD_MAX: usize = 64;
 
 pub(crate) const FLASH: Duration = Duration::from_millis(110);
 pub(crate) const FLOAT: Duration = Duration::from_millis(900);
-/// The time for which a line of the log stays.
 pub(crate) const LINE: Duration = Duration::from_secs(5);
 pub(crate) const BANNER: Duration = Duration::from_millis(2_400);
 

@@ -20,7 +20,6 @@ pub(crate) struct ViewMember {
     /// The health as a part of the full health, from 0 (dead) to 1.
     pub(crate) health: f32,
     pub(crate) weapon: Weapon,
-    /// The ammunition. `None` if the weapon is never empty.
     pub(crate) ammo: Option<u16>,
     /// The progress of the dash's rest, 0 ..= 1.
     pub(crate) dash: f32,

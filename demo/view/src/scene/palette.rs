@@ -29,7 +29,6 @@ impl Tint {
         Tint { alpha, ..self }
     }
 
-    /// The same hue as light.
     pub(crate) const fn light(self) -> Tint {
         Tint {
             is_light: true,

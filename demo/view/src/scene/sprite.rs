@@ -26,7 +26,6 @@ sprites! {
     /// A rounded box, drawn in nine parts.
     Panel: 24 x 24,
     Frame: 24 x 24,
-    /// A flat disc.
     Dot: 48 x 48,
     Wall: 32 x 32,
     PlayerHull: 72 x 72,

@@ -34,7 +34,6 @@ pub(crate) enum ThingLook {
     },
     /// A shot over everything: the part of its flight so far, 0 ..= 1.
     Lobbed(f32),
-    /// A pick-up that is about to vanish.
     Fading,
 }
 

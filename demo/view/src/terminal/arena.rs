@@ -31,11 +31,9 @@ use crate::scene::palette::ColorMode;
 use crate::scene::particles::Seen;
 use crate::scene::{Sprite, ThingLook, ViewScene, ViewThing};
 
-/// The help for a second player at the same terminal.
 const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
 const AIM: f32 = 2.5;
 const BOSS_CELLS: usize = 24;
-/// Half of the period with which lit barrels blink.
 const BLINK: Duration = Duration::from_millis(120);
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {

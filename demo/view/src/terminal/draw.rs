@@ -24,7 +24,6 @@ use crate::scene::effects::{CueFate, LogLine};
 
 const SIZE_MIN: (u16, u16) = (80, 24);
 
-/// The minimum number of rows of the log, with its borders.
 const LOG_ROWS_MIN: u16 = 5;
 const LOG_LINE_COLUMNS: usize = 40;
 

@@ -15,7 +15,6 @@ pub enum NoWindow {
     NoDisplay,
     #[error("the display {display} does not answer ({why}); check DISPLAY, or start it")]
     Silent { display: String, why: String },
-    /// A library that is loaded at run time is not installed.
     #[error(
         "{library} is missing: install the package {package} (on Debian: apt-get install {package})"
     )]
@@ -23,14 +22,12 @@ pub enum NoWindow {
         library: &'static str,
         package: &'static str,
     },
-    /// The window was refused while it was opened.
     #[error(
         "cannot open a window: {0}; if the error is about GLX or EGL, install the package libgl1-mesa-dri"
     )]
     Refused(String),
 }
 
-/// A library: its possible file names, and its Debian package.
 struct Library {
     names: &'static [&'static str],
     package: &'static str,

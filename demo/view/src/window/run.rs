@@ -185,7 +185,6 @@ where
 }
 
 thread_local! {
-    /// Whether panics of this thread are silenced.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 

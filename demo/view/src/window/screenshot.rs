@@ -20,7 +20,6 @@ pub(crate) struct Screenshot {
 }
 
 impl Screenshot {
-    /// Draws a batch over a background, like [`Gpu`](super::gpu::Gpu).
     pub(crate) fn of(batch: &Batch, background: Tint, size: Vec2) -> Screenshot {
         let (width, height) = (size.x as usize, size.y as usize);
         let mut shot = Screenshot {

@@ -107,7 +107,6 @@ pub(crate) struct Tour {
     truth: Truth,
     frames: VecDeque<TourFrame>,
     keys: VecDeque<KeyMark>,
-    /// The places of the friend in the last frames, by pane.
     trail: VecDeque<(u32, [Option<Vec2>; 4])>,
     walkers: [Walker; 2],
     luck: Mwc,
@@ -119,7 +118,6 @@ pub(crate) struct Tour {
     /// The number below each pane, and the age of its friend: renewed twice a second, so that they can be read.
     captions: [[String; 2]; 4],
     guessed: Vec<(CueId, u8)>,
-    /// The last place of each barrel, by pane.
     barrels: [[Vec2; 4]; 4],
     /// Worlds of the session that were compared with the server's, and those that differed.
     compared: [u32; 2],

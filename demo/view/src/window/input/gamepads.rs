@@ -40,7 +40,6 @@ impl Stick {
         self.pressed(Button::Start) || self.pressed(Button::South)
     }
 
-    /// Returns `true` if any button was pressed since the last frame.
     pub(crate) fn is_touched(&self) -> bool {
         !self.pressed.is_empty()
     }

@@ -25,7 +25,6 @@ pub(crate) struct MouseView {
 pub(crate) struct Hands {
     pub(crate) pads: Vec<Pad>,
     pub(crate) orders: Vec<(usize, SeatOrder)>,
-    /// The mouse was moved after the gamepad's stick.
     mouse_aims: bool,
     mouse: Vec2,
     aimed: Heading,

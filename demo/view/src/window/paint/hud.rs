@@ -15,7 +15,6 @@ use crate::window::atlas::Type;
 use crate::window::rect::Rect;
 use crate::window::text;
 
-/// Widths and heights, in pixels of the design.
 const LINES_WIDTH: f32 = 300.0;
 const TEAM_WIDTH: f32 = 176.0;
 const TEAM_ROW: f32 = 34.0;

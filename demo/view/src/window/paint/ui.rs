@@ -20,7 +20,6 @@ pub(crate) struct Ui<'a> {
     pub(crate) batch: &'a mut Batch,
     pub(crate) screen: Rect,
     pub(crate) scale: f32,
-    /// The texts and their places, for tests of layouts.
     #[cfg(test)]
     pub(crate) said: Vec<(Rect, String)>,
 }

@@ -29,7 +29,6 @@ pub(super) struct PaneShot {
     /// The drawn time of the friend, and that of things without an owner, in ticks.
     pub(super) friend_time: f64,
     pub(super) thing_time: f64,
-    /// The place of each blast, and its first frame.
     pub(super) blasts: Vec<(Vec2, u32)>,
 }
 

@@ -141,7 +141,6 @@ impl PaneMeter {
     }
 }
 
-/// The value at this part of all values, in order.
 fn part<T: Copy + PartialOrd>(values: &[T], part: f32) -> Option<T> {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
