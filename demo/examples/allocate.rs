@@ -25,7 +25,6 @@ use twinstep_core::Simulation;
 use twinstep_host::{MatchId, Ticket, TicketKey, TicketSpec};
 use twinstep_protocol::packet::WIRE_VERSION;
 
-/// The time in which the allocator must answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// The match of a server that runs only one.
@@ -59,7 +58,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Allocates a server. Returns the address that players dial.
 fn allocate(allocator: &str, namespace: &str, fleet: &str) -> Result<SocketAddr, Failure> {
     let wanted = json!({
         "namespace": namespace,
@@ -134,7 +132,6 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request with `answer`. The thread returns the request.
     fn allocator(answer: &'static str) -> (String, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap().to_string();

@@ -30,7 +30,6 @@ pub(crate) struct ViewArgs {
 }
 
 impl ViewArgs {
-    /// Returns `true` if a flag asks for a window.
     pub(crate) fn asks_for_window(&self) -> bool {
         self.windowed.is_some() || self.fullscreen
     }

@@ -94,20 +94,17 @@ pub(crate) fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     ended
 }
 
-/// Makes invites, at the start and whenever a name is typed.
 #[derive(Clone)]
 struct Inviter {
     issuer: TicketIssuer,
     match_: MatchHandle<Game>,
     folder: PathBuf,
-    /// The page that links lead to.
     page: Option<String>,
     screens: u8,
     seats: u8,
     made: Arc<Mutex<Vec<Invite>>>,
 }
 
-/// The file of an invite, and the link for a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Invite {
     file: PathBuf,
@@ -175,7 +172,6 @@ impl Inviter {
         runtime.block_on(self.match_.save(file))
     }
 
-    /// Answers typed lines as long as the process lives.
     #[expect(
         clippy::disallowed_methods,
         reason = "reading standard input blocks, and this thread is never joined"

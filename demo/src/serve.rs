@@ -159,7 +159,6 @@ pub(crate) fn beside(key_file: &Path) -> PathBuf {
     with_end(key_file, ".lineages")
 }
 
-/// The file of the certificates for browsers.
 pub(crate) fn web_beside(key_file: &Path) -> PathBuf {
     with_end(key_file, ".web")
 }

@@ -14,11 +14,9 @@ const DYING: u8 = 2;
 const BABBLING: u8 = 3;
 const REFUSING: u8 = 4;
 
-/// A sidecar like that of Agones, on its own port.
 #[derive(Clone)]
 struct Sidecar {
     mood: Arc<AtomicU8>,
-    /// The requests it received, such as `POST /ready {}`.
     asked: Arc<Mutex<Vec<String>>>,
     says: Arc<Mutex<String>>,
     port: u16,

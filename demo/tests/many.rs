@@ -98,7 +98,6 @@ impl Served {
         within(|| self.ask("/metrics").contains(&series));
     }
 
-    /// Waits for the end. Returns the exit code and the log.
     pub(crate) fn exit(mut self) -> (Option<i32>, Vec<String>) {
         within(|| self.process.has_ended());
         let code = self.process.0.wait().unwrap().code();

@@ -47,7 +47,6 @@ fn serve(folder: &Folder, log_format: &str) -> (Served, Vec<String>) {
 }
 
 impl Served {
-    /// Runs an operator's command. Returns whether it succeeded, and its output.
     fn admin(&self, folder: &Folder, args: &[&str]) -> (bool, String) {
         let token = folder.file("key.admin");
         let to = ["admin", "--to", &self.admin, "--token-file", &token];

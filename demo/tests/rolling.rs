@@ -33,7 +33,6 @@ struct Seat {
     id: u64,
     name: String,
     bot: BotClient,
-    /// The tick and the time of its authority's last progress.
     seen: (u32, Instant),
     longest: Duration,
 }
