@@ -55,8 +55,8 @@ impl<S: Simulation> Guess<S> for Repeat {
     }
 }
 
-/// Guesses the outcome of a query for the prediction's next frame. A right guess costs nothing. Like a [`Guess`], it
-/// must depend only on its arguments.
+/// Guesses the outcome of a query for the prediction's next frame. A right guess is free. Like a [`Guess`], it must
+/// depend only on its arguments.
 pub trait Speculate<S: Simulation>: Send + Sync + 'static {
     /// Returns the likely outcome, or `None` to wait for the server's.
     fn speculate(

@@ -138,8 +138,8 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// Keeps a frame that was stepped while the world was known to differ: it must be stepped again after the heal,
-    /// whose download may take as long as that of a join. Returns `false` if the store is full.
+    /// Keeps a frame that was stepped while the world was known to differ: it must be stepped again after the heal, and
+    /// a heal may take as long as a join. Returns `false` if the store is full.
     pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
         // A clone has no spare capacity, so the preallocated buffer is recycled.
         self.passed.push_back(frame.clone());

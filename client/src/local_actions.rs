@@ -90,7 +90,7 @@ impl<S: Simulation> Clone for LocalActions<S> {
 }
 
 impl<S: Simulation> LocalActions<S> {
-    /// Creates the actions of `seats`, whose commands continue at `next_seq`.
+    /// Creates the actions of `seats`. The next command of seat i has the sequence number `next_seq[i]`.
     pub fn new(seats: ArrayVec<PlayerId, SEATS_MAX>, next_seq: &[u32]) -> Self {
         let mut seqs = [0; SEATS_MAX];
         seqs[..next_seq.len()].copy_from_slice(next_seq);

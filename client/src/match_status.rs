@@ -1,7 +1,7 @@
 //! [`MatchStatus`]: the server's reports on the match in addition to frames: its progress, the players it waits for,
 //! and the players present.
 //!
-//! Invariant: only the newest packet is applied, so an older packet that arrives late undoes nothing.
+//! Invariant: only the newest packet is applied, so an older packet that arrives late has no effect.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{PlayerId, PlayerSet, Tick};

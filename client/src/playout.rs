@@ -14,8 +14,8 @@
 //! a long absence, or when batches are too late although turns wait here, ±5 % would take too long: the clock leaps,
 //! and all turns that have arrived are played.
 //!
-//! A pause of the machine says nothing about the path: the turns found afterwards may have arrived long before. They do
-//! not count as a pause, and run immediately.
+//! A pause of the machine is no measurement of the path: the turns found afterwards may have arrived long before. They
+//! do not count as a pause, and run immediately.
 
 use std::time::Duration;
 

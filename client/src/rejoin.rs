@@ -13,7 +13,7 @@
 //! client would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
 //!
 //! Invariant: a failing address or ticket does not keep the client from trying the others, and only time ends the
-//! attempts. A server that is full now, or an address that does not answer, says nothing about the next attempt. Only a
+//! attempts. A server that is full now, or an address that does not answer, does not predict the next attempt. Only a
 //! ticket that is out of date is forgotten.
 
 use std::collections::VecDeque;
@@ -116,7 +116,7 @@ impl Rejoin {
         !self.tickets.is_empty()
     }
 
-    /// Returns `true` if a ticket names several addresses, or a host name, whose address may change.
+    /// Returns `true` if a ticket names several addresses, or a host name (its address may change).
     pub(crate) fn leads_elsewhere(&self) -> bool {
         let leads = |ticket: &Ticket| {
             ticket.servers().len() > 1 || ticket.servers().any(|server| server.socket().is_none())

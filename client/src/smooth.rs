@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use glam::Vec2;
 
-/// A drawable place and orientation that can be interpolated and whose distance can be measured.
+/// A place and orientation to draw. It can be interpolated, and the distance between two can be measured.
 ///
 /// Numbers and arrays of numbers are poses, so the vectors of any engine can be used (`vec.to_array()`). So are pairs
 /// of a position and an attribute, such as a heading.

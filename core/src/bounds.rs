@@ -251,7 +251,7 @@ pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
 /// Worlds that are kept for joins that were cut off, per match, in bytes: two of the largest.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
-/// Joins that were cut off and whose state is kept, per match.
+/// Interrupted joins with kept state, per match.
 pub const CUT_OFF_MAX: usize = 32;
 /// A player is healed at most once in this time.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);

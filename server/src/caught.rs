@@ -98,7 +98,7 @@ impl<S: Simulation> Caught<'_, S> {
             .unwrap_or(false)
     }
 
-    /// Calls [`Referee::owed`]. A panic means that nothing is owed.
+    /// Calls [`Referee::owed`]. After a panic no claim is owed.
     pub(crate) fn owed(
         &mut self,
         context: &HookContext<'_, S>,

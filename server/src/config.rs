@@ -2,7 +2,7 @@
 //!
 //! The command delay selects one of two modes of play. Without a command delay, clients predict and each tick is sealed
 //! at its own deadline ([`MatchConfig::action`]). With a command delay, clients play in lockstep: an order given in
-//! turn n runs in turn n + m, and clients predict nothing ([`MatchConfig::strategy`]).
+//! turn n runs in turn n + m, and clients do not predict ([`MatchConfig::strategy`]).
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ pub enum Checksums {
 /// The side that decides the claims of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claims {
-    /// The player's own client alone. The server checks nothing.
+    /// The player's own client alone. The server does not check claims.
     OwnerOnly,
     /// The player's own client. If it makes no claim, the referee decides after this many ticks: see
     /// [`Referee::owed`](crate::hooks::Referee::owed).

@@ -65,7 +65,7 @@ impl Cost {
     }
 }
 
-/// The window of a [`Budget`] whose limit is at most 20 s.
+/// The window of a [`Budget`] of at most 20 s.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The waiting time that an identity may cost the others, and the window over which it is summed.

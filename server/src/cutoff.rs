@@ -45,7 +45,7 @@ impl CutOff {
         }
     }
 
-    /// Drops joins that were kept long enough, or whose frames before `first` were dropped.
+    /// Drops joins that were kept long enough, or that need frames before `first`.
     pub(super) fn forget(&mut self, now: Duration, first: Tick) {
         self.joins
             .retain(|join| now < join.until && join.from >= first);

@@ -3,7 +3,7 @@
 //! second (`history/worlds.rs`).
 //!
 //! Frames are stored flat: one queue for each kind of content, and for each tick the lengths of its parts. So a frame
-//! without commands needs no list, and recording a frame allocates nothing once the queues have grown.
+//! without commands needs no list, and recording a frame does not allocate once the queues have grown.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -173,8 +173,8 @@ impl<S: Simulation> History<S> {
         self.worlds.keep(world, small);
     }
 
-    /// The world before `tick`, if it is one of the last [`HISTORY`]. Costs nothing if that world is kept; otherwise a
-    /// copy of a world, and fewer than [`APART`] steps.
+    /// The world before `tick`, if it is one of the last [`HISTORY`]. Free if that world is kept; otherwise costs a
+    /// copy of a world and fewer than [`APART`] steps.
     pub fn world(&self, tick: Tick, rules: &S::Rules) -> Option<&World<S>> {
         if tick > self.next() || self.next() - tick >= HISTORY {
             return None;

@@ -41,9 +41,8 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back
     /// or more.
     ///
-    /// Costs nothing while worlds are small (64 KB), because one is kept at each tick. Of larger worlds one in 16 is
-    /// kept, and the first access to another tick costs a clone of the world and up to 15 steps. The result is kept
-    /// too.
+    /// Free while worlds are small (64 KB), because one is kept at each tick. Of larger worlds one in 16 is kept, and
+    /// the first access to another tick costs a clone of the world and up to 15 steps. The result is kept too.
     #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&'a S> {
         if tick == self.world.tick() {

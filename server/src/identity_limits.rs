@@ -1,4 +1,4 @@
-//! The used limits of an identity: counted across its sessions, so that reconnecting resets nothing.
+//! The used limits of an identity: counted across its sessions, so that reconnecting does not reset them.
 //!
 //! ```text
 //!  session begins ─ take ─▶ Peer::limits ─ keep ─▶ AwayIdentities (away) ─ take ─▶ the next session's

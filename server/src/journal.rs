@@ -175,7 +175,7 @@ impl<S: Simulation> JournalOut<S> {
 /// The end reason of a journal whose match another process will resume.
 pub const MOVED: &str = "moved";
 
-/// The end reason of a journal whose server ended in order, and whose match will be resumed.
+/// The end reason of a journal after an orderly end of its server. The match will be resumed.
 pub const KEPT: &str = "kept";
 
 /// The reason why the match of a journal is over for good. Returns `None` if the match can be resumed.

@@ -91,7 +91,7 @@ impl<O> Outbox<O> {
     }
 
     /// Queues a packet of at most `room` bytes that `write` builds. `write` returns the packet's length, or `None` to
-    /// send nothing. Returns `true` if a packet was queued.
+    /// send no packet. Returns `true` if a packet was queued.
     pub(crate) fn packet(
         &mut self,
         peer: SessionId,

@@ -1,6 +1,6 @@
 //! Measures how long an author's code takes. A match has no clock, so its host lends it one.
 //!
-//! Invariant: measurements are only reported. Nothing that a match does depends on them.
+//! Invariant: measurements are only reported. A match does not depend on them.
 
 use std::time::Duration;
 

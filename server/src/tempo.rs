@@ -96,7 +96,7 @@ impl Trial {
         }
     }
 
-    /// Restarts the times of a trial, because the current observations say nothing about the value.
+    /// Restarts the times of a trial, because the current observations are no evidence about the value.
     fn wait_on(&mut self, now: Duration) {
         self.quiet_since = now;
         self.lowered_at = self.lowered_at.map(|_| now);

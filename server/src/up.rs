@@ -68,8 +68,7 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     }
 }
 
-/// Reads one packet of `peer`, whose seats are among `seats`, and applies the packet. Answers to queries stay in
-/// `play`.
+/// Reads and applies one packet of `peer`. Its seats are among `seats`. Answers to queries stay in `play`.
 ///
 /// # Errors
 /// If the bytes are not a packet, or this session may not send that packet. Then session and seats are unchanged.

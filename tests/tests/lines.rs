@@ -293,7 +293,7 @@ fn all_clients_return_once_their_links_work_again() {
     }
 }
 
-/// A full match of 8, whose players crash one after the other while strangers hold as many connections as they get.
+/// A full match of 8: its players crash one after the other while strangers hold as many connections as they get.
 /// Returns the time until each plays again.
 fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
     let mut lines = playing(u64::from(strangers), "rtt=40", 8, 1);

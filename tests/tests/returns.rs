@@ -1,4 +1,4 @@
-//! Clients that lost their server, or whose process ended, return: by frames, by a world, as a fresh process, or to a
+//! Clients that lost their server, and restarted clients, return: by frames, by a world, as a fresh process, or to a
 //! server that was killed. In every case they get their seat, and the match waits a bounded time for them.
 
 use std::time::Duration;

@@ -135,7 +135,7 @@ fn code(path: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Sources whose code has one of `words`, except those whose path begins with one of `homes`.
+/// Sources with one of `words` in their code, outside of `homes`.
 fn strangers(folder: &str, words: &[&str], homes: &[&str]) -> Vec<String> {
     let mut strangers = sources(folder);
     strangers.retain(|path| {

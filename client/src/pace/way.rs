@@ -1,7 +1,7 @@
 //! [`Way`]: the properties of the route to the server, from the server's reports: how early inputs arrive, how much
 //! that varies, and the margin that suffices.
 //!
-//! Invariant: a spike shorter than half of [`MEDIAN_OVER`] changes nothing; the target rises immediately and falls
+//! Invariant: a spike shorter than half of [`MEDIAN_OVER`] has no effect; the target rises immediately and falls
 //! slowly.
 
 use core::time::Duration;

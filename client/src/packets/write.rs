@@ -6,7 +6,7 @@
 //! because the oldest inputs are the most likely to be too late. Commands that exceed a datagram are sent in turns; in
 //! lockstep commands and batches are sent oldest first.
 //!
-//! A client with nothing new to send *rests*: it sends at every second tick only.
+//! A client without new data *rests*: it sends at every second tick only.
 //!
 //! ```text
 //!  tick      t      t+1     t+2     t+3     t+4
@@ -16,10 +16,10 @@
 //!
 //! A packet with the flag "rests" states that the input stays the same for one tick beyond the packet's inputs, unless
 //! a later packet arrives before that tick is sealed. The server's fill for this tick equals the held input, so sealing
-//! it before the next packet arrives loses nothing; the server counts neither a missing input nor a smaller margin.
+//! it before the next packet arrives is no loss; the server counts neither a missing input nor a smaller margin.
 //!
-//! Invariant: a client rests only if a fill equals its input and it has nothing else to send. No input is later, or
-//! different, than if it sent at every tick.
+//! Invariant: a client rests only if a fill equals its input and it has no other data. No input is later, or different,
+//! than if it sent at every tick.
 
 use std::time::Duration;
 
@@ -365,8 +365,8 @@ fn write_inputs<S: Simulation>(
     packet.inputs(run, actions.seats().len(), input, room)
 }
 
-/// Writes the closed batches that the server may lack, oldest first. A batch that was sent counts as closed, so batches
-/// from `left` on, whose commands did not fit, wait for the next packet.
+/// Writes the closed batches that the server may lack, oldest first. A batch that was sent counts as closed, so the
+/// batches from `left` on wait for the next packet: their commands did not fit.
 fn write_batches<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     left: Option<Tick>,

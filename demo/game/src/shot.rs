@@ -122,7 +122,7 @@ impl Game {
 }
 
 impl Game {
-    /// Moves all bullets, and removes those whose time is over or that are inside a crate.
+    /// Moves all bullets, and removes those that expired or are inside a crate.
     pub(super) fn move_bullets(&mut self, now: Tick) {
         let crates = &self.crates;
         self.bullets.retain_mut(|bullet| {

@@ -75,8 +75,8 @@ impl fmt::Display for LeftAlone {
 }
 
 /// Finds the newest journal in `folder` whose match has not ended and which is of `ours`: game, version and rules. The
-/// newest is the one whose match began last. Reads that journal and the newest of all whole; of the others the beginning
-/// and the end.
+/// newest journal is that of the match that began last. Reads that journal and the newest of all whole; of the others
+/// the beginning and the end.
 ///
 /// # Errors
 /// A file that cannot be read; a journal whose first record is damaged, or that ends before its first world: a match

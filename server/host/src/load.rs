@@ -1,8 +1,8 @@
 //! [`Load`]: when the I/O task stops waking for each datagram, and how often it checks what does not wake it.
 //!
 //! Waking a sleeping thread for each datagram costs more than the datagram: at 200 players, half of the process's time.
-//! So under load the task reads the socket when matches were run, whose packets leave then, and at the latest after two
-//! milliseconds of its timer, and finds several datagrams at once. An incoming packet then waits for a millisecond on
+//! So under load the task reads the socket after matches were run, when their packets leave, and otherwise by a timer
+//! of two milliseconds. It then finds several datagrams at once. An incoming packet then waits for a millisecond on
 //! average, an outgoing packet not at all. At low load neither waits.
 
 use std::time::Duration;

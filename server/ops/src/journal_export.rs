@@ -32,7 +32,7 @@ use twinstep_protocol::text::line;
 pub enum ExportError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The journal belongs to another game, or to another version of its simulation, whose inputs may have other types.
+    /// The journal belongs to another game, or to another version of its simulation: inputs may have other types there.
     #[error(
         "it is of {:?} version {}, and this program is {game:?} version {version}: export it with the build that wrote it, {:?}",
         line(&about.game), about.sim_version, line(&about.build)

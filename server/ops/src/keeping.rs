@@ -277,7 +277,7 @@ mod tests {
         );
     }
 
-    /// The journal of a match that ended with this code, or (`None`) whose process was killed.
+    /// The journal of a match that ended with this code. `None`: its process was killed.
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
         let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();

@@ -250,7 +250,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
     }
 
     /// Returns all walls and bodies that a ray meets within `length`, nearest first; ties are ordered as in
-    /// [`ray`](Self::ray), whose answer is the first element here. A body appears once; each wall appears on its own.
+    /// [`ray`](Self::ray), which returns the first of these. A body appears once; each wall appears on its own.
     ///
     /// # Errors
     /// The errors of [`ray`](Self::ray).

@@ -143,7 +143,7 @@ impl Simulation for Stepped {
     }
 }
 
-/// A match of `ticks` ticks, whose only player changes its input at each; and the world before each tick.
+/// A match of `ticks` ticks with one player, who changes the input at each tick; and the world before each tick.
 fn played(ticks: u32, small: bool) -> (History<Stepped>, Vec<Stepped>) {
     let mut world = World::new(Stepped::default(), Tick(7));
     let mut history = History::new(world.tick());

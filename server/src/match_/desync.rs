@@ -33,7 +33,7 @@ use crate::peer::Verdict;
 use twinstep_protocol::identity::SessionId;
 
 impl<S: Simulation> Match<S> {
-    /// Handles a client's report that its world differs at `tick`. The client's digest is used for nothing else.
+    /// Handles a client's report that its world differs at `tick`. The client's digest has no other use.
     pub(super) fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
         if self.is_delayed(at) {
             // The current world must not be shown to a delayed spectator; it may join again.

@@ -13,9 +13,9 @@
 //! its place in the same way; if the session's seats are wanted too, the session is closed. If no byte of a world
 //! arrived, its client is refused for 30 s; a spectator is closed immediately. Frames need no place.
 //!
-//! Invariants: a joiner costs the others nothing, because its player joins only when the session's authority has caught
-//! up, and in lockstep when its batches come in time. Every join ends, whatever the client does: each stage of a session
-//! has a time limit.
+//! Invariants: the others do not pay for a joiner, because its player joins only when the session's authority has
+//! caught up, and in lockstep when its batches come in time. Every join ends, whatever the client does: each stage of a
+//! session has a time limit.
 
 use std::time::Duration;
 
@@ -397,8 +397,8 @@ impl<S: Simulation> Match<S> {
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
 
-    /// Frees as many seats as an identity lacks: seats of sessions that are not in the match and whose worlds make no
-    /// progress.
+    /// Frees as many seats as an identity lacks: seats of sessions that are not in the match and make no progress with
+    /// their worlds.
     ///
     /// # Errors
     /// [`CloseCode::Full`] if too few seats can be freed. Then no seat is freed.

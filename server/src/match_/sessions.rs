@@ -30,8 +30,8 @@
 //! Invariants: an identity keeps its seat until it leaves or is removed, whatever happens to its sessions. A connection
 //! attempt that a client abandons does not affect its current session. Safe generations only rise, and only to a ticket
 //! that the identity's client has stored for its next process, or has connected with: so one ticket always admits the
-//! identity, after a crash of either side. The match keeps nothing of a removed identity: no session, no pending
-//! takeover, no seat.
+//! identity, after a crash of either side. The match forgets a removed identity: no session, no pending takeover, no
+//! seat.
 
 use std::time::Duration;
 

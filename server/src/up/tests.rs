@@ -1,4 +1,4 @@
-//! Parse, then act: an incomplete packet changes nothing, wherever it is cut or damaged.
+//! Parse, then act: an incomplete packet has no effect, wherever it is cut or damaged.
 
 use std::sync::Arc;
 

@@ -116,7 +116,7 @@ impl<S: Play> DerefMut for Rig<S> {
 }
 
 impl<S: Play> Rig<S> {
-    /// Creates a world at time 0 whose clients are about to join.
+    /// Creates a world at time 0. Its clients are about to join.
     ///
     /// # Panics
     /// If the game cannot be started.

@@ -239,7 +239,7 @@ fn digests<S: Simulation>(rules: &S::Rules, first: &World<S>, frames: &[FrameDat
     frames.iter().map_while(digest).collect()
 }
 
-/// Repeats the whole run, whose digests must equal those of the first.
+/// Repeats the whole run. Its digests must equal those of the first run.
 fn once_more<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,

@@ -252,7 +252,7 @@ impl<S: Simulation> Default for RunReader<S> {
 }
 
 impl<S: Simulation> RunReader<S> {
-    /// Reads the beginning of a run, whose first tick is near `near`.
+    /// Reads the beginning of a run. The run's first tick is near `near`.
     ///
     /// # Errors
     /// If the bytes are not the beginning of a run.

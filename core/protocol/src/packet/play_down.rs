@@ -10,7 +10,7 @@
 //!
 //! The next turn is present only with a command delay, which both sides know. A server writes a [`DownStatus`], then
 //! frames, then announcements: each step of [`PlayDownWriter`] returns the next one, so no other order compiles. A
-//! client reads into a [`PlayDown`], whose buffers are reused. Reading has no side effects: the client acts only on
+//! client reads into a [`PlayDown`] and reuses its buffers. Reading has no side effects: the client acts only on
 //! packets that were read completely, so a malformed tail only raises a counter.
 
 use alloc::vec::Vec;

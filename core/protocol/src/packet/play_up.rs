@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A client writes with [`PlayUpWriter`]: each list takes as many items as fit while a given room stays free, and the
-//! packet keeps track of its parts. A server reads into a [`PlayUp`], whose buffers are reused. Reading has no side
+//! packet keeps track of its parts. A server reads into a [`PlayUp`] and reuses its buffers. Reading has no side
 //! effects: the server acts only on packets that were read completely, so a malformed tail only costs a strike.
 
 use alloc::vec::Vec;

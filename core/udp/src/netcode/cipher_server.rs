@@ -5,9 +5,9 @@
 //!  answer, payload ─▶ the same shard ─▶ a session begins, bytes
 //! ```
 //!
-//! For each datagram, netcode searches its address linearly among all its clients, whose data is scattered in memory.
-//! So a server has one netcode for every 64 sessions or so. Invariant: a session's shard is computed from the session's
-//! number, so that no table of shards is needed, and a repeated dial reaches the same shard.
+//! For each datagram, netcode searches its address linearly among all its clients, and their data is scattered in
+//! memory. So a server has one netcode for every 64 sessions or so. Invariant: a session's shard is computed from the
+//! session's number, so that no table of shards is needed, and a repeated dial reaches the same shard.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
