@@ -34,7 +34,6 @@ pub(crate) struct Outgoing {
     pub(crate) repeats: InputRepeats,
     /// Whether the last packet announced that this client rests.
     pub(crate) rests: bool,
-    /// Inputs left over from a send that takes several datagrams.
     pub(crate) older: Older,
     /// The first command of the next packet, if one packet cannot hold all.
     pub(crate) commands_from: Option<(PlayerId, u32)>,

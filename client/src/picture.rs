@@ -90,8 +90,8 @@ impl<K, P: Pose> Shown<K, P> {
         self.newest.minus(self.previous).length()
     }
 
-    /// Lets a local entity that was drawn `alpha` after its tick before the newest, and that has become slower or has
-    /// stopped since, glide back instead of leaping. It starts and turns at once.
+    /// Lets a local entity that stopped or became slower glide back to its place, instead of leaping. It was drawn
+    /// `alpha` after its tick before the newest. An entity that starts or turns moves at once.
     fn glide_back(
         &mut self,
         was: &Shown<K, P>,
@@ -161,8 +161,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// Creates an empty picture with room for this many entities: those that are drawn at `owner`'s time, or those
-    /// that are drawn at no player's.
+    /// Creates an empty picture with room for this many entities. They are drawn at the time of `owner`, if one is
+    /// given.
     pub(crate) fn with_room(smoothing: Smoothing, owner: Option<PlayerId>, room: usize) -> Self {
         Picture {
             owner,
@@ -184,8 +184,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         self.ticked_to(poses, 0.0, now, Duration::ZERO);
     }
 
-    /// Shows a new tick like [`ticked`](Self::ticked), from ordered poses. `drawn`, -1 ..< 1, is how far after the tick
-    /// before it the picture was drawn last: a local entity that has stopped since glides back within `over`.
+    /// Shows a new tick like [`ticked`](Self::ticked), from ordered poses. `drawn` (−1 ..< 1) is the position of the
+    /// last drawn picture, counted from the tick before. A local entity that has stopped since then glides back within
+    /// `over`.
     pub(crate) fn ticked_to(
         &mut self,
         poses: &Poses<K, P>,

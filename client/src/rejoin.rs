@@ -63,7 +63,7 @@ pub(crate) struct Rejoin {
     tickets: VecDeque<Ticket>,
     held: Option<u64>,
     down: Option<Down>,
-    /// The newest time. The next field: the time up to then in which the client slept.
+    /// The newest time. `slept` is the part of it in which the client slept.
     now: Duration,
     slept: Duration,
 }
@@ -146,7 +146,6 @@ impl Rejoin {
         }
     }
 
-    /// Records that an attempt failed, so the next one need not wait for it.
     pub(crate) fn fail(&mut self, now: Duration) {
         if let Some(down) = &mut self.down {
             // A failure only brings the next attempt forward; the planned one is never postponed.

@@ -345,7 +345,8 @@ pub struct SessionStats {
     /// Own ticks that a jump of the clock skipped, so that they had no input: after this client stood still, or the route
     /// became longer. They are among the `fills`.
     pub skipped_ticks: u64,
-    /// Those of them that a leap skipped, because the server reported inputs that came more than 12 ticks too late.
+    /// The part of `skipped_ticks` that leaps skipped, because the server reported inputs that came more than 12 ticks
+    /// too late.
     pub leapt_ticks: u64,
     /// The longest time without the own player's controls in the match: `fills` one after the other, in ticks.
     pub fills_run_max: u32,
@@ -363,7 +364,7 @@ pub struct SessionStats {
     pub pause_ms_max: f64,
     /// Median time from the sampling of an own input to its step in the authority, in ms (at most 1,022).
     pub confirmed_ms_p50: i32,
-    /// The sum of these times, in ms; with `confirmed_inputs` it gives the mean over any period.
+    /// The sum of the times of all own inputs, in ms; with `confirmed_inputs` it gives the mean over any period.
     pub confirmed_ms_sum: f64,
     /// Own inputs (in lockstep: batches) that ran in the authority.
     pub confirmed_inputs: u64,

@@ -69,7 +69,6 @@ impl<S: Simulation> Reel<S> {
         self.whole = self.bytes.len();
     }
 
-    /// Adds a frame. Returns `false` if it could not be written.
     fn record(&mut self, frame: &FrameData<S>, world: &World<S>) -> bool {
         self.recorder.frame(frame);
         if world.turn().began != world.tick() {

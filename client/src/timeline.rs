@@ -72,8 +72,8 @@ pub trait Watch<S: Simulation> {
     fn confirmed(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, is_as_shown: bool);
     /// The shown prediction stepped the new tick `tick`.
     fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>);
-    /// A rebuild has reached the world of `tick`. `is_last`: it is the last one or the one before, between which the
-    /// picture is drawn.
+    /// A rebuild has reached the world of `tick`. `is_last`: it is one of the last two, between which the picture is
+    /// drawn.
     fn resimulated(&mut self, tick: Tick, sim: &S, is_last: bool);
     /// A rebuild is complete and shown: its ticks with their cues.
     fn rebuilt(
@@ -358,7 +358,6 @@ impl<S: Simulation> Timeline<S> {
         Ok(())
     }
 
-    /// Compares a confirmed frame with the assumed one, and decides whether the prediction must be rebuilt.
     fn compare(&mut self, frame: &FrameData<S>, turn: Turn) {
         let waits = self.credit.waits();
         let own = self.grounds.local_actions.players();
@@ -386,7 +385,7 @@ impl<S: Simulation> Timeline<S> {
             let Some(difference) = between else { return };
             let is_own = is_own();
             self.stale = true;
-            self.credit.differs(turn, difference, is_own)
+            self.credit.record_difference(turn, difference, is_own)
         };
         match found {
             Some(difference) => {

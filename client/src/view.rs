@@ -77,7 +77,6 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.tick * self.lead.clamp(SMOOTH_TICKS_MIN, LEAD_MAX)
     }
 
-    /// Sets the current time, the lead, and the cadence, for corrections.
     pub(crate) fn at(&mut self, now: Duration, lead: u32, cadence: Cadence) {
         if !cadence.paused {
             self.now += now.saturating_sub(self.updated_at);

@@ -160,8 +160,8 @@ struct Sampled {
 
 /// The clock's offset when each tick was sampled, for the server's later report about it.
 ///
-/// Invariant: only a tick that was sampled in time says something about the route. The server may still report on a
-/// tick from before a freeze, a hold or a jump, if it received no newer input since.
+/// Invariant: only a tick that was sampled in time is evidence about the route. The server may still report on a tick
+/// from before a freeze, a hold or a jump, if it received no newer input since.
 pub(super) struct Samples {
     sampled: [Option<Sampled>; INPUT_WINDOW as usize],
     sampled_at: Duration,
@@ -191,7 +191,7 @@ impl Samples {
         self.unbroken_from = tick;
     }
 
-    /// The offset with which a tick was sampled. Returns `None` if the tick says too little about the route.
+    /// The offset with which a tick was sampled. Returns `None` if the tick is no evidence about the route.
     pub(super) fn offset_of(&self, now: Duration, tick: Tick) -> Option<f64> {
         let sampled = self.sampled[slot(tick)].filter(|sampled| sampled.tick == tick)?;
         let frozen = now.saturating_sub(self.sampled_at) > FREEZE;
@@ -199,8 +199,8 @@ impl Samples {
     }
 }
 
-/// A report whose newest input was the newest this many ticks before says that the path to the server is silent. A
-/// few ticks are usual: packets get lost.
+/// If the newest input in the reports has not changed for this many ticks, the path to the server is silent. A few
+/// ticks are usual: packets get lost.
 const SILENT_TICKS: i32 = 8;
 
 /// Notices that no input reaches the server.
@@ -215,7 +215,7 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Records a report. Returns `true` if it says no more than that the path is silent.
+    /// Records a report. Returns `true` if it only shows that the path is silent.
     pub(super) fn record(&mut self, newest: Tick, margin: i32) -> bool {
         if newest > self.newest {
             *self = Silence { newest, margin };

@@ -50,8 +50,8 @@ impl<K: Ord + Copy> KeyOrder<K> {
         self.sorted.clear();
     }
 
-    /// Sorts `keys`, at most `room`; of equal ones the last index is kept. The cost is linear, and that of sorting the
-    /// new keys. It allocates only if `room` is larger than before.
+    /// Sorts `keys`, at most `room`; of equal ones the last index is kept. Costs a linear pass, and a sort of the new
+    /// keys. It allocates only if `room` is larger than before.
     pub(super) fn sort(&mut self, keys: impl Iterator<Item = K>, room: usize) {
         self.clear();
         for list in [&mut self.keys, &mut self.earlier_keys] {
@@ -84,7 +84,6 @@ impl<K: Ord + Copy> KeyOrder<K> {
         self.sorted.extend(new);
     }
 
-    /// Finds the places of the earlier keys; all other keys are new.
     fn find_earlier(&mut self) {
         self.places.clear();
         self.new.clear();

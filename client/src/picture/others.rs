@@ -22,7 +22,7 @@ use super::{Errors, Picture, PictureErrors, Poses, Smoothing, When};
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
-/// The number of ticks kept at most: a lead, and what a player may be drawn behind the authority.
+/// At most this many ticks are kept: a lead, and the ticks by which a player may be drawn behind the authority.
 const TICKS_MAX: usize = LEAD_MAX as usize + 32;
 /// Room for the entities of other players in a tick, and for the ticks of a usual lead, without allocating.
 const ROOM: usize = 64;
@@ -147,7 +147,6 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         self.ticks.get_mut(at)
     }
 
-    /// Takes the entities of other players from the poses of a tick.
     pub(crate) fn put(&mut self, tick: Tick, all: &mut Poses<K, P>) {
         all.order();
         self.are_used |= all.has_others();

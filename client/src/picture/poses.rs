@@ -162,13 +162,11 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.takes = Takes::Apart;
     }
 
-    /// Clears the list for the entities of other players only.
     pub(crate) fn begin_others(&mut self, locals: PlayerSet) {
         self.begin(locals);
         self.takes = Takes::Others;
     }
 
-    /// Takes the entities of other players from an ordered list.
     pub(super) fn copy_others(&mut self, all: &Poses<K, P>) {
         self.begin_others(all.locals);
         for put in all.by_key().filter(|put| put.owner.is_some()) {

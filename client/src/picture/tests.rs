@@ -96,7 +96,6 @@ fn the_last_pose_put_for_a_key_wins() {
     assert_eq!(shown, [(2, 4.0), (5, 1.0), (9, 3.0)]);
 }
 
-/// In any mix of ordered and unordered puts, the poses are sorted by key, and the last one of a key counts.
 #[test]
 fn poses_match_a_sorted_map_for_any_put_order() {
     let mut luck = twinstep_core::Mwc::seed(7);
@@ -343,7 +342,6 @@ fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
     assert!(last < 1e-5, "{last}");
 }
 
-/// The order of projectiles and shooters does not matter.
 #[test]
 fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
     let at = |key: u32| Vec2::new(key as f32 * 10.0, 0.0);

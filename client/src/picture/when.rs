@@ -42,12 +42,12 @@ const LATE: f64 = 0.004;
 const LOOK_TICKS: f64 = 24.0;
 /// How much faster the expected tick rises for each further tick that is known.
 const HASTE: f64 = 0.1;
-/// The largest deviation of the clock's rate from 1, and that for each tick by which it is off.
+/// The largest deviation of the clock's rate from 1, and the deviation for each tick of error.
 const RATE_MAX: f64 = 0.1;
 const RATE_PER_TICK: f64 = 0.05;
 /// A clock that is this many ticks late leaps.
 const LEAP: f64 = 40.0;
-/// A clock that is this near to the prediction's is at it.
+/// A clock that is this near to the prediction's time has reached it.
 const NEAR: f64 = 0.05;
 
 /// The time at which one player is drawn, in ticks: at 7.5, it is halfway between the worlds of ticks 7 and 8.
@@ -61,7 +61,7 @@ pub(crate) struct DrawnTime {
     // How much more was known than expected, at least and at most, in the ticks since it last looked.
     more: [f64; 2],
     looked: f64,
-    /// Whether it goes to the prediction's time, and whether it is there.
+    /// Whether the clock moves to the prediction's time, and whether it has reached it.
     is_predicted: bool,
     is_there: bool,
 }

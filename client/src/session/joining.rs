@@ -104,7 +104,6 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 }
 
-/// Decodes a world. Returns `None` if the bytes are not a valid world.
 pub(crate) fn read_world<S: Simulation>(bytes: &[u8]) -> Option<World<S>> {
     caught(|| codec::decode_whole::<World<S>>(bytes).ok())
         .ok()

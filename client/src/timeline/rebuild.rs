@@ -28,7 +28,7 @@ pub struct Rebuild<S: Simulation> {
     grounds: Grounds<S>,
     pub(super) game: Arc<Game<S>>,
     stepper: Stepper<S>,
-    /// While the rebuild is out, those of the timeline.
+    /// The timeline's memos, while the rebuild runs.
     pub(super) memos: Memos,
     pub(super) until: Tick,
     pub(super) failed: Option<StepFailed>,
@@ -264,7 +264,7 @@ impl RebuildCredit {
 
     /// Records that a frame of `turn` differs from the assumed one. Returns the difference if its rebuild is due now,
     /// or `None` if it waits.
-    pub(super) fn differs(
+    pub(super) fn record_difference(
         &mut self,
         turn: Turn,
         difference: Misprediction,

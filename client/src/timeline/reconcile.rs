@@ -95,7 +95,7 @@ impl<S: Simulation> Timeline<S> {
             (Worth::Counts, None) if rebuild.line.tick() > self.authority.tick() => {
                 self.stats.resim_ticks += rebuild.steps();
                 mem::swap(&mut self.draft, &mut rebuild.line);
-                if let Some((difference, is_own)) = self.differs_meanwhile() {
+                if let Some((difference, is_own)) = self.difference_meanwhile() {
                     taken.overtaken = true;
                     self.credit_overtaken(difference, is_own);
                 }
@@ -123,7 +123,7 @@ impl<S: Simulation> Timeline<S> {
         let found = match self.credit.is_rare {
             true => self
                 .credit
-                .differs(self.authority.turn(), difference, is_own),
+                .record_difference(self.authority.turn(), difference, is_own),
             false => Some(difference),
         };
         match found {
@@ -134,7 +134,7 @@ impl<S: Simulation> Timeline<S> {
 
     /// The first difference of the draft, which was rebuilt in the background, from the frames confirmed meanwhile, and
     /// whether it concerns an own action.
-    fn differs_meanwhile(&self) -> Option<(Misprediction, bool)> {
+    fn difference_meanwhile(&self) -> Option<(Misprediction, bool)> {
         let away = self.away.as_ref()?;
         let own = self.grounds.local_actions.players();
         for passed in &away.passed[..away.used] {
