@@ -15,7 +15,7 @@
 //!    its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
 //! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when its
 //!    session begins. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) where places run out. The ledger is a value that
-//!    all transports share, and the only place that rules: a listener keeps nothing about other tickets or seats.
+//!    all transports share, and the only place that rules: a listener has no state of other tickets or seats.
 //! 4. On the client, implement [`Transport`](twinstep_udp::Transport).
 //!
 //! Bans, draining, the way to a match and the matches made on demand are the I/O task's: a listener meets none of them.

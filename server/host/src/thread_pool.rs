@@ -16,7 +16,6 @@ const IDLE_MAX: Duration = Duration::from_secs(10);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads that grows on demand. Clones share the threads.
 #[derive(Clone)]
 pub(super) struct ThreadPool {
     send: Sender<Work>,

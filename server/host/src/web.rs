@@ -8,7 +8,7 @@
 //! tickets, encryption, bounds, places and bans are those of UDP. TLS is there because browsers demand it; no promise
 //! relies on it.
 //!
-//! Invariant: a line whose client has not shown a valid ticket within [`KNOCK_WITHIN`] is closed, and such lines are few
+//! Invariant: a line whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and such lines are few
 //! in all and for each address (`web/strangers.rs`).
 
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub(super) use lines::WebLines;
 
 /// The time in which the client of a new line must show a valid ticket.
 #[cfg(feature = "web")]
-const KNOCK_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+const TICKET_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Where and how a host takes browsers, by WebTransport. Needs the feature `web`.
 #[derive(Clone, Debug)]

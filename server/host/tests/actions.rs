@@ -74,7 +74,6 @@ pub(crate) async fn done(server: &LoopbackHost<Counter>, request: &str, body: Va
     serde_json::from_str(&reply).unwrap()
 }
 
-/// Waits until an identity has a seat and no connection. Returns its list entry.
 pub(crate) async fn once_away(
     server: &LoopbackHost<Counter>,
     id: u64,

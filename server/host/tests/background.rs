@@ -13,7 +13,6 @@ use crate::players::play;
 
 static ENCODED_BY: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A large value that records the thread that encodes it.
 #[derive(Clone, Debug, Deserialize)]
 struct Bulk(Vec<u8>);
 

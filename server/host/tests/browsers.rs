@@ -21,7 +21,6 @@ use wtransport::{ClientConfig, Connection, Endpoint, Identity};
 use crate::folder::Folder;
 use crate::players::PATIENCE;
 
-/// The largest datagram that pages can send.
 static LARGEST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 async fn connect(web: &WebAddress) -> Option<Connection> {
@@ -35,7 +34,6 @@ async fn connect(web: &WebAddress) -> Option<Connection> {
     endpoint.connect(format!("https://{server}/")).await.ok()
 }
 
-/// Carries one line as `twinstep.js` does.
 async fn carry(line: u32, web: WebAddress, lines: Arc<Mutex<Vec<(u32, Connection)>>>) {
     if let Some(connection) = connect(&web).await {
         lines.lock().unwrap().push((line, connection.clone()));
@@ -313,7 +311,7 @@ fn runtime() -> tokio::runtime::Runtime {
     { runtime }.worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Fifty pages from one address that never knock, one that opens streams, and a player meanwhile.
+/// Fifty pages from one address that show no ticket, one that opens streams, and a player meanwhile.
 #[test]
 fn lines_without_a_ticket_are_few_and_closed_after_two_seconds_and_streams_cost_the_line() {
     let (server, seen) = serve(8);
@@ -429,7 +427,6 @@ fn a_page_that_sends_short_datagrams_only_plays() {
     assert_eq!((party[0].ended(), party[0].heals()), (None, 0));
 }
 
-/// Both transports of the client fail in the same way if no server answers.
 #[test]
 fn both_transports_notice_that_the_server_ended() {
     let (server, _) = serve(8);

@@ -40,7 +40,6 @@ pub(crate) async fn server(
     server_in(folder, TicketKey::generate(), matches).await
 }
 
-/// Another server with the key, the token and the folder of this one.
 pub(crate) async fn beside(
     server: &LoopbackHost<Counter>,
     matches: OnDemand<Counter>,

@@ -62,7 +62,6 @@ impl Process {
         self.play("a while", |_| Instant::now() >= until).await;
     }
 
-    /// Plays until the `n`th player is beyond `tick`. Returns its tick.
     async fn plays_beyond(&mut self, n: usize, tick: Tick) -> Tick {
         let beyond = |process: &mut Process| {
             let player = &process.players[n];

@@ -11,7 +11,6 @@ use twinstep_server::{Match, MatchConfig};
 use crate::loopback::{LoopbackHost, Setup, counter};
 use crate::players::{PATIENCE, closed_by, end_of, play, plays_on, wait};
 
-/// A host with matches on demand, shared so that it can be observed while it drains.
 async fn server(drain_within: Duration) -> Arc<LoopbackHost<Counter>> {
     let set = |config: &mut Setup| config.drain_within = drain_within;
     let server = LoopbackHost::start("draining", set).await;

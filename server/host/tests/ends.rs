@@ -137,7 +137,6 @@ fn a_server_reports_whether_its_match_was_over_before_the_shutdown() {
     assert_eq!(running.run_until_deserted().unwrap(), Stopped::InOrder);
 }
 
-/// The server issued its tickets and ended before their players could connect.
 #[test]
 fn a_server_without_its_first_player_is_not_deserted() {
     let running = server().listen("127.0.0.1:0").unwrap();

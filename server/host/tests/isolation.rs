@@ -74,7 +74,6 @@ impl World {
         session.command(0, order).unwrap();
     }
 
-    /// Waits until the match is over. Returns the end of its player's session.
     async fn ended(&mut self, at: usize) -> SessionEnd {
         let over = |players: &[Player<Fragile>]| players[at].ended.is_some();
         self.play("ending", over).await;

@@ -53,13 +53,11 @@ impl DerefMut for Setup {
     }
 }
 
-/// A host of one game, the key of its tickets, and its folder.
 pub(crate) struct LoopbackHost<S> {
     pub(crate) host: Host,
     pub(crate) ops: RunningOps,
     pub(crate) key: TicketKey,
     pub(crate) folder: Folder,
-    /// The time-out of tickets: when a client without answers gives up.
     pub(crate) timeout: Duration,
     game: PhantomData<fn() -> S>,
 }

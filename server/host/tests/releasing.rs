@@ -193,7 +193,6 @@ async fn a_match_that_no_other_server_could_resume_stays() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A server of one match redirects clients that dial it after the release.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_dials_a_released_match_is_redirected() {
     let server = LoopbackHost::<Counter>::start("release-on", |_| {}).await;

@@ -200,7 +200,6 @@ fn play_all(players: &mut [&mut Player], time: Duration) {
     play_blocking("a while", players, done).unwrap();
 }
 
-/// A client's process is killed: its socket is gone without a leave packet.
 fn kill(player: Player) {
     drop(player);
 }
@@ -290,7 +289,6 @@ fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
     server.shutdown();
 }
 
-/// A spectator also has its own tickets, and stores them.
 #[test]
 fn a_spectator_returns_with_its_stored_ticket() {
     let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();
@@ -352,7 +350,6 @@ fn outdated_tickets_are_refused_at_the_handshake_even_after_a_restart() {
     again.shutdown();
 }
 
-/// Tickets can be made from any thread, within another runtime too.
 #[tokio::test]
 async fn tickets_are_made_within_another_runtime() {
     let made = tokio::task::spawn_blocking(|| server().listen("127.0.0.1:0").unwrap());

@@ -13,7 +13,6 @@ use crate::folder::Folder;
 use crate::loopback::{LoopbackHost, Setup, counter, hold_up};
 use crate::players::{PATIENCE, end_of, play, plays};
 
-/// A server that shares its file of bans with the others of this folder.
 async fn server(folder: &Folder) -> LoopbackHost<Counter> {
     let set = |config: &mut Setup| config.ops.bans_file = Some(folder.file("bans"));
     LoopbackHost::start_in(folder.clone(), TicketKey::generate(), set).await

@@ -46,7 +46,6 @@ async fn players_of_many_matches_are_asked_to_retry_when_their_server_ends() {
     all_get_the_restart_time(server, party).await;
 }
 
-/// Ends the server. Each player must get the restart time, and not the end of its match.
 async fn all_get_the_restart_time(server: LoopbackHost<Counter>, mut party: Vec<Player<Counter>>) {
     let LoopbackHost { host, folder, .. } = server;
     let ends = tokio::spawn(host.shutdown(CloseCode::Draining));

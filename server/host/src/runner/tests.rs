@@ -284,7 +284,6 @@ fn a_match_with_silent_clients_rests_deeply_and_loses_no_tick() {
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
-/// A match that is woken has played the ticks before that.
 #[test]
 fn a_match_woken_from_a_deep_rest_has_lost_no_tick() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
@@ -500,7 +499,6 @@ fn a_disk_that_fails_to_sync_ends_only_a_match_that_must_survive_a_loss_of_power
     }
 }
 
-/// An empty journal would only puzzle an operator.
 #[test]
 fn a_journal_without_a_record_is_removed() {
     let file = File::new("unbegun");

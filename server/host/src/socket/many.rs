@@ -118,10 +118,6 @@ fn receive_by(
     }
 }
 
-/// Receives one datagram, and its destination address.
-///
-/// # Errors
-/// The socket's.
 pub(super) fn receive_one(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, AddressPair)> {
     let mut beside = [0; LOCAL_BYTES];
     let mut slices = [IoSliceMut::new(buffer)];

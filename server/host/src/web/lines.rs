@@ -29,7 +29,7 @@ use wtransport::{Connection, Endpoint, Identity, ServerConfig, VarInt};
 use super::certificates::{Certificates, of_files, tls};
 use super::strangers::{StrangerPlace, Strangers};
 use super::{
-    Heard, KNOCK_WITHIN, OnWebChange, WebCertificate, WebConfig, WebTraffic, here, line_address,
+    Heard, TICKET_WITHIN, OnWebChange, WebCertificate, WebConfig, WebTraffic, here, line_address,
 };
 use crate::clock::unix_now;
 use crate::logged;
@@ -234,7 +234,7 @@ impl WebLines {
                 return true;
             }
             let since = *line.known_at.get_or_insert(now);
-            let stays = now.saturating_sub(since) < KNOCK_WITHIN;
+            let stays = now.saturating_sub(since) < TICKET_WITHIN;
             if !stays {
                 self.traffic.mute += u64::from(line.place.is_some());
                 line.connection

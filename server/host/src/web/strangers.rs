@@ -23,7 +23,6 @@ struct StrangerCounts {
     from: BTreeMap<u64, usize>,
 }
 
-/// The place of one stranger, until it is dropped.
 pub(super) struct StrangerPlace {
     strangers: Strangers,
     network: u64,
