@@ -53,7 +53,6 @@ impl Known {
         self.state.load(Ordering::Acquire) != UNKNOWN
     }
 
-    /// Clears the cache, because the part may change.
     pub(crate) fn forget(&mut self) {
         *self.state.get_mut() = UNKNOWN;
     }

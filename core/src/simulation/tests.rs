@@ -32,7 +32,6 @@ fn canonical_order_forbids_duplicates_and_disorder() {
     assert!(!frame.is_canonical());
 }
 
-/// Records whether the shot that player 1 fired at tick 0 is a ghost.
 #[derive(Clone, Serialize, Deserialize)]
 struct Shot(Option<bool>);
 

@@ -189,7 +189,6 @@ impl<S: Simulation> World<S> {
             .ok()
     }
 
-    /// Returns `true` if the next frame may contain this fragment.
     pub(super) fn fits(&self, fragment: &Fragment) -> bool {
         let is_open = match fragment.entry {
             LargeEntry::Outcome { asked, key } => self.find(asked, key).is_some(),
