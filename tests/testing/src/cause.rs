@@ -48,7 +48,6 @@ const LONG_PAUSE: Duration = Duration::from_millis(1_100);
 /// A number this close to an own address counts as an address.
 const NEAR: u64 = 1 << 36;
 
-/// One step that can be repeated.
 struct Repeatable<'a, S: Simulation> {
     rules: &'a S::Rules,
     before: &'a World<S>,
@@ -56,7 +55,6 @@ struct Repeatable<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Repeatable<'_, S> {
-    /// The world after the step; `None` if it panics.
     fn run(&self) -> Option<World<S>> {
         let (mut world, mut steps) = (self.before.clone(), Steps::<S>::new(self.rules));
         let stepped = steps.confirmed(&mut world, self.frame).is_ok();

@@ -229,7 +229,6 @@ fn whole<S: Simulation>(
     })
 }
 
-/// Returns the digest after each of these frames, up to the first that fails.
 fn digests<S: Simulation>(rules: &S::Rules, first: &World<S>, frames: &[FrameData<S>]) -> Vec<u64> {
     let (mut world, mut steps) = (first.clone(), Steps::new(rules));
     let digest = |frame| {

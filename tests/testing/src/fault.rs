@@ -13,8 +13,8 @@ pub(crate) const FIELDS_MAX: usize = 8;
 /// The kinds of faults that `check` distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "`name` explains the variants")]
 pub enum Kind {
-    /// The step reads a clock.
     Clock,
     /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than by making a list of it), or on
     /// a generator that is made of a hasher. No run can distinguish the two, because both are drawn again each time.
@@ -22,33 +22,24 @@ pub enum Kind {
     /// The step depends on chance, and makes no hasher: it draws from a generator outside the state. Without
     /// libfaketime, it may also read the last digits of a clock.
     Random,
-    /// The step depends on the order in which its threads run.
     ThreadOrder,
     /// The step keeps a value in a static, an atomic, or a cell in the rules: a count, or a generator.
     Static,
-    /// The step reads a thread-local or its thread's id.
     Thread,
-    /// The step uses a memory address: as a value, as an order, or as a part of a hash.
     Address,
     /// The state depends on hash order: it holds a `HashMap` or `HashSet`, or a list made from one.
     HashOrder,
     /// The step gives different results in another process: it uses a value that is drawn once per process.
     Process,
-    /// The step reads the environment: a variable, the working folder, the locale or the time zone.
     Environment,
     /// The step depends on when a value was first asked for: it keeps a cache outside the state.
     Cache,
     /// The step has two results, and no other kind explains it.
     Impure,
-    /// A field of the state is not serialised.
     LostField,
-    /// A field of the state loses precision in serde.
     Lossy,
-    /// The state cannot be read back from its own bytes.
     Unreadable,
-    /// `clone` returns a different state.
     Clone,
-    /// `clone_from` leaves a field unchanged.
     CloneFrom,
     /// The state differs between authority and prediction, although the step does not call [`withhold`].
     ///
@@ -60,27 +51,17 @@ pub enum Kind {
     Effects,
     /// A loop of [`each`](twinstep_core::Effects::each) looks at more than its item, its reads and the rules.
     Reads,
-    /// Keys of cues or queries come from a counter shared by all players.
     SharedKeys,
-    /// One step asks two queries under the same key.
     AskedTwice,
-    /// A float in the state is NaN.
     Nan,
-    /// The step panics.
     Panic,
-    /// The step panics if a query gets no answer.
     PanicUnanswered,
     /// An input, a command, an outcome or the world exceeds its size limit.
     TooLarge,
-    /// `==` is true for two values with different bytes.
     Equality,
-    /// An input, command or outcome changes when it is written and read back.
     Altered,
-    /// The rules change during the game.
     RulesChanged,
-    /// The rules have a different digest in another process.
     RulesDiffer,
-    /// The script gives different inputs in another process.
     Script,
 }
 

@@ -150,7 +150,6 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
     "equal".to_owned()
 }
 
-/// The digests of one step, repeated.
 fn repeat<S: Simulation>(rules: &S::Rules, before: &World<S>, frame: &FrameData<S>) -> String {
     let mut steps = Steps::<S>::new(rules);
     let digests = (0..REPEATS).map(|n| {
@@ -246,7 +245,6 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The answer without its time.
     pub(crate) fn text(&self) -> Option<&str> {
         Some(self.said.as_deref()?.split_once(' ')?.1)
     }

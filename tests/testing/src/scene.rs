@@ -147,7 +147,6 @@ impl Place {
     }
 }
 
-/// The two ends of a link that carries only small datagrams.
 struct Narrow {
     client: NarrowEnd,
     server: NarrowEnd,

@@ -25,9 +25,7 @@ const DEPTHS: u64 = 5;
 /// The traces that a step leaves each time that it is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traces {
-    /// It makes a hasher with random keys on its own thread.
     pub(crate) hashes: bool,
-    /// It starts a thread.
     pub(crate) starts_threads: bool,
 }
 

@@ -8,7 +8,6 @@ use serde::forward_to_deserialize_any;
 use twinstep_core::frame::FrameData;
 use twinstep_core::{Key, Simulation, Wire, codec};
 
-/// The variants of a game's types that occurred in a run.
 pub(crate) struct VariantTally<S: Simulation> {
     commands: Variants<S::Command>,
     queries: Variants<S::Query>,

@@ -168,7 +168,6 @@ enum Noise {
     Won,
 }
 
-/// A state that keeps every input.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Chronicle {
     days: Vec<Day>,

@@ -109,7 +109,6 @@ fn an_equality_that_ignores_a_field() {
     assert!(fault.what.contains("an input"), "{fault}");
 }
 
-/// A command with a field that is not serialised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Build {
     what: u8,

@@ -52,7 +52,6 @@ pub(super) struct Ways<S: Simulation> {
     nothing_learned: Learned,
     all_learned: Learned,
     memos: Memos,
-    /// The cues and queries of the last prediction.
     foreseen: Emitted<S>,
     bytes: Vec<u8>,
     give: Sender<Job<S>>,

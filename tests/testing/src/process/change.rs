@@ -35,7 +35,6 @@ const KEPT: [&str; 22] = [
     "OUT_DIR",
 ];
 
-/// A difference between the second process and this one.
 #[derive(Clone)]
 pub(crate) enum Change {
     /// The clock is a year ahead, by this library.
@@ -90,7 +89,6 @@ impl Change {
         clock_library().map(Change::Clock)
     }
 
-    /// All changes of the environment.
     pub(crate) fn of_the_environment() -> Vec<Change> {
         // Local times, localised texts and folders must differ from this process.
         let set = [

@@ -8,7 +8,6 @@ use twinstep_core::world::World;
 use crate::moments::{Moment, Trace};
 use crate::sent::{frame_bytes, put, put_bytes, take, take_bytes, take_frame};
 
-/// The work of a second process.
 pub(crate) enum Request<S: Simulation> {
     /// Run from these moments, then the whole match, and compare.
     Compare {
