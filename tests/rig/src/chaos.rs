@@ -23,7 +23,6 @@ pub mod reached;
 use plan::{Crashes, Game, Misfortune, Person, Plan};
 use reached::{Edge, Reached};
 
-/// The largest number of clients in a small world.
 const CLIENTS_MAX: usize = 6;
 /// This many crashes within [`AGAIN`] count as a server that crashes repeatedly.
 const CRASHES_AGAIN: usize = 4;
@@ -48,7 +47,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Saves a match's statistics before the match ends, or a crash resets them.
     fn forget<S: Play>(&mut self, rig: &Rig<S>) {
         let stats = rig.match_.stats();
         self.desyncs += stats.desyncs;
@@ -126,7 +124,6 @@ impl<'a, S: Play> Chaos<'a, S> {
         chaos
     }
 
-    /// Adds a client if a seat is free.
     fn come(&mut self, identity: &str, person: &Person) -> Option<usize> {
         let client = self.rig.join_with(identity, person.seats).ok()?;
         self.rig.cast(client, person.role);
@@ -231,7 +228,6 @@ impl<'a, S: Play> Chaos<'a, S> {
         done.expect("a request within its range");
     }
 
-    /// A client makes one request, or floods the match with them.
     fn make_requests(&mut self, index: usize) {
         let tick = self.plan.policies.tick;
         let requests = match self.luck.below(6) {

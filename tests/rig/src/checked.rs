@@ -4,7 +4,6 @@ use powderkeg_game::{Bot, Game, Outcome, Query, Rules, Sticks, admit, speculate}
 use twinstep_core::Mwc;
 use twinstep_testing::{Fault, Report, Script, check};
 
-/// Sixteen bots, one for each player.
 #[must_use]
 pub fn bots() -> Script<Game> {
     let mut bots: Vec<Bot> = (0..16)
@@ -41,7 +40,6 @@ pub fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Result<Report, Box
     check(start, rules, script).map_err(Box::new)
 }
 
-/// The campaign's wave with the most enemies, alone.
 #[must_use]
 pub fn largest_wave_rules() -> Rules {
     let campaign = Rules::campaign();

@@ -66,7 +66,6 @@ pub struct Load {
     pub world_bytes_max: u32,
     pub tiles: u32,
     pub hooks: Hooks,
-    /// Whether the referee refuses poison; otherwise it admits every command.
     pub refuses: bool,
 }
 

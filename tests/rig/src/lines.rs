@@ -44,7 +44,6 @@ struct Cable {
     next_port: u16,
 }
 
-/// One socket of a machine, with netcode and laminar on top of it.
 pub struct Plug {
     cable: Arc<Mutex<Cable>>,
     port: u16,
@@ -148,7 +147,6 @@ impl Transport for Plug {
 pub struct Player<S: Play> {
     pub client: Client<S, S::Show, Plug>,
     pub events: Vec<Event>,
-    /// The reason of the end, once the client has ended.
     pub ended: Option<SessionEnd>,
     pub stood: Vec<Duration>,
     cable: Arc<Mutex<Cable>>,
@@ -353,7 +351,6 @@ impl<S: Play> Lines<S> {
         self.profile = profile;
     }
 
-    /// Changes a player's link to one address of the server.
     pub fn relink(&mut self, player: usize, address: usize, profile: LinkProfile) {
         locked(&self.players[player].cable).links[address].set_profile(profile);
     }

@@ -60,7 +60,6 @@ pub enum Order {
     /// Selects the own villagers in a box, from its left upper to its right lower corner.
     Select(Place, Place),
     Go(Place),
-    /// Asks which villagers a bomb hits.
     Bomb(Place),
 }
 

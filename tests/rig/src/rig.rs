@@ -344,7 +344,6 @@ impl<S: Play> Rig<S> {
         self.spoil(client, S::flip);
     }
 
-    /// Like [`flip`](Rig::flip), with the caller's change.
     pub fn spoil(&mut self, client: usize, change: impl FnOnce(&mut S)) {
         let client = &mut self.clients[client];
         client.session.corrupt(change);

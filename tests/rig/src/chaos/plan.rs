@@ -41,9 +41,7 @@ pub enum Misfortune {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crashes {
-    /// Crashes are one fault among others.
     Usual,
-    /// The server or a client crashes while a client joins or returns.
     WhileJoining,
     /// The server crashes several times in a few seconds.
     Again,

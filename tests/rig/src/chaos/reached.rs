@@ -40,9 +40,7 @@ edges! {
     LongTurns,
     WideInputs,
     WideCommands,
-    /// Outcomes close to the largest size ran.
     WideOutcomes,
-    /// Claims close to the largest size ran.
     WideClaims,
     LargeCommands,
     LargeOutcomes,
@@ -58,7 +56,6 @@ edges! {
     DelayChanged,
     Paused,
     SpeedChanged,
-    /// The referee, or the limit of requests, refused a request.
     RequestRefused,
     AwfulForAll,
     /// A client's clock was ahead by hours, or jumped.
@@ -71,7 +68,6 @@ edges! {
     CrashedAgain,
     Panicked,
     Poisoned,
-    /// A step or a hook panicked in an honest client's prediction.
     PredictionPanicked,
     HostileClient,
     HostileServer,
@@ -85,13 +81,11 @@ edges! {
     Lockstep,
     OwnersAnswered,
     Healed,
-    /// A client joined by the initial world and all frames since.
     JoinedByFrames,
     Resumed,
     Reloaded,
     /// More returns were excused than identities exist: one identity was excused again after a minute.
     ExcusedAgain,
-    /// A player was removed because the others had waited for it too long.
     Removed,
     /// The match waited for players in four different minutes, so the waiting budget of a minute was renewed three
     /// times.

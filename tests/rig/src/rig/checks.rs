@@ -184,7 +184,6 @@ impl<S: Play> Rig<S> {
         behind <= 8 + u32::from(ahead)
     }
 
-    /// Runs until every client has the world that it is loading, at most as long as that may take.
     fn run_until_worlds_are_here(&mut self) {
         let end = self.now + self.worlds_take();
         let waits = |rig: &Self| {

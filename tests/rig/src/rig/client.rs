@@ -88,7 +88,6 @@ pub struct RigClient<S: Play> {
     pub flipped: bool,
     pub desync: Option<String>,
     pub events: Vec<Event>,
-    /// The number of return tickets that the client received.
     pub tickets: usize,
     /// Whether the client's process was restarted, so that it does not know the commands of the process before it.
     pub restarted: bool,
@@ -111,12 +110,10 @@ pub struct RigClient<S: Play> {
     pub(super) compared: Option<(Tick, u64)>,
     /// The prediction's next tick, and the first tick without an input, at the last check.
     pub(super) gone_to: (u32, u32),
-    /// The time at which the present session began.
     pub(super) arrived_at: Duration,
     pub(super) packets_sent: u64,
     /// Whether the link is so bad that inputs may be late without an outage.
     pub(super) is_doubtful: bool,
-    /// Whether the player was dropped at the last check.
     pub(super) was_dropped: bool,
     pub(super) held: Option<S::Input>,
     pub(super) decided: Option<Vec<S::Input>>,
@@ -126,7 +123,6 @@ pub struct RigClient<S: Play> {
     /// arrived.
     pub sleeps: bool,
     pub calls: u64,
-    /// The time that a step takes on the client's machine.
     pub step_cost: Duration,
     /// A background rebuild, and the number of frames until it is handed back.
     pub(super) rebuild: Option<(u32, Box<Rebuild<S>>)>,
@@ -154,7 +150,6 @@ impl<S: Play> RigClient<S> {
         self.place.frame = Duration::from_secs(1) / fps;
     }
 
-    /// Plays one frame of the session and of its background rebuild.
     pub(super) fn play_frame(
         &mut self,
         theirs: Duration,
@@ -185,7 +180,6 @@ impl<S: Play> RigClient<S> {
         }
     }
 
-    /// Ends an outage of the transport, and excuses its duration.
     pub(super) fn mark_alive(&mut self, now: Duration) {
         if let Some(cut_at) = self.cut_at.take() {
             self.excuse += now - cut_at;
@@ -236,7 +230,6 @@ impl<S: Play> RigClient<S> {
         }
     }
 
-    /// The time on the client's own clock.
     pub(super) fn time(&self, now: Duration) -> Duration {
         let drift = now.as_nanos() as i128 * i128::from(self.drift_ppm) / 1_000_000;
         let drifted = now.as_nanos() as i128 + drift;

@@ -16,7 +16,6 @@ use super::play::Play;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Crash {
-    /// The next tick of the killed match.
     pub killed_at: Tick,
     pub resumed_at: Tick,
     pub torn_bytes: usize,

@@ -96,7 +96,6 @@ impl<S: Play> Rig<S> {
         self.now.saturating_sub(began + excused)
     }
 
-    /// Returns the time for which the match may pause for other players.
     pub(super) fn wait_patience(&self) -> Duration {
         match (self.config.policies.sealing, self.config.policies.laggards) {
             (SealWhen::Deadline, Laggards::Ignore) => Duration::ZERO,
@@ -140,12 +139,10 @@ impl<S: Play> Rig<S> {
         world * self.clients.len() as u32
     }
 
-    /// Returns the longest time for which a client with a ticket may be kept out.
     fn join_patience(&self) -> Duration {
         JOIN_PATIENCE + self.wait_patience() + self.worlds_take()
     }
 
-    /// Checks that the match continues, and that it waits only as long as it may.
     pub(super) fn check_match(&mut self) {
         for incident in self.match_.take_incidents() {
             if self.incidents.len() < INCIDENTS {
@@ -184,7 +181,6 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Ends the wait for the players of the match before a restart.
     pub(super) fn end_return(&mut self) {
         if let Some(since) = self.returning_since.take() {
             self.excuse += self.now.saturating_sub(since).min(HOLD_MAX);

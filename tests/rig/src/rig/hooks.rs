@@ -39,7 +39,6 @@ impl<S: Play> Referee<S> for Judge {
         look.sim().admit_answer(look.rules(), query, outcome)
     }
 
-    /// Refuses the requests of the second player.
     fn admit_request(
         &mut self,
         _: &HookContext<'_, S>,

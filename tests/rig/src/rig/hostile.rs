@@ -160,7 +160,6 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Redials for stalling clients as soon as they are removed.
     pub fn redial_stallers(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
@@ -170,7 +169,6 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Freezes lagging clients again as soon as they play.
     pub fn freeze_laggards(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];

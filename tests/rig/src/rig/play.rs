@@ -11,7 +11,6 @@ use twinstep_server::{MatchConfig, Resolver};
 
 use crate::edges::{Load, Widest};
 
-/// The way in which clients move their sticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
     /// Like a human with keys and a mouse, if the game simulates human players. Otherwise like
@@ -61,7 +60,6 @@ pub enum Role {
     Stalls,
     /// Repeatedly freezes for almost as long as it may without being removed.
     Lags,
-    /// Always reports that its machine is busy.
     Lies,
     /// Stamps every sixteenth command `first` ticks ahead, and the other commands `others` ticks.
     Stamps {
@@ -108,7 +106,6 @@ pub trait Play: Simulation {
     ) -> Option<Self::Outcome> {
         None
     }
-    /// Returns `true` if the referee admits an owner's answer.
     fn admit_answer(
         &self,
         _rules: &Self::Rules,
@@ -127,7 +124,6 @@ pub trait Play: Simulation {
     fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
     /// Sets a number that distinguishes this player's commands from those of all other players of a world.
     fn number(_driver: &mut Self::Driver, _number: u32) {}
-    /// The player's input at `now`, and its command.
     fn drive(
         &self,
         driver: &mut Self::Driver,
@@ -154,7 +150,6 @@ pub trait Play: Simulation {
     fn asked_and_answered(&self) -> Option<(u32, u32)> {
         None
     }
-    /// The approximate size of the state in bytes, if it may be large.
     fn bytes(&self) -> usize {
         0
     }
@@ -176,17 +171,13 @@ pub struct RigConfig {
     /// The number of the game's own entities; 0: the default number.
     pub crowd: u16,
     pub starts: Starts,
-    /// Sizes and rates of all values, in a game that supports them.
     pub load: Load,
-    /// Whether the server's clock goes back now and then.
     pub clock_goes_back: bool,
     pub policies: MatchConfig,
     pub forge: bool,
-    /// The time that a step takes on each client's machine.
     pub step_cost: Duration,
     pub fps: u32,
     pub budget: u32,
-    /// See [`Session::set_repeated_cost`](twinstep_client::Session::set_repeated_cost).
     pub repeated_cost: u32,
     /// `Some`: background rebuilds are handed back this many frames later; 0: within the same frame. `None`: predictions
     /// are rebuilt inline.
@@ -204,7 +195,6 @@ pub struct RigConfig {
     pub journal: bool,
     // Tapes are taken by the caller.
     pub taped: bool,
-    /// Whether the host issues return tickets.
     pub tickets: bool,
 }
 

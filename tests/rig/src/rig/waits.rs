@@ -107,13 +107,11 @@ impl<S: Play> Rig<S> {
         self.removals += 1;
     }
 
-    /// The number of removals of a client because the others had waited too long for it.
     #[must_use]
     pub fn removals(&self) -> u64 {
         self.removals
     }
 
-    /// Redials for honest players that were too slow, as soon as they may return.
     pub fn redial_slow_clients(&mut self) {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
