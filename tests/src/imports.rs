@@ -130,7 +130,6 @@ fn defined(line: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The paths that a code imports or names, with unfolded `use` trees.
 fn paths(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for statement in code.split(';') {

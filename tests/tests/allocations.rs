@@ -28,7 +28,6 @@ fn the_steady_state_of_powderkeg_does_not_allocate() {
     a_minute_allocates(0, 0, None);
 }
 
-/// The same rebuild object is sent out and handed back again and again.
 #[test]
 fn background_rebuilds_do_not_allocate() {
     a_minute_allocates(0, 0, Some(1));

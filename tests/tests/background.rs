@@ -177,7 +177,6 @@ fn threads_rebuild_for_clients_on_bad_lines() {
     }
 }
 
-/// A game that panics when it predicts an input change of another player.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fragile {
     total: u64,

@@ -153,7 +153,6 @@ fn timelines(rig: &Rig<Chase>) -> Vec<TimelineStats> {
     timelines.collect()
 }
 
-/// A bot costs no rebuild, no byte of a packet and none of a journal.
 #[test]
 fn six_bots_cost_no_rebuild_and_no_byte() {
     for (seed, link) in [(1, "lan"), (2, "rtt=120,jitter=20"), (3, "bad")] {
@@ -195,7 +194,6 @@ fn replayed(rig: &Rig<Chase>, rules: &u8) -> (Tick, u64) {
     (world.tick(), world.digest().expect("no NaN"))
 }
 
-/// Seats change hands in play, over crashes of the server, late joins and saves.
 #[test]
 fn seats_change_between_persons_and_bots_in_play() {
     const RULES: u8 = 4;

@@ -68,7 +68,6 @@ fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves(
     rig.converge();
 }
 
-/// A step of one copy would otherwise move things farther than a step of another copy.
 #[test]
 fn a_step_represents_the_same_time_for_any_tick_length() {
     let tick = MS(40);

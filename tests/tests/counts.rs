@@ -69,7 +69,6 @@ fn a_command_runs_at_the_tick_that_its_owner_assumed() {
     }
 }
 
-/// Open queries are part of the world, so a joiner must know them.
 #[test]
 fn a_joiner_knows_the_open_queries() {
     let mut config = RigConfig::new(13, far());

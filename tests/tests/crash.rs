@@ -271,7 +271,6 @@ fn the_command_delay_stays_fixed_across_restarts() {
     assert_eq!(resumed.match_.config().command_delay, delay);
 }
 
-/// The configuration that a match was resumed with is accepted later too, although the journal overrides it.
 #[test]
 fn an_authors_own_configuration_fits_after_a_restart() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(10, LinkProfile::LAN));

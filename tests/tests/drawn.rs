@@ -110,7 +110,6 @@ fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
     }
 }
 
-/// The place on a path at a time, if that life lived then.
 fn truth(path: &Path, life: u32, time: f64) -> Option<Vec2> {
     let at = |n: f64| {
         path.get(n as usize)
@@ -252,7 +251,6 @@ fn other_players_are_drawn_where_they_were() {
     golden::check("drawn.txt", &table, "");
 }
 
-/// A game in which all players walk along a line, forth or back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Line {
     at: Table<PlayerId, i32>,
@@ -360,7 +358,6 @@ fn frames(
         .collect()
 }
 
-/// Drawn without a guess, a player that turns all the time over a long path is exactly where it was.
 #[test]
 fn a_player_drawn_at_what_is_known_is_drawn_where_it_was() {
     WHEN.set(When::Known { guess: 0 });
@@ -373,7 +370,6 @@ fn a_player_drawn_at_what_is_known_is_drawn_where_it_was() {
     assert!(off * 100 < frames.len() * 2);
 }
 
-/// A player that walks steadily is drawn walking steadily, while the time at which it is drawn changes in play.
 #[test]
 fn a_change_of_the_drawn_time_in_play_is_smooth() {
     let all = [
@@ -476,7 +472,6 @@ fn a_cue_is_shown_once_while_its_players_time_changes() {
     assert_eq!(stats.cues_cancelled, 0);
 }
 
-/// The times between frames, repeated.
 const FRAMES: [(&str, &[u64]); 6] = [
     ("30", &[33_333]),
     (
@@ -560,7 +555,6 @@ fn the_own_player_walks_smoothly_at_every_frame_rate() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// A key that goes down between two ticks moves the own player in the picture of its own frame.
 #[test]
 fn a_key_between_two_ticks_is_felt_in_its_own_frame() {
     for hz in TICKS_HZ {

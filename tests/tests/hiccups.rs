@@ -17,7 +17,6 @@ enum Held {
     Both,
 }
 
-/// The worst of a minute.
 #[derive(Debug, Default)]
 struct Felt {
     /// How far the own tick went ahead of the time that passed since the hiccup began, in ticks.
@@ -97,7 +96,6 @@ fn a_hiccup_costs_no_more_than_its_length() {
     assert!(wrong.is_empty(), "{}: {wrong:#?}", wrong.len());
 }
 
-/// A server that stands still makes the own player stand as long, which the statistics say, by cause.
 #[test]
 fn the_time_for_which_the_own_player_stood_is_counted() {
     let mut config = RigConfig::new(4, "rtt=20,jitter=0,loss=0".parse().expect("a link"));

@@ -190,7 +190,6 @@ fn a_world_whose_counts_would_wrap_is_not_sound() {
     }
 }
 
-/// Frames cannot lead to counts beyond `COUNT_MAX` either.
 #[test]
 fn no_frame_leads_to_counts_beyond_the_limit() {
     let mut world = World::new(History::new(1), Tick(0));

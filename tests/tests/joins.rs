@@ -42,7 +42,6 @@ impl Staller {
         }
     }
 
-    /// Redials if it was removed, and requests a world while it has none.
     fn redial_and_request(&mut self, rig: &mut Rig<Game>) {
         if rig.match_.stage(self.peer).is_none() {
             self.peer.0 += 1;

@@ -14,7 +14,6 @@ fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
     report
 }
 
-/// The wave with the most enemies, for eight players, from its first enemy to far beyond its last one.
 #[test]
 fn powderkegs_largest_wave_is_clean() {
     let report = powderkeg(checked::largest_wave_rules(), 8, 2_400);
@@ -22,7 +21,6 @@ fn powderkegs_largest_wave_is_clean() {
     assert!(tried.cues > 1_000 && tried.claims > 10, "{report}");
 }
 
-/// An endless arena, in which shots, barrels, crates and pick-ups all occur.
 #[test]
 fn powderkegs_arena_is_clean() {
     let report = powderkeg(Rules::arena(60), 4, 2_400);

@@ -412,7 +412,6 @@ fn slow_loads_yield_their_slots_and_still_complete() {
     rig.converge();
 }
 
-/// The server keeps the world of each slow download in memory: at most eight of spectators.
 #[test]
 fn at_most_eight_slow_spectators_load_at_a_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);

@@ -169,7 +169,6 @@ fn a_client_that_returns_as_another_player_continues_as_it() {
     }
 }
 
-/// Otherwise the other players would repeatedly wait for it.
 #[test]
 fn a_removed_identity_stays_out_for_a_while() {
     let mut rig = Rig::<History>::new(patient(7, 8));
@@ -228,7 +227,6 @@ fn a_temporary_refusal_on_the_way_back_allows_a_retry() {
     assert_eq!(rig.clients[0].session.closed(), Some(closed));
 }
 
-/// A spectator of the same name has separate limits.
 #[test]
 fn a_spectator_does_not_share_the_limits_of_its_namesake() {
     let mut config = RigConfig::new(9, LinkProfile::LAN);

@@ -64,7 +64,6 @@ fn turn<S: Play>(rig: &Rig<S>, client: usize) -> Turn {
     session.authority().expect("it plays").turn()
 }
 
-/// Makes a request, and waits until all clients have played the turn that applies it.
 fn ask<S: Play>(rig: &mut Rig<S>, client: usize, request: MatchRequest) {
     let asked = rig.clients[client].session.request(0, request);
     assert_eq!(asked, Ok(()));

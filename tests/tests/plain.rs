@@ -29,7 +29,6 @@ const NOBODY: [&str; 5] = ["nobody", "nothing", "everybody", "somebody", "anybod
 const SAYS: [&str; 8] = [
     "tell", "tells", "told", "say", "says", "said", "hears", "heard",
 ];
-/// Words before "who" that are no noun.
 const NO_NOUNS: [&str; 38] = [
     "all",
     "and",

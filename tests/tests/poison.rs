@@ -311,7 +311,6 @@ fn an_attacker_ends_no_other_process() {
     }
 }
 
-/// A command that the referee refuses is not announced: neither the server nor a client ever steps it.
 #[test]
 fn an_order_that_the_referee_refuses_reaches_no_step() {
     let table = attacked(Attack::RefusedOrders, 0);
@@ -321,7 +320,6 @@ fn an_order_that_the_referee_refuses_reaches_no_step() {
     assert!((1..4).all(|i| table.faults(i) == 0));
 }
 
-/// Once a step has failed at an entry of a player, no entry of that player is announced for a while.
 #[test]
 fn no_input_of_a_struck_player_is_announced() {
     for seed in 0..4 {
@@ -346,7 +344,6 @@ fn an_invalid_input_reaches_no_step_and_is_a_strike() {
     assert_eq!(closed, Some(SessionEnd::Server(CloseCode::Strikes)));
 }
 
-/// An input that a game's own client samples out of range is neutral there, as on the server: no player gets a strike.
 #[test]
 fn a_clients_own_invalid_input_is_neutral() {
     let players = (0..2).map(|_| player::<false>(Reconcile::Inline));
@@ -435,7 +432,6 @@ fn moody(tick: u8) {
     assert!(tick % 64 != 40, "{MEANT} a hook of {tick}");
 }
 
-/// Guesses and the picture: the session continues without their result, and reports the panic.
 #[test]
 fn panicking_client_hooks_do_not_end_the_session() {
     silence_intended_panics();

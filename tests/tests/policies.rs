@@ -246,7 +246,6 @@ fn a_match_holds_at_the_lag_that_its_policy_sets() {
     }
 }
 
-/// Clients do not count as trailing because the server was paused or a turn got longer.
 #[test]
 fn a_match_is_not_held_for_delays_that_clients_did_not_cause() {
     let mut config = strategy(7, LinkProfile::LAN);
@@ -380,7 +379,6 @@ fn long_turns_do_not_count_as_silence() {
     });
 }
 
-/// A client that trails for too long is removed if the policy says so, and gets the reason.
 #[test]
 fn a_laggard_is_removed_if_the_policy_is_to_kick() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -461,7 +459,6 @@ fn the_input_delay_changes_during_play_without_a_hitch() {
     rig.converge();
 }
 
-/// Ticks may get longer during play for predicting clients too: clocks follow, and no input is late.
 #[test]
 fn a_new_tick_length_makes_no_input_of_a_predicting_client_late() {
     let mut config = RigConfig::new(8, both(50, 0));
@@ -523,7 +520,6 @@ fn a_forged_answer_is_refused_and_the_server_decides() {
     rig.converge();
 }
 
-/// If an owner stays silent or leaves, the server answers.
 #[test]
 fn the_server_answers_a_query_that_its_owner_does_not() {
     let mut rig = owners(false, false);

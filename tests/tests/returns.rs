@@ -264,7 +264,6 @@ fn return_tickets_are_renewed_while_a_session_plays() {
     assert_eq!(rig.clients[0].tickets, 4);
 }
 
-/// Heals and strikes are counted for the identity.
 #[test]
 fn returning_resets_no_limit() {
     let mut rig = Rig::<Game>::new(RigConfig::new(9, LinkProfile::LAN));
@@ -386,7 +385,6 @@ fn a_returning_client_gets_no_world_older_than_its_own() {
     rig.converge();
 }
 
-/// A client whose return takes too long is not out of its match.
 #[test]
 fn a_client_that_is_not_back_in_time_may_retry() {
     let mut rig = Rig::<Game>::new(RigConfig::new(40, LinkProfile::LAN));
@@ -452,7 +450,6 @@ fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
     }
 }
 
-/// A predicting client cannot switch to turns: the player gets an event for the other match.
 #[test]
 fn a_client_that_returns_to_another_command_delay_gets_an_event() {
     for (was, is) in [(0, 2), (2, 0), (2, 3)] {

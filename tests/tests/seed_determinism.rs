@@ -317,7 +317,6 @@ fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
     rig.converge();
 }
 
-/// A game that behaves differently in the prediction, without declaring it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct TwoFaced {
     total: u32,
@@ -346,7 +345,6 @@ impl Simulation for Impure {
     }
 }
 
-/// A game whose prediction brings a NaN into its state. The confirmed state has none.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Dizzy {
     angle: f32,
@@ -363,7 +361,6 @@ impl Simulation for Dizzy {
     }
 }
 
-/// The reports of sessions about a game's step within `frames` frames.
 fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -> Vec<String> {
     let mut config = SessionConfig::<S>::new(Arc::new(()));
     config.verify = verify;

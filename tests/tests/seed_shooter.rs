@@ -107,7 +107,6 @@ fn a_ghost_that_did_hit_is_corrected() {
 const FIRST: PlayerId = PlayerId(0);
 const SPOT: Vec2 = Vec2::new(-33.0, -17.5);
 
-/// A level with two starting places and one enemy between them, which stays there.
 fn level(orbit: Vec2, enemies: u16, shield_ticks: u32) -> Rules {
     Rules {
         half: Vec2::new(40.0, 24.0),

@@ -107,7 +107,6 @@ fn owners_may_resolve_their_blasts_and_tosses_and_cheaters_are_overruled() {
     }
 }
 
-/// A match whose only player shoots the only crate in front of it. Only the crate's content is random.
 fn crate_hunt(seed: u64) -> Hunt {
     let place = Vec2::new(-20.0, 0.0);
     let rules = Arc::new(Rules {

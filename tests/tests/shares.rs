@@ -12,7 +12,6 @@ use twinstep_server::{Decision, HookContext, MatchConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A command of any size, which can make the game ask queries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Order {
     Write(Vec<u8>),

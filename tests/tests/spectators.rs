@@ -22,7 +22,6 @@ fn with_room(mut config: RigConfig, max: usize, delay_ticks: u32) -> RigConfig {
     config
 }
 
-/// A match that encodes its worlds itself, and one with background encoding.
 fn both(config: RigConfig) -> [RigConfig; 2] {
     let aside = RigConfig {
         encodes_within: Some(40 * MS),
@@ -71,7 +70,6 @@ fn a_live_spectator_sees_every_turn_and_has_no_seat() {
     assert_eq!(rig.stats(4).up.inputs, 0, "and it sends no inputs");
 }
 
-/// No policy counts a spectator, not even one that waits for all.
 #[test]
 fn a_match_that_waits_for_all_does_not_wait_for_spectators() {
     for (max, delay_ticks) in [(16, 0), (512, 180)] {
@@ -236,7 +234,6 @@ fn a_spectator_returns_as_a_spectator() {
     }
 }
 
-/// A spectator and a player may have the same name.
 #[test]
 fn a_player_may_watch_too() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(7, LinkProfile::LAN), 8, 0));

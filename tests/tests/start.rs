@@ -214,7 +214,6 @@ fn a_match_may_begin_at_any_tick_and_pace() {
     }
 }
 
-/// A wrong start has no visible effect: the client gets the world as if it had sent no digest.
 #[test]
 fn a_client_with_another_start_gets_the_world() {
     let level = || Level::new(50_000);
@@ -268,7 +267,6 @@ fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
     rig.converge();
 }
 
-/// A resumed match has the initial world from its journal, as long as it has the frames since then.
 #[test]
 fn newcomers_join_by_frames_after_a_crash_too() {
     for (way, config) in ways() {

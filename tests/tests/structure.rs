@@ -356,7 +356,6 @@ fn imports_have_no_circles() {
     );
 }
 
-/// A part imports by name.
 #[test]
 fn no_file_imports_its_whole_parent() {
     let mut sources: Vec<String> = PACKAGES
@@ -406,7 +405,6 @@ fn twice(types: BTreeMap<String, Vec<String>>, permitted: &[&str]) -> Vec<String
         .collect()
 }
 
-/// A reader who meets a type's name knows which type it is.
 #[test]
 fn a_public_type_has_a_name_of_its_own() {
     let libraries = public_types(&LIBRARIES);
@@ -495,7 +493,6 @@ fn one_place_steps_a_simulation() {
     }
 }
 
-/// A file in `tests/tests` that no program names is never run.
 #[test]
 fn every_file_of_tests_is_in_a_program() {
     for (package, folder) in [
@@ -645,7 +642,6 @@ fn every_path_that_the_documents_name_exists() {
     assert!(named > 30, "only {named} paths");
 }
 
-/// Names in the documents, like `Pace`, `Timeline::confirm` or `INPUT_WINDOW`, exist in the code.
 #[test]
 fn every_name_that_the_documents_mention_is_in_the_code() {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
