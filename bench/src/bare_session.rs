@@ -82,7 +82,6 @@ impl Frames {
         self.wanted += come;
     }
 
-    /// The missing frames between others.
     fn gaps(&self) -> Gaps {
         let mut gaps = Gaps::new();
         let (mut left, mut at) = (self.beyond, self.wanted);
@@ -101,7 +100,6 @@ impl Frames {
 }
 
 impl BareSession {
-    /// Asks to join a match that may have begun with `start`.
     pub(crate) fn new(rules: &Seals, start: &Blob) -> Result<Self, digest::DigestError> {
         let hello = Hello {
             holds: Holds::Start(digest::digest(start)? as u32),

@@ -9,7 +9,6 @@ use crate::peer_ggrs::{Checksums, Mesh};
 use crate::rows::{Row, Section};
 use crate::turns::{self, Counts, MATCH, Party, Results, WHOLE};
 
-/// The headers of IP and UDP.
 const UDP_BYTES: f64 = 28.0;
 const SIZES: [(usize, &str); 2] = [(4 << 10, "4 KB"), (64 << 10, "64 KB")];
 

@@ -86,7 +86,6 @@ pub(crate) fn cores() -> Option<(Core, Core)> {
     })
 }
 
-/// Restricts this thread, and everything it starts from now on, to one core.
 pub(crate) fn pin(core: Core) {
     linux::pin(core.0);
 }

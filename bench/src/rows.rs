@@ -79,7 +79,6 @@ impl Row {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Section {
     pub(crate) title: String,
-    /// The circumstances, in one sentence.
     pub(crate) about: String,
     pub(crate) rows: Vec<Row>,
     /// Quantities that could not be measured, with the reasons.

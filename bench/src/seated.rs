@@ -57,7 +57,6 @@ impl Seated {
 }
 
 impl Drop for Seated {
-    /// Sends goodbyes, so that the seat is free immediately.
     fn drop(&mut self) {
         let buffer = self.buffer.clone();
         self.session.leave();

@@ -49,7 +49,6 @@ impl Sample {
         self.asked - earlier.answered
     }
 
-    /// The server's allocations since an earlier sample, without the samples themselves.
     pub(crate) fn allocations_since(&self, earlier: &Sample) -> u64 {
         self.asked_allocations - earlier.answered_allocations
     }

@@ -35,7 +35,6 @@ pub(crate) trait Plays {
 pub(crate) trait Server {
     fn address(&self) -> SocketAddr;
 
-    /// Counts since its start.
     fn done(&mut self) -> Result<Done, Failed>;
 }
 
@@ -45,7 +44,6 @@ pub(crate) struct Done {
     pub(crate) player_ticks: u64,
     /// Datagrams both ways; 0 if the server does not count them.
     pub(crate) datagrams: u64,
-    /// Inputs that arrived too late.
     pub(crate) fills: u64,
     pub(crate) desyncs: u64,
     /// The lateness of the ticks since the last call of `done`.
