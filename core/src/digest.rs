@@ -123,9 +123,7 @@ pub enum DigestError {
     },
     /// The type's own `Serialize` failed, for example on a borrowed `RefCell`.
     #[error("expected a serialisable state, but its Serialize failed: {reason}")]
-    SerializeError {
-        reason: String,
-    },
+    SerializeError { reason: String },
 }
 
 #[cfg(test)]

@@ -266,10 +266,7 @@ pub enum ConfigError {
     #[error(
         "expected the match to wait for 1 to {seats} players, one for each seat, got {awaited}"
     )]
-    StartWhen {
-        awaited: usize,
-        seats: usize,
-    },
+    StartWhen { awaited: usize, seats: usize },
     /// A reserved seat does not exist, is reserved twice, or its identity has no or too many bytes.
     #[error(
         "expected one identity of 1 to {IDENTITY_BYTES_MAX} bytes for each reserved seat, and seats below the number \

@@ -109,6 +109,7 @@ mod tests {
         assert!(cut_off.world(id, 99).is_none());
     }
 
+    /// Finding P3-B1, law Hostile wire.
     #[test]
     fn a_client_can_only_hold_a_proper_part_of_a_kept_world() {
         let cut_off = kept([world(7, 100)]);

@@ -37,10 +37,7 @@ pub enum Unfolded {
     #[error(
         "replaying the journal to {reached} gave different worlds {when}: the step is not pure"
     )]
-    Impure {
-        reached: Tick,
-        when: &'static str,
-    },
+    Impure { reached: Tick, when: &'static str },
     #[error("the world of {0} is too large to be sent")]
     TooLarge(Tick),
 }

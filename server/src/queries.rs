@@ -60,7 +60,10 @@ enum QueryState<O> {
     WithOwner,
     AtJob(JobId),
     /// The query is answered, and waits for a frame with this much room.
-    Ready { outcome: Option<O>, bytes: usize },
+    Ready {
+        outcome: Option<O>,
+        bytes: usize,
+    },
 }
 
 struct QueryEntry<O> {

@@ -68,9 +68,7 @@ pub enum CommandError {
         "a command takes at most {} bytes, but this one takes {bytes}",
         twinstep_core::bounds::COMMAND_BYTES_MAX
     )]
-    TooLarge {
-        bytes: usize,
-    },
+    TooLarge { bytes: usize },
 }
 
 /// Something that a game may want to show to its player.

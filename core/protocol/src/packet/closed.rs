@@ -83,9 +83,7 @@ pub enum CloseCode {
     Kicked,
     /// The server is shutting down cleanly, and another process will resume its match.
     #[error("the server is restarting and keeps the match: come back in {after_s} s")]
-    Restarting {
-        after_s: u16,
-    },
+    Restarting { after_s: u16 },
     #[error(
         "the match's world has become too large to send: players can no longer join or rejoin the match"
     )]
@@ -99,16 +97,12 @@ pub enum CloseCode {
     },
     /// The server accepts no more players: it runs its maximum number of matches, or has too little memory or disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
-    ServerFull {
-        after_s: u16,
-    },
+    ServerFull { after_s: u16 },
     /// The server's ticks are late: it has free seats but no time for more players.
     #[error(
         "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
     )]
-    ServerBusy {
-        after_s: u16,
-    },
+    ServerBusy { after_s: u16 },
 }
 
 /// The value of `for_s` in [`CloseCode::Banned`] for a ban without an end.

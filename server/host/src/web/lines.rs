@@ -29,7 +29,7 @@ use wtransport::{Connection, Endpoint, Identity, ServerConfig, VarInt};
 use super::certificates::{Certificates, of_files, tls};
 use super::strangers::{StrangerPlace, Strangers};
 use super::{
-    Heard, TICKET_WITHIN, OnWebChange, WebCertificate, WebConfig, WebTraffic, here, line_address,
+    Heard, OnWebChange, TICKET_WITHIN, WebCertificate, WebConfig, WebTraffic, here, line_address,
 };
 use crate::clock::unix_now;
 use crate::logged;
