@@ -12,8 +12,8 @@
 //! tick is recorded with its *offset* (own position minus nominal time), and a report is stored as `margin − offset at
 //! sampling`. Adding the current offset gives the margin that an input sampled now will have. Steering by this value
 //! has no dead time, and so does not oscillate. A report about an input from before a hold, a jump or a freeze is
-//! ignored. So is a report by which no input has arrived for several ticks, as when a radio link pauses: it says that the
-//! path is silent, and not how early inputs arrive.
+//! ignored. So is a report by which no input has arrived for several ticks, as when a radio link pauses: it shows that
+//! the path is silent, and not how early inputs arrive.
 //!
 //! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %, and does not make
 //! up for time in which it waited.
@@ -61,7 +61,7 @@ pub struct Beat {
     pub skipped_ticks: u32,
     /// Whether the input tick jumped ahead in this advance.
     pub jumped: bool,
-    /// Whether it skipped ticks by a leap: inputs had come much too late.
+    /// Whether the jump was a leap, because inputs had come much too late.
     pub is_leap: bool,
 }
 

@@ -100,9 +100,9 @@ impl fmt::Display for PlayerId {
 /// | a player that hits such a thing | the player: a hit named by the ball's bounce would be renamed by each wrong bounce |
 /// | something that has a key | `key.child(SPARK)` |
 ///
-/// Two queries of one step never share a key. Two cues may: a cue is told apart by its key *and* its value, and equal
-/// cues by their order and their time. A cue that a correction moves by at most
-/// [`CUE_DRIFT`](crate::bounds::CUE_DRIFT) is the same cue.
+/// Two queries of one step never share a key. Two cues may: a cue is identified by its key *and* its value, and equal
+/// cues by their order and their time. A cue that a correction moves by at most [`CUE_DRIFT`](crate::bounds::CUE_DRIFT)
+/// is the same cue.
 ///
 /// ```text
 ///  guessed     t40 (bounce 7, "thud")          one cue: it moved by three ticks, and is confirmed at t43

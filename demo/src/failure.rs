@@ -1,4 +1,4 @@
-//! The errors of a command: a message that says what to do, and an exit code.
+//! The errors of a command: a message with a remedy, and an exit code.
 
 use std::path::PathBuf;
 

@@ -54,7 +54,7 @@ pub fn client(
 /// Like [`client`], with a given session: with [names](SessionConfig::names), for example.
 ///
 /// # Errors
-/// The same as those of [`client`].
+/// The errors of [`client`].
 pub fn dial(
     ticket: &Ticket,
     session: SessionConfig<Game, GameShow>,

@@ -71,8 +71,8 @@ impl Table {
         }
     }
 
-    /// Plays, and returns the longest time that an advance of the first client took. That client hears its server only
-    /// if `hears`.
+    /// Plays, and returns the longest time that an advance of the first client took. That client receives its server's
+    /// packets only if `hears`.
     fn play(&mut self, frames: u32, hears: bool) -> Duration {
         let mut longest = Duration::ZERO;
         for frame in 0..frames {

@@ -21,7 +21,7 @@ use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 struct Played {
     /// The mean lead, in ticks.
     lead: f64,
-    /// Of the items in repeated ticks, the share that was run.
+    /// The share of items in repeated ticks that were run.
     run: f64,
     rebuilds: u64,
     /// Rebuilds that waited for others.

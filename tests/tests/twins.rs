@@ -215,7 +215,8 @@ struct Comparison {
     same: u32,
     other: u32,
     rebuilt: u32,
-    /// Of the differing frames, the number that the other twin showed one frame later, and the rest.
+    /// The number of differing frames that the other twin showed one frame later, and that of all other differing
+    /// frames.
     a_frame_late: u32,
     later: u32,
 }

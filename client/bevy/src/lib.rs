@@ -70,7 +70,7 @@ pub use places::TransformPose;
 pub use play::{Play, PlayEnd, PlayState};
 pub use plugin::{AdvanceMatch, TwinstepPlugin};
 
-/// The imports of a game beside Bevy's prelude: no name is in both.
+/// The imports of a game next to Bevy's prelude: no name is in both.
 ///
 /// `Event` and `Local` are others in Bevy: here they are `SessionEvent` and `LocalMatch`.
 pub mod prelude {

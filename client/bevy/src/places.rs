@@ -7,8 +7,7 @@ use twinstep_core::Simulation;
 
 use crate::drawn::Drawn;
 
-/// A pose that says where a `Transform` is. What it does not say, such as the depth of a sprite, stays as the game sets
-/// it.
+/// A pose that sets the place of a `Transform`. Other values, such as the depth of a sprite, stay as the game sets it.
 pub trait TransformPose: Pose {
     /// Moves `transform` to this pose.
     fn place(self, transform: &mut Transform);

@@ -1,4 +1,4 @@
-//! [`CGame`]: all that a game says of itself for C, beside its rules and its picture.
+//! [`CGame`]: the description of a game for C, in addition to its rules and its picture.
 
 use twinstep_client::{Session, SessionConfig, Show};
 use twinstep_core::Simulation;
@@ -54,7 +54,7 @@ pub trait CGame: 'static {
     /// Reads an order.
     ///
     /// # Errors
-    /// As for [`input`](CGame::input).
+    /// The errors of [`input`](CGame::input).
     fn command(command: &Self::Command) -> Result<<Self::Sim as Simulation>::Command, String>;
 
     /// The number of an entity, for its whole life.

@@ -188,7 +188,7 @@ fn is_there(program: &str) -> bool {
     !cfg!(windows) && output.is_ok_and(|output| output.status.success())
 }
 
-/// Compiles a program against the library. Returns `None`, and says so, where there is no such compiler.
+/// Compiles a program against the library. Returns `None`, and prints a message, if there is no such compiler.
 fn compile(compiler: &str, flags: &[&str], source: &str) -> Option<Vec<PathBuf>> {
     if !is_there(compiler) {
         skip(source, compiler);

@@ -92,7 +92,7 @@ pub struct Muzzle<K, P> {
     pub born: Tick,
 }
 
-/// Which entities a list takes.
+/// The entities that a list takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     /// All, of one time: as in lockstep.

@@ -285,7 +285,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// The session's counters and measurements, since it joined unless the field says otherwise.
+    /// The session's counters and measurements, since it joined unless the field's documentation names another time.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
         let mut stats = SessionStats {

@@ -16,7 +16,7 @@
 //!       Closed  first · code
 //! ```
 //!
-//! A part in brackets is optional: a bit of the first byte, or of the byte of rare parts, says whether it follows
+//! A part in brackets is optional: a bit of the first byte, or of the byte of rare parts, is set if it follows
 //! ([`head`]). `link` is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded
 //! against neutral inputs, the others against their predecessor in the same packet. Each kind has one module with its
 //! picture, its writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`],

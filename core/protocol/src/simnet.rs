@@ -206,7 +206,7 @@ impl Leg {
     }
 
     /// Holds all datagrams that have not arrived, and those sent from now on, until this time: those that are due then
-    /// arrive at once. So a radio link behaves that pauses.
+    /// arrive at once. A radio link that pauses behaves like this.
     pub fn hold(&mut self, until: Duration) {
         self.held_until = until;
     }

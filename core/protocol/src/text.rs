@@ -5,9 +5,9 @@
 //!   a whole message of our own, with such pieces in it ──▶ plain(text) ──▶ many rows, not clipped ──────────┴▶ shown
 //! ```
 //!
-//! Invariant (law *Hostile wire*): the output contains no character that a terminal obeys, that reorders or covers
-//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that a reader who looks
-//! for the cause finds it. Characters are judged by their general category, not by a list of bad ones: unassigned and
+//! Invariant (law *Hostile wire*): the output contains no character that controls a terminal, that reorders or covers
+//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that a reader who looks for
+//! the cause finds it. Characters are judged by their general category, not by a list of bad ones: unassigned and
 //! private-use characters are escaped too.
 
 use core::fmt::{self, Write};

@@ -1,6 +1,6 @@
 //! Unsigned numbers in as few bytes as they need (LEB128), shared by packets, lane and journal.
 //!
-//! Invariant: a number has exactly one encoding. Each byte has seven bits, lowest first; its top bit says that more
+//! Invariant: a number has exactly one encoding. Each byte has seven bits, lowest first; its top bit is set if more
 //! bytes follow. A last byte of zero after another byte would be a second encoding and is an error.
 //!
 //! ```text

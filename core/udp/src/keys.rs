@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// The error for an incomplete file says what to do with it, and that works.
+    /// The error for an incomplete file contains a remedy, which works.
     #[test]
     fn a_truncated_key_file_can_be_moved_away_and_made_again() {
         let folder = Folder::new();

@@ -60,8 +60,8 @@ const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 const GONE_LIFE: Duration = Duration::from_secs(2);
 /// The maximum number of keys that accept tickets, or that began sessions that still play.
 const KEYS_IN_USE_MAX: usize = 8;
-/// A session that was admitted this long ago and has sent no hello loses its place if another
-/// session needs it. A client says hello as soon as it knows that it is connected.
+/// A session that was admitted this long ago and has sent no hello loses its place if another session needs it. A
+/// client sends its hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
 const GONE_MAX: usize = SESSIONS_MAX;
 

@@ -393,7 +393,7 @@ impl Feed {
         &self.gauges
     }
 
-    /// Gives an order of a local player. If the session refuses it, a note says why.
+    /// Gives an order of a local player. If the session refuses it, a note gives the reason.
     pub fn order(&mut self, seat: usize, command: Command) {
         let ordered = self
             .source
@@ -404,8 +404,8 @@ impl Feed {
         }
     }
 
-    /// Asks the match for a pause, or for its end. A note says if the request cannot be made; an event, how the match
-    /// decides.
+    /// Asks the match for a pause, or for its end. A note reports a request that cannot be made; an event reports the
+    /// match's decision.
     pub fn pause(&mut self) {
         let Some(session) = self.source.session_mut() else {
             return;
@@ -422,7 +422,7 @@ impl Feed {
         }
     }
 
-    /// Orders the nearest barrel within reach to be lit; if there is none, a note says so.
+    /// Orders the nearest barrel within reach to be lit; if there is none, a note reports that.
     pub fn light(&mut self, seat: usize) {
         if self.source.session().is_none() {
             return;
@@ -515,8 +515,8 @@ impl Feed {
         }
     }
 
-    /// Saves a replay in the working directory, like [`save_replay`](Feed::save_replay). A note says where, or why
-    /// not.
+    /// Saves a replay in the working directory, like [`save_replay`](Feed::save_replay). A note has its path, or the
+    /// reason of a failure.
     pub fn keep_replay(&mut self) {
         let words = match self.save_replay(Path::new("")) {
             Ok(path) => format!("replay saved: {}", path.display()),

@@ -117,7 +117,7 @@ impl Rehearsal {
     /// Like [`new`](Rehearsal::new), but from a given state.
     ///
     /// # Panics
-    /// As [`new`](Rehearsal::new).
+    /// The panics of [`new`](Rehearsal::new).
     #[must_use]
     pub fn from(setup: &Setup, game: Game) -> Rehearsal {
         let rules = Arc::clone(&setup.rules);
@@ -265,7 +265,7 @@ impl Rehearsal {
     /// Like [`advance`](Rehearsal::advance); passes the server's world to `watch` eight times.
     ///
     /// # Errors
-    /// As [`advance`](Rehearsal::advance).
+    /// The errors of [`advance`](Rehearsal::advance).
     pub fn advance_watched(
         &mut self,
         pad: impl Fn(usize) -> Pad,

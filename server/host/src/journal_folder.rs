@@ -1,7 +1,7 @@
 //! A folder of journals: finds the match that a starting server continues.
 //!
 //! Invariant: a match that a server has played is never ignored silently. A journal that cannot be resumed either stops
-//! the search with an error that says what to do, or is listed in [`Unfinished::left_alone`].
+//! the search with an error that contains a remedy, or is listed in [`Unfinished::left_alone`].
 
 use std::fmt;
 use std::fs::File;

@@ -215,7 +215,7 @@ mod tests {
         assert!(load.until_beat(now, || Some(now + sooner)) < IDLE_BEAT);
     }
 
-    /// Also if matches wake the task at other moments in between.
+    /// This holds even if matches wake the task at other moments in between.
     #[test]
     fn listeners_are_tended_ten_times_a_second_on_an_idle_server_too() {
         for apart in (3..200).map(Duration::from_millis) {

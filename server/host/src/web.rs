@@ -106,7 +106,7 @@ pub(super) fn is_line(peer: SocketAddr) -> bool {
     matches!(peer, SocketAddr::V6(peer) if peer.ip().segments()[..4] == DISCARDED)
 }
 
-/// The address of this machine that lines lead to, so that their answers are told from those of UDP.
+/// The address of this machine that lines lead to, so that their answers can be distinguished from those of UDP.
 #[cfg(feature = "web")]
 fn here() -> SocketAddr {
     line_address(0)

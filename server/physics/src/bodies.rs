@@ -186,7 +186,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         &self.contacts
     }
 
-    /// Moves all bodies on by one tick. A body that comes to the end of [`REACH`] stays there.
+    /// Moves all bodies on by one tick. A body that reaches the end of [`REACH`] stays there.
     ///
     /// Cost: the guide's chapter 22 has a table. Bodies that lie still without gravity are not stepped; of the walls only
     /// those near a body that moves are looked at. It allocates.

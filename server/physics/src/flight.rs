@@ -305,9 +305,9 @@ impl Flights {
         Ok(())
     }
 
-    /// Adds a wall of tiles: one wall for each run of tiles in a row, so bodies do not catch on the edges between tiles.
-    /// `is_solid(column, row)` says which tiles are solid; `corner` is that of tile (0, 0), and tiles go on towards
-    /// positive x and y.
+    /// Adds a wall of tiles: one wall for each run of tiles in a row, so bodies do not catch on the edges between
+    /// tiles. `is_solid(column, row)` returns `true` for a solid tile; `corner` is that of tile (0, 0), and tiles go on
+    /// towards positive x and y.
     ///
     /// # Errors
     /// [`FlightError::Wall`] if a tile is out of range.

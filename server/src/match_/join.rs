@@ -1,5 +1,5 @@
-//! Joining: a session that says hello gets a world, or the frames after the world that it has. When it has caught up,
-//! its players join the match.
+//! Joining: a session that sends its hello gets a world, or the frames after the world that it has. When it has caught
+//! up, its players join the match.
 //!
 //! ```text
 //!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐

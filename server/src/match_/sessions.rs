@@ -536,9 +536,10 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Begins a session of `seats` local players, or of a spectator if `seats` is 0. An identity gets its former
-    /// players again. If the identity already has a session, that session continues until the new one says hello, and
-    /// is then taken over. A removed identity is refused: for 30 s if it was too slow in play, or if its world made no
-    /// progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was kicked.
+    /// players again. If the identity already has a session, that session continues until the new one sends its hello,
+    /// and is then taken over. A removed identity is refused: for 30 s if it was too slow in play, or if its world made
+    /// no progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was
+    /// kicked.
     ///
     /// # Errors
     /// If the session is refused; the error is the code to refuse it with. Other sessions are not affected.

@@ -146,7 +146,7 @@
 //!
 //! Players join, drop, return and leave; inputs, answers and claims are late or refused; each input, command and
 //! outcome is measured, written, read back, and compared with the others. The second process is the same test, run
-//! alone, so it needs the test harness; the report says if there was none.
+//! alone, so it needs the test harness; the report states if there was none.
 //!
 //! # What it finds, by name
 //!

@@ -207,7 +207,7 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Runs no second process. The report says so.
+    /// Runs no second process. The report states that.
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
         self.second_process = false;

@@ -92,7 +92,7 @@ game!(Weekdays, frame, _fx, me => {
     }
 });
 
-/// Found if the second process can have another clock; otherwise the report says that it had none.
+/// Found if the second process can have another clock; otherwise the report states that it had none.
 #[test]
 fn a_day_of_the_week() {
     match check(Weekdays::default(), (), presses()) {

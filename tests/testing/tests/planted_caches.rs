@@ -111,7 +111,7 @@ fn a_variable_that_is_set_here_only() {
     }
 }
 
-/// A test whose set-up needs a variable is checked without another environment, and the report says so.
+/// A test whose set-up needs a variable is checked without another environment, and the report states that.
 #[test]
 fn a_test_that_needs_a_variable_is_checked_in_its_own_environment() {
     let home = std::env::var("HOME").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Pucks as a library for engines: `cargo build -p twinstep-c --example pucks` makes `libpucks.so`, beside `pucks.h`.
+//! Pucks as a library for engines: `cargo build -p twinstep-c --example pucks` makes `libpucks.so`, next to `pucks.h`.
 #![allow(missing_docs, unreachable_pub, reason = "an example")]
 
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub struct Player {
     /// Its health; 0: dead.
     pub health: i16,
     pub is_away: bool,
-    /// Whether it is dead, the team has no life left, and the player waits for the end of the wave.
+    /// Whether the player is dead, without a life of the team left, and waits for the end of the wave.
     pub is_out: bool,
     pub is_ready: bool,
     pub has_shield: bool,

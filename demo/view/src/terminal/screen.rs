@@ -34,7 +34,7 @@ pub enum TerminalError {
 /// The most panic messages of other threads that are kept; more are dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
 
-/// Whether the terminal must be restored. The next flag: whether it was asked to report releases.
+/// Whether the terminal must be restored. `IS_KITTY`: whether it was asked to report releases.
 static IS_BORROWED: AtomicBool = AtomicBool::new(false);
 static IS_KITTY: AtomicBool = AtomicBool::new(false);
 

@@ -66,7 +66,7 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Makes a ticket for one player, valid for an hour or until a newer ticket of that name is safe. It is newer than
-    /// all safe tickets, whatever the clock says. The same name gets the same seat again. Asks the match, so it takes
+    /// all safe tickets, whatever the clock shows. The same name gets the same seat again. Asks the match, so it takes
     /// as long as [`inspect`](Running::inspect).
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! The table of all metrics: name, kind and description.
 //!
 //! Invariant: no label identifies players or matches, so a server of many matches has as many series as a server of
-//! one. Counters never decrease while the process lives. The guide (`docs/guide/operating.md`) says what to do about
-//! each metric.
+//! one. Counters never decrease while the process lives. The guide (`docs/guide/operating.md`) explains what to do
+//! about each metric.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
