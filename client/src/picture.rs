@@ -396,6 +396,10 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         &self.moved
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+
     pub(crate) fn corrections_of_own(&self) -> &Errors {
         &self.own_moved
     }

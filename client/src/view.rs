@@ -49,10 +49,12 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
     }
 
     pub(crate) fn new(show: V, smoothing: Smoothing, locals: PlayerSet, tick: Duration) -> Self {
+        let mut cues = CueLedger::new();
+        cues.set_tick(tick);
         View {
             show,
             locals,
-            cues: CueLedger::new(),
+            cues,
             picture: Picture::with_room(smoothing, None, ROOM),
             others: Others::new(smoothing),
             own_drawn: OwnDrawn::new(),
@@ -82,8 +84,10 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             self.now += now.saturating_sub(self.updated_at);
         }
         self.updated_at = self.updated_at.max(now);
-        self.tick = cadence.tick();
-        self.cues.set_tick(self.tick);
+        if self.tick != cadence.tick() {
+            self.tick = cadence.tick();
+            self.cues.set_tick(self.tick);
+        }
         self.lead = lead;
     }
 
@@ -244,6 +248,10 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         }
         self.capture(sim);
         let (picture, newest, now) = (&mut self.picture, &mut self.poses[1], self.now);
+        if newest.is_empty() && picture.is_empty() && !self.others.are_used() {
+            self.captured = 0;
+            return;
+        }
         let (others, own_drawn, rest) = (&mut self.others, &mut self.own_drawn, self.tick);
         let (last, over) = (
             std::mem::take(&mut self.drawn),

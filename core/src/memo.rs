@@ -203,6 +203,7 @@ impl StepMemos {
 pub struct Memos {
     of_ticks: Vec<Option<Box<Memo>>>,
     spare: VecDeque<Box<Memo>>,
+    is_used: bool,
     /// The capacity of all memos, in bytes.
     bytes: usize,
     without: u64,
@@ -217,6 +218,7 @@ impl Default for Memos {
                 .take(LEAD_MAX as usize + 1)
                 .collect(),
             spare: VecDeque::new(),
+            is_used: false,
             bytes: 0,
             without: 0,
             stats: Vec::new(),
@@ -236,6 +238,7 @@ impl Memos {
         if lent.rooms.is_empty() {
             return lent.begin_plain();
         }
+        self.is_used = true;
         let mut old = self.slot(tick).take();
         self.spare.extend(old.take_if(|old| old.tick != tick));
         let may_grow = self.bytes < MEMO_BYTES_MAX;
@@ -286,12 +289,19 @@ impl Memos {
 
     /// Frees the memo of a confirmed tick for another tick.
     pub fn forget(&mut self, tick: Tick) {
+        if !self.is_used {
+            return;
+        }
         let confirmed = self.slot(tick).take_if(|memo| memo.tick <= tick);
         self.spare.extend(confirmed);
     }
 
     /// Takes over the memos of later ticks that `others` has.
     pub fn absorb(&mut self, others: &mut Memos) {
+        if !others.is_used {
+            return;
+        }
+        self.is_used = true;
         let slots = self.of_ticks.iter_mut().zip(&mut others.of_ticks);
         for (slot, theirs) in slots {
             let Some(memo) = theirs.take() else { continue };

@@ -114,6 +114,8 @@ pub struct Poses<K, P> {
     strays: Vec<Put<K, P>>,
     /// The order of the strays, once they are [ordered](Self::order).
     order: KeyOrder<K>,
+    /// The number of strays that are ordered.
+    ordered: usize,
     muzzles: Vec<Muzzle<K, P>>,
 }
 
@@ -128,6 +130,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             puts: Vec::new(),
             strays: Vec::new(),
             order: KeyOrder::new(),
+            ordered: 0,
             muzzles: Vec::new(),
         }
     }
@@ -153,6 +156,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.puts.clear();
         self.strays.clear();
         self.order.clear();
+        self.ordered = 0;
         self.muzzles.clear();
     }
 
@@ -285,6 +289,10 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
 
     /// Sorts the strays; the last pose of a key is kept.
     pub(crate) fn order(&mut self) {
+        if self.ordered == self.strays.len() {
+            return;
+        }
+        self.ordered = self.strays.len();
         let keys = self.strays.iter().map(|put| put.key);
         self.order.sort(keys, self.strays.capacity());
     }
