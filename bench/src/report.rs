@@ -18,14 +18,15 @@ pub(crate) enum Subject {
     Client,
     /// A match and a client next to a state that no step touches.
     State,
-    /// A server process per player, next to renet and a UDP echo.
-    Server,
     /// A Powderkeg world, and the kit's check of Powderkeg.
     World,
-    /// The cost of a client's frame to the game's thread, with 1,000 entities, in real time.
+    /// The cost of a client's frame to the game's thread, in real time.
     Thread,
     /// A game with steps of a millisecond, in virtual time: rebuilds and leads with and without `each`.
     Horde,
+    /// A server process per player, next to renet and a UDP echo.
+    // The last one: it pins this process to a core, where a client's thread would wait for its own rebuilds.
+    Server,
 }
 
 pub(crate) fn measure(subjects: &[Subject], effort: &Effort) -> Result<Vec<Section>, Failed> {
