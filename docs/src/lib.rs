@@ -48,6 +48,10 @@ pub mod fleet {
     #![doc = include_str!("../guide/fleet.md")]
 }
 
+pub mod hosting {
+    #![doc = include_str!("../guide/hosting.md")]
+}
+
 pub mod often_asked {
     #![doc = include_str!("../guide/often_asked.md")]
 }

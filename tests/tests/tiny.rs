@@ -1,7 +1,9 @@
-//! The tiny game: short, and shown unchanged in the README. The demo's tests play it.
+//! Programs that documents show: short, and unchanged. The demo's tests play them.
 
 const SOURCE: &str = include_str!("../../demo/examples/tiny.rs");
 const README: &str = include_str!("../../README.md");
+const HOSTED: &str = include_str!("../../demo/examples/hosted.rs");
+const HOSTING: &str = include_str!("../../docs/guide/hosting.md");
 
 fn unix_lines(text: &str) -> String {
     text.replace("\r\n", "\n")
@@ -20,4 +22,16 @@ fn the_readme_shows_the_tiny_game_as_it_is() {
         unix_lines(README).contains(&block),
         "the README's Rust block is not demo/examples/tiny.rs: copy it"
     );
+}
+
+#[test]
+fn the_guide_shows_the_hosted_game_as_it_is_and_short() {
+    let hosted = unix_lines(HOSTED);
+    assert!(
+        unix_lines(HOSTING).contains(&format!("```rust,no_run\n{hosted}```\n")),
+        "the program in docs/guide/hosting.md is not demo/examples/hosted.rs: copy it"
+    );
+    let (_, after_the_rules) = hosted.split_once("\n}\n\n//").unwrap();
+    let lines = after_the_rules.lines().count();
+    assert!(lines <= 60, "{lines} lines besides the rules");
 }
