@@ -5,6 +5,8 @@
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
+use twinstep_protocol::lobby::Lobby;
+use twinstep_protocol::names::Name;
 use twinstep_protocol::packet::hello::Names;
 use twinstep_protocol::packet::presence::LinkQuality;
 use twinstep_protocol::packet::presence::PresenceUpdate;
@@ -44,6 +46,13 @@ impl MatchStatus {
         self.presence.names()
     }
 
+    // Applies the report of a lobby, which has no links.
+    pub(crate) fn gather(&mut self, lobby: &Lobby) {
+        let named = lobby.players.iter().map(|one| (one.player, one.name));
+        self.presence.rename(named.collect());
+        self.presence.here = lobby.players.iter().map(|one| one.player).collect();
+    }
+
     pub(crate) fn next_seal(&self) -> Tick {
         self.next_seal
     }
@@ -65,24 +74,27 @@ impl MatchStatus {
     }
 }
 
-/// The players of the match: their names, whether they are connected, and the quality of their links.
+/// The players of the lobby or match: their names, whether they are connected, and the quality of their links.
 ///
 /// Connections are reported about once a second, names when they change. After the server is lost, the last report
 /// stays.
 #[derive(Clone, Debug, Default)]
 pub struct PresenceView {
     names: Names,
+    // The last name of each player; empty if none was received.
+    known: [Name; PLAYERS_MAX],
     here: PlayerSet,
-    links: [LinkQuality; PLAYERS_MAX],
+    links: [Option<LinkQuality>; PLAYERS_MAX],
 }
 
 impl PresenceView {
-    /// The name that a player chose. Returns `None` if none was received. A name proves no identity. A trusted server
-    /// gives no two players names that look alike.
+    /// The name that a player chose, in the lobby and in the match. A player that has left keeps it until another one
+    /// has its number. Returns `None` if none was received. A name proves no identity. A trusted server gives no two
+    /// present players names that look alike.
     #[must_use]
     pub fn name(&self, player: PlayerId) -> Option<&str> {
-        let entry = self.names.iter().find(|(who, _)| *who == player);
-        entry.map(|(_, name)| name.as_str())
+        let name = self.known.get(player.index())?;
+        (!name.is_empty()).then_some(name.as_str())
     }
 
     /// The seated players that are connected to the server.
@@ -94,9 +106,8 @@ impl PresenceView {
     /// The quality of a player's link. Returns `None` if the player is not connected, or its link was not reported yet.
     #[must_use]
     pub fn link(&self, player: PlayerId) -> Option<LinkQuality> {
-        self.here
-            .contains(player)
-            .then(|| self.links[player.index()])
+        let is_here = self.here.contains(player);
+        self.links[player.index()].filter(|_| is_here)
     }
 
     /// The players with a name, by number.
@@ -112,13 +123,16 @@ impl PresenceView {
         self.names = names;
         self.names
             .retain(|(player, _)| player.index() < PLAYERS_MAX);
+        for (player, name) in &self.names {
+            self.known[player.index()] = *name;
+        }
     }
 
     /// Applies the newest packet's report. A disconnected player keeps its last link quality.
     pub(crate) fn update(&mut self, report: &PresenceUpdate) {
         self.here = report.here;
         for player in report.here.iter() {
-            self.links[player.index()] = report.links[player.index()];
+            self.links[player.index()] = Some(report.links[player.index()]);
         }
     }
 }

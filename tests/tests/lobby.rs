@@ -41,6 +41,17 @@ fn a_match_starts_when_enough_players_are_there_and_all_are_ready() {
             .map(|p| (p.player.0, p.name.as_str(), p.has_rules, p.ready))
             .collect();
         assert_eq!(seen, [(0, "anna", true, true), (1, "ben", true, false)]);
+        let names = |party: &Party| {
+            let presence = party.clients[0].session.presence();
+            let name = |player| presence.name(player).map(str::to_owned);
+            let here = presence.here().iter().map(name);
+            let listed = presence.players().map(name);
+            (Vec::from_iter(here), Vec::from_iter(listed))
+        };
+        let both = vec![Some("anna".to_owned()), Some("ben".to_owned())];
+        assert_eq!(names(&party), (both.clone(), both.clone()), "in the lobby");
+        let presence = party.clients[0].session.presence();
+        assert_eq!(presence.link(twinstep_core::PlayerId(1)), None);
         assert_eq!(party.stage(ben), Some(SessionStage::Lobby));
         assert_eq!(
             party.clients[ben].session.seats(),
@@ -53,6 +64,7 @@ fn a_match_starts_when_enough_players_are_there_and_all_are_ready() {
         assert_eq!(party.came(), [0, 0], "all join in the first frame");
         assert!(party.clients.iter().all(|client| client.joined));
         assert!(party.clients[0].session.lobby().is_none());
+        assert_eq!(names(&party), (both.clone(), both), "in the match");
         party.check_equal();
     }
 }

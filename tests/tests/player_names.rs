@@ -55,8 +55,13 @@ fn leavers_are_forgotten_and_newcomers_are_introduced() {
     rig.leave(1);
     rig.run(3 * SECOND);
     assert_eq!(known(&rig, 0).len(), 1);
+    let presence = rig.clients[0].session.presence();
+    assert_eq!(presence.name(PlayerId(1)), Some("player 1"), "it left");
     rig.join("a newcomer");
     rig.run(5 * SECOND);
+    let presence = rig.clients[0].session.presence();
+    let newcomer = presence.players().nth(1).unwrap();
+    assert_eq!(presence.name(newcomer), Some("a newcomer"));
     for client in 0..2 {
         let names: Vec<String> = known(&rig, client).into_iter().map(|one| one.0).collect();
         assert_eq!(names, ["player 0", "a newcomer"]);

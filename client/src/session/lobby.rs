@@ -38,6 +38,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         let choice = message.lobby.choice;
+        self.match_status.gather(&message.lobby);
         lobby.is_ready &= lobby.view().is_none_or(|shown| shown.choice == choice);
         lobby.shown = Some(Box::new(message));
         lobby.is_known = true;

@@ -206,7 +206,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.match_status.waiting()
     }
 
-    /// The players of the match: their names, and the quality of their connections.
+    /// The players of the lobby or match: their names, and the quality of their connections.
     #[must_use]
     pub fn presence(&self) -> &PresenceView {
         self.match_status.presence()
