@@ -21,6 +21,7 @@
 //!
 //! The trait and these three types share a file because each is defined in terms of the others.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -77,6 +78,15 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     fn owner_answers(query: &Self::Query) -> bool {
         let _ = query;
         true
+    }
+
+    /// Names a saved game of this state in a list of saves: "islands, year 3, four towns". Empty by default; with more
+    /// than 256 bytes the game is not saved. A list shows it without loading the world, so for other
+    /// [`VERSION`](Simulation::VERSION)s and rules, too.
+    #[must_use]
+    fn save_label(&self, rules: &Self::Rules) -> String {
+        let _ = rules;
+        String::new()
     }
 
     /// Plays for a seat that no present person holds: returns the move of a bot, or `None`, the default, if the seat is

@@ -72,7 +72,9 @@ pub use outbox::{JobId, Output};
 /// `twinstep-protocol` is internal.
 pub use twinstep_protocol::identity::{Identity, Role, SessionId};
 pub use twinstep_protocol::packet::request::MatchRequest;
-pub use twinstep_protocol::save::{SAVE_BYTES_MAX, SaveFormatError, SaveWriteError};
+pub use twinstep_protocol::save::{
+    SAVE_BYTES_MAX, SAVE_INFO_BYTES_MAX, SaveFormatError, SaveInfo, SaveWriteError,
+};
 pub use twinstep_protocol::{
     lobby::{Lobby, LobbyPlayer, StartCondition},
     packet::closed::CloseCode,

@@ -18,7 +18,7 @@ use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::config::{ConfigError, SealWhen};
 use twinstep_server::{
     CloseCode, Decision, HookContext, LoadError, Match, MatchConfig, MatchRequest, OldSave,
-    SaveFormatError, SeatError, SessionId,
+    SAVE_INFO_BYTES_MAX, SaveFormatError, SaveInfo, SeatError, SessionId,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,6 +34,7 @@ struct Town<const V: u32> {
     answered: (u32, u32),
     left: u32,
     asks: bool,
+    label: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,13 @@ impl<const V: u32> Simulation for Town<V> {
     type Query = u32;
     type Outcome = u32;
     type Cue = Never;
+
+    fn save_label(&self, rules: &u8) -> String {
+        match self.label.is_empty() {
+            true => String::new(),
+            false => format!("map {rules}, {}", self.label),
+        }
+    }
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         for (_, change) in frame.roster() {
@@ -510,6 +518,107 @@ fn another_game_a_journal_and_too_few_seats_are_refused_in_words() {
     assert!(resumed.to_string().contains("a saved game"), "{resumed}");
 }
 
+fn labelled(label: String) -> Direct<Now> {
+    let (_, config) = policies().into_iter().next().unwrap();
+    let sim = Town {
+        label,
+        silver: vec![7; 100_000],
+        ..Town::default()
+    };
+    let mut all = begun::<2>(config, sim);
+    for identity in ["anna", "ben"] {
+        enter(&mut all, identity).unwrap();
+        all.gather();
+    }
+    all
+}
+
+/// Row 83: a list of saves is shown without loading worlds.
+#[test]
+fn the_beginning_of_a_save_has_its_label_and_owners() {
+    let all = labelled("year 3".to_owned());
+    let save = all.match_.save().unwrap();
+    assert!(save.len() > SAVE_INFO_BYTES_MAX);
+    let info = SaveInfo::read(&save[..SAVE_INFO_BYTES_MAX]).unwrap();
+    assert_eq!(info, SaveInfo::read(&save).unwrap());
+    assert_eq!((&*info.game, info.version), ("town", 2));
+    assert_eq!(info.label, "map 0, year 3");
+    assert_eq!(info.tick, all.match_.world().tick());
+    let owners = info
+        .owners
+        .iter()
+        .map(|(player, owner)| (*player, &**owner));
+    assert!(owners.eq([(ANNA, "anna"), (BEN, "ben")]));
+    // Escapes of a terminal in a foreign file.
+    let foreign = labelled("\u{1b}[31mred\n".to_owned())
+        .match_
+        .save()
+        .unwrap();
+    let foreign = SaveInfo::read(&foreign).unwrap().label;
+    assert_eq!(foreign, "map 0, \\u{1b}[31mred\\n");
+    let unnamed = labelled(String::new()).match_.save().unwrap();
+    assert_eq!(SaveInfo::read(&unnamed).unwrap().label, "");
+}
+
+#[test]
+fn a_label_that_is_too_long_is_refused_in_words() {
+    let fits = labelled("x".repeat(256 - "map 0, ".len()));
+    assert_eq!(
+        SaveInfo::read(&fits.match_.save().unwrap())
+            .unwrap()
+            .label
+            .len(),
+        256
+    );
+    let refused = labelled("x".repeat(300)).match_.save();
+    let refused = refused.unwrap_err().to_string();
+    for words in ["at most 256 bytes", "got 307", "save_label", "shorter"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
+fn a_truncated_or_altered_beginning_is_refused_or_listed_without_a_panic() {
+    let (_, config) = policies().into_iter().next().unwrap();
+    let save = labelled("year 3".to_owned()).match_.save().unwrap();
+    let world = records(&save)
+        .map(|entry| entry.unwrap())
+        .find(|entry| matches!(entry.record, Record::World { .. }))
+        .unwrap();
+    let head = world.offset as usize;
+    let info = SaveInfo::read(&save).unwrap();
+    for end in 0..=head {
+        let read = SaveInfo::read(&save[..end]);
+        assert_ne!(read.as_ref(), Ok(&info), "{end} bytes");
+    }
+    for end in head + 1..head + 50 {
+        assert_eq!(
+            SaveInfo::read(&save[..end]).as_ref(),
+            Ok(&info),
+            "{end} bytes"
+        );
+    }
+    for at in 0..head {
+        for bit in [0, 3, 7] {
+            let mut other = save[..SAVE_INFO_BYTES_MAX].to_vec();
+            other[at] ^= 1 << bit;
+            assert!(SaveInfo::read(&other).is_err(), "bit {bit} of byte {at}");
+        }
+    }
+    let mut luck = Mwc::seed(84);
+    for _ in 0..2_000 {
+        let _ = SaveInfo::read(&altered(&save[..], &mut luck));
+    }
+    let mut journalled = begun::<2>(config, Town::default());
+    journalled.match_.keep_journal().unwrap();
+    journalled.serve();
+    assert_eq!(
+        SaveInfo::read(&journalled.journal),
+        Err(SaveFormatError::Journalled)
+    );
+    assert_eq!(SaveInfo::read(b"a picture"), Err(SaveFormatError::NotASave));
+}
+
 #[test]
 fn a_truncated_or_altered_save_is_refused() {
     let (_, config) = policies().into_iter().next().unwrap();
@@ -587,6 +696,10 @@ fn altered(save: &[u8], luck: &mut Mwc) -> Vec<u8> {
                 let number = changed.first().map_or(0, |number| number % 16);
                 let player = PlayerId(number);
                 Record::Reserved { player, identity }
+            }
+            Record::Label(label) => {
+                changed = change(label.as_bytes());
+                Record::Label(str::from_utf8(&changed).unwrap_or(label))
             }
             record => record,
         };

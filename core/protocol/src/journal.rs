@@ -50,8 +50,8 @@ pub use reader::{
     tail_reason,
 };
 pub use record::{
-    BUILD_BYTES_MAX, FORMAT_VERSION, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, OTHER_BYTES_MAX,
-    REASON_BYTES_MAX, Record, Start, TURN_BYTES_MAX, WriteError, WrittenBy,
+    BUILD_BYTES_MAX, FORMAT_VERSION, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, LABEL_BYTES_MAX,
+    OTHER_BYTES_MAX, REASON_BYTES_MAX, Record, Start, TURN_BYTES_MAX, WriteError, WrittenBy,
 };
 pub use remains::{Remains, remains};
 pub use source::{JournalSource, SourceError, UpTo};

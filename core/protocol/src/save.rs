@@ -1,31 +1,37 @@
 //! Saved games: a match as one file, from which another match begins.
 //!
 //! ```text
-//!  Start (written by a save) · Shell · Reserved, one for each seat with an owner · World · End
-//!                                 ╰─ the bytes of the state in the world, and all that an upgraded state needs
+//!  Start (written by a save) · Label, if it has one · Shell · Reserved, one for each seat with an owner · World · End
+//!                                                      ╰─ the bytes of the state in the world, and all that an
+//!                                                         upgraded state needs
 //! ```
 //!
 //! A save is a journal without turns, so its records have the journal's checks. It has no rulings on tickets: its match
-//! admits each identity with any valid ticket. Invariant: a save without its end record is refused as incomplete.
+//! admits each identity with any valid ticket. All that a list of saves shows is before the world: [`SaveInfo`].
+//! Invariant: a save without its end record is refused as incomplete.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use twinstep_core::bounds::{PLAYERS_MAX, WORLD_BYTES_MAX};
 use twinstep_core::codec::{self, CodecError};
 use twinstep_core::world::{World, WorldShell};
-use twinstep_core::{PlayerId, Simulation};
+use twinstep_core::{PlayerId, Simulation, Tick};
 
 use crate::journal::{
-    self, IDENTITY_BYTES_MAX, JournalError, JournalWriter, OTHER_BYTES_MAX, Record, Start,
-    WriteError, WrittenBy,
+    self, Entry, IDENTITY_BYTES_MAX, JournalError, JournalWriter, LABEL_BYTES_MAX, OTHER_BYTES_MAX,
+    Record, Start, WriteError, WrittenBy,
 };
 use crate::packet::hello::Hello;
 use crate::replay::About;
+use crate::text::line;
+
+/// The bytes at the beginning of a save that hold its [`SaveInfo`], at most.
+pub const SAVE_INFO_BYTES_MAX: usize =
+    LABEL_BYTES_MAX + OTHER_BYTES_MAX + PLAYERS_MAX * (IDENTITY_BYTES_MAX + 16) + 1_024;
 
 /// The largest size of a save, in bytes. A file that is longer need not be read.
-pub const SAVE_BYTES_MAX: usize =
-    WORLD_BYTES_MAX + OTHER_BYTES_MAX + PLAYERS_MAX * (IDENTITY_BYTES_MAX + 16) + 1_024;
+pub const SAVE_BYTES_MAX: usize = WORLD_BYTES_MAX + SAVE_INFO_BYTES_MAX;
 
 /// The reason in the end record of a save.
 const SAVED: &str = "saved";
@@ -37,6 +43,10 @@ pub enum SaveWriteError {
     World(#[from] CodecError),
     #[error("the names of the match cannot be saved: {0}")]
     Names(#[from] WriteError),
+    #[error(
+        "expected at most {LABEL_BYTES_MAX} bytes from `Simulation::save_label`, got {bytes}: return a shorter label"
+    )]
+    Label { bytes: usize },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,18 +82,69 @@ pub struct Save<'a> {
     pub sim: &'a [u8],
 }
 
+/// The line of a saved game in a list, read without its world. Its texts are safe to show: one line each, with invisible
+/// characters escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SaveInfo {
+    pub game: String,
+    pub version: u32,
+    pub rules_digest: u64,
+    /// The time when the match began, in seconds since 1970.
+    pub started_unix_s: u64,
+    pub tick: Tick,
+    /// The game's [label](Simulation::save_label); empty if there is none.
+    pub label: String,
+    pub owners: Vec<(PlayerId, String)>,
+}
+
+impl SaveInfo {
+    /// Reads the beginning of a save: its first [`SAVE_INFO_BYTES_MAX`] bytes suffice. The world may be cut off or
+    /// damaged.
+    ///
+    /// # Errors
+    /// If the bytes are not the beginning of a save.
+    pub fn read(beginning: &[u8]) -> Result<SaveInfo, SaveFormatError> {
+        let (head, world) = SaveBeginning::read(&mut journal::records(beginning))?;
+        match world {
+            Ok(Record::World { .. }) | Err(SaveFormatError::Journal(JournalError::Torn { .. })) => {
+            }
+            Ok(_) | Err(SaveFormatError::Incomplete) => return Err(SaveFormatError::Incomplete),
+            Err(error) => return Err(error),
+        }
+        let owners = head.owners.into_iter();
+        Ok(SaveInfo {
+            game: line(&head.about.game).to_string(),
+            version: head.about.sim_version,
+            rules_digest: head.about.rules_digest,
+            started_unix_s: head.about.started_unix_s,
+            tick: head.shell.tick(),
+            label: line(&head.label).to_string(),
+            owners: owners
+                .map(|(player, owner)| (player, line(&owner).to_string()))
+                .collect(),
+        })
+    }
+}
+
 /// Writes a save of `world`. `started_unix_s` is the time when the match began.
 ///
 /// # Errors
-/// If the world or a name is too large.
+/// If the world, a name or the label is too large.
 pub fn write<'i, S: Simulation>(
     hello: &Hello,
+    rules: &S::Rules,
     started_unix_s: u64,
     command_delay: u8,
     world: &World<S>,
     owners: impl IntoIterator<Item = (PlayerId, &'i str)>,
 ) -> Result<Vec<u8>, SaveWriteError> {
     let mut file = Vec::new();
+    let label = world.sim().save_label(rules);
+    if label.len() > LABEL_BYTES_MAX {
+        let bytes = label.len();
+        return Err(SaveWriteError::Label { bytes });
+    }
     let start = Start {
         game: &hello.game,
         sim_version: hello.version,
@@ -94,6 +155,9 @@ pub fn write<'i, S: Simulation>(
         by: WrittenBy::Save,
     };
     let mut writer = JournalWriter::start(&start, &mut file)?;
+    if !label.is_empty() {
+        writer.append(&Record::Label(&label), &mut file)?;
+    }
     let mut bytes = Vec::new();
     let sim_bytes = codec::size(world.sim())? as u64;
     codec::append(&(sim_bytes, world.shell()), &mut bytes)?;
@@ -111,36 +175,75 @@ pub fn write<'i, S: Simulation>(
     Ok(file)
 }
 
+struct SaveBeginning {
+    about: About,
+    label: String,
+    sim_bytes: u64,
+    shell: WorldShell,
+    owners: Vec<(PlayerId, String)>,
+}
+
+impl SaveBeginning {
+    // Returns the record after it, too.
+    fn read<'a>(
+        records: &mut impl Iterator<Item = Result<Entry<'a>, JournalError>>,
+    ) -> Result<(SaveBeginning, Result<Record<'a>, SaveFormatError>), SaveFormatError> {
+        let mut next = || match records.next() {
+            Some(entry) => Ok(entry?.record),
+            None => Err(SaveFormatError::Incomplete),
+        };
+        let about = About::of(&next()?).ok_or(SaveFormatError::Incomplete)?;
+        if about.by != WrittenBy::Save {
+            return Err(SaveFormatError::Journalled);
+        }
+        let (label, shell) = match next()? {
+            Record::Label(label) => (label, next()?),
+            other => ("", other),
+        };
+        let Record::Shell(bytes) = shell else {
+            return Err(SaveFormatError::Incomplete);
+        };
+        let (sim_bytes, shell) = codec::decode_whole::<(u64, WorldShell)>(bytes)
+            .map_err(|_| SaveFormatError::Incomplete)?;
+        let mut owners: Vec<(PlayerId, String)> = Vec::new();
+        let after = loop {
+            match next() {
+                Ok(Record::Reserved { player, identity })
+                    if owners.last().is_none_or(|(last, _)| *last < player) =>
+                {
+                    owners.push((player, String::from_utf8_lossy(identity).into_owned()));
+                }
+                other => break other,
+            }
+        };
+        let head = SaveBeginning {
+            about,
+            label: label.into(),
+            sim_bytes,
+            shell,
+            owners,
+        };
+        Ok((head, after))
+    }
+}
+
 /// Reads a save without decoding its world. Needs no memory beyond `file` but for names and open queries.
 ///
 /// # Errors
 /// If the bytes are not a whole save.
 pub fn read(file: &[u8]) -> Result<Save<'_>, SaveFormatError> {
     let mut records = journal::records(file);
-    let mut next = || match records.next() {
-        Some(entry) => Ok(entry?.record),
-        None => Err(SaveFormatError::Incomplete),
-    };
-    let about = About::of(&next()?).ok_or(SaveFormatError::Incomplete)?;
-    if about.by != WrittenBy::Save {
-        return Err(SaveFormatError::Journalled);
-    }
-    let Record::Shell(bytes) = next()? else {
-        return Err(SaveFormatError::Incomplete);
-    };
-    let (sim_bytes, shell) =
-        codec::decode_whole::<(u64, WorldShell)>(bytes).map_err(|_| SaveFormatError::Incomplete)?;
-    let mut owners: Vec<(PlayerId, String)> = Vec::new();
-    let world = loop {
-        match next()? {
-            Record::Reserved { player, identity }
-                if owners.last().is_none_or(|(last, _)| *last < player) =>
-            {
-                owners.push((player, String::from_utf8_lossy(identity).into_owned()));
-            }
-            Record::World { tick, bytes } if tick == shell.tick() => break bytes,
-            _ => return Err(SaveFormatError::Incomplete),
-        }
+    let (head, world) = SaveBeginning::read(&mut records)?;
+    let SaveBeginning {
+        about,
+        sim_bytes,
+        shell,
+        owners,
+        ..
+    } = head;
+    let world = match world? {
+        Record::World { tick, bytes } if tick == shell.tick() => bytes,
+        _ => return Err(SaveFormatError::Incomplete),
     };
     // A world begins with its tick, then its simulation.
     let from = codec::size(&shell.tick()).map_err(|_| SaveFormatError::Incomplete)?;
@@ -148,7 +251,8 @@ pub fn read(file: &[u8]) -> Result<Save<'_>, SaveFormatError> {
         .ok()
         .and_then(|sim_bytes| world.get(from..from.checked_add(sim_bytes)?))
         .ok_or(SaveFormatError::Incomplete)?;
-    let is_end = matches!(next()?, Record::End { reason: SAVED });
+    let end = records.next().ok_or(SaveFormatError::Incomplete)??.record;
+    let is_end = matches!(end, Record::End { reason: SAVED });
     if !is_end || records.next().is_some() {
         return Err(SaveFormatError::Incomplete);
     }

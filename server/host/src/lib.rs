@@ -73,7 +73,7 @@ pub use observer::{AdmissionPolicy, MatchNumbers, MatchObserver, Observer, Traff
 pub use orders::{MatchOrder, PersonLine};
 pub use pulse::MatchGlance;
 pub use register::ListedMatch;
-pub use save_file::{SaveFileError, read_save, write_save, write_save_in};
+pub use save_file::{SaveFileError, read_save, read_save_info, write_save, write_save_in};
 pub use signal::{StopSignal, stop_requested};
 /// The ticket types that a game needs to admit players; `twinstep-udp` has the rest.
 pub use twinstep_udp::{

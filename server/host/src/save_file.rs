@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::task::spawn_blocking;
 use twinstep_core::Simulation;
 use twinstep_protocol::save;
-use twinstep_server::{LoadError, SAVE_BYTES_MAX, SaveWriteError};
+use twinstep_server::{
+    LoadError, SAVE_BYTES_MAX, SAVE_INFO_BYTES_MAX, SaveFormatError, SaveInfo, SaveWriteError,
+};
 
 use crate::handle::{MatchEnded, MatchHandle};
 use crate::own_files::{Opened, make_new, open_to_read, rename_to_free, sync_folder, with_end};
@@ -28,6 +30,11 @@ pub enum SaveFileError {
     Read { path: PathBuf, source: io::Error },
     #[error("cannot load {path}: {source}", path = path.display())]
     Load { path: PathBuf, source: LoadError },
+    #[error("cannot list {path}: {source}", path = path.display())]
+    Info {
+        path: PathBuf,
+        source: SaveFormatError,
+    },
     #[error(transparent)]
     Save(#[from] SaveWriteError),
     #[error(transparent)]
@@ -164,6 +171,24 @@ pub fn read_save(path: &Path) -> Result<Vec<u8>, SaveFileError> {
         let path = path.to_owned();
         SaveFileError::Read { path, source }
     })
+}
+
+/// Reads what a list of saves shows of one: its game, label and owners. Reads at most [`SAVE_INFO_BYTES_MAX`] bytes, and
+/// never the world, which may be damaged or of another version.
+///
+/// # Errors
+/// [`SaveFileError::Read`]: it cannot be read. [`SaveFileError::Info`]: it is no save.
+pub fn read_save_info(path: &Path) -> Result<SaveInfo, SaveFileError> {
+    let mut beginning = Vec::new();
+    let read = open_to_read(path).and_then(|file| {
+        file.take(SAVE_INFO_BYTES_MAX as u64)
+            .read_to_end(&mut beginning)
+    });
+    let path = path.to_owned();
+    match read {
+        Err(source) => Err(SaveFileError::Read { path, source }),
+        Ok(_) => SaveInfo::read(&beginning).map_err(|source| SaveFileError::Info { path, source }),
+    }
 }
 
 #[cfg(test)]

@@ -240,7 +240,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// [`Match::load`]. A game in turns of one tick is saved as it is now.
     ///
     /// # Errors
-    /// If the world exceeds 8 MB.
+    /// If the world exceeds 8 MB, or its [label](Simulation::save_label) 256 bytes.
     pub fn save(&self) -> Result<Vec<u8>, SaveWriteError> {
         let server = self.server.0.lock();
         server.unwrap_or_else(PoisonError::into_inner).save()

@@ -63,16 +63,17 @@ impl OldSave<'_> {
 pub type Upgrade<S> = fn(OldSave<'_>) -> Result<S, String>;
 
 impl<S: Simulation> Match<S> {
-    /// Saves the match: its world, the owner of each seat, its game, version and rules. Another match can
-    /// [begin](Match::load) from it. This match continues. In the middle of a turn, the save is of the turn's beginning.
+    /// Saves the match: its world, the owner of each seat, its game, version, the digest of its rules, and the game's
+    /// [label](Simulation::save_label). Another match can [begin](Match::load) from it. This match continues. In the middle of a turn, the save is of the turn's beginning.
     ///
     /// Costs one encoding of the world, which the match waits for: about 4 ms for 1 MB, and as many bytes.
     ///
     /// # Errors
-    /// If the world exceeds 8 MB.
+    /// If the world exceeds 8 MB, or its [label](Simulation::save_label) 256 bytes.
     pub fn save(&self) -> Result<Vec<u8>, SaveWriteError> {
         save::write(
             &self.origin.hello,
+            &*self.world.rules,
             self.config.unix_time,
             self.config.command_delay,
             self.world.of_turn(),
@@ -83,6 +84,7 @@ impl<S: Simulation> Match<S> {
     // The same as `save`, to be encoded elsewhere. Costs a copy of the world.
     pub(super) fn saving(&self, by: Option<PlayerId>) -> Saving {
         let (hello, world) = (self.origin.hello.clone(), self.world.of_turn().clone());
+        let rules = self.world.rules.clone();
         let (began, delay) = (self.config.unix_time, self.config.command_delay);
         let owners: Vec<(PlayerId, String)> = self
             .owners()
@@ -90,7 +92,7 @@ impl<S: Simulation> Match<S> {
             .collect();
         Saving::new(by, move || {
             let owners = owners.iter().map(|(player, owner)| (*player, &**owner));
-            save::write(&hello, began, delay, &world, owners)
+            save::write(&hello, &*rules, began, delay, &world, owners)
         })
     }
 

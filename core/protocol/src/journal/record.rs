@@ -17,6 +17,8 @@ pub const IDENTITY_BYTES_MAX: usize = 256;
 pub const GAME_BYTES_MAX: usize = 64;
 pub const BUILD_BYTES_MAX: usize = 128;
 pub const REASON_BYTES_MAX: usize = 256;
+/// The longest label of a [save](crate::save), in bytes.
+pub const LABEL_BYTES_MAX: usize = 256;
 /// The largest payload of a record of an unknown kind, in bytes.
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
@@ -38,6 +40,7 @@ pub(super) const END: u8 = 8;
 const RESUMED: u8 = 9;
 const RESERVED: u8 = 10;
 const SHELL: u8 = 11;
+const LABEL: u8 = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -102,6 +105,8 @@ pub enum Record<'a> {
     },
     /// The part of a [saved](crate::save) world that every version of a game can read; at most [`OTHER_BYTES_MAX`] bytes.
     Shell(&'a [u8]),
+    /// The author's label of a [save](crate::save); at most [`LABEL_BYTES_MAX`] bytes.
+    Label(&'a str),
     /// A record of an unknown kind, which this version skips.
     Other {
         kind: u8,
@@ -179,6 +184,7 @@ impl<'a> Record<'a> {
             Record::Resumed { .. } => RESUMED,
             Record::Reserved { .. } => RESERVED,
             Record::Shell(_) => SHELL,
+            Record::Label(_) => LABEL,
             Record::Other { kind, .. } => *kind,
         }
     }
@@ -270,8 +276,12 @@ impl<'a> Record<'a> {
                 limit(bytes.len(), OTHER_BYTES_MAX)?;
                 bytes
             }
+            Record::Label(label) => {
+                limit(label.len(), LABEL_BYTES_MAX)?;
+                label.as_bytes()
+            }
             // A reader would take it for the known kind.
-            Record::Other { kind, .. } if kind <= SHELL => {
+            Record::Other { kind, .. } if kind <= LABEL => {
                 return Err(WriteError::Misplaced { kind });
             }
             Record::Other { payload, .. } => {
@@ -297,6 +307,7 @@ impl<'a> Record<'a> {
             SEAT | RESERVED => 1 + IDENTITY_BYTES_MAX,
             END => REASON_BYTES_MAX,
             RESUMED => varint::BYTES_MAX + BUILD_BYTES_MAX,
+            LABEL => LABEL_BYTES_MAX,
             _ => OTHER_BYTES_MAX,
         })
     }
@@ -352,6 +363,7 @@ impl<'a> Record<'a> {
                 })?
             }
             SHELL => Record::Shell(payload),
+            LABEL => Record::Label(core::str::from_utf8(payload).ok()?),
             END => Record::End {
                 reason: core::str::from_utf8(payload).ok()?,
             },

@@ -461,6 +461,7 @@ impl Owned {
                 identity: &self.bytes,
             },
             11 => Record::Shell(&self.bytes),
+            12 => Record::Label(&self.text),
             kind => Record::Other {
                 kind,
                 payload: &self.bytes,
