@@ -1,10 +1,14 @@
 //! The test kit for authors (`twinstep-testing`) on the games of this repository: it finds no defect in them.
 //! `twinstep-bench quick --only world` measures its speed.
 
+use std::time::Duration;
+
 use powderkeg_game::{Arbiter, Game, Judge, Luck, Query, Rules, speculate};
-use twinstep_core::{Key, Mwc};
+use serde::{Deserialize, Serialize};
+use twinstep_core::{Effects, Frame, Key, Mwc, Never, Phase, Simulation};
 use twinstep_rig::checked;
 use twinstep_rig::realm::Realm;
+use twinstep_server::MatchConfig;
 use twinstep_testing::{Report, Script, arena, check};
 
 fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
@@ -39,6 +43,73 @@ fn the_strategy_game_is_clean() {
     let report = check(Realm::default(), 50, script).unwrap();
     println!("{report}");
     assert!(report.tried.commands > 50, "{report}");
+}
+
+fn orders() -> Script<Realm> {
+    let mut luck = Mwc::seed(9).fork(Key::new(9, 0));
+    Script::<Realm>::inputs([()])
+        .commands(move |seen, _| seen.sim.think(&mut luck, seen.tick))
+        .outcomes(|asked, _| Some(asked.sim.struck(*asked.query)))
+}
+
+#[test]
+fn reports_of_a_game_in_lockstep_have_no_words_about_predictions() {
+    let script = orders().lockstep().tick_length(Duration::from_millis(50));
+    let checked = check(Realm::default(), 50, script).unwrap();
+    let played = arena(Realm::default(), 50, orders())
+        .policies(MatchConfig::strategy())
+        .link("wan")
+        .seconds(10)
+        .run()
+        .unwrap();
+    let ran: u64 = played.clients.values().map(|it| it.commands_executed).sum();
+    assert!(
+        checked.tried.commands > 20 && ran > 10,
+        "{checked}\n{played}"
+    );
+    for report in [checked.to_string(), played.to_string()] {
+        println!("{report}");
+        for word in [
+            "lead", "predict", "rebuil", "withh", "cancel", "guess", "keys",
+        ] {
+            assert!(!report.to_lowercase().contains(word), "{word}: {report}");
+        }
+    }
+    let predicted = check(Realm::default(), 50, orders()).unwrap().to_string();
+    assert!(predicted.contains("ticks of lead"), "{predicted}");
+}
+
+// Depends on the phase, which is the same at each step in lockstep.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Phased(u32);
+
+impl Simulation for Phased {
+    const NAME: &'static str = "phased";
+    const VERSION: u32 = 1;
+    type Rules = ();
+    type Input = ();
+    type Command = Never;
+    type Query = Never;
+    type Outcome = Never;
+    type Cue = Never;
+
+    fn step(&mut self, frame: &Frame<'_, Self>, _: &mut Effects<Self>) {
+        self.0 += if frame.phase() == Phase::Authority {
+            1
+        } else {
+            2
+        };
+    }
+}
+
+#[test]
+fn a_fault_of_predictions_alone_is_none_in_lockstep() {
+    let script = || Script::<Phased>::inputs([()]).ticks(60).in_one_process();
+    check(Phased::default(), (), script().lockstep()).unwrap();
+    let fault = check(Phased::default(), (), script())
+        .unwrap_err()
+        .to_string();
+    assert!(fault.contains("as a prediction"), "{fault}");
 }
 
 /// The arena uses Powderkeg's own physics, referee and guesses.

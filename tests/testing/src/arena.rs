@@ -163,6 +163,7 @@ impl<S: Simulation> Arena<S> {
         let seconds = seconds.unwrap_or(self.seconds);
         let (seed, players) = (self.script.seed, self.script.players);
         self.policies.players_max = self.policies.players_max.max(players);
+        let lockstep = self.policies.command_delay > 0;
         let mut table = self.table();
         // A panic ends the run; its half-done state is not used.
         let played = catch_unwind(AssertUnwindSafe(|| {
@@ -175,6 +176,7 @@ impl<S: Simulation> Arena<S> {
                     game: S::NAME,
                     seed,
                     seconds,
+                    lockstep,
                     server: table.match_.stats(),
                     clients: table.stats(),
                     cues: table.verdicts.cues(),
@@ -278,6 +280,8 @@ pub struct Played {
     pub seed: u64,
     /// The time for which the network was bad, in virtual seconds.
     pub seconds: u32,
+    /// Whether the match was in lockstep.
+    pub lockstep: bool,
     /// The statistics of the match.
     pub server: MatchStats,
     /// The statistics of each client, by name.
@@ -296,6 +300,7 @@ impl fmt::Display for Played {
             game,
             seed,
             seconds,
+            lockstep,
             server,
             clients,
             cues,
@@ -308,21 +313,34 @@ impl fmt::Display for Played {
             server.queries, server.unanswered
         )?;
         for (name, stats) in clients {
-            writeln!(
+            write!(f, "  {name}: confirmed up to t{}", stats.authority_tick)?;
+            match lockstep {
+                true => write!(
+                    f,
+                    ", {} late turns, {:.0} ms paused",
+                    stats.late_turns, stats.stall_ms
+                )?,
+                false => write!(
+                    f,
+                    ", lead {:.1}; {} rebuilds of {} ticks",
+                    stats.lead_ticks_mean, stats.timeline.rebuilds, stats.timeline.resim_ticks
+                )?,
+            }
+            let (sent, refused) = (stats.commands_sent, stats.commands_refused);
+            write!(
                 f,
-                "  {name}: confirmed up to t{}, lead {:.1}; {} rebuilds of {} ticks; {} commands, {} refused; {} cues, {} cancelled",
-                stats.authority_tick,
-                stats.lead_ticks_mean,
-                stats.timeline.rebuilds,
-                stats.timeline.resim_ticks,
-                stats.commands_sent,
-                stats.commands_refused,
-                stats.cues_started,
-                stats.cues_cancelled
+                "; {sent} commands, {refused} refused; {} cues",
+                stats.cues_started
             )?;
+            match lockstep {
+                true => writeln!(f)?,
+                false => writeln!(f, ", {} cancelled", stats.cues_cancelled)?,
+            }
         }
-        let timelines = clients.values().map(|stats| &stats.timeline);
-        write!(f, "{}{}", Causes::of(timelines), CueLines(cues))?;
+        if !lockstep {
+            let timelines = clients.values().map(|stats| &stats.timeline);
+            write!(f, "{}{}", Causes::of(timelines), CueLines(cues))?;
+        }
         write!(f, "{}", Missing(never))?;
         if let Some(growth) = grows {
             writeln!(f, "  {growth}")?;

@@ -4,7 +4,7 @@
 //!                      ┌─ again ─────────────────────────────── statics, chance, clocks
 //!                      ├─ through serde ─────────────────────── skipped fields, hash orders
 //!   before + frame ──▶ ├─ over a stray world by clone_from ──── fields that clone_from omits    ──▶ = after ?
-//!                      ├─ as a prediction, on several screens ─ a missing withhold
+//!                      ├─ as a prediction, on several screens ─ a missing withhold; not in lockstep
 //!                      └─ on another thread ─────────────────── thread-locals
 //!   all ticks       ──▶ immediately, 1.1 s later, in a second process, with other inputs of another player,
 //!                       from the bytes of worlds in the middle
@@ -220,6 +220,7 @@ fn whole<S: Simulation>(
         never: tally.never(),
         tried,
         sizes,
+        lockstep: !line.predicts(),
         tick_length: largest.1.tick_length(),
         costs: measure::costs(&mut line.steps, &largest.1, &largest.2),
         skipped: second.skipped,

@@ -142,7 +142,14 @@ impl<'r, S: Simulation> Line<'r, S> {
         if tick.0.is_multiple_of(self.rules_every) {
             self.look_at_rules(tick)?;
         }
-        self.predict()
+        match self.script.lockstep {
+            true => Ok(()),
+            false => self.predict(),
+        }
+    }
+
+    pub(crate) fn predicts(&self) -> bool {
+        !self.script.lockstep
     }
 
     fn look_at_rules(&self, tick: Tick) -> Result<(), Found> {

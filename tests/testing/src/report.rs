@@ -92,6 +92,8 @@ pub struct Report {
     /// The sizes of the game's types.
     pub sizes: Vec<Size>,
     pub costs: Costs,
+    /// Whether predictions were left out: see [`Script::lockstep`](crate::Script::lockstep).
+    pub lockstep: bool,
     /// The time that a step simulates.
     pub tick_length: Duration,
     /// The reason why there was no second process. `None` if a second process agreed.
@@ -163,13 +165,22 @@ impl fmt::Display for Report {
             writeln!(f, "  {what:10} {}", CostText(cost))?;
         }
         let lead = self.costs.ticks_within(FRAME_TIME);
-        writeln!(
-            f,
-            "  a client spends {} ms of a frame on steps: enough to rebuild {lead} ticks of lead, of {} at {:.0} Hz",
-            FRAME_TIME.as_millis(),
-            lead_max(self.tick_length),
-            1.0 / self.tick_length.as_secs_f64()
-        )?;
+        let length = self.tick_length.as_secs_f64();
+        match self.lockstep {
+            true => writeln!(
+                f,
+                "  a step takes {:.1} % of a tick of {:.0} ms; a late client makes up {lead} ticks a frame",
+                step.time.as_secs_f64() / length * 100.0,
+                length * 1e3
+            )?,
+            false => writeln!(
+                f,
+                "  a client spends {} ms of a frame on steps: enough to rebuild {lead} ticks of lead, of {} at {:.0} Hz",
+                FRAME_TIME.as_millis(),
+                lead_max(self.tick_length),
+                1.0 / length
+            )?,
+        }
         if step.allocations.is_none() {
             writeln!(
                 f,
@@ -210,12 +221,18 @@ impl Report {
             keys: (kept, renamed),
             ..
         } = self.tried;
-        writeln!(
+        write!(
             f,
             "  tried: {changes} changes of the roster, {commands} commands, {claims} claims, {refused} refused; {asked} \
-             queries, {unanswered} of them unanswered; {cues} cues; {withheld_ticks} ticks with withheld effects"
+             queries, {unanswered} of them unanswered; {cues} cues"
         )?;
-        writeln!(f, "  keys: {kept} stable, {renamed} renamed")?;
+        match self.lockstep {
+            true => writeln!(f)?,
+            false => writeln!(
+                f,
+                "; {withheld_ticks} ticks with withheld effects\n  keys: {kept} stable, {renamed} renamed"
+            )?,
+        }
         if dropped_asks > 0 {
             writeln!(
                 f,

@@ -69,6 +69,7 @@ pub struct Script<S: Simulation> {
     pub(crate) seed: u64,
     pub(crate) steady: bool,
     pub(crate) second_process: bool,
+    pub(crate) lockstep: bool,
     drive: Box<Drive<S>>,
     give: Option<Box<Give<S>>>,
     resolve: Resolving<S>,
@@ -117,6 +118,7 @@ impl<S: Simulation> Script<S> {
             seed: 1,
             steady: false,
             second_process: true,
+            lockstep: false,
             drive: Box::new(drive),
             give: None,
             resolve: None,
@@ -211,6 +213,14 @@ impl<S: Simulation> Script<S> {
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
         self.second_process = false;
+        self
+    }
+
+    /// Leaves out comparisons with predictions, for a game that is played in lockstep only. An [`arena`](crate::arena())
+    /// follows its policies instead.
+    #[must_use]
+    pub fn lockstep(mut self) -> Script<S> {
+        self.lockstep = true;
         self
     }
 

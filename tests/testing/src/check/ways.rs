@@ -101,6 +101,9 @@ impl<S: Simulation> Ways<S> {
                 return Err(found);
             }
         };
+        if !line.predicts() {
+            return Ok(bytes);
+        }
         let Line {
             before,
             frame,
@@ -123,8 +126,10 @@ impl<S: Simulation> Ways<S> {
         self.again(line)?;
         let bytes = self.through_serde(line)?;
         self.over_a_stray(line)?;
-        self.as_predictions(line)?;
-        self.with_memos(line)?;
+        if line.predicts() {
+            self.as_predictions(line)?;
+            self.with_memos(line)?;
+        }
         self.on_another_thread(line)?;
         Ok(bytes)
     }
@@ -222,9 +227,13 @@ impl<S: Simulation> Ways<S> {
         if from_start {
             self.stray = self.first.clone();
         }
-        let is_stray = self.stray.tick() == tick;
+        let is_stray = line.predicts() && self.stray.tick() == tick;
         if is_stray && !from_start && self.luck.below(REBUILD_IN) > 0 {
             return self.step_stray(line);
+        }
+        // In lockstep the copy is older instead.
+        if !line.predicts() && !from_start && self.luck.below(REBUILD_IN) > 0 {
+            return Ok(());
         }
         self.over_another(line)
     }
