@@ -18,7 +18,6 @@ use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_rig::realm::Realm;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
-use twinstep_server::config::TurnLength;
 use twinstep_server::{Decision, HookContext, MatchConfig, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -47,6 +46,50 @@ fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     }
     assert_eq!(woken, [(507, 10_000), (507, 10_002)]);
     assert_eq!(timers.len(), 10_000);
+}
+
+// Lets all sleepers wake and register again in a round of 20 ticks. Returns the time for each.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures; only the ratio of two measurements is compared"
+)]
+fn rounds_of(sleepers: u32) -> impl FnMut() -> Duration {
+    let mut timers = Schedule::new();
+    for n in 0..sleepers {
+        timers.at(Tick(n % 20), Key::new(1, n), n);
+    }
+    let mut now = Tick(0);
+    move || {
+        let (began, mut woken) = (Instant::now(), 0);
+        while woken < 100_000 {
+            while let Some((key, n)) = timers.pop_due(now) {
+                timers.at(now + 20, key, n);
+                woken += 1;
+            }
+            now += 1;
+        }
+        began.elapsed() / woken
+    }
+}
+
+/// Row 80: waking and registering again costs no more with many sleepers. A schedule that moved all sleepers for each
+/// event would take a hundred times as long.
+#[test]
+fn waking_costs_no_more_with_a_hundred_thousand_sleepers() {
+    let mut rounds = [1_000, 60_000, 100_000].map(rounds_of);
+    let mut least = [Duration::MAX; 3];
+    // In turns, so that other work on the machine hits all of them.
+    for _ in 0..7 {
+        for (least, round) in least.iter_mut().zip(&mut rounds) {
+            *least = (*least).min(round());
+        }
+    }
+    let [few, army, many] = least;
+    println!(
+        "an event of 1,000 sleepers {few:?}, of 60,000 {army:?} ({:?} a step in which 3,000 wake), of 100,000 {many:?}",
+        army * 3_000
+    );
+    assert!(many < few * 10, "{few:?} and {many:?}");
 }
 
 /// Row 24: between two ticks the picture advances with time, never back and never into the next tick: in prediction and
@@ -204,73 +247,6 @@ fn a_thousand_gathering_villagers_send_no_byte() {
     let (few, many) = (bytes(2), bytes(250));
     println!("{few} bytes with 8 villagers, {many} with 1,000");
     assert_eq!(few, many);
-}
-
-// Four players over a WAN with adaptive turns; each villager registers an event in every second. All worlds must be
-// equal at the end. Prints the costs on this machine.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "measures; no result depends on it"
-)]
-fn play_a_large_realm(villagers: u16, time: Duration) {
-    let mut config = RigConfig::strategy(11, LinkProfile::WAN);
-    (config.crowd, config.verify, config.journal) = (villagers / 4, false, false);
-    config.policies.turn = TurnLength::adaptive(2, 8);
-    let mut rig = Rig::<Realm>::new(config);
-    rig.observe(false);
-    rig.run(SECOND * 5);
-    let (first, worked) = (rig.match_.world().tick(), rig.worked());
-    let before = [0, 1, 2, 3].map(|i| rig.bytes_down(i).total());
-    let frames = [0, 1, 2, 3].map(|i| rig.clients[i].calls);
-    let began = Instant::now();
-    rig.run(time);
-    let (took, worked) = (began.elapsed(), rig.worked() - worked);
-    let ticks = rig.match_.world().tick() - first;
-    let down: u64 = (0..4).map(|i| rig.bytes_down(i).total() - before[i]).sum();
-    let frames: u64 = (0..4).map(|i| rig.clients[i].calls - frames[i]).sum();
-    let mut world = rig.match_.world().sim().clone();
-    let timed = |work: &mut dyn FnMut()| {
-        let began = Instant::now();
-        (0..20).for_each(|_| work());
-        began.elapsed() / 20
-    };
-    let digest = timed(&mut || drop(std::hint::black_box(rig.match_.world().digest())));
-    let copy = timed(&mut || world.clone_from(std::hint::black_box(rig.match_.world().sim())));
-    println!(
-        "{villagers} villagers, {ticks} ticks, turns of {} ticks: match {:?} a tick, everything else {:?} a frame \
-         of each client, digest {digest:?}, copy {copy:?}, {} B/s to each client, {} hits, {} B of world",
-        rig.match_.world().turn().cadence.turn_ticks,
-        worked / ticks,
-        (took - worked) / frames as u32,
-        down / 4 / time.as_secs(),
-        world.hits,
-        twinstep_core::codec::size(&world).unwrap(),
-    );
-    assert!(world.woken > u64::from(villagers) * time.as_secs() * 9 / 10);
-    assert!(world.hits > 0, "no bomb hits");
-    rig.command(false);
-    rig.run(SECOND * 5);
-    for client in &rig.clients {
-        let (name, stats) = (&client.identity, client.session.stats());
-        assert_eq!((&client.desync, stats.heals), (&None, 0), "{name}");
-        assert_eq!(stats.commands_executed, stats.commands_sent, "{name}");
-        let own = client.session.authority().unwrap();
-        let digest = rig.match_.digest_at(own.tick());
-        assert!(digest.is_some() && own.digest().ok() == digest, "{name}");
-    }
-}
-
-#[test]
-fn thousands_of_villagers_stay_equal_over_a_wan() {
-    play_a_large_realm(8_000, SECOND * 20);
-}
-
-#[test]
-#[ignore = "a measurement of minutes, in release: --release -- --ignored --nocapture large_realms"]
-fn costs_of_large_realms() {
-    for villagers in [8_000, 40_000] {
-        play_a_large_realm(villagers, SECOND * 600);
-    }
 }
 
 /// The second game, in lockstep: bots at war over a bad link, equal at every tick (as the rig checks), every command
