@@ -52,7 +52,7 @@ pub struct BotClient {
     rules: Arc<Rules>,
     ready: Option<(Pad, Option<Command>)>,
     sampled: u32,
-    /// The counters and the points at the last sampled tick: a session that is over forgets them.
+    /// The counters and the points at the last sampled tick, because a session that is over forgets them.
     kept: (SessionStats, u32),
     ended: Option<SessionEnd>,
 }

@@ -41,7 +41,7 @@ use stage::PeerStage;
 pub(crate) use stage::{Distance, Greeting, Guest, Judgement};
 use tickets::Tickets;
 
-/// A session that began to play less than this long ago is not counted as late.
+/// A session is not counted as late for this long after it began to play.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// The stage of a session.

@@ -88,8 +88,8 @@ struct Batch<I> {
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,
-    /// The tick after the newest input, whose input is the same unless the client sends another one, and the time when
-    /// that packet would have arrived.
+    /// The tick after the newest input, if the client skips its packet because the input stays the same; and the time
+    /// when that packet would have arrived.
     rest: Option<(Tick, Duration)>,
     /// Closed batches of turns that are not sealed, oldest first: at most m.
     batches: VecDeque<Batch<S::Input>>,

@@ -6,12 +6,12 @@
 //!                        ──header()──────────────────────────────────────────▶ or DllImport, ffi, ctypes
 //! ```
 //!
-//! One library is one game: its rules and types are compiled in. A game adds an implementation of [`CGame`] and one line,
-//! [`library!`]; the header is made from the same declarations. It says everything that a C programmer needs: units,
-//! memory, threads, errors.
+//! One library is one game: its rules and types are compiled in. A game adds an implementation of [`CGame`] and one
+//! line, [`library!`]; the header is made from the same declarations. It documents everything that a C programmer
+//! needs: units, memory, threads, errors.
 //!
 //! Invariant: all unsafe code of Twinstep is in this crate, and every pointer is read or written in one file. Numbers
-//! stand for matches, no panic leaves a function, and only values cross the border that any bytes are.
+//! stand for matches, no panic leaves a function, and only values for which any bytes are valid cross the border.
 //!
 //! # Example
 //!

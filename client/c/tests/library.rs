@@ -174,7 +174,7 @@ fn library() -> PathBuf {
     library
 }
 
-/// Says that something was not tested. Unlike `eprintln`, it is printed although the test passes.
+/// Reports that something was not tested. Unlike `eprintln`, it is printed although the test passes.
 fn skip(what: &str, missing: &str) {
     let line = format!("SKIPPED: {what}: {missing} is missing here\n");
     std::io::stderr()

@@ -92,7 +92,7 @@ pub struct Contact<Id> {
     pub second: Option<Id>,
     /// The impulse that drove them apart: mass (the area of a shape) times the change of speed.
     pub impulse: f32,
-    /// Whether they did not push each other during the step before.
+    /// Whether the contact is new: they did not push each other during the step before.
     pub is_new: bool,
 }
 

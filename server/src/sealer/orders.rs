@@ -1,4 +1,4 @@
-//! Commands and claims of a frame: the players are served in turns, as far as there is room.
+//! The commands and claims of a frame. Players take turns, as far as there is room.
 
 use serde::Serialize;
 use twinstep_core::bounds::{
