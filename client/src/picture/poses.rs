@@ -114,8 +114,7 @@ pub struct Poses<K, P> {
     strays: Vec<Put<K, P>>,
     /// The order of the strays, once they are [ordered](Self::order).
     order: KeyOrder<K>,
-    /// The number of strays that are ordered.
-    ordered: usize,
+    ordered_strays: usize,
     muzzles: Vec<Muzzle<K, P>>,
 }
 
@@ -130,7 +129,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
             puts: Vec::new(),
             strays: Vec::new(),
             order: KeyOrder::new(),
-            ordered: 0,
+            ordered_strays: 0,
             muzzles: Vec::new(),
         }
     }
@@ -156,7 +155,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.puts.clear();
         self.strays.clear();
         self.order.clear();
-        self.ordered = 0;
+        self.ordered_strays = 0;
         self.muzzles.clear();
     }
 
@@ -289,10 +288,10 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
 
     /// Sorts the strays; the last pose of a key is kept.
     pub(crate) fn order(&mut self) {
-        if self.ordered == self.strays.len() {
+        if self.ordered_strays == self.strays.len() {
             return;
         }
-        self.ordered = self.strays.len();
+        self.ordered_strays = self.strays.len();
         let keys = self.strays.iter().map(|put| put.key);
         self.order.sort(keys, self.strays.capacity());
     }
