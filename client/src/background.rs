@@ -42,7 +42,7 @@ impl<S: Simulation> Background<S> {
             *self = match Channels::open() {
                 Ok(channels) => Background::Working(channels),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot start a thread for rebuilds: they run in the game's thread");
+                    tracing::warn!(%error, "cannot start a thread for the prediction: it runs in the game's thread, and frames may stutter");
                     Background::InPlace(None)
                 }
             };

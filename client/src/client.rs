@@ -410,7 +410,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                     return self.end_for(lost);
                 }
                 if self.lost.is_none() {
-                    tracing::info!(%lost, "lost the server; reconnecting");
+                    tracing::info!(reason = %lost, "connection lost; reconnecting");
                     self.rejoin.lose(now);
                     self.session.lose(now);
                     self.apply_close_code(now, lost);

@@ -232,7 +232,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     self.events.push(Event::Differs { at });
                 }
                 if let Some(fault) = playing.replica.take_fault() {
-                    tracing::error!(fault, "a fault in the game's step");
+                    tracing::error!(
+                        fault,
+                        "the game's step panicked in the prediction; continuing from the server's world"
+                    );
                     self.events.push(Event::StepFault(fault));
                 }
                 for (seat, seq) in playing.replica.timeline.local_actions_mut().overtaken() {

@@ -22,7 +22,7 @@ pub(crate) struct AdminArgs {
     /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
     #[arg(long, global = true, value_name = "ADDR")]
     to: Option<AdminAddress>,
-    /// The server's admin token file, by default the path of its key file with .admin appended. Not needed for ready,
+    /// The server's admin token file: KEY-FILE.admin, unless it was started with --admin-token-file. Not needed for ready,
     /// matches and metrics, nor at a Unix socket
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -73,7 +73,7 @@ enum AdminTask {
     },
     /// List the banned players
     Bans,
-    /// Revoke a player's tickets; a connected player stays and gets a new one
+    /// Revoke all tickets of a player made so far; a connected player stays and gets a new one
     Revoke {
         /// The name on the ticket
         identity: String,
@@ -81,13 +81,13 @@ enum AdminTask {
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
     },
-    /// Save a copy of a match's journal
+    /// Copy a match's journal on the server, next to the journal, and print the path
     Save {
         /// The match
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Save a match as a game from which `host --load` begins another one
+    /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` begins a new match from it
     SaveGame {
         /// The name of the file, without .save, in the server's folder of saved games
         name: String,
@@ -97,7 +97,8 @@ enum AdminTask {
     },
     /// Send a message to players
     Message {
-        /// The text
+        /// The message
+        #[arg(value_name = "TEXT")]
         words: String,
         /// Only to this match [default: all running matches]
         #[arg(long = "match", value_name = "ID")]
@@ -120,21 +121,21 @@ enum AdminTask {
         /// The match
         #[arg(default_value_t = 1)]
         id: u64,
-        /// At least this many ticks, in whole turns
+        /// Ticks to play, rounded up to whole turns
         #[arg(long, default_value_t = 1)]
         ticks: u8,
     },
-    /// Change the speed of a match: the usual tick takes 16667 microseconds
+    /// Set the length of a match's ticks: 16667 µs is the usual speed, and longer ticks are slower
     Speed {
         /// The match
         #[arg(default_value_t = 1)]
         id: u64,
-        /// The length of a tick in microseconds
+        /// The length of a tick in microseconds (µs)
         #[arg(long, value_name = "US")]
         tick_us: u64,
     },
-    /// Move a match: it ends here and keeps its journal. The next server on its players' tickets resumes it, if it uses
-    /// the same journal folder
+    /// Hand a match over to another server. It ends here and keeps its journal; the next server in its players' tickets
+    /// resumes it, if both use the same journal folder
     Release {
         /// The match
         id: u64,
@@ -144,7 +145,12 @@ enum AdminTask {
         /// The match
         id: u64,
         /// The reason, for the journal and the log
-        #[arg(long, default_value = "", hide_default_value = true)]
+        #[arg(
+            long = "reason",
+            alias = "words",
+            default_value = "",
+            hide_default_value = true
+        )]
         words: String,
     },
 }
@@ -180,8 +186,8 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
         // The server's text says what was wrong.
         let said = match (answer.status, &args.token_file) {
             (401, None) => {
-                "this needs --token-file, the server's admin token file: by default the path of its key file with \
-                 .admin appended"
+                "give --token-file FILE, the server's admin token file: KEY-FILE.admin, unless it was started with \
+                 --admin-token-file"
                     .to_owned()
             }
             _ => answer.body.trim_end().to_owned(),
@@ -265,7 +271,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
     match task {
         AdminTask::Matches => table(
             "no match is running",
-            &["match", "players", "spectators", "tick", "late, ms"],
+            &["match", "players", "spectators", "tick", "lateness (ms)"],
             rows(told, |one| {
                 let late = one["lateness_ms"].as_f64().unwrap_or_default();
                 vec![
@@ -284,9 +290,9 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 "identity",
                 "name",
                 "state",
-                "for",
-                "margin, ticks",
-                "round trip, ms",
+                "since",
+                "input margin (ticks)",
+                "round trip (ms)",
             ],
             rows(&told["people"], |one| {
                 let since = one["since_s"].as_f64().unwrap_or_default();
@@ -309,14 +315,14 @@ fn words(task: &AdminTask, told: &Value) -> String {
             let now = unix_now().as_secs();
             table(
                 "no bans",
-                &["identity", "since", "until", "reason"],
+                &["identity", "banned", "ends", "reason"],
                 rows(told, |one| {
                     let since = one["since_unix_s"].as_u64().unwrap_or(now);
                     let until = one["until_unix_s"].as_u64();
                     vec![
                         cell(&one["identity"]),
                         format!("{} ago", span(now.saturating_sub(since))),
-                        until.map_or("for ever".to_owned(), |until| {
+                        until.map_or("never".to_owned(), |until| {
                             format!("in {}", span(until.saturating_sub(now)))
                         }),
                         cell(&one["reason"]),
@@ -333,12 +339,14 @@ fn words(task: &AdminTask, told: &Value) -> String {
         AdminTask::Ban {
             identity, length, ..
         } => {
-            let long = length.map_or("ever".to_owned(), |length| span(length.as_secs()));
+            let long = length.map_or("without an end".to_owned(), |length| {
+                format!("for {}", span(length.as_secs()))
+            });
             let here = match told["put_out_of"].as_array().map(Vec::as_slice) {
-                None | Some([]) => "not in a match".to_owned(),
+                None | Some([]) => "was not in a match".to_owned(),
                 Some(ids) => format!("removed from match {}", list(ids)),
             };
-            format!("{:?} is banned for {long}; {here}", line(identity))
+            format!("{:?} is banned {long}; {here}", line(identity))
         }
         AdminTask::Unban { identity } => format!("{:?} may join again", line(identity)),
         AdminTask::Revoke { identity, .. } => {
@@ -357,18 +365,20 @@ fn words(task: &AdminTask, told: &Value) -> String {
             let told = told["told"].as_array().into_iter().flatten();
             let sessions: u64 = told.filter_map(|one| one["sessions"].as_u64()).sum();
             match sessions {
-                1 => "sent to 1 player".to_owned(),
-                _ => format!("sent to {sessions} players"),
+                1 => "sent to 1 client".to_owned(),
+                _ => format!("sent to {sessions} clients"),
             }
         }
         AdminTask::Pause { id } => format!("match {id} is paused"),
-        AdminTask::Resume { id } => format!("match {id} goes on"),
-        AdminTask::Step { id, ticks } => format!("match {id} plays {ticks} ticks if it is paused"),
-        AdminTask::Speed { id, tick_us } => format!("a tick of match {id} takes {tick_us} µs"),
+        AdminTask::Resume { id } => format!("match {id} is resumed"),
+        AdminTask::Step { id, ticks } => {
+            format!("requested {ticks} ticks of match {id} (without effect unless it is paused)")
+        }
+        AdminTask::Speed { id, tick_us } => format!("match {id} has ticks of {tick_us} µs now"),
         AdminTask::Release { id } => {
             let tick = cell(&told["tick"]);
             format!(
-                "match {id} ended here at tick {tick}; its players now dial the next server on their tickets"
+                "match {id} is released at tick {tick}; its players reconnect to the next server in their tickets"
             )
         }
         AdminTask::End { id, .. } => format!("match {id} is over"),

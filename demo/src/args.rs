@@ -127,16 +127,16 @@ pub(crate) struct PlayArgs {
     /// Bots that play along, 0 to 7
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=7))]
     pub(crate) bots: u8,
-    /// A new file for the tape of this screen: what it assumed and showed, for `powderkeg inspect`
+    /// Record the predictions and the picture of this screen to this new file, for `powderkeg inspect`
     #[arg(long, value_name = "FILE")]
     pub(crate) tape: Option<PathBuf>,
-    /// Let others join this match: the address to listen at, such as 0.0.0.0:7777
+    /// Let others join this match: the address to listen on, such as 0.0.0.0:7777
     #[arg(long, value_name = "ADDR", value_parser = listened, requires = "key_file")]
     pub(crate) listen: Option<SocketAddr>,
     /// The address that others dial, if it is not that of --listen
     #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
     pub(crate) public: Option<ServerAddress>,
-    /// The key of the tickets that others join with: see `powderkeg key` and `powderkeg ticket`
+    /// The key file for the tickets of the others: see `powderkeg key` and `powderkeg ticket`
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(crate) key_file: Option<PathBuf>,
     /// When the game here has ended, keep serving until all players have left
@@ -146,22 +146,22 @@ pub(crate) struct PlayArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HostArgs {
-    /// The address to listen at
+    /// The UDP address to listen on
     #[arg(long, value_name = "ADDR", value_parser = listened, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
     /// The address that players dial [default: all network addresses of this machine]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
-    /// Take browsers too, at this UDP address, such as 0.0.0.0:7778; needs a build with --features web
+    /// Accept browsers too, on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub(crate) web: Option<SocketAddr>,
     /// The https address of the game's page; with it, each invite is printed as a link, too
     #[arg(long, value_name = "URL", requires = "web", value_parser = page)]
     pub(crate) page: Option<String>,
-    /// The most players, 1 to 8
+    /// Maximum number of players, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) players: u8,
-    /// Players for each invite, at one screen, 1 or 2
+    /// Players per invite, who share a screen: 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) seats: u8,
     /// The folder for the invites, one file for each screen
@@ -173,7 +173,8 @@ pub(crate) struct HostArgs {
     /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Begin from a saved game, which `save FILE` or `admin save-game` made; players get their seats back by name
+    /// Begin from a saved game: made by `admin save-game`, or by typing `save FILE` in a running host. Players keep their
+    /// seats by name
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
@@ -192,7 +193,7 @@ fn page(text: &str) -> Result<String, String> {
     match is_secure && !text.contains('#') {
         true => Ok(text.to_owned()),
         false => Err(
-            "expected an address such as https://example.org/powderkeg/ (or one of this machine: http://127.0.0.1:8000/)"
+            "expected an https URL without #, such as https://example.org/powderkeg/ (http only for 127.0.0.1 and localhost)"
                 .to_owned(),
         ),
     }
@@ -203,10 +204,10 @@ pub(crate) struct TicketArgs {
     /// The server's key file
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// The addresses that the player dials: the server's --public addresses, otherwise its --listen address
+    /// The server's addresses, with commas: its --public addresses, or else its --listen address
     #[arg(long, value_name = "ADDR", value_parser = dialled, value_delimiter = ',', required = true)]
     pub(crate) server: Vec<ServerAddress>,
-    /// Where browsers dial: the text that the server logs after "dialled" when it takes browsers
+    /// The address for browsers, and its hashes: the value of `dialled=` in the server's log line "accepting browsers"
     #[arg(long, value_name = "ADDR#HASH")]
     pub(crate) web: Option<WebAddress>,
     /// The https address of the game's page: prints a link instead of the ticket
@@ -235,17 +236,17 @@ pub(crate) struct JoinArgs {
     pub(crate) view: ViewArgs,
     #[command(flatten)]
     pub(crate) names: NameArgs,
-    /// A file with an invite or ticket, or - for standard input. The newest ticket is saved as FILE.rejoin and used
-    /// first; with - none is saved
+    /// A file with an invite or ticket, or - for standard input. Newer tickets are saved as FILE.rejoin, which is tried
+    /// first the next time (not with -)
     #[arg(value_name = "FILE")]
     pub(crate) ticket: PathBuf,
-    /// Let a bot play, without a view
+    /// Let a bot play, without a display
     #[arg(long, conflicts_with_all = ["terminal", "windowed", "fullscreen"])]
     pub(crate) bot: bool,
     /// The server plays an arena with this many enemies instead of the campaign
     #[arg(long)]
     pub(crate) enemies: Option<u16>,
-    /// A new file for the tape of this client: what it assumed and showed, for `powderkeg inspect`
+    /// Record the predictions and the picture of this client to this new file, for `powderkeg inspect`
     #[arg(long, value_name = "FILE")]
     pub(crate) tape: Option<PathBuf>,
 }
@@ -254,7 +255,7 @@ pub(crate) struct JoinArgs {
 pub(crate) struct InspectArgs {
     /// The journal of the match
     pub(crate) journal: PathBuf,
-    /// Tapes of its clients, which `join --tape` and `play --tape` write
+    /// Recordings of its clients, made with `join --tape` or `play --tape`
     pub(crate) tapes: Vec<PathBuf>,
     /// The new file for the page, which any browser opens
     #[arg(long, value_name = "FILE", default_value = "match.html")]
@@ -262,7 +263,7 @@ pub(crate) struct InspectArgs {
     /// The first tick of the page
     #[arg(long, value_name = "TICK", default_value_t = 0)]
     pub(crate) from: u32,
-    /// The page ends before this tick
+    /// The first tick that is no longer on the page [default: up to the end]
     #[arg(long, value_name = "TICK")]
     pub(crate) to: Option<u32>,
     /// The match was in an arena with this many enemies instead of the campaign
@@ -343,10 +344,10 @@ pub(crate) struct TourArgs {
     /// Write the tour as an animated PNG to this file, without a display, instead of showing it
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Seed of the match, the walkers and the network
+    /// Seed of the match, the bots and the network
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Show it in the whole screen
+    /// Use the whole screen
     #[arg(long, conflicts_with = "out")]
     pub(crate) fullscreen: bool,
 }

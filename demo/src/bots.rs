@@ -121,9 +121,15 @@ impl BotClient {
         while self.client.session_mut().poll_cue().is_some() {}
         while let Some(event) = self.client.session_mut().poll_event() {
             match event {
-                Event::Desync(text) => tracing::error!(text, "desync"),
-                Event::Healed { at } => tracing::warn!(%at, "healed"),
-                event => tracing::debug!(?event),
+                Event::Desync(text) => tracing::error!(
+                    report = text,
+                    "desync: this client's world differs from the server's"
+                ),
+                Event::Healed { at } => tracing::warn!(
+                    tick = at.0,
+                    "desync healed: the world was loaded from the server"
+                ),
+                event => tracing::debug!(?event, "event"),
             }
         }
     }

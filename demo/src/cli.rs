@@ -37,46 +37,46 @@ struct Cli {
     task: Option<Task>,
     #[command(flatten)]
     play: PlayArgs,
-    /// The filter of the log on standard error, such as `info` or `twinstep_host=debug` [default: the environment's
-    /// RUST_LOG, otherwise `info` for serve and `warn` for all other commands]
+    /// Filter of the log on standard error, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info` for
+    /// serve and `warn` for all other commands]
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
-    /// The format of log lines: text, or json (one object a line) [default: text]
+    /// Format of log lines: text, or json (one object a line) [default: text]
     #[arg(id = "log-format", long, global = true, value_parser = ["text", "json"], value_name = "FORMAT")]
     log_format: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Play here with three bots, over a simulated bad network (this is the default)
+    /// Play here with three bots, over a simulated network (the default command)
     Play(PlayArgs),
-    /// Host a match for friends: a server, and a file with an invite for each of them
+    /// Host a match for friends: start a server, and write a file with an invite for each of them
     Host(HostArgs),
-    /// Run a server
+    /// Run a dedicated server: of one match, or of many on demand (--matches)
     Serve(Box<ServeArgs>),
     /// Inspect or control a server on this machine: who plays, kick, ban
     Admin(AdminArgs),
-    /// Make a key file, which a server and its tickets need
+    /// Make a key file: the server and `powderkeg ticket` need the same one
     Key {
         /// The new file
         file: PathBuf,
     },
-    /// Make a ticket for one player; it works until that player uses a newer one
+    /// Make a ticket for one player: valid for 24 h, or until that player uses a newer one
     Ticket(Box<TicketArgs>),
     /// Join the match that an invite or a ticket is for
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or print a summary, or verify it
     Replay(ReplayArgs),
-    /// Make a page of a journal, to look into the match tick by tick in a browser
+    /// Write a journal as an HTML page, to inspect the match tick by tick in a browser
     Inspect(InspectArgs),
     /// Check, repair or export a journal
     #[command(subcommand)]
     Journal(JournalTask),
-    /// See in 90 seconds what the framework does: one session drawn in four ways, from a good line to a crash
+    /// Show a tour of 90 seconds: one match, drawn in four ways at once, from a good network to a crash of the server
     Tour(TourArgs),
     /// Write screenshots of matches played in virtual time; needs no display
     Shots(ShotsArgs),
-    /// Measure a server and bots over real UDP on this machine
+    /// Run a server and bots over UDP on this machine, and print a report
     Bots(BotsArgs),
 }
 
@@ -87,12 +87,12 @@ enum JournalTask {
         /// The journal
         file: PathBuf,
     },
-    /// Cut a damaged journal after its last good record; the original is kept
+    /// Cut off a damaged journal after its last good record; the original is kept as a copy
     Repair {
         /// The journal
         file: PathBuf,
     },
-    /// Write the sealed frames as JSON, one object a line, for other programs
+    /// Export the recorded ticks (inputs, commands, joins) as JSON, one object a line, for other programs
     Export {
         /// The journal
         file: PathBuf,
@@ -179,9 +179,8 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         };
         if let Some(id) = matches.ids().find(is_given) {
             let flag = id.as_str().replace('_', "-");
-            let words = format!(
-                "--{flag} is given before `{task}`; give it after the task: `powderkeg {task} --{flag} ...`\n"
-            );
+            let words =
+                format!("--{flag} must come after the command: `powderkeg {task} --{flag} ...`");
             return Err(command.error(ErrorKind::ArgumentConflict, words));
         }
     }
@@ -436,7 +435,7 @@ mod tests {
             ),
             (
                 "serve --key-file k --listen 127.0.0.1:1 --turn 9..2",
-                "shortest",
+                "MIN of at most MAX",
             ),
             ("join --bot --terminal file", "--bot"),
             ("replay --verify --windowed 1280x720 file", "--verify"),

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use powderkeg_view::say::Unsaid;
 use powderkeg_view::terminal::TerminalError;
 use twinstep_client::{ClientStartError, SessionEnd};
-use twinstep_host::{HostError, JournalFileError, MatchEnded};
+use twinstep_host::{HostError, JournalFileError, MatchEnded, SaveFileError};
 use twinstep_ops::operator::SettingError;
 use twinstep_ops::{AdminError, ExportError, InspectError};
 use twinstep_protocol::journal::JournalError;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::ReplayError;
-use twinstep_server::ResumeError;
+use twinstep_server::config::ConfigError;
+use twinstep_server::{LoadError, MatchStartError, ResumeError};
 use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +21,7 @@ use twinstep_udp::{LineageFileError, TicketError, TicketKeyError};
 pub enum Failure {
     #[error("--{flag}: {reason}")]
     Flag { flag: &'static str, reason: String },
-    #[error("the environment's {name}: {reason}")]
+    #[error("environment variable {name}: {reason}")]
     Environment { name: &'static str, reason: String },
     #[error("{}{}", .0, key_hint(.0))]
     Key(#[from] TicketKeyError),
@@ -88,9 +89,9 @@ pub enum Failure {
     Client(#[from] ClientStartError),
     #[error("{0}")]
     Terminal(#[from] TerminalError),
-    #[error("no pictures: {0}")]
+    #[error("cannot take the screenshots: {0}")]
     Shots(#[from] powderkeg_view::window::ShotsError),
-    #[error("no tour: {0}")]
+    #[error("cannot show the tour: {0}")]
     Tour(#[from] powderkeg_view::window::TourError),
     #[error("{0}")]
     Ended(#[from] SessionEnd),
@@ -127,7 +128,9 @@ fn arena_hint(enemies: Option<u16>) -> String {
 fn inspect_hint(error: &InspectError, enemies: Option<u16>) -> String {
     match error {
         InspectError::Replay(source) => replay_hint(source, enemies),
-        InspectError::TooLong | InspectError::TooLarge => "; see --from and --to".to_owned(),
+        InspectError::Range { .. } | InspectError::TooLong | InspectError::TooLarge => {
+            "; see --from and --to".to_owned()
+        }
         _ => String::new(),
     }
 }
@@ -135,8 +138,37 @@ fn inspect_hint(error: &InspectError, enemies: Option<u16>) -> String {
 fn host_hint(error: &HostError) -> String {
     match error {
         HostError::Journal(error) => journal_hint(error),
+        HostError::Web { .. } => "; see --web".to_owned(),
+        HostError::Match(error) => start_hint(error),
+        HostError::Save(SaveFileError::Load { source, .. }) => match source {
+            LoadError::Seats { .. } => SEATS_HINT.to_owned(),
+            LoadError::Start(error) => start_hint(error),
+            _ => String::new(),
+        },
         _ => String::new(),
     }
+}
+
+const SEATS_HINT: &str = "; see --max-players (`host`: --players)";
+
+// The flag that set the value, which the libraries do not know.
+fn start_hint(error: &MatchStartError) -> String {
+    let MatchStartError::Config(error) = error else {
+        return String::new();
+    };
+    let flags = match error {
+        ConfigError::TickMax { .. } => "--slowest-tick",
+        ConfigError::Turn(_) | ConfigError::TurnBounds { .. } => "--turn",
+        ConfigError::CommandDelay(_) => "--command-delay",
+        ConfigError::WaitWithoutDelay => "--sealing and --command-delay",
+        ConfigError::KickAfter(_) => "--sealing and --laggards",
+        ConfigError::Delay(_) => "--input-delay",
+        ConfigError::TwoDelays => "--input-delay and --command-delay",
+        ConfigError::Players(_) => "--max-players (`host`: --players)",
+        ConfigError::Spectators(_) => "--spectators and --spectator-delay",
+        _ => return String::new(),
+    };
+    format!("; see {flags}")
 }
 
 fn setting_hint(error: &SettingError) -> String {
@@ -165,6 +197,11 @@ fn journal_hint(error: &JournalFileError) -> String {
             path.display()
         ),
         JournalFileError::Cut { .. } => "\n(serve --new-match begins a new one)".to_owned(),
+        JournalFileError::Resume { source, .. } => match source {
+            ResumeError::Seats { .. } => SEATS_HINT.to_owned(),
+            ResumeError::Start(error) => start_hint(error),
+            _ => String::new(),
+        },
         _ => String::new(),
     }
 }
@@ -186,7 +223,7 @@ fn replay_hint(error: &ReplayError, enemies: Option<u16>) -> String {
             ..
         } => format!("\n({})", arena_hint(enemies)),
         ReplayError::Journal(JournalError::NotAJournal | JournalError::Torn { offset: 0 }) => {
-            "\n(`serve --journal`, `host --journal` and F9 while playing write journals)".to_owned()
+            "\n(give a file that `serve --journal`, `host --journal` or F9 while playing has written)".to_owned()
         }
         _ => String::new(),
     }

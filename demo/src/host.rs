@@ -382,8 +382,8 @@ fn words(
         let web = web.map(|web| format!(" and {web}"));
         let _ = writeln!(
             out,
-            "From outside of your network: forward UDP port {}{} of your router to this machine, and give --public \
-             ADDRESS:PORT",
+            "For players outside of your network: forward UDP port {}{} of your router to this machine, and start again with \
+             --public ADDRESS:PORT",
             listens.port(),
             web.unwrap_or_default()
         );

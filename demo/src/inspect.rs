@@ -110,7 +110,7 @@ pub(crate) fn tape_to(
     let mut file = Some(new_file(&path)?);
     Ok(client.taping(move |bytes| {
         if let Some(Err(error)) = file.as_mut().map(|file| file.write_all(bytes)) {
-            tracing::warn!(path = %path.display(), %error, "the tape ends here");
+            tracing::warn!(path = %path.display(), %error, "cannot write the tape: the recording ends here");
             file = None;
         }
     }))

@@ -77,7 +77,7 @@ pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failur
         exported => exported.map_err(failed)?,
     };
     let Exported { lines, ticks, .. } = exported;
-    say::err(format_args!("{lines} lines, {ticks} ticks"));
+    say::err(format_args!("exported {lines} lines with {ticks} ticks"));
     if let Some(stopped) = &exported.stopped {
         let path = path.display();
         say::err(format_args!(

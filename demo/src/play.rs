@@ -198,7 +198,7 @@ fn play_here(
 fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let team = usize::from(args.bots) + 1;
     say::out(format_args!(
-        "Powderkeg, {} s without a view (the output is not a terminal): {team} bots over the link {}.\n",
+        "Powderkeg: no terminal, so {team} bots play for {} s (simulated network: {}).\n",
         args.seconds, args.link
     ))?;
     let options = BotsOptions {
@@ -261,7 +261,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         let Some(unseen) = unseen else {
             return finish(None, HasPlayed(false), args.enemies);
         };
-        say::err("no view: a bot plays in your place; Ctrl-C ends it");
+        say::err("no display and no terminal: a bot plays in your place; Ctrl-C ends it");
         client = unseen;
     }
     let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
@@ -277,12 +277,12 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     bot.leave();
     if stats.authority_tick > 0 {
         say::out(format_args!(
-            "played to tick {}: {score} points, {} rebuilds, {} cues, {} orders, round trip {} ms",
+            "played to tick {}: {score} points, round trip {} ms, {} corrections of the prediction, {} effects, {} commands",
             stats.authority_tick,
+            stats.rtt_ms_p50,
             stats.timeline.rebuilds,
             stats.cues_started,
-            stats.commands_sent,
-            stats.rtt_ms_p50
+            stats.commands_sent
         ))?;
         say::out(line_of(&stats))?;
     }
@@ -346,9 +346,11 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
         let failed = newer.save(&file).err().map(|error| error.to_string());
         match &failed {
             Some(error) if warned != failed => {
-                tracing::warn!(%error, "the ticket to return with is not stored; retrying without further warnings");
+                tracing::warn!(path = %file.display(), %error, "cannot save the newest ticket; retrying without further warnings");
             }
-            None if warned.is_some() => tracing::info!("the ticket to return with is stored again"),
+            None if warned.is_some() => {
+                tracing::info!(path = %file.display(), "newest ticket saved")
+            }
             _ => {}
         }
         let is_kept = failed.is_none();

@@ -13,34 +13,34 @@ const HEADING: &str = "Policies of the match";
 /// The policies, for `serve` and for `bots`. The game is made for 60 ticks a second; these flags do not change that.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
-    /// When a tick is sealed. deadline: never wait for a player. wait-for-all[:SECONDS]: wait for every player, and
-    /// remove one that is silent for this long (default 20); needs --command-delay
+    /// When the server takes the inputs of a tick. deadline: on time; late inputs are filled in. wait-for-all[:SECONDS]:
+    /// when all have come; removes a player that is silent for SECONDS (default 20), and needs --command-delay
     #[arg(long, value_name = "HOW", help_heading = HEADING, default_value = "deadline", value_parser = sealing)]
     sealing: SealWhen,
-    /// Turns between an order and its execution. 0: clients predict; 1 to 4: lockstep without prediction
+    /// Turns between a command and its execution. 0: clients predict. 1 to 4: lockstep, without prediction
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=4))]
     command_delay: u8,
-    /// Ticks per turn, which are sent together: N, or MIN..MAX to adapt to the network
+    /// Ticks that are sent together as one turn, 1 to 20: N, or MIN..MAX to adapt to the network
     #[arg(long, value_name = "N|MIN..MAX", help_heading = HEADING, default_value = "2", value_parser = turn)]
     turn: TurnLength,
-    /// Make ticks longer if a machine is slow, up to this many milliseconds
+    /// Slow the match down for all while a client cannot keep up, to ticks of at most this many ms [default: off]
     #[arg(long, value_name = "MS", help_heading = HEADING, value_parser = value_parser!(u64).range(17..=1_000))]
     slowest_tick: Option<u64>,
-    /// The handling of slow clients. ignore; hold[:MS]: wait for a client that is MS behind (default: one turn), at
-    /// most 250 ms at once and 2 s a minute; kick[:SECONDS]: remove it (default after 10 s)
+    /// Clients that fall behind. ignore: no effect on others. hold[:MS]: pause the match for a client that is MS behind
+    /// (default one turn), for at most 250 ms at once and 2 s a minute. kick[:SECONDS]: remove it after SECONDS (default 10)
     #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
     laggards: Laggards,
     /// Ticks between reading the controls and using them
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=32))]
     input_delay: u8,
-    /// The side that decides blasts. server; owner: the client of the player that lit the barrel, checked by the server
+    /// Where blasts are computed. server; owner: the client of the player that lit the barrel, and the server checks it
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "server", value_parser = answered_by)]
     answered_by: AnsweredBy,
-    /// The side that decides a player's death. owner-only: the player's own client; owner-within:TICKS: the player's
-    /// own client, or the server after this many ticks
+    /// Where a player's death is decided. owner-only: by its own client. owner-within:TICKS: by its own client, or else by
+    /// the server after TICKS
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "owner-within:40", value_parser = claims)]
     claims: Claims,
-    /// Do not send inputs to other players before the tick is sealed
+    /// Do not forward inputs to other players early: less traffic, worse prediction
     #[arg(long, help_heading = HEADING)]
     no_announcements: bool,
 }
@@ -104,7 +104,7 @@ fn turn(text: &str) -> Result<TurnLength, String> {
             match min <= max {
                 true => Ok(TurnLength::adaptive(min, max)),
                 false => Err(format!(
-                    "expected a shortest turn of at most the longest, got {min}..{max}"
+                    "expected MIN..MAX with MIN of at most MAX, got {min}..{max}"
                 )),
             }
         }

@@ -12,6 +12,7 @@ use powderkeg_view::say;
 use powderkeg_view::time::now;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::StoredJournal;
+use twinstep_host::internal::utc;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_protocol::text::line;
@@ -130,8 +131,8 @@ fn summary(index: &Index, survey: &Survey) -> String {
     );
     let _ = writeln!(
         out,
-        "\n{:<8} {:>9} {:>9} {:>9} {:>9}  identity",
-        "player", "played", "filled", "commands", "claims"
+        "\nmissed: ticks whose input came too late\n{:<8} {:>9} {:>9} {:>9} {:>9}  identity",
+        "player", "played", "missed", "commands", "claims"
     );
     for (n, player) in survey
         .players
@@ -149,7 +150,7 @@ fn summary(index: &Index, survey: &Survey) -> String {
         let _ = writeln!(
             out,
             "{:<8} {:>9} {:>9} {:>9} {:>9}  {}",
-            id.to_string(),
+            n,
             clock(survey.tick * player.ticks),
             player.filled,
             player.commands,
@@ -174,8 +175,7 @@ fn summary(index: &Index, survey: &Survey) -> String {
         0 => writeln!(out, "no players; {} outcomes", survey.outcomes),
         _ => writeln!(
             out,
-            "{:.1} KB per player and minute (turns alone {:.1}; inputs and orders written out in full {:.1}); {} \
-             outcomes",
+            "{:.1} KB per player and minute ({:.1} without digests and worlds; {:.1} if inputs and commands were not packed); {} outcomes",
             per_minute(bytes.total()),
             per_minute(bytes.turns + bytes.idle),
             per_minute(survey.raw_bytes),
@@ -201,24 +201,6 @@ fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
         let _ = writeln!(out, "  {field}  (recomputed, recorded)");
     }
     out
-}
-
-fn utc(unix_s: u64) -> String {
-    // Years begin in March here, so that a leap day is the last day of its year.
-    let days = unix_s / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let minutes = unix_s / 60;
-    format!(
-        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
-        minutes / 60 % 24,
-        minutes % 60
-    )
 }
 
 fn clock(time: Duration) -> String {

@@ -270,10 +270,7 @@ impl RunReport {
                 ),
             );
             if let Some(ended) = &client.ended {
-                check(
-                    false,
-                    format!("{player}: the session ended before the run: {ended}"),
-                );
+                check(false, format!("{player}: the session ended early: {ended}"));
             }
         }
         faults
@@ -288,6 +285,12 @@ impl RunReport {
 const HEAD: &str = "\
 player       rtt    lead  margin redone  fills  stall rebuilt others    age   cues   cancelled      up    down
               ms   ticks   ticks  ticks  ticks     ms   times  radii     ms           a minute     B/s     B/s";
+
+// What the columns mean.
+const KEY: &str = "\
+lead: the prediction is ahead of the server · margin: inputs arrive before they are due · redone: ticks simulated again
+fills: inputs that the server filled in · stall: waiting for the server · rebuilt: corrections of the prediction
+others: other players off their true places, 95 % of the time at most · age: of what is drawn · cues: sounds and flashes";
 
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -333,6 +336,7 @@ impl fmt::Display for RunReport {
                 }
             )?;
         }
+        writeln!(f, "{KEY}")?;
         for client in &self.clients {
             if client.silences + client.returns + client.heals > 0 {
                 writeln!(
@@ -349,9 +353,9 @@ impl fmt::Display for RunReport {
         match self.faults().as_slice() {
             [] => write!(
                 f,
-                "\nAll worlds are equal, every order was executed or refused, every cue was confirmed or cancelled."
+                "\nOK: all worlds are equal, every command was executed or refused, every cue was confirmed or cancelled."
             ),
-            faults => write!(f, "\nWrong: {}", faults.join("; ")),
+            faults => write!(f, "\nFAILED: {}", faults.join("; ")),
         }
     }
 }

@@ -29,13 +29,15 @@ pub(crate) const TICKET_LIFE: Duration = Duration::from_secs(86_400);
 
 /// The settings of every server, and Powderkeg's own.
 #[derive(Clone, Debug, Args)]
-#[command(mut_arg("max_players", |arg| arg.value_parser(value_parser!(u64).range(1..=8))))]
+#[command(mut_arg("max_players", |arg| {
+    arg.value_parser(value_parser!(u64).range(1..=8)).help("Maximum number of players per match, 1 to 8")
+}))]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     settings: Settings,
     #[command(flatten)]
     many: ManySettings,
-    /// Begin from a saved game, which `powderkeg admin save-game` made, unless a journal is resumed
+    /// Begin from a saved game (`powderkeg admin save-game`); without effect if a match is resumed from a journal
     #[arg(long, value_name = "FILE", conflicts_with = "matches")]
     load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number

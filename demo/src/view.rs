@@ -94,8 +94,8 @@ pub(crate) fn show(feed: Feed, view: ViewChoice, args: &ViewArgs) -> Result<Show
     };
     if let Some(stats) = &summary.stats {
         say::out(format_args!(
-            "{} points in {} s · round trip {} ms, lead {:.1} ticks · {} rebuilds, {} ticks simulated again · {} cues, \
-             {} of them cancelled",
+            "{} points in {} s · round trip {} ms, {:.1} ticks ahead of the server · {} corrections of the prediction ({} ticks \
+             simulated again) · {} effects, {} of them cancelled",
             summary.score,
             summary.played.as_secs(),
             stats.rtt_ms_p50,

@@ -179,7 +179,7 @@ fn a_join_that_a_draining_server_refuses_exits_with_1() {
     let join = ["join", "--bot", "--enemies", "0"];
     let (anna, bob) = (folder.ticket(&at, "anna"), folder.ticket(&at, "bob"));
     let _anna = Process::start(&[&join[..], &[&anna]].concat());
-    until("identity=\"anna\" refused=None");
+    until("session accepted");
     server.signal("TERM");
     until("draining");
     let refused = run(&[&join[..], &[&bob]].concat());
@@ -213,7 +213,8 @@ fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
         .stderr(Stdio::null())
         .spawn();
     let mut terminal = Process(terminal.expect("util-linux's script"));
-    let is_in = |line: &String| line.contains("identity=\"anna\" refused=None");
+    let is_in =
+        |line: &String| line.contains("session accepted") && line.contains("identity=\"anna\"");
     assert!(log.any(|line| is_in(&line)));
     let id = terminal.0.id();
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();

@@ -287,7 +287,7 @@ fn a_missing_fleet_is_reported_with_a_clear_error() {
     assert!(
         String::from_utf8(alone.stderr)
             .unwrap()
-            .contains("--public: expected an address, or auto in a fleet")
+            .contains("--public: auto must be the only value")
     );
     let mut wrong = powderkeg(&[&own[..], &["--fleet", "agones", "--check"]].concat());
     let wrong = wrong.env("AGONES_SDK_HTTP_PORT", "x").output().unwrap();

@@ -30,7 +30,7 @@ fn with_variables(variables: &[(String, String)], args: &[&str], of: &str) {
     let said = printed(command, of);
     for (name, _) in variables {
         assert!(
-            said.contains(&format!("the environment's {name}\n")),
+            said.contains(&format!("environment variable {name}\n")),
             "{of}: {name}: {said}"
         );
     }

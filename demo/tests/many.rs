@@ -141,7 +141,8 @@ fn a_draining_server_lets_its_players_play_on_and_keeps_their_matches() {
     let (code, log) = server.exit();
     assert_eq!(code, Some(0), "{log:?}");
     assert!(
-        log.iter().any(|line| line.contains("everybody_left=false")),
+        log.iter()
+            .any(|line| line.contains("drain ended: its time is over")),
         "{log:?}"
     );
 
@@ -179,7 +180,8 @@ fn a_draining_server_ends_when_all_players_have_left_or_when_asked_again() {
     let (code, log) = server.exit();
     assert_eq!(code, Some(0), "{log:?}");
     assert!(
-        log.iter().any(|line| line.contains("everybody_left=true")),
+        log.iter()
+            .any(|line| line.contains("drain ended: all players have left")),
         "{log:?}"
     );
 

@@ -87,7 +87,7 @@ fn an_operator_lists_bans_and_pardons_with_the_command_line() {
     assert!(metrics.contains("\ntwinstep_players 1\n"), "{metrics}");
 
     let said = server.done(&folder, &["message", "five minutes to go"]);
-    assert_eq!(said, "sent to 1 player\n");
+    assert_eq!(said, "sent to 1 client\n");
 
     let ban = ["ban", "anna", "--for", "7d", "--reason", "an aimbot"];
     let said = server.done(&folder, &ban);
@@ -127,7 +127,7 @@ fn an_operator_lists_bans_and_pardons_with_the_command_line() {
         (&["kick", "bob"][..], "not in match 1"),
         (&["players", "7"], "match 7 is not running here"),
         (&["unban", "anna"], "neither banned nor kicked"),
-        (&["kick", ""], "expected `identity`"),
+        (&["kick", ""], "field `identity`"),
     ] {
         let (is_done, said) = server.admin(&folder, args);
         assert!(!is_done && said.contains(words), "{args:?}: {said}");

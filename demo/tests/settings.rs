@@ -180,8 +180,8 @@ fn keys_are_rotated_while_players_play() {
     fs::rename(&key, &old).unwrap();
     assert!(run(&["key", &key]).status.success());
     server.signal("HUP");
-    let said = until("keys reloaded: tickets");
-    let named = said.split("keys=").nth(1).unwrap();
+    let said = until("keys reloaded new_tickets=");
+    let named = said.split("valid=").nth(1).unwrap();
     let named = named.split(" before=").next().unwrap();
     assert_eq!(named.split(' ').count(), 2, "{said}");
     let mut bob = join(&of_old);
@@ -206,7 +206,7 @@ fn keys_are_rotated_while_players_play() {
     );
     fs::rename(&old, folder.file("away")).unwrap();
     server.signal("HUP");
-    until("keys reloaded: tickets");
+    until("keys reloaded new_tickets=");
     let _dora = join(&of_old);
     let _emil = join(&folder.ticket(&at, "emil"));
     within(|| plays("emil"));

@@ -232,34 +232,29 @@ pub struct MatchConfig {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ConfigError {
-    #[error(
-        "{0:?} is not possible now: a save needs a host that writes saves, one at a time, and a start needs a lobby"
-    )]
+    #[error("{}: not possible now{}", .0, request_hint(*.0))]
     Request(MatchRequest),
     #[error("expected a tick of 1 ms to 1 s, got {0:?}")]
     Tick(Duration),
-    #[error("expected the longest tick to be {tick:?} to 1 s, got {max:?}")]
+    #[error("expected a longest tick from {tick:.1?} (the usual one) to 1 s, got {max:?}")]
     TickMax { tick: Duration, max: Duration },
     #[error("expected a turn of 1 to {TURN_TICKS_MAX} ticks, got {0}")]
     Turn(u8),
     #[error("expected a shortest turn of at most the longest turn, got {min} and {max} ticks")]
     TurnBounds { min: u8, max: u8 },
-    #[error("expected 1 s to 5 min without pauses before a shorter turn is tried, got {0:?}")]
+    #[error("expected 1 s to 5 min before a shorter turn is tried, got {0:?}")]
     TurnPatience(Duration),
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
     CommandDelay(u8),
     #[error(
-        "waiting for all players needs a command delay of 1 to {COMMAND_DELAY_MAX} turns, because without a command \
-         delay clients run ahead of the server; set a command delay, or seal by deadline"
+        "waiting for all players needs a command delay of 1 to {COMMAND_DELAY_MAX} turns; set one, or seal by deadline"
     )]
     WaitWithoutDelay,
     #[error("expected a wait of 1 s to 5 min before a slow player is removed, got {0:?}")]
     KickAfter(Duration),
     #[error("expected an input delay of 0 to {DELAY_MAX} ticks, got {0}")]
     Delay(u8),
-    #[error(
-        "expected only one of input delay and command delay, got both: lockstep uses only the command delay"
-    )]
+    #[error("input delay and command delay cannot be combined; remove one")]
     TwoDelays,
     #[error("expected 1 to {PLAYERS_MAX} players, got {0}")]
     Players(usize),
@@ -275,12 +270,20 @@ pub enum ConfigError {
     Reserved(PlayerId),
     #[error(
         "expected at most {SPECTATORS_LIVE_MAX} spectators without delay, or at most {SPECTATORS_DELAYED_MAX} with a \
-         delay of {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks; got {} with a delay of {}",
+         delay of {SPECTATOR_DELAY_MIN} to {SPECTATOR_DELAY_MAX} ticks (3 to 15 s at 60 Hz); got {} with {} ticks",
         .0.max, .0.delay_ticks
     )]
     Spectators(Spectators),
     #[error("{0} cannot change during a match: start a new match")]
     Fixed(&'static str),
+}
+
+fn request_hint(request: MatchRequest) -> &'static str {
+    match request {
+        MatchRequest::Save => " (one save at a time, and only if the server writes saves)",
+        MatchRequest::Start => " (the match does not wait for its players)",
+        _ => "",
+    }
 }
 
 fn check_patience(

@@ -48,9 +48,7 @@ pub enum ResumeError {
     Recording,
     #[error("expected the journal of a match, got a saved game: load it into a new match instead")]
     Saved,
-    #[error(
-        "the journal has a player {player}, but the configuration has only {seats} seats: allow more players"
-    )]
+    #[error("the journal has {player}, but there are only {seats} seats: allow more players")]
     Seats { seats: usize, player: PlayerId },
     #[error(transparent)]
     Start(#[from] MatchStartError),
@@ -71,24 +69,22 @@ pub enum LoadError {
     Newer { saved: u32, version: u32 },
     #[error(
         "the game was saved by version {saved}, and this program has version {version} and no upgrade for older saves: \
-         load it with version {saved}, or set an upgrade function"
+         load it with version {saved} (authors: set an upgrade function)"
     )]
     Older { saved: u32, version: u32 },
     #[error(
-        "the game was saved with other rules (level or tuning): load it with those rules, or set an upgrade function \
-         that adapts its state to these rules"
+        "the game was saved with other rules (level or tuning): load it with those rules (authors: set an upgrade function \
+         that adapts the state)"
     )]
     Rules,
     #[error("the saved game cannot be upgraded: {0}")]
     Upgrade(String),
     #[error(
-        "the state in the saved game is not one of version {version} of this game: load it with the build that saved \
-         it. Authors must raise VERSION when the state's type changes"
+        "the saved game does not fit the state of version {version}: load it with the build that saved it (authors: raise \
+         VERSION when the state's type changes)"
     )]
     State { version: u32 },
-    #[error(
-        "the saved game has a player {player}, but the configuration has only {seats} seats: allow more players"
-    )]
+    #[error("the saved game has {player}, but there are only {seats} seats: allow more players")]
     Seats { seats: usize, player: PlayerId },
     #[error(transparent)]
     Start(#[from] MatchStartError),
@@ -103,10 +99,10 @@ pub enum SeatError {
     NoSeat { player: PlayerId, seats: usize },
     #[error("expected an identity of 1 to {IDENTITY_BYTES_MAX} bytes, got {bytes}")]
     Identity { bytes: usize },
-    #[error("{:?} plays {player}: it must leave first", line(identity))]
+    #[error("{:?} is {player}: it must leave first", line(identity))]
     Played { player: PlayerId, identity: String },
     #[error(
-        "{:?} plays {player}: it must leave before it can get another seat",
+        "{:?} is {player}: it must leave before it can get another seat",
         line(identity)
     )]
     Plays { identity: String, player: PlayerId },

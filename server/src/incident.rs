@@ -20,31 +20,36 @@ const TEXT_MAX: usize = 1 << 10;
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Trouble {
     #[error(
-        "the step panicked; the tick was sealed again without the cause, and the match continues"
+        "the game's step panicked; the tick was played again without what caused it, and the match continues"
     )]
     Step,
     #[error(
-        "the step panicked, even without the orders, answers and inputs of the tick; the match is over"
+        "the game's step panicked, even without the commands, answers and inputs of the tick; the match is over"
     )]
     StepAgain,
     #[error(
-        "the state held a NaN or could not be serialised; the tick was sealed again without the cause, and the \
+        "the game's state had a NaN or could not be serialised; the tick was played again without what caused it, and the \
          match continues"
     )]
     Nan,
     #[error(
-        "the state holds a NaN or cannot be serialised, even without the orders, answers and inputs of the tick; the \
+        "the game's state has a NaN or cannot be serialised, even without the commands, answers and inputs of the tick; the \
          match is over"
     )]
     Digest,
     #[error("the referee panicked; the order or answer is refused, and the match continues")]
     Referee,
-    #[error("`Controls::repeat` panicked; the missing input is neutral, and the match continues")]
+    #[error(
+        "the game's guess of a missing input (`Controls::repeat`) panicked; a neutral input is used, and the match continues"
+    )]
     Repeat,
-    #[error("an outcome cannot be sent; its query stays unanswered, and the match continues")]
+    #[error(
+        "the answer to a query is too large or cannot be encoded; the query stays unanswered, and the match continues"
+    )]
     Outcome,
     #[error(
-        "the step opened too many queries; the surplus gets no answer. Open fewer at once, or over several ticks"
+        "the game asked too many queries at once; those above the limit get no answer, and the match continues (authors: \
+         ask fewer in a tick)"
     )]
     Asks,
     #[error(
@@ -218,7 +223,7 @@ impl fmt::Display for Incident {
         for suspect in &self.suspects {
             writeln!(
                 f,
-                "  left out: {} {:?}, {} #{}: {}",
+                "  left out as a possible cause: {} {:?}, {} #{}: {}",
                 suspect.player,
                 line(&suspect.identity),
                 if suspect.claim {

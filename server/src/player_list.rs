@@ -158,7 +158,7 @@ impl PlayerList {
             let wished = self.wished[player.index()];
             let name = match (wished, Name::new(identity)) {
                 (wished, _) if !wished.is_empty() => wished,
-                (_, known) if known.is_empty() => Name::new(&player.to_string()),
+                (_, known) if known.is_empty() => Name::new(&format!("p{}", player.0)),
                 (_, known) => match nth_of(identities, n) {
                     0 => known,
                     nth => known.numbered(nth as u8 + 1),

@@ -18,8 +18,8 @@ fn boom() -> Cues {
 fn words(ledger: &mut CueLedger<u8>) -> Vec<String> {
     std::iter::from_fn(|| ledger.poll())
         .map(|event| match event.kind {
-            CueKind::Started { tick, .. } => format!("{} start {tick}", event.id.0),
-            CueKind::Confirmed { at } => format!("{} yes {at}", event.id.0),
+            CueKind::Started { tick, .. } => format!("{} start t{}", event.id.0, tick.0),
+            CueKind::Confirmed { at } => format!("{} yes t{}", event.id.0, at.0),
             CueKind::Cancelled => format!("{} no", event.id.0),
         })
         .collect()

@@ -30,10 +30,10 @@ pub enum SessionEnd {
     )]
     UnreadableRules,
     #[error(
-        "the server answers, but sent no part of the match for a minute: it may be busy; try again later"
+        "the server answers, but sent no data of the match for a minute: it may be busy; try again later"
     )]
     NoWorld,
-    #[error("the server restarted with another command delay: join its new match")]
+    #[error("the server restarted with a new match: join again")]
     OtherMatch,
     #[error(
         "the game's step panicked, and again from the server's world: update the game, \
@@ -41,7 +41,7 @@ pub enum SessionEnd {
     )]
     StepPanicked,
     #[error(
-        "an input takes more than {} bytes: make the pad smaller",
+        "this build sends inputs of more than {} bytes: report it to the game's author",
         twinstep_core::bounds::INPUT_BYTES_MAX
     )]
     InputTooLarge,
@@ -235,7 +235,7 @@ pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> Strin
             theirs.tick()
         );
     }
-    let mut text = format!("tick {}: client != server\n", ours.tick());
+    let mut text = format!("{}: client != server\n", ours.tick());
     for difference in diff::diff(&ours.digested(), &theirs.digested(), DIFFERENCES_MAX) {
         let line = format!("{difference}\n");
         if text.len() + line.len() > REPORT_BYTES_MAX {

@@ -15,9 +15,9 @@ pub const BYTES_MAX: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VarintError {
-    #[error("expected more bytes of a number, got the end")]
+    #[error("a number is cut off")]
     Truncated,
-    #[error("expected a number in its shortest form, got one with needless bytes")]
+    #[error("a number is not in its shortest form")]
     Overlong,
     #[error("expected a number of at most {max}, got a larger one")]
     TooLarge { max: u64 },

@@ -20,7 +20,7 @@ pub enum WireError {
     Truncated,
     #[error("malformed packet: {0}")]
     Malformed(&'static str),
-    #[error("a value in the packet: {0}")]
+    #[error("invalid value in the packet: {0}")]
     Value(#[from] CodecError),
 }
 

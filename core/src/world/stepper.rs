@@ -25,7 +25,7 @@ pub enum FrameError {
     NotCanonical(Tick),
     #[error("the frame of {tick} does not fit the roster at {player}")]
     Roster { tick: Tick, player: PlayerId },
-    #[error("the frame of {tick} answers a query that is not open (asked at {asked} as {key})")]
+    #[error("the frame of {tick} answers an unknown query (asked at {asked} with key {key})")]
     UnknownQuery { tick: Tick, asked: Tick, key: Key },
     #[error("the frame of {0} changes the cadence within a turn, or to an invalid one")]
     Cadence(Tick),

@@ -168,27 +168,30 @@ fn parse(text: &str) -> Result<TicketKey, String> {
     Ok(TicketKey { generation, secret })
 }
 
+fn access_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; let the user that runs this program own it (chown)",
+        _ => "",
+    }
+}
+
 /// The reason why a key file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum TicketKeyError {
-    #[error(
-        "expected a key file at {path}, but there is none; make one with TicketKey::generate and TicketKey::save"
-    )]
+    #[error("there is no key file at {path}")]
     Missing { path: PathBuf },
-    #[error(
-        "cannot read the key file {path}: {source}; give it to the user that runs this program"
-    )]
+    #[error("cannot read the key file {path}: {source}{}", access_advice(source))]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
-        "the key file {path} has mode {mode:04o}, expected 0600: another user may have read the key. Make a new key; \
-         if this machine has no other users, run: chmod 600 {path}"
+        "the key file {path} has mode {mode:04o}, expected 0600. If only trusted users could read it: chmod 600 {path}. Else \
+         make a new key; tickets of the old one stop working"
     )]
     Permissions { path: PathBuf, mode: u32 },
     #[error(
-        "the key file {path} belongs to user {owner}, who can read the key; make a new key as the user that runs this \
-         program"
+        "the key file {path} belongs to the user with id {owner}, expected the user that runs this program. If you trust \
+         that user: chown {path}. Else make a new key; tickets of the old one stop working"
     )]
     Owner { path: PathBuf, owner: u32 },
     #[error(
@@ -201,8 +204,8 @@ pub enum TicketKeyError {
         found: String,
     },
     #[error(
-        "{path} exists, and a key is never overwritten; choose another name, or move the file away (its tickets work \
-         only with that key)"
+        "{path} exists, and a key is never overwritten; choose another name, or move the file away (tickets made with it \
+         need it)"
     )]
     Exists { path: PathBuf },
     #[error("cannot write the key file {path}: {source}")]
@@ -349,9 +352,7 @@ mod tests {
         }
         let missing = TicketKey::load(folder.file("none")).unwrap_err();
         assert!(
-            missing
-                .to_string()
-                .contains("make one with TicketKey::generate"),
+            missing.to_string().contains("there is no key file"),
             "{missing}"
         );
     }

@@ -363,12 +363,12 @@ pub enum LineageFileError {
     )]
     Io { path: PathBuf, source: io::Error },
     #[error(
-        "cannot lock {path}: another process has held it for 5 s; end that process, or wait for its disk (`fuser` names it)"
+        "cannot lock {path}: another process has held it for 5 s; find it with `fuser {path}`, and end it"
     )]
     Locked { path: PathBuf },
     #[error(
-        "line {line} of {path}, the file of revoked and replaced tickets, is damaged or from another version. Restore \
-         the file; without a copy, make a new key and move the file away. Otherwise old tickets work again"
+        "line {line} of {path}, the file of revoked and replaced tickets, is damaged or from another version. Restore a \
+         copy of the file. Without one, make a new key and move the file away: with the old key, revoked tickets would work again"
     )]
     Damaged { path: PathBuf, line: u64 },
 }
@@ -385,7 +385,7 @@ impl LineageFileError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "; give it, and the folder that it is in, to the user that runs this program"
+            "; let the user that runs this program own the file and its folder (chown)"
         }
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; make the folder",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",

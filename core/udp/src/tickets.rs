@@ -475,7 +475,7 @@ pub enum TicketError {
         text::line(got)
     )]
     Identity { got: String },
-    #[error("expected 1 to {most} {what} for a ticket, got {got}")]
+    #[error("{what} of the ticket: expected 1 to {most}, got {got}")]
     Range {
         what: &'static str,
         most: u64,
@@ -504,8 +504,8 @@ pub enum TicketError {
     #[error("the ticket is cut off or damaged; copy the whole line again, or ask for a new one")]
     Damaged,
     #[error(
-        "the ticket is for {game:?} with wire version {wire_version}, but this program is {our_game:?} with wire \
-         version {our_wire_version}; use the program that the server runs"
+        "the ticket is for {game:?} with protocol {wire_version}, and this program is {our_game:?} with protocol \
+         {our_wire_version}; use the build that the server runs"
     )]
     OtherProgram {
         game: String,

@@ -30,8 +30,8 @@ pub struct WebAddress {
 /// The error for a text that is not a web address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected 1 to {SERVERS_MAX} addresses with commas, and for a certificate of the server's own # and the SHA-256 hashes of 1 to \
-     {WEB_HASHES_MAX} certificates, such as play.example.org:7778#ab01…"
+    "expected ADDRESS[,ADDRESS...][#HASH[,HASH]]: 1 to {SERVERS_MAX} addresses, and 1 to {WEB_HASHES_MAX} SHA-256 hashes for a \
+     self-signed certificate, such as play.example.org:7778#ab01…"
 )]
 pub struct NotAWebAddress;
 

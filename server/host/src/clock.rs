@@ -35,7 +35,7 @@ impl HostClock {
     }
 }
 
-/// The wall clock, since the unix epoch: for tickets, bans and the age of files.
+/// The wall clock, since the Unix epoch: for tickets, bans and the age of files.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,
@@ -45,4 +45,24 @@ pub fn unix_now() -> Duration {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
+}
+
+/// A Unix time as a date and a time of day, for logs and reports.
+#[must_use]
+pub fn utc(unix_s: u64) -> String {
+    // Years begin in March here, so that a leap day is the last day of its year.
+    let days = unix_s / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let minutes = unix_s / 60;
+    format!(
+        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
+        minutes / 60 % 24,
+        minutes % 60
+    )
 }

@@ -95,7 +95,7 @@ impl HostConfig {
         let public = public_of(self.listen, self.public.clone());
         let ledger = TicketLedger::new(Duration::ZERO, unix_now());
         twinstep_udp::ServerEndpoint::new(self.endpoint(&public, ledger), Duration::ZERO)?;
-        Ok(())
+        self.web.as_ref().map_or(Ok(()), WebConfig::check)
     }
 
     pub(super) fn endpoint<'a>(
@@ -131,12 +131,12 @@ pub enum HostError {
         address: SocketAddr,
         source: std::io::Error,
     },
-    #[error("cannot take browsers at {address}: {source}")]
+    #[error("cannot accept browsers on {address}: {source}")]
     Web {
         address: SocketAddr,
         source: std::io::Error,
     },
-    #[error("expected an address to listen on, such as 127.0.0.1:7777, got {got:?}")]
+    #[error("expected IP:PORT to listen on, such as 127.0.0.1:7777, got {got:?}")]
     Address { got: String },
     #[error(transparent)]
     Config(#[from] ServerConfigError),

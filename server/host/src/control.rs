@@ -16,7 +16,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 use twinstep_udp::TicketKey;
 
-use super::clock::{HostClock, unix_now};
+use super::clock::{HostClock, unix_now, utc};
 use super::config::HostError;
 use super::demand::Demand;
 use super::io::ToIo;
@@ -83,7 +83,7 @@ impl Drains {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Unready {
-    #[error("the I/O task or the matches do not run")]
+    #[error("the server hangs: its I/O task or its matches made no progress; restart the process")]
     Still,
     #[error("starting: memory and disk are measured in a moment")]
     Unmeasured,
@@ -219,7 +219,7 @@ impl HostControl {
     pub fn revoke_unmade(&self, id: MatchId, identity: &str) -> u64 {
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
         self.tickets.revoke(id, identity, made_before_unix_ms);
-        logged::info!(id = id.0, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+        logged::info!("match" = id.0, identity = ?line(identity), made_before = %utc(made_before_unix_ms / 1_000), "tickets revoked by an operator");
         made_before_unix_ms
     }
 
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(control.unready(), None, "players come before spectators");
         control.load_monitor.pretend(3, false);
         let late = control.unready().unwrap().to_string();
-        assert!(late.starts_with("busy: ticks are late"), "{late}");
+        assert!(late.starts_with("busy: the p99 of tick lateness"), "{late}");
         control.load_monitor.pretend(0, true);
         assert_eq!(control.unready(), Some(Unready::Strained(Full::Disk(0, 0))));
         control.load_monitor.pretend(0, false);

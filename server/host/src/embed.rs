@@ -285,7 +285,7 @@ impl<S: Simulation> Server<S> {
         let keeps_journal = self.journal.is_some();
         if let Some(lacking) = lacks(keeps_journal, !host.keys.is_empty(), listen.port()) {
             let text = format!(
-                "if this server crashes, its players cannot return to its match: the server needs {lacking}"
+                "players cannot return to the match after a crash of this server; for that it needs {lacking}"
             );
             match keeps_journal {
                 true => logged::warn!("{text}"),

@@ -18,10 +18,10 @@ use twinstep_udp::random_u64;
 use super::logged::{self, LogKind};
 use super::observer::Observer;
 use super::own_files::{Opened, make_new};
-use twinstep_server::incident::Incident;
+use twinstep_server::incident::{Incident, Trouble};
 
 const FILES_MAX: usize = 32;
-/// Further files for incidents that ended a match.
+// Further files for incidents that ended a match.
 const FATAL_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ pub(super) struct IncidentFiles {
     pub(super) observer: Arc<dyn Observer>,
 }
 
+// The newest incidents are kept.
 const RECENT_MAX: usize = 64;
 
 impl IncidentFiles {
@@ -56,29 +57,36 @@ impl IncidentFiles {
             }
             recent.push_back(incident.clone());
         }
-        let (tick, trouble, what) = (incident.tick.0, incident.trouble, line(&incident.message));
+        let (tick, trouble, detail) = (incident.tick.0, incident.trouble, line(&incident.message));
+        let kind = Trouble::NAMES[trouble as usize];
         // Two kinds of log lines, so that many small incidents cannot suppress the line of the incident that ended the
         // match.
         match is_fatal {
-            true => logged::error!(id = id.0, tick, %trouble, ?what, "incident: the match is over"),
-            false => logged::error!(id = id.0, tick, %trouble, ?what, "incident"),
+            true => {
+                logged::error!("match" = id.0, tick, kind, cause = %trouble, ?detail, "incident: the match is over")
+            }
+            false => {
+                logged::error!("match" = id.0, tick, kind, cause = %trouble, ?detail, "incident: the match continues")
+            }
         }
         let Some(folder) = &self.folder else {
             return;
         };
         let written = self.write_file(folder, incident).or_else(|error| {
             let other = std::env::temp_dir();
-            logged::error!(id = id.0, %error, folder = %folder.display(), other = %other.display(), "cannot write the incident file to `folder`; writing it to `other`");
+            logged::error!("match" = id.0, %error, folder = %folder.display(), instead = %other.display(), "cannot write the incident file to its folder; writing it to the folder for temporary files");
             self.write_file(&other, incident)
         });
         match written {
-            Ok(Some(path)) => logged::info!(id = id.0, path = %path.display(), "incident file"),
+            Ok(Some(path)) => {
+                logged::info!("match" = id.0, path = %path.display(), "incident file written")
+            }
             Ok(None) => logged::warn!(
-                id = id.0,
-                "{FILES_MAX} incident files exist already: this incident is only logged"
+                "match" = id.0,
+                "{FILES_MAX} incident files of this match exist already: this incident is only logged"
             ),
             Err(error) => {
-                logged::error!(id = id.0, %error, "cannot write an incident file; its text follows on standard error");
+                logged::error!("match" = id.0, %error, "cannot write an incident file; its text follows on standard error");
                 static TEXTS: LogKind = LogKind::new(tracing::Level::ERROR, "incident texts");
                 if TEXTS.admits() {
                     let _ = write!(io::stderr(), "{}", self.text(incident));
@@ -129,7 +137,6 @@ mod tests {
     use twinstep_core::Tick;
 
     use super::*;
-    use twinstep_server::incident::Trouble;
 
     fn files(id: MatchId, folder: &Path) -> IncidentFiles {
         IncidentFiles {

@@ -23,9 +23,11 @@ use arrayvec::ArrayVec;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::sync::oneshot;
+use tracing::field::debug;
 use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed;
 use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::text::line;
 use twinstep_protocol::wire::Writer;
 use twinstep_udp::{
     Holder, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
@@ -41,7 +43,7 @@ use super::match_inbox::{FromIo, InboxSender};
 use super::observer::{AdmissionPolicy, Observer, Traffic};
 use super::packets::Packets;
 use super::pulse::Beat;
-use super::routes::{Route, RoutedSession, Routes};
+use super::routes::{IDLE_MAX, Route, RoutedSession, Routes};
 use super::workers::Workers;
 
 #[cfg(test)]
@@ -308,9 +310,14 @@ impl Io {
         self.route(session);
         // Each dial takes one of the session slots that all identities share, even if its match never starts.
         while let Some(one) = self.routes.one_too_many(session) {
+            let ticket = self.routes.get(one).map(|routed| &routed.ticket);
+            let identity = ticket.map(|ticket| debug(line(&ticket.identity.name)));
             logged::info!(
                 session = one.0,
-                "one identity has too many waiting connections: oldest closed"
+                "match" = ticket.map(|ticket| ticket.match_id.0),
+                identity,
+                limit = IDLE_MAX,
+                "too many waiting connections of one identity: closed one of them"
             );
             self.end(one);
         }
@@ -520,7 +527,15 @@ impl Io {
     }
 
     fn close_session(&mut self, session: SessionId, code: CloseCode) {
-        logged::info!(session = session.0, reason = %code, "session closed");
+        let ticket = self.routes.get(session).map(|routed| &routed.ticket);
+        let identity = ticket.map(|ticket| debug(line(&ticket.identity.name)));
+        logged::info!(
+            session = session.0,
+            "match" = ticket.map(|ticket| ticket.match_id.0),
+            identity,
+            code = code.name(),
+            "session closed"
+        );
         // Only an admitted session can be sent a packet.
         self.listeners.admit(session);
         self.send_close_code(session, code);
@@ -575,21 +590,23 @@ impl Io {
         };
         let is_any = own(&now.0) != own(&before) || sum(&now.1) != sum(&counters);
         if self.loss_lines.is_due(self.losses_logged, is_any) {
+            // A counter without losses has no field.
+            let new = |now: u64, before: u64| (now > before).then(|| now - before);
             logged::warn!(
-                junk = now.1.junk - counters.junk,
-                oversize = now.1.oversize - counters.oversize,
-                unknown_key = now.1.unknown_key - counters.unknown_key,
-                rejected = now.1.rejected - counters.rejected,
-                denied_full = now.1.denied_full - counters.denied_full,
-                denied_expired = now.1.denied_expired - counters.denied_expired,
-                denied_superseded = now.1.denied_superseded - counters.denied_superseded,
-                bad_claims = now.1.bad_claims - counters.bad_claims,
-                rate_limited = now.1.rate_limited - counters.rate_limited,
-                fenced = now.1.fenced - counters.fenced,
-                queue_full = now.1.queue_full - counters.queue_full,
-                match_full = now.0.match_full - before.match_full,
-                unsent = now.0.unsent - before.unsent,
-                socket_errors = now.0.errors - before.errors,
+                junk = new(now.1.junk, counters.junk),
+                oversize = new(now.1.oversize, counters.oversize),
+                unknown_key = new(now.1.unknown_key, counters.unknown_key),
+                rejected = new(now.1.rejected, counters.rejected),
+                denied_full = new(now.1.denied_full, counters.denied_full),
+                denied_expired = new(now.1.denied_expired, counters.denied_expired),
+                denied_superseded = new(now.1.denied_superseded, counters.denied_superseded),
+                bad_claims = new(now.1.bad_claims, counters.bad_claims),
+                rate_limited = new(now.1.rate_limited, counters.rate_limited),
+                fenced = new(now.1.fenced, counters.fenced),
+                queue_full = new(now.1.queue_full, counters.queue_full),
+                match_full = new(now.0.match_full, before.match_full),
+                unsent = new(now.0.unsent, before.unsent),
+                socket_error = new(now.0.errors, before.errors),
                 "datagrams dropped since the last report"
             );
             self.lost_before = now;

@@ -120,7 +120,7 @@ pub(super) async fn watch<E>(
                     observer.panicked();
                     break Err((Trouble::Match, panic));
                 }
-                Err(_) => break Err((Trouble::Match, "its worker is gone".to_owned())),
+                Err(_) => break Err((Trouble::Match, "the thread that ran it ended".to_owned())),
             },
             _ = looks.tick() => {
                 let beats = pulse.beats();
@@ -132,7 +132,7 @@ pub(super) async fn watch<E>(
                 if same >= SAME_BEATS_MAX && !is_ending {
                     pulse.condemn();
                     let silence = LOOK_EVERY * SAME_BEATS_MAX;
-                    break Err((Trouble::MatchHangs, format!("no beat for {silence:?}")));
+                    break Err((Trouble::MatchHangs, format!("no progress for {} s", silence.as_secs())));
                 }
             }
         }
@@ -141,7 +141,7 @@ pub(super) async fn watch<E>(
     let mut written = None;
     let code = match trouble {
         Ok(Some(code)) => {
-            logged::info!(id = id.0, reason = %code, "match ended");
+            logged::info!("match" = id.0, code = code.name(), "match ended");
             code
         }
         // As if the process had been killed: with a close code, the clients would not come back.
@@ -187,7 +187,7 @@ impl Owned {
             is_held = failed.is_some();
             if let Some(error) = failed {
                 logged::error!(
-                    id = id.0,
+                    "match" = id.0,
                     error,
                     "match hung while writing its journal; only a restart of this process can resume it"
                 );

@@ -20,8 +20,8 @@ use twinstep_protocol::journal::JournalError;
 use super::journal_read::StoredJournal;
 use super::logged;
 use super::own_files::{
-    Opened, copy_to_new, leads_to, make_new, open_alone, open_to_read, rename_to_free, sync_folder,
-    with_end,
+    Opened, access_advice, copy_to_new, leads_to, make_new, open_alone, open_to_read,
+    rename_to_free, sync_folder, with_end,
 };
 use twinstep_server::config::MatchConfig;
 use twinstep_server::hooks::Resolver;
@@ -81,27 +81,35 @@ pub enum JournalFileError {
     Changed { path: PathBuf },
     #[error("the journal {path} is compressed: unpack it with gunzip, and use that")]
     Compressed { path: PathBuf },
-    #[error(
-        "cannot write the journal {path}: {source}; choose a folder that exists, can be written to and has room"
-    )]
+    #[error("cannot write the journal {path}: {source}{}", folder_advice(source))]
     Unwritable { path: PathBuf, source: io::Error },
-    #[error(
-        "cannot read the journal {path}: {source}; give it to the user that runs this program, or move it away"
-    )]
+    #[error("cannot read the journal {path}: {source}{}", access_advice(source))]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error(
-        "expected a sound journal at {path}, but: {source}; move it away, or bring back an undamaged copy"
-    )]
+    #[error("cannot use the journal {path}: {source}; restore an undamaged copy, or move it away")]
     Damaged { path: PathBuf, source: JournalError },
     #[error(
-        "the journal {path} was cut off before its first world: if a match was played in it, it is lost; bring back a \
-         whole copy, or move it away to begin a new match"
+        "the journal {path} ends before its first world, so nothing can be resumed: restore a whole copy, or move it away \
+         to begin a new match"
     )]
     Cut { path: PathBuf },
     #[error(
         "cannot resume the match of {path}: {source}; begin a new match, or move the file away"
     )]
     Resume { path: PathBuf, source: ResumeError },
+}
+
+fn folder_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::StorageFull
+        | io::ErrorKind::QuotaExceeded => {
+            "; choose a folder that exists, can be written to and has room"
+        }
+        _ => "",
+    }
 }
 
 /// Waits until the disk has the bytes of a file.
@@ -138,7 +146,9 @@ impl JournalHold {
                 .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
         };
         if state(AT_REST, WRITTEN).is_err() {
-            return Err(io::Error::other("it was taken away from a match that hung"));
+            return Err(io::Error::other(
+                "its match hung, and the journal was closed",
+            ));
         }
         let written = write();
         let _ = state(WRITTEN, AT_REST);
@@ -297,7 +307,7 @@ impl Journal {
         logged::info!(
             path = %journal.path.display(),
             tick = match_.world().tick().0,
-            torn_bytes,
+            cut_bytes = torn_bytes,
             "match resumed"
         );
         Ok((match_, journal))
@@ -361,7 +371,7 @@ impl Journal {
             (&*self.file).write_all(bytes).inspect_err(|_| {
                 // A full disk takes the first part of a record. Nothing that depends on it was sent.
                 if let Err(error) = self.cut() {
-                    logged::error!(path = %self.path.display(), %error, "cannot cut off an incomplete record at the journal's end");
+                    logged::error!(path = %self.path.display(), %error, "cannot cut off an incomplete record at the journal's end; check the journal before its match is resumed");
                 }
             })
         });

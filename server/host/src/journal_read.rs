@@ -142,7 +142,7 @@ impl StoredJournal {
                 }
                 if *at > most {
                     let message = format!(
-                        "it unpacks to more than {RATIO_MAX} times its length: if it is yours, unpack it with gunzip, and read that"
+                        "it unpacks to more than {RATIO_MAX} times its size, so it may be made to fill a disk: if you trust it, unpack it with gunzip first"
                     );
                     return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
                 }
@@ -157,13 +157,13 @@ impl JournalSource for StoredJournal {
         if let Err(error) = self.fill(offset, least) {
             let why = match error.kind() {
                 io::ErrorKind::FileTooLarge => {
-                    "it unpacks to too many bytes: unpack it with gunzip"
+                    "it unpacks to more than 100 times its size: unpack it with gunzip first"
                 }
                 io::ErrorKind::UnexpectedEof => "it is compressed, and cut off",
                 io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                    "what is compressed is damaged"
+                    "the compressed data is damaged"
                 }
-                _ => "the disk does not give it",
+                _ => "the disk cannot be read",
             };
             self.failed = Some(error);
             // A half-filled window must not be taken for the end.

@@ -83,11 +83,13 @@ pub use web::{WebCertificate, WebConfig, WebTraffic};
 
 /// Parts of the host that `twinstep-ops` shares: clock, log, files. Internal: may change without notice.
 pub mod internal {
-    pub use crate::clock::{HostClock, unix_now};
+    pub use crate::clock::{HostClock, unix_now, utc};
     pub use crate::histogram::{BOUNDS_US, Histogram, Spread};
     pub use crate::journal_folder::ended;
     pub use crate::journal_read::COMPRESSED_EXTENSION;
-    pub use crate::own_files::{Opened, copy_to_new, make_new, open_alone, open_to_read, with_end};
+    pub use crate::own_files::{
+        Opened, access_advice, copy_to_new, make_new, open_alone, open_to_read, with_end,
+    };
     pub use crate::secret::{CREDENTIALS_VARIABLE, load_secret};
     pub use tracing;
 

@@ -40,7 +40,7 @@ mod degradation_steps;
 mod recent_lateness;
 mod system;
 
-use degradation_steps::{DegradationSteps, Gauge};
+use degradation_steps::{DegradationSteps, Gauge, fits_again, is_free_again};
 use recent_lateness::{LOOK_EVERY, RecentLateness};
 pub(super) use system::free_bytes;
 use system::{memory_bytes, memory_max_bytes};
@@ -77,17 +77,25 @@ impl Default for Limits {
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Full {
     #[error(
-        "busy: ticks are late by {0:?} (99th percentile of 5 s); the limit is {1:?} (lateness-limit)"
+        "busy: the p99 of tick lateness over 5 s is {:.1} ms, limit {} ms (lateness-limit); eases by one step after each \
+         10 s below half of the limit",
+        .0.as_secs_f64() * 1e3, .1.as_millis()
     )]
     Lateness(Duration, Duration),
-    #[error("full: {} of memory used, limit {} (memory-limit)", mega(.0), mega(.1))]
+    #[error(
+        "full: {} of memory used, limit {} (memory-limit); new players again at {}",
+        mega(*.0), mega(*.1), mega(fits_again(*.1))
+    )]
     Memory(u64, u64),
-    #[error("full: {} of disk left for journals, less than {} (disk-limit)", mega(.0), mega(.1))]
+    #[error(
+        "full: {} free on the disk of the journals, limit {} (disk-limit); new players again at {}",
+        mega(*.0), mega(*.1), mega(is_free_again(*.1))
+    )]
     Disk(u64, u64),
 }
 
-fn mega(bytes: &u64) -> String {
-    format!("{:.1} MB", *bytes as f64 / 1e6)
+fn mega(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 #[derive(Clone, Debug, Default)]
@@ -255,8 +263,8 @@ impl LoadMonitor {
             }
             self.0.is_measured.store(true, Ordering::Relaxed);
             match self.change(&mut was_full) {
-                Some(Some(why)) => logged::warn!(%why, "newcomers are refused"),
-                Some(None) => logged::info!("newcomers are admitted again"),
+                Some(Some(why)) => logged::warn!(%why, "new players are refused"),
+                Some(None) => logged::info!("new players are admitted again"),
                 None => {}
             }
         }
@@ -336,6 +344,8 @@ mod tests {
             reason.contains("full: 0.9 MB") && reason.contains("1.0 MB (disk-limit)"),
             "{reason}"
         );
+        // True above the limit, too, while new players are still refused.
+        assert!(reason.ends_with("new players again at 1.1 MB"), "{reason}");
         load_monitor.0.disk_free.store(800_000, Ordering::Relaxed);
         assert_eq!(load_monitor.change(&mut was), None, "reported once");
         load_monitor.pretend(3, false);
@@ -377,14 +387,14 @@ mod tests {
                 (None, Some(shown.load(Ordering::Relaxed)))
             });
         let measuring = tokio::spawn(measuring);
-        for words in ["newcomers are refused", "newcomers are admitted again"] {
+        for words in ["new players are refused", "new players are admitted again"] {
             while lines.of(words) == 0 {
                 assert!(clock.now() < WAIT, "no line {words:?}");
                 tokio::time::sleep(SHORT).await;
             }
             free.store(1_000_000, Ordering::Relaxed);
         }
-        assert_eq!(lines.of("newcomers are refused"), 1);
+        assert_eq!(lines.of("new players are refused"), 1);
         measuring.abort();
     }
 

@@ -161,7 +161,8 @@ impl Host {
         let listener = DatagramListener::new(socket, web, endpoint);
         let listeners = Listeners::new(vec![Box::new(listener)]);
         let io = io::start(listeners, clock, orders, around);
-        logged::info!(%address, ?public, sessions_max, "listening");
+        let dialled: Vec<String> = public.iter().map(ToString::to_string).collect();
+        logged::info!(%address, public = dialled.join(","), sessions_max, "listening");
         let measuring = load_monitor.clone();
         let measuring = measuring.measure(limits.clone(), register.clone(), clock);
         let pool = ThreadPool::new();
@@ -245,14 +246,23 @@ impl Host {
         }
         self.spawner.drains.begin();
         self.spawner.load_monitor.begin_drain();
-        logged::info!(within = ?self.drain_within, "draining: players may finish, newcomers are refused");
+        logged::info!(
+            within_s = self.drain_within.as_secs(),
+            "draining: players may finish, new players are refused"
+        );
         let all_gone = async {
             while !self.spawner.is_deserted() {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
         };
         let in_time = tokio::time::timeout(self.drain_within, all_gone).await;
-        logged::info!(everybody_left = in_time.is_ok(), "drain ended");
+        match in_time {
+            Ok(()) => logged::info!("drain ended: all players have left"),
+            Err(_) => {
+                let players = self.control.status().players;
+                logged::info!(players, "drain ended: its time is over, and players remain");
+            }
+        }
     }
 
     /// Ends all matches, sends every client its close code, waits a little for these to arrive, and closes the socket.
@@ -272,18 +282,28 @@ impl Host {
         let matches = self.spawner.with_matches(std::mem::take);
         let count = matches.len().try_into().unwrap_or(u32::MAX);
         let patience = SHUTDOWN_PATIENCE + PATIENCE_PER_MATCH.saturating_mul(count);
+        let mut watching: Vec<_> = matches
+            .into_iter()
+            .filter_map(|(id, hosted)| match hosted {
+                Hosted::Runs(watching) => Some((id.0, watching)),
+                Hosted::Starting => None,
+            })
+            .collect();
         let all_end = async {
-            for hosted in matches.into_values() {
-                if let Hosted::Runs(watching) = hosted {
-                    // A task that panicked has ended too.
-                    let _ = watching.await;
-                }
+            for (_, watching) in &mut watching {
+                // A task that panicked has ended too.
+                let _ = watching.await;
             }
         };
         if tokio::time::timeout(patience, all_end).await.is_err() {
+            let left = watching
+                .iter()
+                .filter(|(_, watching)| !watching.is_finished());
+            let matches: Vec<u64> = left.map(|(id, _)| *id).collect();
             logged::error!(
-                ?patience,
-                "matches did not end in time; their journals resume as after a crash"
+                ?matches,
+                within_s = patience.as_secs(),
+                "matches did not end in time and were stopped: those with a journal resume as after a crash"
             );
         }
         // After the matches, so that their last rulings are in the file.
@@ -292,7 +312,7 @@ impl Host {
         // If it takes longer, it is aborted when this is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
         logged::sum_up();
-        logged::info!(reason = %code, "shut down");
+        logged::info!(code = code.name(), "shut down");
     }
 
     /// Ends all matches as if the process had been killed.

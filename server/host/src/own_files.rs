@@ -19,6 +19,17 @@ use std::path::{Path, PathBuf};
 /// Attempts to open a file that other processes move meanwhile.
 const TRIES: u32 = 16;
 
+/// The advice to an operator if this process may not use a file, with a semicolon in front; else an empty text.
+#[must_use]
+pub fn access_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; let the user that runs this program own the file and its folder (chown)"
+        }
+        _ => "",
+    }
+}
+
 /// The result of opening a file for writing.
 pub enum Opened {
     /// The file, locked by this process.

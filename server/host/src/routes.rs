@@ -12,7 +12,7 @@ use twinstep_udp::{SessionId, TicketClaims};
 
 /// The maximum number of sessions of one identity that wait for a match, have sent no hello there, or are being closed:
 /// one on the path that a client dials by, one on the path that it gave up before.
-const IDLE_MAX: usize = 2;
+pub(super) const IDLE_MAX: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {

@@ -373,14 +373,38 @@ impl<S: Simulation> Runner<S> {
         if let Some(journal) = self.journal.take()
             && let Err(error) = journal.finish()
         {
-            logged::error!(id = self.id.0, %error, "cannot finish the journal: its last records may be lost in a power cut");
+            logged::error!("match" = self.id.0, %error, "cannot finish the journal: its last records may be lost in a power cut");
         }
         if let Some((_, answer)) = self.released.take() {
             let is_kept = self.match_.closed() == Some(CloseCode::Moved);
             let tick = self.match_.world().tick().0;
+            match is_kept {
+                true => logged::info!("match" = self.id.0, tick, "match released by an operator"),
+                false => logged::warn!(
+                    "match" = self.id.0,
+                    tick,
+                    "match not released: it ended meanwhile"
+                ),
+            }
             let _ = answer.send(is_kept.then_some(tick).ok_or("it ended meanwhile"));
         }
-        logged::info!(id = self.id.0, stats = ?self.match_.stats(), lost = self.lost, "match closed");
+        let stats = self.match_.stats();
+        logged::info!(
+            "match" = self.id.0,
+            ticks = stats.ticks,
+            turns = stats.turns,
+            fills = stats.fills,
+            queries = stats.queries,
+            unanswered = stats.unanswered,
+            desyncs = stats.desyncs,
+            heals = stats.heals,
+            malformed = stats.malformed,
+            panics = stats.panics,
+            world_bytes = stats.world_bytes,
+            paused_s = stats.paused.as_secs(),
+            packets_lost = self.lost,
+            "match statistics"
+        );
         self.match_.closed().unwrap_or(self.reason)
     }
 
@@ -406,6 +430,10 @@ impl<S: Simulation> Runner<S> {
     /// Keeps a released match here, because its journal cannot be written.
     fn cancel_release(&mut self) {
         if let Some((_, answer)) = self.released.take() {
+            logged::warn!(
+                "match" = self.id.0,
+                "match not released: its journal cannot be written"
+            );
             let _ = answer.send(Err("its journal cannot be written"));
         }
     }
@@ -429,7 +457,7 @@ impl<S: Simulation> Runner<S> {
             FromIo::Gone(peer) => self.match_.disconnect(peer),
             FromIo::PutOut(identity, code, done) => {
                 if self.match_.remove_identity(&identity, code) {
-                    logged::info!(id = self.id.0, identity = ?line(&identity), reason = %code, "player or spectator removed");
+                    logged::info!("match" = self.id.0, identity = ?line(&identity), code = code.name(), "player or spectator removed");
                     let _ = done.try_send(self.id);
                 }
             }
@@ -447,9 +475,19 @@ impl<S: Simulation> Runner<S> {
         if self.match_.is_closed() {
             return;
         }
-        logged::info!(id = self.id.0, peer = peer.0, identity = ?line(&ticket.identity.name), refused = ?connected.err(), "session");
-        if let Err(code) = connected {
-            self.unknown.push((peer, code));
+        let (id, session, identity) = (self.id.0, peer.0, line(identity));
+        match connected {
+            Ok(_) => logged::info!("match" = id, session, ?identity, "session accepted"),
+            Err(code) => {
+                logged::info!(
+                    "match" = id,
+                    session,
+                    ?identity,
+                    code = code.name(),
+                    "session refused"
+                );
+                self.unknown.push((peer, code));
+            }
         }
     }
 }

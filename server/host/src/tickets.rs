@@ -228,9 +228,9 @@ impl TicketOffice {
         }
         if lost > 0 {
             logged::warn!(
-                lost,
-                most = LINEAGES_MAX,
-                "too many valid tickets: the oldest records of revoked or replaced tickets were dropped, and those tickets work again until they expire; make tickets with a shorter life"
+                dropped = lost,
+                limit = LINEAGES_MAX,
+                "too many records of revoked or replaced tickets: the oldest were dropped, and their tickets work again until they expire; make tickets with a shorter life"
             );
         }
     }

@@ -11,10 +11,13 @@
 //! Invariant: a line whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and such lines are few
 //! in all and for each address (`web/strangers.rs`).
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use twinstep_udp::{AddressPair, ServerAddress, WebAddress};
+
+use super::config::HostError;
 
 #[cfg(feature = "web")]
 mod certificates;
@@ -73,6 +76,17 @@ impl WebConfig {
         }
     }
 
+    /// Checks that browsers can be accepted with this certificate. Listens on no address and writes no file.
+    ///
+    /// # Errors
+    /// [`HostError::Web`]: a certificate or key that cannot be used, or a build without the feature `web`.
+    pub fn check(&self) -> Result<(), HostError> {
+        self.certificate.check().map_err(|source| HostError::Web {
+            address: self.listen,
+            source,
+        })
+    }
+
     /// The addresses that browsers dial, if the socket is bound to `bound` and the host's own addresses are `public`.
     #[cfg(feature = "web")]
     fn dialled(&self, bound: SocketAddr, public: &[ServerAddress]) -> Vec<ServerAddress> {
@@ -89,6 +103,23 @@ impl WebConfig {
             }
         }
         all
+    }
+}
+
+impl WebCertificate {
+    #[cfg(feature = "web")]
+    fn check(&self) -> io::Result<()> {
+        match self {
+            WebCertificate::Made { kept } => {
+                certificates::Certificates::stored(kept.as_deref()).map(drop)
+            }
+            WebCertificate::Files { chain, key } => certificates::of_files(chain, key).map(drop),
+        }
+    }
+
+    #[cfg(not(feature = "web"))]
+    fn check(&self) -> io::Result<()> {
+        Err(absent::no_browsers())
     }
 }
 
@@ -143,11 +174,15 @@ pub(super) type OnWebChange = Box<dyn Fn(WebAddress) + Send + Sync>;
 /// The lines of a build without the feature `web`: there are none.
 #[cfg(not(feature = "web"))]
 mod absent {
-    use std::io;
     use std::task::{Context, Poll};
     use std::time::Duration;
 
     use super::*;
+
+    pub(super) fn no_browsers() -> io::Error {
+        let words = "this build does not support browsers; build it with --features web";
+        io::Error::new(io::ErrorKind::Unsupported, words)
+    }
 
     pub(crate) enum NoLines {}
 
@@ -157,8 +192,7 @@ mod absent {
             _: &[ServerAddress],
             _: OnWebChange,
         ) -> io::Result<NoLines> {
-            let words = "this program takes no browsers; build it with the feature `web`";
-            Err(io::Error::new(io::ErrorKind::Unsupported, words))
+            Err(no_browsers())
         }
 
         pub(crate) fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<()> {

@@ -228,7 +228,7 @@ impl Workers {
             && state.idle == 0
             && let Err(error) = self.spawn(&mut state)
         {
-            logged::error!(%error, "cannot start a thread to end the matches; check the thread limit (TasksMax)");
+            logged::error!(%error, "cannot start a thread to end the matches: the shutdown may not finish; check the thread limit (TasksMax)");
         }
         self.0.work.notify_all();
     }
@@ -251,7 +251,7 @@ impl Workers {
         if state.threads - lost < self.0.most
             && let Err(error) = self.spawn(state)
         {
-            logged::error!(%error, "cannot start a thread for another worker; check the thread limit (TasksMax)");
+            logged::error!(%error, "cannot start another worker thread: ticks may be late; check the thread limit (TasksMax)");
         }
     }
 

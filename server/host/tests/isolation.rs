@@ -116,7 +116,7 @@ async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
     for word in [
         "fragile version 1",
         "planted: poison",
-        "p0 \"mallory\"",
+        "player 0 \"mallory\"",
         "command #0: Poison",
     ] {
         assert!(text.contains(word), "{word:?} in {text}");

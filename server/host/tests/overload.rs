@@ -84,7 +84,8 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
     let (status, why) = server.ready().await;
     assert_eq!(status, 503);
     assert!(
-        why.starts_with("busy: ticks are late by") && why.contains("(lateness-limit)"),
+        why.starts_with("busy: the p99 of tick lateness over 5 s is")
+            && why.contains("(lateness-limit)"),
         "{why}"
     );
 

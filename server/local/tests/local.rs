@@ -269,7 +269,7 @@ fn a_match_ended_by_its_step_reports_the_tick_and_the_reason() {
     assert!(matches!(ended, LocalEnded::Match { .. }), "{ended}");
     let message = ended.to_string();
     assert!(
-        message.contains("t100") && message.contains("the end of time"),
+        message.contains("tick 100") && message.contains("the end of time"),
         "{message}"
     );
     assert_eq!(game.advance_at(now, |_, _| 0), Err(ended));

@@ -77,7 +77,7 @@ pub(super) fn start(
     let (open, guarded) = routes(admin);
     let router = open.merge(admin_port::guard(guarded, token));
     let router = admin_port::on_loopback(router);
-    logged::info!(address = %bound, "admin port");
+    logged::info!(address = %bound, "admin port listening");
     Ok((bound, tokio::spawn(admin_port::serve(listener, router))))
 }
 
@@ -113,7 +113,7 @@ pub(super) fn start_at(socket: BoundSocket, admin: Admin) -> Result<AtSocket, Ad
         source,
     })?;
     let (open, guarded) = routes(admin);
-    logged::info!(path = %path.display(), "admin socket");
+    logged::info!(path = %path.display(), "admin socket listening");
     let task = tokio::spawn(admin_port::serve(listener, open.merge(guarded)));
     Ok(AtSocket {
         task,

@@ -34,20 +34,32 @@ pub enum AdminError {
     },
 }
 
+const NEW_TOKEN: &str = "for a new token, remove the file and restart the server";
+
 /// The token is stored as a key file, but the remedies for a key do not fit it.
 fn token_text(error: &TicketKeyError) -> String {
     match error {
         TicketKeyError::Missing { path } => format!(
-            "there is no admin token file at {}; give the file that the server created: by default its key file's path \
-             with .admin appended",
+            "there is no admin token file at {}; give the file that the server made: KEY-FILE.admin, unless it was started \
+             with --admin-token-file",
             path.display()
         ),
         TicketKeyError::Unreadable { path, source } => format!(
             "cannot read the admin token file {}: {source}; run this as the server's user",
             path.display()
         ),
-        other => format!(
-            "cannot use the admin token file: {other}\n(a server creates a missing token when it starts)"
+        TicketKeyError::Permissions { path, mode } => format!(
+            "the admin token file {} has mode {mode:04o}, expected 0600: another user may have read the token; {NEW_TOKEN}",
+            path.display()
         ),
+        TicketKeyError::Owner { path, owner } => format!(
+            "the admin token file {} belongs to the user with id {owner}, expected the server's user; {NEW_TOKEN}",
+            path.display()
+        ),
+        TicketKeyError::NotAKey { path, found } => format!(
+            "{} is not an admin token file: {found}; {NEW_TOKEN}",
+            path.display()
+        ),
+        other => format!("cannot use the admin token file: {other}"),
     }
 }

@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use twinstep_udp::{TicketKey, TicketKeyError};
 
 use twinstep_host::internal::load_secret;
+use twinstep_protocol::text::line;
 
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
 /// The time-out for a whole request and its answer; releasing a match takes the longest.
@@ -218,7 +219,13 @@ async fn only_this_machine(request: Request, next: Next) -> Response {
         .and_then(|host| host.to_str().ok())
         .is_some_and(is_local)
     {
-        let message = "expected a Host of localhost or a loopback address\n";
+        let got = host.map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());
+        let got = got.map_or_else(
+            || "none".to_owned(),
+            |host| format!("{:?}", line(&host).at_most(100)),
+        );
+        let message =
+            format!("expected the header Host to be localhost or a loopback address, got {got}\n");
         return (StatusCode::FORBIDDEN, message).into_response();
     }
     next.run(request).await
@@ -244,7 +251,7 @@ async fn only_who_may(
     match token {
         Some(token) if token.is_in(request.headers()) => next.run(request).await,
         Some(_) => {
-            let message = "expected the header `Authorization: Bearer TOKEN`: the last line of this server's admin token file\n";
+            let message = "missing or wrong token: send the header `Authorization: Bearer TOKEN`, where TOKEN is the last line of this server's admin token file\n";
             (StatusCode::UNAUTHORIZED, message).into_response()
         }
         None => {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_host::AdmissionPolicy;
-use twinstep_host::internal::{Opened, logged, make_new, open_alone, with_end};
+use twinstep_host::internal::{Opened, access_advice, logged, make_new, open_alone, with_end};
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
@@ -89,8 +89,8 @@ impl Bans {
                 // A missing permission should be reported at the start, not at the first ban.
                 match lock(path) {
                     // The bans can be read without the lock.
-                    Err(error @ BansError::Locked { .. }) => {
-                        logged::warn!(%error, "another process holds the lock of the bans; they are read without it")
+                    Err(BansError::Locked { lock }) => {
+                        logged::warn!(lock = %lock.display(), "bans read without their lock, which another process holds; they can be changed once it is free")
                     }
                     locked => drop(locked?),
                 }
@@ -322,8 +322,8 @@ fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum BansError {
     #[error(
-        "cannot use the file of bans {path}: {source}; give it, and its folder, to the user that \
-         runs this server"
+        "cannot use the file of bans {path}: {source}{}",
+        access_advice(source)
     )]
     Io { path: PathBuf, source: io::Error },
     #[error(
@@ -335,7 +335,7 @@ pub enum BansError {
          if no process uses it"
     )]
     Locked { lock: PathBuf },
-    #[error("expected at most 65536 bans; lift some first")]
+    #[error("all 65536 bans are in use; lift some first")]
     TooMany,
 }
 

@@ -96,7 +96,7 @@ impl ErrorLimiter {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         if self.0.is_none_or(is_due) {
             self.0 = Some(now);
-            logged::warn!(%error, "the fleet's sidecar failed; the game is not affected");
+            logged::warn!(%error, "request to the fleet's sidecar failed, retrying: matches go on, but the fleet may replace this server");
         }
     }
 }
@@ -122,7 +122,11 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, state: watch::Sender<
         state.send_if_modified(|known| {
             let is_new = *known != news;
             if known.state != news.state {
-                logged::info!(state = ?news.state, before = ?known.state, "the fleet manager has a new state for this server");
+                logged::info!(
+                    from = known.state,
+                    to = news.state,
+                    "state in the fleet changed"
+                );
             }
             *known = news;
             is_new

@@ -50,12 +50,12 @@ const PAGE: &str = include_str!("inspect/page.html");
 pub enum InspectError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    #[error("expected a first tick before the last one, got {} and {}", from.0, to.0)]
+    #[error("expected a first tick before the end, got ticks {} to {}", from.0, to.0)]
     Range { from: Tick, to: Tick },
     #[error("there is no tick from {} on: the journal ends at tick {}", from.0, end.0)]
     NoTick { from: Tick, end: Tick },
     #[error(
-        "a page has at most {INSPECT_TICKS_MAX} ticks, and these are more: choose a part of them"
+        "a page has at most {INSPECT_TICKS_MAX} ticks, and more were chosen: choose a part of them"
     )]
     TooLong,
     #[error("the page takes more than {} MiB: choose fewer ticks", PAGE_BYTES_MAX >> 20)]
@@ -65,8 +65,8 @@ pub enum InspectError {
     #[error("{name}: a tape takes at most {} MiB, but this one is larger", TAPE_BYTES_MAX >> 20)]
     LargeTape { name: String },
     #[error(
-        "{name}: the tape is of {:?} version {version} with other rules or of another game than the journal: give a \
-         tape of this match",
+        "{name}: recorded in {:?} version {version}, and the journal is of another game, version or rules: give a tape of \
+         this match",
         line(game)
     )]
     OtherTape {

@@ -44,7 +44,7 @@ pub enum ExportError {
     },
     /// The export cannot be written, or a value of the game cannot be expressed in JSON: for example a map whose keys
     /// are neither text nor numbers.
-    #[error("it cannot be written as JSON: {0}")]
+    #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
 }
 

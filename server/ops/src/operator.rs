@@ -101,7 +101,10 @@ impl ReadSettings {
     /// Logs variables of the environment with the prefix of settings that are not settings.
     pub fn warn_of_unknown_variables(&self) {
         if !self.unknown.is_empty() {
-            logged::warn!(variables = ?self.unknown, "unknown TWINSTEP_ variables are ignored");
+            logged::warn!(
+                variables = self.unknown.join(","),
+                "unknown TWINSTEP_ variables are ignored"
+            );
         }
     }
 

@@ -293,7 +293,7 @@ fn seats_addresses_and_files(folder: &Folder) {
     let server = Started::new(folder, &format!("{OWN} {more}"));
     assert_eq!(journals(folder), 2);
     assert!(Path::new(&folder.file("state/key.admin")).exists());
-    server.is_full_of("disk left for journals");
+    server.is_full_of("on the disk of the journals");
     within("no old journal", is_gone);
 }
 
@@ -339,19 +339,34 @@ fn browsers_of(folder: &Folder, more: &str) {
         assert!(hashes.len() > 64, "{web}");
         hashes
     };
+    let checked = |flags: &str| {
+        let flags: Vec<String> = named(folder, &format!("{flags} --check"));
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        program(&flags).env(IS_SERVER, TELLS).output().unwrap()
+    };
+    let _ = fs::remove_file(folder.file("key.web"));
+    assert!(checked(&flags).status.success());
+    assert!(
+        !Path::new(&folder.file("key.web")).exists(),
+        "a check writes no file"
+    );
     assert_eq!(hashes(), hashes());
+    assert!(checked(&flags).status.success());
     assert!(Path::new(&folder.file("key.web")).exists());
 
     // Each of the two files is read.
     fs::write(folder.file("chain"), CERTIFICATE).unwrap();
     for (chain, unread) in [("missing", "missing"), ("chain", "no-key")] {
         let files = format!("{flags} --tls-cert @{chain} --tls-key @no-key");
+        let check = checked(&files);
         let flags: Vec<String> = named(folder, &files);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let output = program(&flags).env(IS_SERVER, TELLS).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         let names = format!("cannot use {}", folder.file(unread));
         assert!(said.contains(&names), "{said}");
+        assert_eq!(check.status.code(), Some(2), "a check reads the files, too");
+        assert_eq!(String::from_utf8_lossy(&check.stderr), said);
     }
 }
 
@@ -478,7 +493,7 @@ fn many_without_room(folder: &Folder) {
     drop(server);
     let more = "--matches 2 --journal @j --disk-limit 1000000000";
     let server = Started::new(folder, &format!("{OWN} {more}"));
-    server.is_full_of("disk left for journals");
+    server.is_full_of("on the disk of the journals");
 }
 
 fn many_that_lose_their_journals(folder: &Folder) {

@@ -370,7 +370,11 @@ impl Flights {
                 break;
             }
         }
-        tracing::trace!(bodies = bodies.len(), tested = room.tested, "flown");
+        tracing::trace!(
+            bodies = bodies.len(),
+            tested = room.tested,
+            "flights computed"
+        );
         Ok(room.tracks())
     }
 

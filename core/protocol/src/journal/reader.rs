@@ -42,17 +42,21 @@ pub enum JournalError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    #[error("its head: {0}")]
+    #[error("the head of a record: {0}")]
     Head(VarintError),
     #[error("unknown kind of record: {kind}")]
     Kind { kind: u8 },
-    #[error("expected {expected:#04x} as the checksum of its head, got {found:#04x}")]
+    #[error(
+        "the head of a record has a wrong checksum: expected {expected:#04x}, got {found:#04x}"
+    )]
     HeadCheck { expected: u8, found: u8 },
     #[error("expected at most {max} bytes in a record of kind {kind}, got {bytes}")]
     Length { kind: u8, bytes: u64, max: usize },
-    #[error("expected {expected:#010x} as the checksum of its payload, got {found:#010x}")]
+    #[error(
+        "the payload of a record has a wrong checksum: expected {expected:#010x}, got {found:#010x}"
+    )]
     PayloadCheck { expected: u32, found: u32 },
-    #[error("expected the payload of a record of kind {kind}, got something else")]
+    #[error("the payload of a record of kind {kind} cannot be decoded")]
     Payload { kind: u8 },
     #[error("expected one start record, at byte 0, got a second one")]
     SecondStart,

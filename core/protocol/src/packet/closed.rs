@@ -45,9 +45,9 @@ pub enum CloseCode {
     WrongWire,
     #[error("the server runs another game: join it with that game")]
     WrongGame,
-    #[error("the server runs another version of the game: update it")]
+    #[error("the server runs another version of the game: install the server's version")]
     WrongVersion,
-    #[error("the server uses other rules (level or tuning): install the server's content")]
+    #[error("the server uses other rules (level or tuning): join with the same rules")]
     WrongRules,
     #[error("the match is full: try again later")]
     Full,
@@ -103,6 +103,40 @@ pub enum CloseCode {
         "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
     )]
     ServerBusy { after_s: u16 },
+}
+
+impl CloseCode {
+    /// The name in an operator's log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CloseCode::WrongWire => "wrong_wire",
+            CloseCode::WrongGame => "wrong_game",
+            CloseCode::WrongVersion => "wrong_version",
+            CloseCode::WrongRules => "wrong_rules",
+            CloseCode::Full => "full",
+            CloseCode::JoinTooSlow => "join_too_slow",
+            CloseCode::Left => "left",
+            CloseCode::TakenOver => "taken_over",
+            CloseCode::NoAcks => "no_acks",
+            CloseCode::Strikes => "strikes",
+            CloseCode::Desync => "desync",
+            CloseCode::Draining => "draining",
+            CloseCode::MatchOver => "match_over",
+            CloseCode::Fault => "fault",
+            CloseCode::Shut => "shut",
+            CloseCode::Moved => "moved",
+            CloseCode::TooSlow => "too_slow",
+            CloseCode::NoMatch => "no_match",
+            CloseCode::Kicked => "kicked",
+            CloseCode::Restarting { .. } => "restarting",
+            CloseCode::WorldTooLarge => "world_too_large",
+            CloseCode::Superseded => "superseded",
+            CloseCode::Banned { .. } => "banned",
+            CloseCode::ServerFull { .. } => "server_full",
+            CloseCode::ServerBusy { .. } => "server_busy",
+        }
+    }
 }
 
 /// The value of `for_s` in [`CloseCode::Banned`] for a ban without an end.

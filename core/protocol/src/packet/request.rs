@@ -8,6 +8,7 @@
 //! ```
 
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,19 @@ pub enum MatchRequest {
     Save,
     /// Starts a match that waits for its players, whether they are ready or not.
     Start,
+}
+
+impl fmt::Display for MatchRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MatchRequest::Tick(tick) => write!(f, "tick of {} µs", tick.as_micros()),
+            MatchRequest::Pause => f.write_str("pause"),
+            MatchRequest::Resume => f.write_str("resume"),
+            MatchRequest::Step(ticks) => write!(f, "step of {ticks} ticks"),
+            MatchRequest::Save => f.write_str("save"),
+            MatchRequest::Start => f.write_str("start"),
+        }
+    }
 }
 
 impl MatchRequest {

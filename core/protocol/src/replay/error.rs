@@ -17,20 +17,22 @@ pub enum ReplayError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(
-        "this program cannot play the journal of {:?} version {}, rules {:016x}, recorded by build {:?}; play it with \
-         that build ({code})",
-        line(&about.game), about.sim_version, about.rules_digest, line(&about.build)
+        "the journal is of {:?} version {}, rules {:016x}, and this program has {}: play it with the build that recorded it, \
+         {:?}",
+        line(&about.game), about.sim_version, about.rules_digest, difference(*code), line(&about.build)
     )]
     Mismatch { about: About, code: CloseCode },
-    #[error("the journal has no intact world to start from")]
+    #[error("the journal has no whole world to start from")]
     NoWorld,
-    #[error("unexpected record at byte {offset}")]
+    #[error("unexpected record at byte {offset}: the journal is damaged")]
     Misplaced { offset: u64 },
     #[error("the world at byte {offset} cannot be decoded by this build")]
     World { offset: u64 },
     #[error("the turn at byte {offset} cannot be decoded: {error}")]
     Turn { offset: u64, error: WireError },
-    #[error("the turn at byte {offset} does not fit the world: {error}")]
+    #[error(
+        "the turn at byte {offset} contradicts the world before it: {error} (damage, or another build)"
+    )]
     Frame { offset: u64, error: FrameError },
     #[error(
         "the world of {tick} differs from the recorded one (byte {offset}; last equal at {agreed}): the step is not \
@@ -41,6 +43,14 @@ pub enum ReplayError {
         agreed: Tick,
         offset: u64,
     },
+}
+
+fn difference(code: CloseCode) -> &'static str {
+    match code {
+        CloseCode::WrongGame => "another game",
+        CloseCode::WrongRules => "other rules (level or tuning)",
+        _ => "another version",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -142,7 +142,7 @@ impl Surplus {
         let is_surplus = names > seats;
         is_surplus.then(|| {
             let rest = names - seats;
-            format!("--name: the ticket has {seats} seats, so the last {rest} of {names} names are not used")
+            format!("--name: seats of the ticket: {seats}, names given: {names}; unused: the last {rest}")
         })
     }
 }
@@ -161,7 +161,7 @@ pub(super) fn words(event: &Event) -> Option<Cow<'_, str>> {
         Event::Request { request, .. } => match request {
             MatchRequest::Pause => "the match is paused",
             MatchRequest::Resume => "the match continues",
-            MatchRequest::Tick(_) => "the match has another speed",
+            MatchRequest::Tick(_) => "the speed of the match has changed",
             _ => return None,
         },
         Event::RequestRefused { why, .. } => match why {

@@ -175,7 +175,7 @@ fn print_marks(ctx: &mut Context<'_>, scene: &ViewScene, row: f32) {
         };
         let mut mark = match member.is_local {
             true => Span::from(format!("@{}", member.id.0)).reversed(),
-            false => Span::from(member.id.to_string()),
+            false => Span::from(format!("p{}", member.id.0)),
         };
         if matches!(thing.look, ThingLook::Player { is_safe: true, .. }) {
             mark = mark.dim();

@@ -25,7 +25,9 @@ use crate::say;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TerminalError {
-    #[error("the view needs a terminal as standard output; run without one to play headless")]
+    #[error(
+        "--terminal needs a terminal as standard output; leave the flag out to play without a display"
+    )]
     NoTerminal,
     #[error("the terminal failed: {0}")]
     Io(#[from] io::Error),

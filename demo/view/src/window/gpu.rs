@@ -47,7 +47,7 @@ void main() {
 }";
 
 #[derive(Debug, thiserror::Error)]
-#[error("the graphics driver refuses the window's shader: {0}")]
+#[error("the graphics driver refuses the window's shader ({0}); use --terminal")]
 pub(crate) struct GpuError(String);
 
 pub(crate) struct Gpu {

@@ -30,7 +30,7 @@ const FRAMES_MAX: u32 = 9_000;
 pub enum ShotsError {
     #[error("cannot write {path}: {why}")]
     File { path: PathBuf, why: String },
-    #[error("the match reached no moment for the picture {0}; choose another --seed")]
+    #[error("this --seed has no scene for the picture {0}; choose another one")]
     Moment(&'static str),
 }
 

@@ -54,6 +54,10 @@ impl NotMade {
     /// The number of variants.
     pub const COUNT: usize = NotMade::Failed as usize + 1;
 
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
     pub(super) fn code(self) -> CloseCode {
         match self {
             NotMade::Lateness => Degradation::BUSY,
@@ -85,6 +89,10 @@ impl MatchEnd {
     pub const NAMES: [&str; MatchEnd::COUNT] = ["deserted", "over", "kept", "fault"];
     /// The number of variants.
     pub const COUNT: usize = MatchEnd::Fault as usize + 1;
+
+    pub(super) fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
 
     pub(super) fn of(code: CloseCode) -> MatchEnd {
         match code {

@@ -132,7 +132,11 @@ impl<S: Simulation> Maker<S> {
         }
         if let Err(why) = self.may_be_made(&ticket) {
             self.spawner.observer.match_not_made(why);
-            logged::info!(id = id.0, ?why, "match not made for a ticket");
+            logged::info!(
+                "match" = id.0,
+                reason = why.name(),
+                "no match started for this ticket"
+            );
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.spawner.to_io.send(refusal).await;
             return;
@@ -171,7 +175,7 @@ impl<S: Simulation> Maker<S> {
             (Ok((_, done)), _) => done,
             // Otherwise the id would stay taken, and its players would wait for a match that never starts.
             (Err(panic), Some(id)) => {
-                logged::error!(id = id.0, %panic, "match not made: its task panicked");
+                logged::error!("match" = id.0, %panic, "match not started: internal panic");
                 Done::Made(id, Err(NotMade::Failed))
             }
             (Err(_), None) => return,
@@ -207,7 +211,7 @@ impl<S: Simulation> Maker<S> {
                     (Some(Stage::Resting), _) => MatchEnd::Deserted,
                     (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
                 };
-                logged::info!(id = id.0, ?end, "match removed");
+                logged::info!("match" = id.0, how = end.name(), "match slot freed");
                 self.spawner.observer.match_ended(end);
                 let _ = self.spawner.to_io.send(ToIo::Free(id)).await;
             }
@@ -271,18 +275,18 @@ impl<S: Simulation> Plan<S> {
             Ok(Ok(made)) => made?,
             Ok(Err(HostError::Journal(error @ JournalFileError::InUse { .. }))) => {
                 if self.spawner.lost.holds_journal(id) {
-                    logged::error!(id = id.0, %error, "match not made: an earlier run of it hangs and holds its journal; restart this process");
+                    logged::error!("match" = id.0, %error, "match not started: its earlier run hangs and still holds the journal; restart this server");
                     return Err(NotMade::Failed);
                 }
-                logged::warn!(id = id.0, %error, "match not made: another process holds its journal");
+                logged::warn!("match" = id.0, %error, "match not started: another process holds its journal");
                 return Err(NotMade::Elsewhere);
             }
             Ok(Err(error)) => {
-                logged::error!(id = id.0, %error, "match not made");
+                logged::error!("match" = id.0, %error, "match not started");
                 return Err(NotMade::Failed);
             }
             Err(panic) => {
-                logged::error!(id = id.0, %panic, "match not made: its template panicked");
+                logged::error!("match" = id.0, %panic, "match not started: the game's template of the match panicked");
                 return Err(NotMade::Failed);
             }
         };
@@ -290,7 +294,7 @@ impl<S: Simulation> Plan<S> {
             Ok(match_) => Ok(match_),
             Err(HostError::Stopped) => Err(NotMade::Draining),
             Err(error) => {
-                logged::error!(id = id.0, %error, "match not made: it could not be started");
+                logged::error!("match" = id.0, %error, "match not started");
                 Err(NotMade::Failed)
             }
         }
@@ -300,8 +304,8 @@ impl<S: Simulation> Plan<S> {
     fn prepare(&self, id: MatchId) -> Result<Prepared<S>, HostError> {
         if self.spawner.lost.hangs(id) {
             logged::error!(
-                id = id.0,
-                "match not made: it hung three times within an hour; restart this process"
+                "match" = id.0,
+                "match not started: it hung three times within an hour; restart this server"
             );
             return Ok(Err(NotMade::Failed));
         }
@@ -343,7 +347,7 @@ impl<S: Simulation> Plan<S> {
             None => Ok(None),
         });
         if let Ok(Err(error)) = settled.await {
-            logged::error!(id = id.0, %error, "the journal of an ended match could not be renamed");
+            logged::error!("match" = id.0, %error, "cannot rename the journal of an ended match; retrying at the next ticket for it");
         }
         code
     }

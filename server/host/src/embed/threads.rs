@@ -108,5 +108,14 @@ fn wait_for(host: &Host) {
         }
         std::thread::sleep(DROP_LOOK);
     }
-    logged::warn!("a match does not end (a step or hook does not return); its thread is abandoned");
+    let matches: Vec<_> = host
+        .control()
+        .matches()
+        .into_keys()
+        .map(|id| id.0)
+        .collect();
+    logged::warn!(
+        ?matches,
+        "matches do not end (a step or hook does not return); their threads are abandoned"
+    );
 }

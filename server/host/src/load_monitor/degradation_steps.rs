@@ -50,6 +50,15 @@ impl DegradationSteps {
     }
 }
 
+// At these, a maximum is kept again, and a minimum reached again.
+pub(super) fn fits_again(limit: u64) -> u64 {
+    limit - limit / 20
+}
+
+pub(super) fn is_free_again(limit: u64) -> u64 {
+    limit.saturating_add(limit / 10)
+}
+
 #[derive(Debug)]
 pub(super) struct Gauge {
     limit: u64,
@@ -79,9 +88,9 @@ impl Gauge {
     pub(super) fn look(&mut self, number: u64) -> bool {
         self.is_beyond = match (self.is_most, self.is_beyond) {
             (true, false) => number > self.limit,
-            (true, true) => number > self.limit - self.limit / 20,
+            (true, true) => number > fits_again(self.limit),
             (false, false) => number < self.limit,
-            (false, true) => number < self.limit.saturating_add(self.limit / 10),
+            (false, true) => number < is_free_again(self.limit),
         };
         self.is_beyond
     }

@@ -67,20 +67,22 @@ impl<S: Simulation> Runner<S> {
         let Some(folder) = self.ends.saves.clone() else {
             return self.match_.hand_saved(false);
         };
-        let by = saving.by.map(|player| player.0);
+        let seat = saving.by.map(|player| player.0);
         let started = self.ends.pool.run(move || {
             let save = saving.run();
             let written = save.and_then(|save| {
                 write_match_save(&folder, id, &save).map_err(|error| error.to_string())
             });
             match &written {
-                Ok(path) => logged::info!(id, by, path = %path.display(), "match saved"),
-                Err(why) => logged::error!(id, by, %why, "the match cannot be saved"),
+                Ok(path) => {
+                    logged::info!("match" = id, seat, path = %path.display(), "match saved")
+                }
+                Err(error) => logged::error!("match" = id, seat, %error, "cannot save the match"),
             }
             let _ = done.send(written.is_ok());
         });
         if let Err(error) = started {
-            logged::error!(id, %error, "cannot start a thread to save the match; check the thread limit (TasksMax)");
+            logged::error!("match" = id, %error, "cannot start a thread to save the match; check the thread limit (TasksMax)");
             self.match_.hand_saved(false);
         }
     }
@@ -105,7 +107,7 @@ impl<S: Simulation> Runner<S> {
             let _ = done.send((peer, tick, folded));
         });
         if let Err(error) = started {
-            logged::error!(id = self.id.0, %error, "cannot start a thread to look for the cause of a desync; check the thread limit (TasksMax)");
+            logged::error!("match" = self.id.0, %error, "cannot start a thread to look for the cause of a desync; check the thread limit (TasksMax)");
             self.folding = false;
         }
     }

@@ -9,14 +9,14 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 
 use super::Runner;
-use crate::clock::unix_now;
+use crate::clock::{unix_now, utc};
 use crate::journal_file::Journal;
 use crate::logged;
 use crate::orders::{MatchOrder, PersonLine};
 use twinstep_server::SessionId;
 use twinstep_server::internal::{Present, Whereabouts};
 
-const NO_JOURNAL: &str = "it has no journal; start the server with one";
+const NO_JOURNAL: &str = "it has no journal (the server runs without one, or could not write it)";
 /// A released match plays on for at most this long, so that clients finish joining, returning or
 /// being healed.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
@@ -31,7 +31,15 @@ impl<S: Simulation> Runner<S> {
             }
             MatchOrder::Kick(identity, answer) => {
                 let was_here = self.match_.remove_identity(&identity, CloseCode::Kicked);
-                logged::info!(id = self.id.0, identity = ?line(&identity), was_here, "player kicked by an operator");
+                let (id, name) = (self.id.0, line(&identity));
+                match was_here {
+                    true => {
+                        logged::info!("match" = id, identity = ?name, "player kicked by an operator")
+                    }
+                    false => {
+                        logged::info!("match" = id, identity = ?name, "player not kicked: not in the match")
+                    }
+                }
                 let _ = answer.send(was_here);
             }
             MatchOrder::Pardon(identity, answer) => {
@@ -44,15 +52,19 @@ impl<S: Simulation> Runner<S> {
                 let _ = answer.send(self.match_.notify(&words));
             }
             MatchOrder::Request(request, answer) => {
-                logged::info!(
-                    id = self.id.0,
-                    ?request,
-                    "request to the match by an operator"
-                );
-                let _ = answer.send(self.match_.request(request));
+                let accepted = self.match_.request(request);
+                match &accepted {
+                    Ok(()) => {
+                        logged::info!("match" = self.id.0, %request, "operator's request accepted")
+                    }
+                    Err(error) => {
+                        logged::info!("match" = self.id.0, %request, %error, "operator's request refused")
+                    }
+                }
+                let _ = answer.send(accepted);
             }
             MatchOrder::End(words, answer) => {
-                logged::info!(id = self.id.0, words = ?line(&words), "match ended by an operator");
+                logged::info!("match" = self.id.0, reason = ?line(&words), "match ended by an operator");
                 let reason = format!("ended by an operator: {words}");
                 self.match_.end_journal_saying(&reason);
                 // The journal first, so that the close code is true when clients receive it.
@@ -74,7 +86,12 @@ impl<S: Simulation> Runner<S> {
                     let _ = answer.send(Err("it waits for its players: it has no journal yet"));
                 }
                 (Some(_), None) => {
-                    logged::info!(id = self.id.0, "match released by an operator");
+                    let within_s = RELEASE_PATIENCE.as_secs();
+                    logged::info!(
+                        "match" = self.id.0,
+                        within_s,
+                        "releasing the match for an operator: waiting for joining clients"
+                    );
                     let by = self.ends.clock.now() + RELEASE_PATIENCE;
                     self.released = Some((by, answer));
                 }
@@ -102,7 +119,7 @@ impl<S: Simulation> Runner<S> {
         }
         // So the host knows the ruling before the operator makes a new ticket.
         self.carry_out();
-        logged::info!(id = self.id.0, identity = ?line(identity), made_before_unix_ms, "tickets revoked by an operator");
+        logged::info!("match" = self.id.0, identity = ?line(identity), made_before = %utc(made_before_unix_ms / 1_000), "tickets revoked by an operator");
         made_before_unix_ms
     }
 }

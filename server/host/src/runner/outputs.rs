@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use twinstep_core::Simulation;
+use twinstep_core::bounds::REPORT_BYTES_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 use twinstep_udp::Holder;
@@ -17,9 +18,9 @@ use crate::io::{RESERVED, ToIo};
 use crate::journal_file::{JournalFileError, OnJournalFailure};
 use crate::logged;
 use crate::match_inbox::seat_of;
-use twinstep_server::Output;
 use twinstep_server::SessionId;
 use twinstep_server::incident::{Incident, Trouble};
+use twinstep_server::{Output, Report};
 
 const WARN_NO_JOURNAL_EVERY: Duration = Duration::from_secs(60);
 /// The shortest interval between two log lines about client reports.
@@ -166,8 +167,8 @@ impl<S: Simulation> Runner<S> {
         {
             self.no_journal_warned = Some(now);
             logged::error!(
-                id = self.id.0,
-                "the match continues WITHOUT A JOURNAL: after a crash it cannot be resumed; free disk space"
+                "match" = self.id.0,
+                "the match runs WITHOUT A JOURNAL since a write failed, and a crash loses it; later matches need a disk that works and has room"
             );
         }
     }
@@ -185,7 +186,7 @@ impl<S: Simulation> Runner<S> {
                 .match_
                 .hand_ticket(peer, ticket.stamp(), ticket.to_bytes()),
             Err(error) => {
-                logged::error!(id = self.id.0, %error, "cannot make a new ticket for a player; the player keeps the current one")
+                logged::error!("match" = self.id.0, %error, "cannot make a new ticket for a player; the player keeps the current one")
             }
         }
     }
@@ -204,7 +205,19 @@ impl<S: Simulation> Runner<S> {
         }
         if let Some(report) = self.match_.unlogged().0.log() {
             self.reported = Some(now);
-            logged::warn!(id = self.id.0, peer = report.peer.0, server_at_fault = report.server_at_fault, step_impure = report.step_impure, text = ?line(&report.text).at_most(twinstep_core::bounds::REPORT_BYTES_MAX), "desync: a client's world differs from the server's");
+            let fault = match report {
+                Report {
+                    step_impure: true, ..
+                } => "step",
+                Report {
+                    server_at_fault: true,
+                    ..
+                } => "server",
+                // The client's, or there is no journal to decide it.
+                _ => "unproven",
+            };
+            let text = line(&report.text).at_most(REPORT_BYTES_MAX);
+            logged::warn!("match" = self.id.0, session = report.peer.0, fault, report = ?text, "desync: a client's world differs from the server's");
         }
     }
 }

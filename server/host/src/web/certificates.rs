@@ -50,6 +50,13 @@ impl Certificates {
     /// # Errors
     /// If the file cannot be read or written, or holds something else.
     pub(super) fn open(kept: Option<&Path>, now_unix: Duration) -> io::Result<Certificates> {
+        let mut certificates = Certificates::stored(kept)?;
+        certificates.renew(kept, now_unix)?;
+        Ok(certificates)
+    }
+
+    // Those of the file, if there is one.
+    pub(super) fn stored(kept: Option<&Path>) -> io::Result<Certificates> {
         let mut made = Vec::new();
         if let Some(path) = kept
             && path.exists()
@@ -59,15 +66,13 @@ impl Certificates {
             file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
             made = read(&text).ok_or_else(|| {
                 let words = format!(
-                    "expected certificates that this server made in {}, but this is something else; remove it",
+                    "{} is not a file of certificates that this server made; move it away, and the server makes new ones",
                     path.display()
                 );
                 io::Error::new(io::ErrorKind::InvalidData, words)
             })?;
         }
-        let mut certificates = Certificates { made };
-        certificates.renew(kept, now_unix)?;
-        Ok(certificates)
+        Ok(Certificates { made })
     }
 
     /// Drops certificates that are no longer shown, and makes the next one if it is time. Returns `true` if anything
@@ -273,7 +278,7 @@ mod tests {
         for spoiled in ["", "certificates", &whole[..whole.len() / 2]] {
             std::fs::write(&path, spoiled).unwrap();
             let refused = open(NOW).map(drop).unwrap_err().to_string();
-            assert!(refused.contains("remove it"), "{refused}");
+            assert!(refused.contains("move it away"), "{refused}");
         }
         std::fs::remove_file(&path).unwrap();
     }

@@ -100,7 +100,7 @@ impl WebLines {
             let web = WebAddress::new(&dialled, &shown.hashes());
             // A host has at most as many addresses as a ticket has room for.
             web.map_err(io::Error::other).map(|web| {
-                logged::info!(%address, dialled = %web, "taking browsers");
+                logged::info!(%address, dialled = %web, "accepting browsers");
                 on_change(web);
             })
         };
@@ -132,7 +132,7 @@ impl WebLines {
                         let renewed =
                             renewed.and_then(|config| endpoint.reload_config(config, false));
                         if let Err(error) = renewed.and_then(|()| tell(&shown)) {
-                            logged::error!(%error, "cannot show browsers the new certificate");
+                            logged::error!(%error, "cannot use the new certificate for browsers: the old one stays until it expires; restart the server");
                         }
                     }
                     Err(error) => {

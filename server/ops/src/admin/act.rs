@@ -21,7 +21,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::oneshot;
-use twinstep_host::internal::{logged, unix_now};
+use twinstep_host::internal::{logged, unix_now, utc};
 use twinstep_host::{ListedMatch, MatchId, MatchOrder};
 use twinstep_protocol::text::line;
 
@@ -45,8 +45,10 @@ type Answer = Result<Response, Refusal>;
 
 pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
     let id = id.parse::<MatchId>().map_err(|_| {
-        let message = "the id of a match in the path, such as /matches/1";
-        Refusal::bad(message, Some(&id.into()))
+        Refusal::form(
+            "the id of a match in the path, such as /matches/1",
+            &id.into(),
+        )
     })?;
     let known = running(&admin, id)?;
     let people = ask(&admin, id, &known, MatchOrder::People).await?;
@@ -77,11 +79,8 @@ pub(super) async fn ban(
     let mut fields = Fields::read(query.as_deref(), &body)?;
     let (identity, reason) = (fields.identity()?, fields.words("reason")?);
     let now = unix_now();
-    let for_s = fields.number("for_s", "`for_s`: a number of seconds, at least 1")?;
-    let until = fields.number(
-        "until_unix_s",
-        "`until_unix_s`: a time in seconds since the unix epoch",
-    )?;
+    let for_s = fields.number("for_s", "seconds, 1 or more")?;
+    let until = fields.number("until_unix_s", "a Unix time in seconds")?;
     fields.done()?;
     let until_unix_s = match (for_s, until) {
         (None, until) => until,
@@ -93,11 +92,11 @@ pub(super) async fn ban(
         }
     };
     if until_unix_s.is_some_and(|until| until <= now.as_secs()) {
-        let expected = format!("a ban that ends after now ({} s)", now.as_secs());
-        return Err(Refusal::bad(
-            &expected,
-            until_unix_s.map(Into::into).as_ref(),
-        ));
+        let (until, now) = (until_unix_s.unwrap_or_default(), now.as_secs());
+        let message = format!(
+            "the ban would be over already: it ends at {until}, and now is {now} (seconds of Unix time)\n"
+        );
+        return Err(Refusal(StatusCode::BAD_REQUEST, message));
     }
     let ban = Ban {
         identity: identity.clone(),
@@ -106,17 +105,18 @@ pub(super) async fn ban(
         reason,
     };
     let code = ban.code(now);
-    logged::info!(identity = ?line(&identity), until_unix_s, reason = ?line(&ban.reason), "player banned by an operator");
-    let bans = admin.bans.clone();
+    let (bans, why) = (admin.bans.clone(), ban.reason.clone());
     let written = off_the_runtime(move || bans.ban(ban, now)).await;
     if let Err(error @ BansError::TooMany) = written {
         return Err(Refusal(StatusCode::CONFLICT, format!("{error}\n")));
     }
+    let until = until_unix_s.map_or_else(|| "never".to_owned(), utc);
+    logged::info!(identity = ?line(&identity), until, reason = ?line(&why), "player banned by an operator");
     // Sessions are removed even if the disk failed.
     let put_out = admin.control.remove(&identity, code).await;
     let put_out: Vec<u64> = put_out.into_iter().map(|id| id.0).collect();
     put_out_learned(&admin, now).await;
-    written.map_err(|error| unwritten(&error))?;
+    written.map_err(|error| unwritten(&identity, &error))?;
     let message =
         json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
     Ok(Json(message).into_response())
@@ -133,7 +133,7 @@ pub(super) async fn unban(
     let now = unix_now();
     let (bans, name) = (admin.bans.clone(), identity.clone());
     let unbanned = off_the_runtime(move || bans.unban(&name, now)).await;
-    let was_banned = unbanned.map_err(|error| unwritten(&error))?;
+    let was_banned = unbanned.map_err(|error| unwritten(&identity, &error))?;
     put_out_learned(&admin, now).await;
     let order = |answer| MatchOrder::Pardon(identity.clone(), answer);
     // A match that does not answer in time carries it out later.
@@ -172,8 +172,14 @@ pub(super) async fn revoke(
         None => admin.control.matches(),
     };
     if matches.is_empty() {
-        let message = "no match is running here whose tickets could be revoked\n";
-        return Err(Refusal(StatusCode::NOT_FOUND, message.to_owned()));
+        let hint = match admin.control.is_on_demand() {
+            true => {
+                "; name a match to revoke tickets before it runs (field `match`, or --match ID)"
+            }
+            false => "",
+        };
+        let message = format!("no match is running here{hint}\n");
+        return Err(Refusal(StatusCode::NOT_FOUND, message));
     }
     let order = |answer| MatchOrder::Revoke(identity.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
@@ -194,13 +200,13 @@ pub(super) async fn message(
     let (id, words) = (fields.match_if_said()?, fields.words("words")?);
     fields.done()?;
     if words.is_empty() {
-        return Err(Refusal::bad("`words`: the message for players", None));
+        return Err(Refusal::bad("words", "the message for players", None));
     }
     let matches = match id {
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
         None => admin.control.matches(),
     };
-    logged::info!(id = id.map(|id| id.0), words = ?line(&words), "message from an operator to players");
+    logged::info!("match" = id.map(|id| id.0), text = ?line(&words), "message from an operator to players");
     let order = |answer| MatchOrder::Notify(words.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
@@ -223,7 +229,7 @@ pub(super) async fn request(
     let order = |answer| MatchOrder::Request(request, answer);
     match ask(&admin, id, &known, order).await? {
         Ok(()) => {
-            let told = json!({ "match": id.0, "requested": format!("{request:?}") });
+            let told = json!({ "match": id.0, "requested": request.to_string() });
             Ok(Json(told).into_response())
         }
         Err(why) => Err(Refusal(StatusCode::BAD_REQUEST, format!("{why}\n"))),
@@ -281,7 +287,7 @@ async fn put_out_learned(admin: &Admin, now: Duration) {
 pub(super) fn running(admin: &Admin, id: MatchId) -> Result<ListedMatch, Refusal> {
     admin.control.matches().remove(&id).ok_or_else(|| {
         let message =
-            format!("match {id} is not running here; GET /matches lists the running matches\n");
+            format!("match {id} is not running here; list the running matches with `admin matches` or GET /matches\n");
         Refusal(StatusCode::NOT_FOUND, message)
     })
 }
@@ -339,23 +345,24 @@ fn all_answered(silent: Option<MatchId>) -> Result<(), Refusal> {
 
 pub(super) fn does_not_answer(id: MatchId) -> Refusal {
     let message = format!(
-        "match {id} does not answer: it is ending, or it hangs; try again, then see the log\n"
+        "match {id} did not answer in time: it is ending, or it hangs; try again, then see the log\n"
     );
     Refusal(StatusCode::SERVICE_UNAVAILABLE, message)
 }
 
 fn not_in_match(identity: &str, id: MatchId) -> Refusal {
     let message = format!(
-        "{:?} is not in match {id}; GET /matches/{id} lists its players (POST /ban also works for absent players)\n",
+        "{:?} is not in match {id}; `admin players {id}` or GET /matches/{id} lists its players (a ban also works for absent \
+         players)\n",
         line(identity)
     );
     Refusal(StatusCode::NOT_FOUND, message)
 }
 
-fn unwritten(error: &BansError) -> Refusal {
-    logged::error!(%error, "a change of the bans is in force, but was not stored and is lost when this server ends");
+fn unwritten(identity: &str, error: &BansError) -> Refusal {
+    logged::error!(identity = ?line(identity), %error, "bans changed but not saved: the change is lost when this server ends");
     let message = format!(
-        "the change is in force, but was not stored and is lost when this server ends: {error}\n"
+        "the bans have changed, but the change cannot be saved and is lost when this server ends: {error}\n"
     );
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
 }

@@ -12,16 +12,24 @@ use twinstep_udp::{MatchId, is_identity};
 
 use crate::bans::REASON_BYTES_MAX;
 
+const MATCH: &str = "the id of a match, such as 1";
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal(pub(super) StatusCode, pub(super) String);
 
 impl Refusal {
-    pub(super) fn bad(expected: &str, got: Option<&Value>) -> Refusal {
+    pub(super) fn bad(name: &str, expected: &str, got: Option<&Value>) -> Refusal {
         let got = match got {
-            None => "nothing".to_owned(),
-            Some(got) => line(&got.to_string()).at_most(100).to_string(),
+            None => "it is missing".to_owned(),
+            Some(got) => format!("got {}", line(&got.to_string()).at_most(100)),
         };
-        let message = format!("expected {expected}, got {got}\n");
+        let message = format!("field `{name}`: expected {expected}; {got}\n");
+        Refusal(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn form(expected: &str, got: &Value) -> Refusal {
+        let got = got.to_string();
+        let message = format!("expected {expected}, got {}\n", line(&got).at_most(100));
         Refusal(StatusCode::BAD_REQUEST, message)
     }
 
@@ -48,7 +56,7 @@ impl Fields {
         }
         match serde_json::from_str(body) {
             Ok(Value::Object(fields)) => Ok(Fields(fields)),
-            Ok(other) => Err(Refusal::bad("a JSON object", Some(&other))),
+            Ok(other) => Err(Refusal::form("a JSON object", &other)),
             Err(error) => {
                 let message = format!("expected a JSON object: {error}\n");
                 Err(Refusal(StatusCode::BAD_REQUEST, message))
@@ -75,20 +83,21 @@ impl Fields {
         match text.filter(|text| is_identity(text)) {
             Some(text) => Ok(text.to_owned()),
             None => Err(Refusal::bad(
-                "`identity`: the name on the ticket, 1 to 32 printable bytes",
+                "identity",
+                "the name on the ticket, 1 to 32 bytes of visible characters",
                 given.as_ref(),
             )),
         }
     }
 
     pub(super) fn match_if_said(&mut self) -> Result<Option<MatchId>, Refusal> {
-        let number = self.number("match", "`match`: the id of a match, such as 1")?;
+        let number = self.number("match", MATCH)?;
         Ok(number.map(MatchId))
     }
 
     pub(super) fn match_id(&mut self) -> Result<MatchId, Refusal> {
         let id = self.match_if_said()?;
-        id.ok_or_else(|| Refusal::bad("`match`: the id of a match, such as 1", None))
+        id.ok_or_else(|| Refusal::bad("match", MATCH, None))
     }
 
     /// The field `request`, and the number that some requests need.
@@ -98,21 +107,22 @@ impl Fields {
             Some("pause") => Ok(MatchRequest::Pause),
             Some("resume") => Ok(MatchRequest::Resume),
             Some("step") => {
-                let expected = "`ticks`: 1 to 255 ticks";
+                let expected = "1 to 255 ticks";
                 let ticks = self.number("ticks", expected)?.unwrap_or(1);
                 match u8::try_from(ticks) {
                     Ok(ticks) if ticks > 0 => Ok(MatchRequest::Step(ticks)),
-                    _ => Err(Refusal::bad(expected, Some(&ticks.into()))),
+                    _ => Err(Refusal::bad("ticks", expected, Some(&ticks.into()))),
                 }
             }
             Some("tick") => {
-                let expected = "`tick_us`: the length of a tick in microseconds, such as 16667";
+                let expected = "the length of a tick in µs, such as 16667";
                 let tick = self.number("tick_us", expected)?;
-                let tick = tick.ok_or_else(|| Refusal::bad(expected, None))?;
+                let tick = tick.ok_or_else(|| Refusal::bad("tick_us", expected, None))?;
                 Ok(MatchRequest::Tick(Duration::from_micros(tick)))
             }
             _ => Err(Refusal::bad(
-                "`request`: pause, resume, step or tick",
+                "request",
+                "pause, resume, step or tick",
                 given.as_ref(),
             )),
         }
@@ -128,7 +138,8 @@ impl Fields {
         match given.as_ref().and_then(Value::as_str).filter(is_name) {
             Some(name) => Ok(name.to_owned()),
             None => Err(Refusal::bad(
-                "`name`: 1 to 64 letters, digits, - and _, without an extension",
+                "name",
+                "1 to 64 characters of a-z, A-Z, 0-9, - and _ (no extension)",
                 given.as_ref(),
             )),
         }
@@ -144,7 +155,7 @@ impl Fields {
         };
         match number {
             Some(number) => Ok(Some(number)),
-            None => Err(Refusal::bad(expected, Some(&given))),
+            None => Err(Refusal::bad(name, expected, Some(&given))),
         }
     }
 
@@ -156,9 +167,8 @@ impl Fields {
         match given.as_str().filter(is_line) {
             Some(text) => Ok(text.to_owned()),
             None => {
-                let expected =
-                    format!("`{name}`: a line of text, at most {REASON_BYTES_MAX} bytes");
-                Err(Refusal::bad(&expected, Some(&given)))
+                let expected = format!("a line of text, at most {REASON_BYTES_MAX} bytes");
+                Err(Refusal::bad(name, &expected, Some(&given)))
             }
         }
     }
@@ -179,7 +189,7 @@ fn query_of(query: &str) -> Result<axum::http::Uri, Refusal> {
 }
 
 fn unreadable(query: &str) -> Refusal {
-    Refusal::bad("a query such as match=1&identity=anna", Some(&query.into()))
+    Refusal::form("a query such as match=1&identity=anna", &query.into())
 }
 
 #[cfg(test)]
@@ -221,7 +231,7 @@ mod tests {
             ("match=-1", "", id, "got \"-1\""),
             ("match=1.5", "", id, "`match`"),
             ("match=99999999999999999999", "", id, "`match`"),
-            ("", "", id, "got nothing"),
+            ("", "", id, "it is missing"),
             ("", "{\"match\":1.5}", id, "got 1.5"),
             ("", "{\"match\":null}", id, "got null"),
             ("", "{\"match\":[1]}", id, "got [1]"),
@@ -239,7 +249,7 @@ mod tests {
                 "identity=abcdefghijklmnopqrstuvwxyzabcdefg",
                 "",
                 who,
-                "1 to 32 printable bytes",
+                "1 to 32 bytes of visible characters",
             ),
             ("", "{\"identity\":7}", who, "got 7"),
             ("", &long, words, "at most 200"),

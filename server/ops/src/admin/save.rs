@@ -35,7 +35,9 @@ pub(super) async fn save(
     let journal = match timeout(ANSWER_PATIENCE, answered).await {
         Ok(Ok(Ok(journal))) => journal,
         Ok(Ok(Err(why))) => {
-            let message = format!("match {id} cannot be saved: {why}\n");
+            let message = format!(
+                "the journal of match {id} cannot be copied: {why}; to save the match itself: `admin save-game`\n"
+            );
             return Err(Refusal(StatusCode::CONFLICT, message));
         }
         Ok(Err(_)) | Err(_) => {
@@ -53,7 +55,12 @@ pub(super) async fn save(
     match copied {
         Ok(Ok(bytes)) => {
             let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
-            logged::info!(id = id.0, saved, bytes, "journal copied by an operator");
+            logged::info!(
+                "match" = id.0,
+                saved,
+                bytes,
+                "journal copied by an operator"
+            );
             let answer =
                 json!({ "match": id.0, "journal": journal, "saved": saved, "bytes": bytes });
             Ok(Json(answer).into_response())
@@ -100,12 +107,12 @@ pub(super) async fn save_game(
         Ok(path.display().to_string())
     });
     let failed = |why: String| {
-        let message = format!("match {id} cannot be saved: {why}\n");
+        let message = format!("match {id}: {why}\n");
         Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
     };
     // Cancelled by a shutdown, or a panic.
     let written = written.await.map_err(|error| failed(error.to_string()))?;
     let saved = written.map_err(failed)?;
-    logged::info!(id = id.0, saved, bytes, "match saved by an operator");
+    logged::info!("match" = id.0, saved, bytes, "match saved by an operator");
     Ok(Json(json!({ "match": id.0, "saved": saved, "bytes": bytes })).into_response())
 }

@@ -37,15 +37,17 @@ pub struct Sidecar(SocketAddr);
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SidecarError {
-    #[error("expected a port in the environment's {PORT_VARIABLE}, got {:?}", line(.0))]
+    #[error("environment variable {PORT_VARIABLE}: expected a port, got {:?}", line(.0))]
     Port(String),
     #[error("the fleet manager's sidecar at {0} does not answer: {1}")]
     Gone(SocketAddr, std::io::Error),
-    #[error("the fleet manager's sidecar at {0} does not answer in time")]
+    #[error("the fleet manager's sidecar at {} did not answer within {} s", .0, ASK_PATIENCE.as_secs())]
     Slow(SocketAddr),
     #[error("the fleet manager's sidecar refused {path}: status {status}")]
     Refused { path: String, status: u16 },
-    #[error("unexpected answer from the fleet manager's sidecar to {path}")]
+    #[error(
+        "unexpected answer from the fleet manager's sidecar to {path}: check that this port is its SDK server's"
+    )]
     Garbage { path: String },
     #[error("the fleet manager has not given this server an address and port yet (its answer: {:?})", line(.0))]
     NoAddress(String),

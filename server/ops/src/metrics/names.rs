@@ -50,12 +50,12 @@ pub(super) const BUILD_INFO: Family = gauge(
 );
 pub(super) const READY: Family = gauge(
     "twinstep_ready",
-    "1 while this server admits newcomers (see /readyz), else 0.",
+    "1 while this server admits new players (see /readyz), else 0.",
 );
 pub(super) const MATCHES: Family = gauge("twinstep_matches", "Running matches.");
 pub(super) const MATCHES_MAX: Family = gauge(
     "twinstep_matches_max",
-    "The limit of matches on demand; 0 if there are none.",
+    "Limit of running matches (--matches); 0 on a server of one match.",
 );
 pub(super) const MADE: Family = counter(
     "twinstep_matches_made_total",
@@ -63,7 +63,7 @@ pub(super) const MADE: Family = counter(
 );
 pub(super) const NOT_MADE: Family = counter(
     "twinstep_matches_not_made_total",
-    "Tickets for which no match was made, by reason.",
+    "Tickets for which no match was started, by reason.",
 );
 pub(super) const ENDED: Family = counter(
     "twinstep_matches_ended_total",
@@ -71,12 +71,12 @@ pub(super) const ENDED: Family = counter(
 );
 pub(super) const PLAYERS: Family = gauge(
     "twinstep_players",
-    "Players in a match, with or without a connection.",
+    "Players with a seat, including those that are reconnecting.",
 );
 pub(super) const SPECTATORS: Family = gauge("twinstep_spectators", "Spectator sessions.");
 pub(super) const SEATS_FREE: Family = gauge(
     "twinstep_seats_free",
-    "Free seats for newcomers, over all matches.",
+    "Free seats for new players, over all matches.",
 );
 pub(super) const SESSIONS: Family = gauge("twinstep_sessions", "Connections in any stage.");
 pub(super) const SESSIONS_MAX: Family = gauge(
@@ -85,7 +85,7 @@ pub(super) const SESSIONS_MAX: Family = gauge(
 );
 pub(super) const RELIEF: Family = gauge(
     "twinstep_relief_steps",
-    "Level of load shedding: 0 none, 1 no spectators, 2 no announcements, 3 no newcomers, 4 longer turns.",
+    "Level of load shedding: 0 none, 1 no spectators, 2 no forwarding of inputs, 3 no new players, 4 longer turns.",
 );
 pub(super) const MEMORY: Family = gauge(
     "twinstep_memory_bytes",
@@ -93,36 +93,42 @@ pub(super) const MEMORY: Family = gauge(
 );
 pub(super) const DISK_FREE: Family = gauge(
     "twinstep_journal_disk_free_bytes",
-    "Free bytes on the fullest disk with a journal; 0 if unknown.",
+    "Free bytes on the disk of journals with the least free space; 0 if unknown.",
 );
 
 pub(super) const TICK_LATENESS: Family = histogram(
     "twinstep_tick_lateness_seconds",
-    "Lateness of ticks, in matches with connected clients.",
+    "Time from when a tick was due to when it began, in matches with connected clients.",
 );
 pub(super) const STEP_TIME: Family = histogram(
     "twinstep_step_seconds",
-    "Time of one tick of the game, with its digest.",
+    "Time to compute one step of the game, with its digest.",
 );
 pub(super) const SEAL_TO_SEND: Family = histogram(
     "twinstep_seal_to_send_seconds",
-    "Time from sealing a turn to sending its last datagram, including steps and journal.",
+    "Time from fixing the inputs of a turn to passing its last datagram to the socket, including steps and journal.",
 );
 pub(super) const RESOLVER_TIME: Family = histogram(
     "twinstep_resolver_seconds",
-    "Time that the resolver takes for one query, directly or in a job.",
+    "Time to answer one query of the game, directly or in a background job.",
 );
 
-pub(super) const TICKS: Family = counter("twinstep_ticks_total", "Sealed ticks.");
-pub(super) const TURNS: Family = counter("twinstep_turns_total", "Sent turns.");
+pub(super) const TICKS: Family = counter("twinstep_ticks_total", "Played ticks, over all matches.");
+pub(super) const TURNS: Family = counter(
+    "twinstep_turns_total",
+    "Sent turns: groups of ticks that are sent together.",
+);
 pub(super) const FILLS: Family = counter(
     "twinstep_fills_total",
     "Inputs that came too late and were filled in by the server, one per player and tick.",
 );
-pub(super) const QUERIES: Family = counter("twinstep_queries_total", "Queries that steps opened.");
+pub(super) const QUERIES: Family = counter(
+    "twinstep_queries_total",
+    "Queries that the game asked the server.",
+);
 pub(super) const UNANSWERED: Family = counter(
     "twinstep_unanswered_total",
-    "Queries that the resolver did not answer.",
+    "Queries of the game that got no answer.",
 );
 pub(super) const DESYNCS: Family = counter(
     "twinstep_desyncs_total",
@@ -132,10 +138,13 @@ pub(super) const SERVER_FAULTS: Family = counter(
     "twinstep_server_faults_total",
     "Desyncs in which the journal shows that this server's world was wrong.",
 );
-pub(super) const HEALS: Family = counter("twinstep_heals_total", "Worlds sent to heal a client.");
+pub(super) const HEALS: Family = counter(
+    "twinstep_heals_total",
+    "Whole worlds sent to clients that differed or were too far behind.",
+);
 pub(super) const MALFORMED: Family = counter(
     "twinstep_malformed_packets_total",
-    "Packets of sessions that could not be read.",
+    "Packets of admitted clients that could not be read.",
 );
 pub(super) const PANICS: Family = counter(
     "twinstep_panics_total",
@@ -143,10 +152,8 @@ pub(super) const PANICS: Family = counter(
 );
 pub(super) const JOURNAL_BYTES: Family =
     counter("twinstep_journal_bytes_total", "Bytes written to journals.");
-pub(super) const JOURNAL_WRITES: Family = counter(
-    "twinstep_journal_writes_total",
-    "Records written to journals.",
-);
+pub(super) const JOURNAL_WRITES: Family =
+    counter("twinstep_journal_writes_total", "Journal records written.");
 pub(super) const JOURNAL_ERRORS: Family = counter(
     "twinstep_journal_errors_total",
     "Journals that could not be written.",
@@ -159,8 +166,10 @@ pub(super) const KICKS: Family = counter(
     "twinstep_kicks_total",
     "Players and spectators removed by the server, by reason.",
 );
-pub(super) const INCIDENTS: Family =
-    counter("twinstep_incidents_total", "Recorded incidents, by kind.");
+pub(super) const INCIDENTS: Family = counter(
+    "twinstep_incidents_total",
+    "Faults of the game or the server (panics, hangs, journal errors), by kind.",
+);
 
 pub(super) const DATAGRAMS_IN: Family =
     counter("twinstep_datagrams_received_total", "Datagrams received.");
@@ -170,7 +179,7 @@ pub(super) const BYTES_IN: Family = counter(
 );
 pub(super) const DATAGRAMS_OUT: Family = counter(
     "twinstep_datagrams_sent_total",
-    "Datagrams that the socket accepted.",
+    "Datagrams sent: passed to the operating system.",
 );
 pub(super) const BYTES_OUT: Family = counter(
     "twinstep_sent_bytes_total",
@@ -178,11 +187,11 @@ pub(super) const BYTES_OUT: Family = counter(
 );
 pub(super) const PACKETS_IN: Family = counter(
     "twinstep_packets_received_total",
-    "Decrypted packets of admitted sessions.",
+    "Packets received from admitted clients, after decryption.",
 );
 pub(super) const PACKETS_OUT: Family = counter(
     "twinstep_packets_sent_total",
-    "Packets passed from matches to the I/O task.",
+    "Packets sent by matches, before encryption.",
 );
 pub(super) const DROPPED: Family = counter(
     "twinstep_datagrams_dropped_total",
@@ -194,15 +203,15 @@ pub(super) const WEB_LINES: Family = gauge(
 );
 pub(super) const WEB_IN: Family = counter(
     "twinstep_web_datagrams_received_total",
-    "The part of the received datagrams that came from browsers.",
+    "Datagrams received from browsers, which all received datagrams include.",
 );
 pub(super) const WEB_OUT: Family = counter(
     "twinstep_web_datagrams_sent_total",
-    "The part of the sent datagrams that went to browsers.",
+    "Datagrams sent to browsers, which all sent datagrams include.",
 );
 pub(super) const WEB_CLOSED: Family = counter(
     "twinstep_web_closed_total",
-    "Dials of browsers that were refused, and sessions of browsers that were closed, by reason.",
+    "Connections of browsers that were refused or closed, by reason.",
 );
 
 #[cfg(test)]

@@ -9,10 +9,8 @@ use twinstep_udp::{NotAnAddress, ServerAddress};
 /// # Errors
 /// A message with the expected form.
 pub fn listened(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        "expected an address and a port in numbers, such as 192.168.1.5:7777 or [::1]:7777"
-            .to_owned()
-    })
+    text.parse()
+        .map_err(|_| "expected IP:PORT, such as 192.168.1.5:7777 or [::1]:7777".to_owned())
 }
 
 /// Parses an address to dial: the IP address of one machine, or a host name, and a port that is not 0.
@@ -31,7 +29,7 @@ pub fn dialled(text: &str) -> Result<ServerAddress, String> {
     };
     match socket.ip() {
         ip if ip.is_unspecified() => Err(
-            "it means every address of a machine and cannot be dialled; give one address, such as \
+            "this stands for every address of a machine and cannot be dialled; give the address of one machine, such as \
              192.168.1.5:7777"
                 .to_owned(),
         ),

@@ -65,7 +65,7 @@ impl Arguments {
             if name == CONFIG && config.is_none() {
                 config = Some(PathBuf::from(&value));
             }
-            let from = format!("the environment's {variable}");
+            let from = format!("environment variable {variable}");
             arguments.add(Some(arg), &name, &value, from)?;
         }
         if let Some(path) = config.filter(|path| !path.as_os_str().is_empty()) {
@@ -150,8 +150,18 @@ impl Arguments {
         let Some(from) = name.and_then(|name| self.from.get(name)) else {
             return error;
         };
+        if error.kind() == ErrorKind::UnknownArgument {
+            let meant = match error.get(ContextKind::SuggestedArg) {
+                Some(ContextValue::String(flag)) => {
+                    format!("; did you mean {}?", flag.trim_start_matches('-'))
+                }
+                _ => String::new(),
+            };
+            return Error::raw(error.kind(), format!("{from}: not a setting{meant}\n"));
+        }
         let message = error.to_string();
         let message = message.trim_start_matches("error: ");
+        let message = message.replace("invalid digit found in string", "expected a whole number");
         let ends =
             ["\n\nUsage", "\n\nFor more"].map(|end| message.find(end).unwrap_or(message.len()));
         let message = &message[..ends[0].min(ends[1])];
@@ -180,7 +190,14 @@ impl Arguments {
             };
             let is_bare = |value: &str| value.parse::<u64>().is_ok() || is_truth(value);
             let line = match value {
-                None => format!("# {name}: not set"),
+                None => {
+                    let unset = match default_in(arg) {
+                        Some(default) => format!("# {name}: not set (default: {default})\n"),
+                        None => format!("# {name}: not set\n"),
+                    };
+                    out.push_str(&unset);
+                    continue;
+                }
                 // A settings file cannot name a settings file.
                 Some(value) if name == CONFIG => format!("# config: {value}"),
                 Some(value) if is_bare(&value) => format!("{name} = {value}"),
@@ -223,6 +240,13 @@ pub fn table(command: &Command) -> String {
         out.push_str(&format!("| `{name}` | {help} | {default} |\n"));
     }
     out
+}
+
+/// The default that a help text has in brackets.
+fn default_in(arg: &Arg) -> Option<String> {
+    let help = arg.get_help()?.to_string();
+    let (_, rest) = help.split_once("[default: ")?;
+    Some(rest.split_once(']')?.0.to_owned())
 }
 
 fn is_called(arg: &Arg, name: &str) -> bool {

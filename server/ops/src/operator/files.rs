@@ -41,7 +41,7 @@ impl Files {
         let named_key = settings.key_file.as_ref();
         let key = find(named_key, "key-file").ok_or(SettingError::Missing {
             name: "key-file",
-            about: "the key that seals tickets",
+            about: "the key file for tickets",
         })?;
         let old = named(&key.0, ".old");
         let old_key = find(settings.old_key_file.as_ref(), "old-key-file").or_else(|| {
@@ -108,8 +108,12 @@ fn find(named: Option<&PathBuf>, name: &str) -> Option<(PathBuf, String)> {
         return Some((path.clone(), format!("--{name}")));
     }
     let path = folder_of(CREDENTIALS_VARIABLE)?.join(name);
-    path.exists()
-        .then(|| (path, format!("the credential {name}")))
+    path.exists().then(|| {
+        (
+            path,
+            format!("the credential {name} (in ${CREDENTIALS_VARIABLE})"),
+        )
+    })
 }
 
 /// The folder that a service manager names in a variable, or the first of several with colons.

@@ -78,27 +78,29 @@ impl Loaded {
         match Files::of(&self.settings) {
             Ok(files) => self.files = files,
             Err(error) => {
-                logged::error!(%error, "cannot find the key files after SIGHUP; the files used before are read again")
+                logged::error!(%error, "cannot find the key files after SIGHUP: reading those used before")
             }
         }
         if let Err(error) = self.reload_keys(control).await {
-            logged::error!(error = %line(&error.to_string()), "keys not reloaded");
+            logged::error!(error = %line(&error.to_string()), "keys not reloaded: the old keys stay in use");
         }
         match ops.reread_bans().await {
             Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
                 logged::info!("bans reloaded: no change");
             }
             Ok(bans) => logged::info!(
-                banned = bans.banned.len(),
-                forgiven = bans.forgiven.len(),
+                added = bans.banned.len(),
+                lifted = bans.forgiven.len(),
                 "bans reloaded"
             ),
-            Err(error) => logged::error!(%error, "bans not reloaded"),
+            Err(error) => logged::error!(%error, "bans not reloaded: the old bans stay in force"),
         }
         match ops.reread_token(&self.files.token) {
             Ok(true) => logged::info!("admin token reloaded"),
             Ok(false) => {}
-            Err(error) => logged::error!(%error, "admin token not reloaded"),
+            Err(error) => {
+                logged::error!(%error, "admin token not reloaded: the old token stays valid")
+            }
         }
     }
 
@@ -113,9 +115,10 @@ impl Loaded {
         }
         control.set_keys(keys).await?;
         logged::info!(
-            keys = %list(&now),
+            new_tickets = %list(&now[..1]),
+            valid = %list(&now),
             before = %list(&self.generations),
-            "keys reloaded: tickets of all these keys are valid; new tickets use the first"
+            "keys reloaded"
         );
         self.generations = now;
         Ok(())

@@ -80,7 +80,10 @@ impl Settings {
         many: &ManySettings,
         template: impl Template<S>,
     ) -> Result<(), SettingError> {
-        self.prepare(many.matches.unwrap_or(1), Preparing::Check)?;
+        let prepared = self.prepare(many.matches.unwrap_or(1), Preparing::Check)?;
+        if let Some(web) = self.web(&prepared.files.web) {
+            web.check()?;
+        }
         self.rehearse(&template)
     }
 
@@ -321,15 +324,15 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     for ((is_usual, why), (path, journals)) in alike.into_iter().take(LEFT_ALONE_LINES) {
         let path = path.display();
         if is_usual {
-            logged::info!(%path, journals, why, "journals ignored");
+            logged::info!(reason = why, journals, newest = %path, "journals not resumed");
         } else {
-            logged::warn!(%path, journals, why, "journals ignored: their matches are not resumed; check whether a match is missing");
+            logged::warn!(reason = why, journals, newest = %path, "journals not resumed; check whether a match is missing");
         }
     }
     if more > 0 {
         logged::warn!(
             reasons = more,
-            "more journals were ignored, for reasons not shown"
+            "further journals not resumed, for reasons beyond the first {LEFT_ALONE_LINES}"
         );
     }
     Ok(found.newest)

@@ -26,41 +26,44 @@ const MEGABYTES_MAX: u64 = 1_000_000_000;
 /// The settings that every server has.
 #[derive(Clone, Debug, Args)]
 pub struct Settings {
-    /// A TOML file with any of these settings; flags and the environment override it
+    /// A TOML file with any of these settings, such as max-players = 8. Variables (TWINSTEP_MAX_PLAYERS=8) override it, and
+    /// flags override both
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Only check that all settings and files are valid; exit with 0 if they are, else with 2
+    /// Only check all settings, keys, certificates and state files; exit with 0 if they are valid, else with 2. Listens on
+    /// no address
     #[arg(long)]
     pub check: bool,
     /// Only print all settings, with the origin of each
     #[arg(long)]
     pub print_config: bool,
-    /// The address to listen at, such as 0.0.0.0:7777
+    /// The UDP address to listen on, such as 0.0.0.0:7777 (required)
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub listen: Option<SocketAddr>,
-    /// The addresses that players dial [default: the listen address]; auto: ask the fleet manager
+    /// The addresses that players dial, with commas; auto: ask the fleet manager [default: the listen address; if that is
+    /// every address: loopback]
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
     pub public: Vec<Public>,
-    /// Take browsers too, at this UDP address, such as 0.0.0.0:7778; needs a program with the feature web
+    /// Accept browsers too (WebTransport), on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub web: Option<SocketAddr>,
-    /// A certificate of an authority for --web, in PEM [default: one that the server makes, kept in the folder of --state]
+    /// The certificate for --web, signed by an authority, in PEM [default: self-signed, kept in the folder of --state]
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert, in PEM
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Seats for players
+    /// Maximum number of players per match, 1 to 16
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u64).range(1..=16))]
     pub max_players: u64,
-    /// The key that seals tickets
+    /// The key file for tickets (required, unless systemd passes the credential key-file)
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// The previous key, whose tickets stay valid [default: KEY-FILE.old, if it exists]
     #[arg(long, value_name = "FILE")]
     pub old_key_file: Option<PathBuf>,
-    /// Folder for revoked tickets, bans and the admin token [default: the key file's folder; if the key is a credential,
-    /// $STATE_DIRECTORY]
+    /// Folder for revoked tickets, bans, saved games and the admin token [default: the key file's folder; $STATE_DIRECTORY
+    /// if the key is a credential of systemd]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Folder for journals; the newest interrupted match there is resumed
@@ -69,10 +72,11 @@ pub struct Settings {
     /// Begin a new match instead of resuming an interrupted one
     #[arg(long, requires = "journal")]
     pub new_match: bool,
-    /// The fault that the journal survives. process: a crash of the server. power: a power cut too; each turn waits for the disk
+    /// Faults that the journal survives. process: a crash of this process. power: also a power cut or a crash of the
+    /// system; each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
-    /// If the journal cannot be written. end: the match ends. go-on: the match continues without a journal
+    /// The reaction to a journal that cannot be written. end: end the match. go-on: continue it without a journal
     #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
     pub on_journal_failure: JournalFailureWord,
     /// Remove journals of matches that ended more than this many days ago [default: never]
@@ -81,34 +85,37 @@ pub struct Settings {
     /// Remove the oldest journals of ended matches beyond this many MB in total [default: no limit]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MEGABYTES_MAX), requires = "journal")]
     pub keep_megabytes: Option<u64>,
-    /// Folder for incident files [default: next to the journal]
+    /// Folder for incident files, the reports of faults [default: the folder of the journal; without one they are only
+    /// logged]
     #[arg(long, value_name = "DIR")]
     pub incidents: Option<PathBuf>,
-    /// Seats for spectators; more than 16 need a delay
+    /// Maximum number of spectators per match, 0 to 16, or to 512 with --spectator-delay
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u64).range(..=SPECTATORS_DELAYED_MAX as u64))]
     pub spectators: u64,
     /// The delay of spectators in seconds: 0, or 3 to 15
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = delay_s)]
     pub spectator_delay: u32,
-    /// On SIGTERM, let players finish for this many seconds; newcomers are refused
+    /// On SIGTERM, let players finish for up to this many seconds; new players are refused
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(..=86_400))]
     pub drain: u64,
-    /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no announcements, no newcomers, longer turns
+    /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no forwarding of inputs, no new
+    /// players, longer turns. Needs two or more matches with players
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = value_parser!(u64).range(1..=1_000))]
     pub lateness_limit: u64,
-    /// Refuse newcomers above this many MB of memory [default: 85 % of the cgroup's or machine's memory]
+    /// Refuse new players above this many MB of resident memory [default: 85 % of the cgroup's or machine's memory]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=MEGABYTES_MAX))]
     pub memory_limit: Option<u64>,
-    /// Refuse newcomers when the disk of the journals has fewer free MB than this
+    /// Refuse new players below this many free MB on the disk of the journals
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = value_parser!(u64).range(..=MEGABYTES_MAX))]
     pub disk_limit: u64,
-    /// The admin port on this machine, such as 127.0.0.1:7700, unix:/run/game/admin.sock, or both with a comma
+    /// The admin port on this machine: an address such as 127.0.0.1:7700, a Unix socket such as
+    /// unix:/run/game/admin.sock, or both with a comma [default: none]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub admin: Vec<AdminAddress>,
     /// The token file of the admin port; created if missing [default: KEY-FILE.admin, in the folder of --state]
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
-    /// Fleet manager to report to: agones uses its sidecar, at the port in AGONES_SDK_HTTP_PORT
+    /// The fleet manager to report to: none, or agones (its sidecar on localhost, port $AGONES_SDK_HTTP_PORT or 9358)
     #[arg(long, value_name = "WORD", value_enum, default_value = "none")]
     pub fleet: FleetWord,
 }
@@ -116,13 +123,13 @@ pub struct Settings {
 /// The settings of a server that makes matches on demand.
 #[derive(Clone, Debug, Args)]
 pub struct ManySettings {
-    /// Make matches on demand, at most N at once
+    /// Run many matches, at most N at once: each begins with the first ticket that names it [default: one match]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000), conflicts_with = "new_match")]
     pub matches: Option<u64>,
-    /// End a match after this many seconds without players
+    /// With --matches: end a match after this many seconds without players
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=86_400))]
     pub deserted_after: u64,
-    /// Most new matches per second; further players are told to retry
+    /// With --matches: most new matches per second; further players are told to retry
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000))]
     pub matches_per_second: u32,
 }
@@ -148,18 +155,18 @@ impl Public {
 /// The safety of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DurabilityWord {
-    /// Survives a crash.
+    /// A crash of this process.
     Process,
-    /// Survives a power cut, too.
+    /// Also a power cut or a crash of the system.
     Power,
 }
 
 /// The reaction to a journal that cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum JournalFailureWord {
-    /// The match ends.
+    /// End the match.
     End,
-    /// The match continues without one.
+    /// Continue the match without a journal.
     GoOn,
 }
 
@@ -185,7 +192,7 @@ impl Settings {
         let refused = SettingError::refused;
         let listen = self.listen.ok_or(SettingError::Missing {
             name: "listen",
-            about: "the address to listen at",
+            about: "the address to listen on",
         })?;
         if self.spectators > SPECTATORS_LIVE_MAX as u64 && self.spectator_delay == 0 {
             let why = format!(
@@ -239,13 +246,16 @@ impl Settings {
         }
         let has_auto = self.public.contains(&Public::Auto);
         if has_auto && (self.public.len() > 1 || self.fleet == FleetWord::None) {
-            let why = "expected an address, or auto in a fleet (--fleet agones)";
+            let why = "auto must be the only value, and needs a fleet (--fleet agones)";
             return Err(refused("public", why));
         }
         if self.public.len() > SERVERS_MAX {
             return Err(refused(
                 "public",
-                &format!("expected at most {SERVERS_MAX} addresses"),
+                &format!(
+                    "expected at most {SERVERS_MAX} addresses, got {}",
+                    self.public.len()
+                ),
             ));
         }
         let (tcp, unix) = self.admin_addresses();
@@ -270,7 +280,7 @@ impl Settings {
         {
             Some(other) if !is_all => {
                 let why = format!(
-                    "players that dial {other} cannot reach {listen}; for IPv4 and IPv6: --listen [::]:{}",
+                    "{other} and --listen {listen} are of different IP versions; for both: --listen [::]:{}",
                     listen.port()
                 );
                 Err(SettingError::refused("public", &why))

@@ -112,7 +112,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
     assert_eq!(incidents, Some("-x".into()), "it may begin with a sign");
     for (start, end) in [
         ("max-players = 1 ", "# --max-players"),
-        ("wings = 7 ", "# the environment's TWINSTEP_WINGS"),
+        ("wings = 7 ", "# environment variable TWINSTEP_WINGS"),
         ("spectators = 5 ", &format!("# {file}, spectators")),
         (
             "public = \"1.2.3.4:5,[::1]:6\"",
@@ -283,7 +283,7 @@ fn an_unusable_value_is_refused_with_its_place_and_the_expected_form() {
         ),
         (
             "listen = \"here\"",
-            &["s.toml, listen", "a port in numbers", "'here'"],
+            &["s.toml, listen", "IP:PORT", "'here'"],
         ),
         ("new-match = true", &["--journal"]),
         ("max-players 8", &["line 1", "expected TOML"]),
@@ -297,7 +297,7 @@ fn an_unusable_value_is_refused_with_its_place_and_the_expected_form() {
     }
     let said = refusal("", &[("TWINSTEP_WINGS", "\u{1b}[2J")]);
     assert!(
-        said.contains("the environment's TWINSTEP_WINGS: invalid value"),
+        said.contains("environment variable TWINSTEP_WINGS: invalid value"),
         "{said}"
     );
     assert!(!said.contains('\u{1b}'), "{said}");
