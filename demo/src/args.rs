@@ -161,7 +161,7 @@ pub(crate) struct HostArgs {
     /// Maximum number of players, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) players: u8,
-    /// Players per invite, who share a screen: 1 or 2
+    /// Players per invite, on one screen: 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) seats: u8,
     /// The folder for the invites, one file for each screen

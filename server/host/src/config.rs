@@ -95,7 +95,13 @@ impl HostConfig {
         let public = public_of(self.listen, self.public.clone());
         let ledger = TicketLedger::new(Duration::ZERO, unix_now());
         twinstep_udp::ServerEndpoint::new(self.endpoint(&public, ledger), Duration::ZERO)?;
-        self.web.as_ref().map_or(Ok(()), WebConfig::check)
+        match &self.web {
+            Some(web) => web.check().map_err(|source| HostError::Web {
+                address: web.listen,
+                source,
+            }),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn endpoint<'a>(

@@ -17,8 +17,6 @@ use std::path::PathBuf;
 
 use twinstep_udp::{AddressPair, ServerAddress, WebAddress};
 
-use super::config::HostError;
-
 #[cfg(feature = "web")]
 mod certificates;
 #[cfg(feature = "web")]
@@ -79,12 +77,18 @@ impl WebConfig {
     /// Checks that browsers can be accepted with this certificate. Listens on no address and writes no file.
     ///
     /// # Errors
-    /// [`HostError::Web`]: a certificate or key that cannot be used, or a build without the feature `web`.
-    pub fn check(&self) -> Result<(), HostError> {
-        self.certificate.check().map_err(|source| HostError::Web {
-            address: self.listen,
-            source,
-        })
+    /// A certificate or key that cannot be used, or a build without the feature `web`.
+    pub fn check(&self) -> io::Result<()> {
+        match &self.certificate {
+            #[cfg(not(feature = "web"))]
+            _ => Err(absent::no_browsers()),
+            #[cfg(feature = "web")]
+            WebCertificate::Made { kept } => {
+                certificates::Certificates::stored(kept.as_deref()).map(drop)
+            }
+            #[cfg(feature = "web")]
+            WebCertificate::Files { chain, key } => certificates::of_files(chain, key).map(drop),
+        }
     }
 
     /// The addresses that browsers dial, if the socket is bound to `bound` and the host's own addresses are `public`.
@@ -103,23 +107,6 @@ impl WebConfig {
             }
         }
         all
-    }
-}
-
-impl WebCertificate {
-    #[cfg(feature = "web")]
-    fn check(&self) -> io::Result<()> {
-        match self {
-            WebCertificate::Made { kept } => {
-                certificates::Certificates::stored(kept.as_deref()).map(drop)
-            }
-            WebCertificate::Files { chain, key } => certificates::of_files(chain, key).map(drop),
-        }
-    }
-
-    #[cfg(not(feature = "web"))]
-    fn check(&self) -> io::Result<()> {
-        Err(absent::no_browsers())
     }
 }
 

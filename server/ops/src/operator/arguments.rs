@@ -242,7 +242,7 @@ pub fn table(command: &Command) -> String {
     out
 }
 
-/// The default that a help text has in brackets.
+// The default that a help text has in brackets.
 fn default_in(arg: &Arg) -> Option<String> {
     let help = arg.get_help()?.to_string();
     let (_, rest) = help.split_once("[default: ")?;

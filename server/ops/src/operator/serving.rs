@@ -82,7 +82,10 @@ impl Settings {
     ) -> Result<(), SettingError> {
         let prepared = self.prepare(many.matches.unwrap_or(1), Preparing::Check)?;
         if let Some(web) = self.web(&prepared.files.web) {
-            web.check()?;
+            web.check().map_err(|source| HostError::Web {
+                address: web.listen,
+                source,
+            })?;
         }
         self.rehearse(&template)
     }
