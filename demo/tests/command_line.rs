@@ -95,13 +95,13 @@ fn bad_files_are_named_with_what_to_do() {
     let at = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
     refused(
         &[&at[..], &["--journal", &journals]].concat(),
-        &[
-            "old.journal",
-            "cut off before its first world",
-            "move it away",
-        ],
+        &["old.journal", "ends before its first world", "move it away"],
     );
     refused(&[&at[..], &["--journal", &text]].concat(), &[&text]);
+    let output = run(&["journal", "repair", &missing]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("cannot read the journal"), "{said}");
+    assert!(!said.contains("chown"), "nothing is there to own: {said}");
 }
 
 #[test]

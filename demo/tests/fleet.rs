@@ -212,7 +212,7 @@ fn a_fleet_is_notified_of_health_readiness_players_and_the_end() {
     assert!(sidecar.received("PUT /metadata/annotation {\"key\":\"game\"") > 0);
     assert_eq!(sidecar.received("POST /allocate"), 0);
     assert!(
-        server.dialled.starts_with("[127.0.0.1:7123]"),
+        server.dialled.starts_with("\"127.0.0.1:7123\""),
         "{}",
         server.dialled
     );

@@ -39,7 +39,7 @@ fn a_settings_file_is_checked_printed_and_used() {
     let (code, words) = said(&["--check"]);
     assert_eq!(code, Some(2));
     assert!(
-        words.contains("serve.toml, enemys: ") && words.contains("'--enemies'"),
+        words.contains("serve.toml, enemys: ") && words.contains("did you mean enemies?"),
         "{words}"
     );
     let mut misspelt = powderkeg(&["serve"]);
@@ -60,7 +60,7 @@ fn a_settings_file_is_checked_printed_and_used() {
         .unwrap();
     let words = String::from_utf8(output.stderr).unwrap();
     assert!(
-        words.contains("--key-file: expected a key file"),
+        words.contains("--key-file: there is no key file"),
         "a file, never a key: {words}"
     );
 }

@@ -47,7 +47,8 @@ pub fn unix_now() -> Duration {
         .unwrap_or_default()
 }
 
-/// A Unix time as a date and a time of day, for logs and reports.
+// A Unix time as a date and a time of day, for logs and reports.
+#[doc(hidden)]
 #[must_use]
 pub fn utc(unix_s: u64) -> String {
     // Years begin in March here, so that a leap day is the last day of its year.

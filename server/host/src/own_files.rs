@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 /// Attempts to open a file that other processes move meanwhile.
 const TRIES: u32 = 16;
 
-/// The advice to an operator if this process may not use a file, with a semicolon in front; else an empty text.
+// The advice to an operator if this process may not use a file, with a semicolon in front; else an empty text.
+#[doc(hidden)]
 #[must_use]
 pub fn access_advice(error: &io::Error) -> &'static str {
     match error.kind() {

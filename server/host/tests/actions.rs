@@ -153,7 +153,7 @@ async fn an_operator_pauses_steps_and_resumes_a_match() {
     all_in(&mut party).await;
     let pause = json!({ "match": 1, "request": "pause" });
     let reply = done(&server, "POST /request", pause).await;
-    assert_eq!(reply, json!({ "match": 1, "requested": "Pause" }));
+    assert_eq!(reply, json!({ "match": 1, "requested": "pause" }));
     play_for(&mut party, Duration::from_millis(700)).await;
     let tick = async || {
         handle

@@ -90,7 +90,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
     disk.fill();
     process.until_ready_is(503).await;
     let (_, why) = process.server.ready().await;
-    assert!(why.contains("disk left for journals"), "{why}");
+    assert!(why.contains("on the disk of the journals"), "{why}");
     // Newcomers are refused; players play on until a record must be written.
     process.join(8, "carl");
     let refused = |process: &mut Process| process.players[2].ended.is_some();

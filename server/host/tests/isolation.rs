@@ -144,7 +144,7 @@ async fn a_step_that_panics_without_orders_ends_only_its_own_match() {
     assert!(world.matches[sick].is_over());
     let text = world.incidents(0);
     assert!(
-        text.contains("even without the orders") && text.contains("planted: cursed"),
+        text.contains("even without the commands") && text.contains("planted: cursed"),
         "{text}"
     );
     world.plays_on(well).await;

@@ -178,7 +178,7 @@ async fn a_match_that_no_other_server_could_resume_stays() {
     assert!(status == 404, "{words}");
     let (status, words) = release(&server, 2).await;
     assert!(
-        status == 503 && words.contains("does not answer"),
+        status == 503 && words.contains("did not answer"),
         "{words}"
     );
     drop(wake);

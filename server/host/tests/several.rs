@@ -43,7 +43,7 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     let (status, reply) = server.ask("POST /message?words=soon", "").await;
     let took = began.elapsed();
     assert_eq!(status, 503, "{reply}");
-    assert!(reply.starts_with("match 1 does not answer"), "{reply}");
+    assert!(reply.starts_with("match 1 did not answer"), "{reply}");
     assert!(took < Duration::from_millis(3_500), "it took {took:?}");
     let reads = |party: &mut [&mut Client<Counter>]| {
         let mut events = std::iter::from_fn(|| party[0].session_mut().poll_event());

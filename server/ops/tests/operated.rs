@@ -166,7 +166,7 @@ fn invalid_flags_are_reported_and_exit_with_2() {
     ends(folder.server(&["--wings", "3"]), 2, "", "--wings");
     let many = "error: invalid value '9' for '--max-players <N>': 9 is not in 1..=4";
     ends(folder.server(&["--max-players", "9"]), 2, "", many);
-    let named = "error: the environment's TWINSTEP_BREAKS_AT: invalid value 'soon'";
+    let named = "error: environment variable TWINSTEP_BREAKS_AT: invalid value 'soon'";
     let mut by_environment = folder.server(&[]);
     by_environment.env("TWINSTEP_BREAKS_AT", "soon");
     ends(by_environment, 2, "", named);
@@ -197,7 +197,7 @@ fn a_credential_is_used_if_no_file_was_named() {
     };
     ends(by(""), 0, "are valid", "");
     // An invalid key is reported by the credential's name.
-    ends(by("hello"), 2, "", "error: the credential key-file:");
+    ends(by("hello"), 2, "", "error: the credential key-file (in $CREDENTIALS_DIRECTORY):");
     std::fs::remove_file(folder.file("key-file")).unwrap();
     let none = program(&["--listen", "127.0.0.1:0", "--check"]);
     ends(none, 2, "", "--key-file");

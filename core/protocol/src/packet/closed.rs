@@ -106,7 +106,7 @@ pub enum CloseCode {
 }
 
 impl CloseCode {
-    /// The name in an operator's log.
+    // The name in an operator's log.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
