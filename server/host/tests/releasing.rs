@@ -177,10 +177,7 @@ async fn a_match_that_no_other_server_could_resume_stays() {
     let (status, words) = release(&server, 5).await;
     assert!(status == 404, "{words}");
     let (status, words) = release(&server, 2).await;
-    assert!(
-        status == 503 && words.contains("did not answer"),
-        "{words}"
-    );
+    assert!(status == 503 && words.contains("did not answer"), "{words}");
     drop(wake);
     let mut anna = server.client("anna", 1);
     play(std::slice::from_mut(&mut anna), |one| {

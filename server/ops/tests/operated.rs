@@ -197,7 +197,12 @@ fn a_credential_is_used_if_no_file_was_named() {
     };
     ends(by(""), 0, "are valid", "");
     // An invalid key is reported by the credential's name.
-    ends(by("hello"), 2, "", "error: the credential key-file (in $CREDENTIALS_DIRECTORY):");
+    ends(
+        by("hello"),
+        2,
+        "",
+        "error: the credential key-file (in $CREDENTIALS_DIRECTORY):",
+    );
     std::fs::remove_file(folder.file("key-file")).unwrap();
     let none = program(&["--listen", "127.0.0.1:0", "--check"]);
     ends(none, 2, "", "--key-file");
