@@ -278,7 +278,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     fn write_tape(&mut self) {
         if let Some(mut tape) = self.taped.take() {
-            let stats = self.stats();
+            let stats = self.counters();
             if let Some(playing) = self.stage.playing_mut() {
                 tape.look(playing, &stats, self.events.take_taped());
             }

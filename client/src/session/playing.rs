@@ -347,7 +347,6 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             Mode::Predicting(predicting) => predicting.fill_stats(stats),
             Mode::Lockstep(lockstep) => lockstep.fill_stats(self.replica.cadence().tick(), stats),
         }
-        stats.picture = view.errors().stats();
         stats.corrections = view.picture.corrections().count();
         stats.cues_started = totals.started;
         stats.cues_confirmed = totals.confirmed;

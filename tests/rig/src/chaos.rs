@@ -407,7 +407,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             let (resumed, reloaded) = rig.returns(i);
             run.resumed += resumed as u64;
             run.reloaded += reloaded as u64;
-            let stats = client.session.stats();
+            let stats = client.session.counters();
             run.rebuilds += stats.timeline.rebuilds;
             run.cues += stats.cues_started;
             run.commands += stats.commands_executed;

@@ -248,6 +248,7 @@ impl<S: Play> Rig<S> {
             received_at: VecDeque::new(),
             given_at: VecDeque::new(),
             settled: 0,
+            malformed: 0,
             compared: None,
             gone_to: (0, 0),
             arrived_at: now,

@@ -272,7 +272,7 @@ impl<S: Simulation> Table<S> {
         if truth.is_some() && ours != truth {
             return Err(diverged(&client.name, authority, &self.worlds));
         }
-        let stats = client.session.stats();
+        let stats = client.session.counters();
         let settled = stats.cues_confirmed + stats.cues_cancelled + stats.cues_open;
         if stats.cues_started != settled {
             let text = format!(
@@ -289,7 +289,7 @@ impl<S: Simulation> Table<S> {
         let delay = u32::from(self.match_.config().command_delay + 1);
         let may_trail = TRAILS_MAX + delay * u32::from(cadence.turn_ticks);
         for client in &self.clients {
-            let (name, stats) = (&client.name, client.session.stats());
+            let (name, stats) = (&client.name, client.session.counters());
             let wrong = |kind, what: String| Err(Wrong::new(kind, format!("{name}: {what}")));
             if self.match_.stage(client.place.peer) != Some(SessionStage::Playing) {
                 return wrong(FailureKind::FellOut, "no longer in the match".to_owned());

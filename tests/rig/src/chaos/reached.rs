@@ -272,10 +272,10 @@ impl Reached {
             Edge::HostileClient,
         );
         let mut deceived = of(Role::Deceived);
-        let is_deceived = deceived.any(|c| c.session.stats().malformed > 0);
+        let is_deceived = deceived.any(|c| c.session.counters().malformed > 0);
         self.record_if(is_deceived, Edge::HostileServer);
         let mut honest = rig.clients.iter().filter(|c| c.role.is_honest());
-        let panicked = honest.any(|c| c.session.stats().timeline.step_faults > 0);
+        let panicked = honest.any(|c| c.session.counters().timeline.step_faults > 0);
         self.record_if(panicked, Edge::PredictionPanicked);
         let waits =
             of(Role::Stalls).any(|c| rig.match_.stage(c.peer()) == Some(SessionStage::Loading));

@@ -90,7 +90,7 @@ impl<S: Play> Rig<S> {
         let server = self.match_.world().tick();
         for client in self.clients.iter().filter(|c| c.role.is_honest()) {
             let name = &client.identity;
-            let stats = client.session.stats();
+            let stats = client.session.counters();
             if self.is_outgrown(client) {
                 continue;
             }
@@ -145,7 +145,7 @@ impl<S: Play> Rig<S> {
     }
 
     fn is_on_target(&self, client: &RigClient<S>) -> bool {
-        let stats = client.session.stats();
+        let stats = client.session.counters();
         let off = (stats.margin_ticks_now - stats.margin_ticks_target).abs();
         // Inputs are sampled once a frame, so an error below half a frame cannot be steered away.
         let tick = self.match_.world().turn().cadence.tick();
@@ -180,7 +180,7 @@ impl<S: Play> Rig<S> {
     fn has_caught_up(&self, client: &RigClient<S>) -> bool {
         let turn = self.match_.world().turn().cadence.turn_ticks;
         let ahead = (self.config.policies.command_delay + 1) * turn;
-        let behind = self.match_.world().tick().0 - client.session.stats().authority_tick;
+        let behind = self.match_.world().tick().0 - client.session.counters().authority_tick;
         behind <= 8 + u32::from(ahead)
     }
 
@@ -251,7 +251,7 @@ impl<S: Play> Rig<S> {
                 // The session cannot count the commands of the process before it.
                 continue;
             }
-            let executed = client.session.stats().commands_executed;
+            let executed = client.session.counters().commands_executed;
             assert_eq!(
                 order.len() as u64,
                 executed,

@@ -106,6 +106,7 @@ pub struct RigClient<S: Play> {
     pub(super) received_at: VecDeque<Duration>,
     pub given_at: VecDeque<GivenCommand>,
     pub(super) settled: u64,
+    pub(super) malformed: u64,
     /// The last confirmed state that was compared: its tick, and the number of heals by then.
     pub(super) compared: Option<(Tick, u64)>,
     /// The prediction's next tick, and the first tick without an input, at the last check.

@@ -13,7 +13,6 @@ use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_server::config::{Laggards, SealWhen, StartWhen};
 use twinstep_server::peer::SessionStage;
-use twinstep_testing::scene::Scene;
 
 use super::Rig;
 use super::client::RigClient;
@@ -257,30 +256,33 @@ impl<S: Play> Rig<S> {
         );
     }
 
-    pub(super) fn check_fairness(&mut self, i: usize, stats: &SessionStats) {
-        let now = self.now;
+    pub(super) fn settle_orders(&mut self, i: usize, stats: &SessionStats) {
         let settled = stats.commands_executed + stats.commands_refused;
-        let excused = self.excused(&self.clients[i]);
-        let Scene {
-            match_, clients, ..
-        } = &mut self.scene;
-        let client = &mut clients[i];
+        let client = &mut self.clients[i];
         while client.settled < settled {
             client.settled += 1;
             client.given_at.pop_front();
         }
-        let playing = match_.stage(client.peer()) == Some(SessionStage::Playing);
-        if playing || client.role == Role::Deceived {
-            client.left_out_since = (now, excused);
+    }
+
+    pub(super) fn check_fairness(&mut self, i: usize) {
+        let client = &self.clients[i];
+        let stage = self.match_.stage(client.peer());
+        let plays = stage == Some(SessionStage::Playing);
+        if plays || client.role == Role::Deceived {
+            let since = (self.now, self.excused(client));
+            self.clients[i].left_out_since = since;
         }
         let client = &self.clients[i];
         if !client.role.is_honest() || self.is_outgrown(client) {
             return;
         }
         self.check_orders(client);
-        self.check_blame(client, stats.malformed);
-        self.check_lockout(client);
-        self.check_presence(i);
+        self.check_blame(client);
+        if !plays {
+            self.check_lockout(client);
+        }
+        self.check_presence(i, plays);
     }
 
     /// Fairness: a player's oldest command runs within a time that does not depend on the other clients.
@@ -289,6 +291,9 @@ impl<S: Play> Rig<S> {
             return;
         };
         let waited = self.waited(client, (given.at, given.excuse));
+        if waited <= LINE_PATIENCE {
+            return;
+        }
         let patience = self.patience_for(given.open);
         assert!(
             waited <= patience,
@@ -309,8 +314,8 @@ impl<S: Play> Rig<S> {
     }
 
     /// Blame: an honest client is never struck or kicked, and can decode every packet that it receives.
-    fn check_blame(&self, client: &RigClient<S>, malformed: u64) {
-        let name = &client.identity;
+    fn check_blame(&self, client: &RigClient<S>) {
+        let (name, malformed) = (&client.identity, client.malformed);
         if let Some(SessionEnd::Server(
             code @ (CloseCode::Strikes | CloseCode::Kicked | CloseCode::Fault | CloseCode::Desync),
         )) = client.session.closed()
@@ -329,6 +334,9 @@ impl<S: Play> Rig<S> {
     /// No lockout: a client with a ticket is admitted.
     fn check_lockout(&self, client: &RigClient<S>) {
         let out = self.waited(client, client.left_out_since);
+        if out <= JOIN_PATIENCE {
+            return;
+        }
         let patience = self.join_patience();
         assert!(
             out <= patience,
@@ -339,21 +347,23 @@ impl<S: Play> Rig<S> {
     }
 
     /// Human-scale time limits: a player that sends is not dropped.
-    fn check_presence(&mut self, i: usize) {
+    fn check_presence(&mut self, i: usize, plays: bool) {
         let client = &self.clients[i];
         let world = self.match_.world();
         let seats = client.session.seats().iter();
         let is_dropped = seats
             .into_iter()
             .any(|p| world.presence(*p) == Presence::Dropped);
+        if is_dropped == client.was_dropped {
+            return;
+        }
         let came_at = client.arrived_at.max(self.served_since);
-        // A large world takes longer to arrive, and a client that loads one sends no inputs.
-        let plays = self.match_.stage(client.peer()) == Some(SessionStage::Playing);
         // In lockstep a client that waits for a heal sends no batches: they would belong to a diverged match.
         let stands =
             self.config.policies.command_delay > 0 && client.session.desynced_since().is_some();
+        // A large world takes longer to arrive, and a client that loads one sends no inputs.
         let is_settled = plays && !stands && self.now.saturating_sub(came_at) >= SETTLING;
-        if is_dropped && !client.was_dropped && is_settled && !client.is_doubtful {
+        if is_dropped && is_settled && !client.is_doubtful {
             let silence = client.silence(self.now);
             assert!(
                 silence >= SILENCE_MIN,

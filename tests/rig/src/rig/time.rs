@@ -173,16 +173,10 @@ impl<S: Play> Rig<S> {
 
     fn play_frame(&mut self, i: usize) {
         let now = self.now;
-        let others = self.clients.iter().enumerate().filter(|(j, _)| *j != i);
-        let given_now = GivenCommand {
-            at: now,
-            excuse: self.excused(&self.clients[i]),
-            open: others.map(|(_, other)| other.given_at.len()).sum(),
-        };
         let client = &mut self.scene.clients[i];
         let theirs = client.time(now);
         let before = (self.counter)();
-        let mut arrived = false;
+        let (mut arrived, mut sent) = (false, false);
         while let Some(bytes) = client.place.take_down(now) {
             arrived = true;
             self.hostile
@@ -197,6 +191,13 @@ impl<S: Play> Rig<S> {
             return;
         }
         if is_due {
+            let others = self.clients.iter().enumerate().filter(|(j, _)| *j != i);
+            let given_now = GivenCommand {
+                at: now,
+                excuse: self.excused(&self.clients[i]),
+                open: others.map(|(_, other)| other.given_at.len()).sum(),
+            };
+            let client = &mut self.scene.clients[i];
             client.calls += 1;
             client.decide(given_now, &self.rules, &mut self.given);
             let held = client.decided.clone().unwrap_or_default();
@@ -231,8 +232,10 @@ impl<S: Play> Rig<S> {
                 client.decided = None;
             }
         }
+        let client = &mut self.scene.clients[i];
         let before = (self.counter)();
         while let Some(len) = client.session.poll_transmit(theirs, &mut *self.buffer) {
+            sent = true;
             self.hostile.send(client, now, &self.buffer[..len]);
             if let Some(recorded) = &mut client.place.recorded {
                 recorded.up.push(self.buffer[..len].to_vec());
@@ -260,12 +263,18 @@ impl<S: Play> Rig<S> {
             }
         }
         self.counts.client += (self.counter)() - before;
-        if self.observed {
-            let stats = client.session.stats();
+        if !self.observed {
+            return;
+        }
+        // A session that did nothing is as it was at the last check; time passes for its player all the same.
+        if is_due || arrived || sent {
+            let stats = client.session.counters();
+            client.malformed = stats.malformed;
+            self.settle_orders(i, &stats);
             self.check(i, &stats);
-            if self.config.fair {
-                self.check_fairness(i, &stats);
-            }
+        }
+        if self.config.fair {
+            self.check_fairness(i);
         }
     }
 }
