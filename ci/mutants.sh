@@ -48,7 +48,9 @@ if [ -n "$within" ]; then
     patches=("${patches[@]:first}" "${patches[@]:0:first}")
 fi
 
-# A mutant's crates are built again each time for a single test, so the build is made as fast as possible.
+# A mutant's crates are built again each time for a single test, so the build is made as fast as possible: what a mutant
+# does not change is taken from the build before, and of a test program only the file of the test is built.
+export CARGO_INCREMENTAL=1
 quick=()
 for package in core client udp; do quick+=(--config "profile.dev.package.twinstep-$package.opt-level=1"); done
 for package in twinstep-rig powderkeg-game powderkeg-view; do
@@ -59,10 +61,17 @@ done
 # built again. run TARGET TEST: one test, exactly.
 run() { cargo "${quick[@]}" test --workspace --locked --test "$1" -- --exact "$2" >"$log" 2>&1; }
 
+# reduce TARGET TEST: leaves the module of one test in a test program.
+reduce() {
+    local program=tests/tests/$1.rs
+    cp "$root/$program" "$program" && sed -i "/^mod /{/^mod ${2%%::*};/!d}" "$program"
+}
+
 for patch in "${patches[@]}"; do
     read -r package target name <<<"$(field "$patch" "killed by")"
     [ -n "$name" ] || fail "$patch does not say by which test it is killed"
     [ -z "$within" ] || continue
+    reduce "$target" "$name"
     run "$target" "$name" || fail "$name fails without its mutant"
     grep -q "^test $name .*ok$" "$log" || fail "there is no test $name in $target of $package"
 done
@@ -77,6 +86,7 @@ for patch in "${patches[@]}"; do
     fi
     read -r package target name <<<"$(field "$patch" "killed by")"
     : >"$log"
+    reduce "$target" "$name"
     # Little context, so that edits nearby do not matter.
     git apply -C1 "$patch" 2>"$log" || fail "$patch does not apply: write it anew"
     cargo "${quick[@]}" test --workspace --locked --test "$target" --no-run >"$log" 2>&1 || fail "$patch does not compile"
