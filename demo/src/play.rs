@@ -509,7 +509,11 @@ mod tests {
                 std::fs::remove_dir_all(&folder).unwrap();
             }
         });
-        assert_eq!(text.matches("is not stored").count(), 3, "{text}");
-        assert_eq!(text.matches("is stored again").count(), 3, "{text}");
+        assert_eq!(
+            text.matches("cannot save the newest ticket").count(),
+            3,
+            "{text}"
+        );
+        assert_eq!(text.matches("newest ticket saved").count(), 3, "{text}");
     }
 }

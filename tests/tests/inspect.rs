@@ -304,7 +304,7 @@ fn a_match_that_cannot_be_a_page_is_refused_with_a_sentence() {
     for (said, words) in [
         (
             refused(new().ticks(Tick(9)..Tick(9)), journal),
-            "a first tick before the last",
+            "a first tick before the end",
         ),
         (
             refused(new().ticks(Tick(500)..Tick(900)), journal),
