@@ -311,6 +311,7 @@ impl<S: Simulation> Timeline<S> {
                 self.abandon();
                 self.is_broken = true;
                 self.stats.step_faults += 1;
+                let words = self.stepper.explain_panic(&words);
                 self.fault = Some(format!("the step of {tick} panicked: {words}"));
                 return Err(ConfirmError::Panicked(tick));
             }

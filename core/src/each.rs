@@ -67,7 +67,8 @@ impl<S: Simulation> Effects<S> {
     /// ```
     ///
     /// # Panics
-    /// In debug builds, if two loops of a step have the same name. In release builds the second one is a plain loop.
+    /// In debug builds, if two loops of a step have the same name, or an item or its reads cannot be encoded. In release
+    /// builds the loop is a plain one. The report of a panic in `run` names the loop.
     #[track_caller]
     pub fn each<'i, T, R, O>(
         &mut self,
@@ -89,6 +90,7 @@ impl<S: Simulation> Effects<S> {
         };
         // Taken out, so that `tell` may use these effects.
         let mut memos = mem::take(self.memos_mut());
+        self.memos_mut().running = Some(name);
         let StepMemos {
             old,
             new,
@@ -96,6 +98,7 @@ impl<S: Simulation> Effects<S> {
             rooms,
             taken,
             impure,
+            running: _,
         } = &mut memos;
         let keeps = new.is_some();
         let old = old
@@ -138,7 +141,11 @@ impl<S: Simulation> Effects<S> {
                 continue;
             }
             let from = results.bytes.len();
-            is_whole &= codec::append(&(&*item, &read), &mut results.bytes).is_ok();
+            let appended = codec::append(&(&*item, &read), &mut results.bytes);
+            if let Err(error) = &appended {
+                debug_assert!(false, "item {} and its reads: {error}", count - 1);
+            }
+            is_whole &= appended.is_ok();
             let found = old.filter(|_| is_whole).and_then(|old| {
                 let nth = old.find(next, &results.bytes[from..])?;
                 Some((old, nth))

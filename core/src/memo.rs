@@ -190,11 +190,13 @@ pub(crate) struct StepMemos {
     pub(crate) rooms: Vec<(&'static str, [usize; 3])>,
     pub(crate) taken: u32,
     pub(crate) impure: Option<&'static str>,
+    /// The loop that runs, or in which the step panicked.
+    pub(crate) running: Option<&'static str>,
 }
 
 impl StepMemos {
     pub(crate) fn begin_plain(&mut self) {
-        (self.old, self.new) = (None, None);
+        (self.old, self.new, self.running) = (None, None, None);
         self.plain.begin(Tick(0));
     }
 }

@@ -287,7 +287,7 @@ mod tests {
             3,
             "build, reason, name: {told}"
         );
-        assert_eq!(told.lines().count(), 8, "{told}");
+        assert_eq!(told.lines().count(), 9, "{told}");
     }
 
     /// Finding C6: the same for errors in playing, resuming and drawing a journal.

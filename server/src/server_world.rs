@@ -110,7 +110,7 @@ impl<S: Simulation> ServerWorld<S> {
             }),
             Err(panic) => Err(Failure {
                 trouble: Trouble::Step,
-                message: panic_message(&*panic).to_owned(),
+                message: self.stepper.explain_panic(panic_message(&*panic)),
             }),
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! [`Effects::each`]: twinstep_core::Effects::each
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
@@ -149,6 +150,10 @@ impl Agent {
     fn peek(&mut self, _: &f32, _: &LoopContext<'_, ()>, _: &mut Outputs<'_, f32>) {
         self.at += SECRET.load(Ordering::Relaxed) as f32;
     }
+
+    fn fall(&mut self, _: &f32, _: &LoopContext<'_, ()>, _: &mut Outputs<'_, f32>) {
+        assert!(self.at < 5.0, "agent 5 falls");
+    }
 }
 
 fn farthest(goals: &[f32], _: &LoopContext<'_, ()>) -> f32 {
@@ -162,6 +167,7 @@ struct Town {
     reached: Vec<f32>,
     peeks: bool,
     twice: bool,
+    falls: bool,
     far: f32,
 }
 
@@ -169,7 +175,11 @@ impl Simulation for Town {
     game_types!("town");
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
-        let run = if self.peeks { Agent::peek } else { Agent::walk };
+        let run = match (self.peeks, self.falls) {
+            (true, _) => Agent::peek,
+            (_, true) => Agent::fall,
+            _ => Agent::walk,
+        };
         for _ in 0..1 + u8::from(self.twice) {
             let (goals, reached) = (&self.goals, &mut self.reached);
             let goal = |n: usize, _: &Agent| goals[n % goals.len()];
@@ -310,4 +320,44 @@ fn two_loops_of_one_name_are_an_error() {
         ..town(3)
     };
     step(&town, &mut Memos::default());
+}
+
+#[test]
+fn a_panic_in_a_loop_is_reported_with_its_name_and_costs_only_the_memo_of_its_tick() {
+    let mut memos = Memos::default();
+    let mut stepper = Stepper::default();
+    let mut frame = FrameData::preallocated(Tick(5));
+    frame.reset(Tick(5));
+    let mut step = |town: &Town| {
+        let mut world = World::new(town.clone(), Tick(5));
+        let view = Perspective::authority(Tick(5));
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            let none = PlayerSet::default();
+            let stepped = stepper.step_with(&mut world, &frame, &(), view, none, &mut memos);
+            stepped.map(drop).unwrap();
+        }));
+        let mut loops = Vec::new();
+        memos.take_stats(&mut loops);
+        let walked = loops.iter().find(|of| of.name == "walk");
+        let taken = walked.map_or(0, |of| of.taken);
+        (
+            stepped.is_ok(),
+            taken,
+            stepper.explain_panic("agent 5 falls"),
+        )
+    };
+    let sound = town(10);
+    let falls = Town {
+        falls: true,
+        ..sound.clone()
+    };
+    // The first step has no memo yet: no loop has run before.
+    assert_eq!(step(&sound), (true, 0, "agent 5 falls".into()));
+    assert_eq!(step(&sound), (true, 0, "agent 5 falls".into()));
+    assert_eq!(step(&sound), (true, 10, "agent 5 falls".into()));
+    let named = r#"agent 5 falls (in the loop "walk")"#;
+    assert_eq!(step(&falls), (false, 0, named.into()));
+    for taken in [0, 0, 10] {
+        assert_eq!(step(&sound), (true, taken, "agent 5 falls".into()));
+    }
 }

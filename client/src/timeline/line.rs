@@ -80,6 +80,7 @@ impl<S: Simulation> Line<S> {
                 Err(StepFailed { tick, why })
             }
             Err(words) => {
+                let words = stepper.explain_panic(&words);
                 let why = format!("a prediction of {tick} panicked: {words}");
                 Err(StepFailed { tick, why })
             }

@@ -3,6 +3,8 @@
 //! Law **Canonical**, on the stepping side: a frame is checked as a whole before anything changes, so a world is never
 //! half stepped.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::state::World;
@@ -98,6 +100,14 @@ impl<S: Simulation> Stepper<S> {
         let stepped = self.step_inner(world, frame, rules, perspective, claimants);
         memos.take_back(tick, self.fx.memos_mut());
         stepped.map(|()| &self.fx)
+    }
+
+    /// Completes the text of a panic of the step by the loop of [`Effects::each`] in which it happened, if any.
+    pub fn explain_panic(&mut self, words: &str) -> String {
+        match self.fx.memos_mut().running.take() {
+            Some(name) => format!("{words} (in the loop {name:?})"),
+            None => words.into(),
+        }
     }
 
     fn step_inner(
