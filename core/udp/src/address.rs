@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The longest host name, in bytes.
 pub const HOST_MAX_BYTES: usize = 64;
 
-/// The most addresses of one name that are dialled.
+/// How many addresses of a name are dialled at most.
 const LOOKED_UP_MAX: usize = 4;
 
 const IPV4: u8 = 4;
@@ -89,8 +89,8 @@ impl ServerAddress {
         }
     }
 
-    /// Looks up the current socket addresses, of which a name may have several. Blocks while the system's resolver
-    /// works, so do not call this on a thread that others need.
+    /// Looks up the current socket addresses. A name may have several. Blocks while the system's resolver works, so do
+    /// not call this on a thread that others need.
     ///
     /// # Errors
     /// If the name is unknown, or there is no network.
@@ -246,7 +246,7 @@ impl LookUp {
             let sockets = servers
                 .iter()
                 .flat_map(|server| server.look_up().unwrap_or_default());
-            // The client may have ended meanwhile.
+            // The client may have ended during the look-up.
             let _ = answer.send(sockets.map(ServerAddress::from).collect());
         };
         // If the thread cannot be started, only the addresses that are not names are dialled.

@@ -15,10 +15,10 @@ use crate::netcode::HANDSHAKE_LIFE;
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
 /// The most challenged addresses that are remembered: four times the number of sessions.
 const CHALLENGED_MAX: usize = 4_096;
-/// The most dials of one identity that are challenged within [`HANDSHAKE_LIFE`]; netcode has room for thousands in that
-/// time.
+/// How many dials of an identity are challenged within [`HANDSHAKE_LIFE`] at most. netcode has room for thousands in
+/// that time.
 const DIALS_MAX: usize = 32;
-/// The interval at which expired entries are dropped.
+/// How often expired entries are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
 /// A challenge that was sent to an address, under this key of the server.
@@ -29,7 +29,7 @@ pub(crate) struct Challenge {
     pub(crate) ticket: TicketClaims,
 }
 
-/// The maximum number of addresses at which one dial is challenged: its client may move to another port, and a copy may
+/// One dial is challenged at this many addresses at most: its client may move to a different port, and a copy may
 /// arrive before the original.
 const ADDRESSES_MAX: usize = 4;
 
@@ -83,7 +83,7 @@ impl Admissions {
         let dials = self.dials.entry(ticket.holder()).or_default();
         let is_it = |dialled: &&mut RecentDial| dialled.session == keys.session;
         if let Some(dialled) = dials.iter_mut().find(is_it) {
-            // Each address takes a place in netcode, so copies from forged addresses must not use them up.
+            // Each address takes a slot in netcode, so copies from forged addresses must not use them up.
             let is_known = dialled.from.contains(&from);
             let may = is_known || dialled.from.len() < ADDRESSES_MAX;
             if may && !is_known {
@@ -161,8 +161,8 @@ impl Admissions {
     }
 }
 
-/// The dial that loses its place to a dial by `ticket` when all places are taken: a dial by an older ticket of the same
-/// lineage, or a dial of a lineage that has more places.
+/// The dial that loses its slot to a dial by `ticket` when all slots are taken: a dial by an older ticket of the same
+/// lineage, or a dial of a lineage that has more slots.
 fn place_to_take(dials: &[RecentDial], ticket: &TicketClaims) -> Option<usize> {
     let count = |lineage: u64| dials.iter().filter(|dial| dial.lineage == lineage).count();
     let (lineage, generation) = (ticket.stamp.lineage, ticket.stamp.generation);

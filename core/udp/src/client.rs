@@ -24,7 +24,7 @@ use crate::transport::{CloseReason, PACKET_MAX, SendError, TransportCounters, Tr
 const QUEUE_MAX: usize = 1_024;
 
 /// The longest pause between two calls of [`advance`](ClientEndpoint::advance) that counts as the server's silence:
-/// datagrams that arrived meanwhile still wait in the socket.
+/// datagrams that arrived in that time still wait in the socket.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// An event of the session.
@@ -80,8 +80,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Begins to connect by a line that leads to one server only, whatever the ticket's addresses are. Its datagrams come
-    /// from `server` and go there.
+    /// Begins to connect by a line that leads to one server only. The ticket's addresses are ignored: all datagrams
+    /// come from `server` and go there.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -160,7 +160,7 @@ impl ClientEndpoint {
     /// Queues a packet.
     ///
     /// # Errors
-    /// [`SendError`]: too large, not connected, or the queue is full.
+    /// [`SendError`] if the packet is too large, the client is not connected, or the queue is full.
     pub fn send(&mut self, packet: &[u8]) -> Result<(), SendError> {
         if packet.len() > PACKET_MAX {
             return Err(SendError::Oversize {

@@ -44,7 +44,7 @@ impl TicketKey {
     /// Reads a key file.
     ///
     /// # Errors
-    /// [`TicketKeyError`]: the file is missing or unreadable, belongs to another user, can be opened by others, or is
+    /// [`TicketKeyError`] if the file is missing or unreadable, belongs to another user, can be opened by others, or is
     /// not a key file.
     pub fn load(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
         TicketKey::load_guarded(path.as_ref(), Guard::Itself)
@@ -81,7 +81,7 @@ impl TicketKey {
     /// the same time, one succeeds and the other gets an error.
     ///
     /// # Errors
-    /// [`TicketKeyError::Exists`] or [`TicketKeyError::Unwritable`].
+    /// [`TicketKeyError::Exists`] if the file exists, or [`TicketKeyError::Unwritable`] if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), TicketKeyError> {
         let path = path.as_ref();
         let text = format!(
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The owner of a file can read it, whatever its mode. Only root can make this file.
+    /// The owner of a file can read it in any mode, so other users' files are refused. Only root can make this file.
     #[cfg(unix)]
     #[test]
     fn a_key_file_of_another_user_is_refused() {

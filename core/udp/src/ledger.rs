@@ -24,10 +24,10 @@ use crate::claims::{Holder, TicketClaims};
 use crate::lineage_file::LINEAGES_MAX;
 use crate::wall_clock::WallClock;
 
-/// The maximum number of identities whose seats are known. Seat holders beyond it compete with strangers for a place.
+/// The maximum number of identities whose seats are known. Seat holders beyond it compete with strangers for a slot.
 const SEATED_MAX: usize = 65_536;
 
-/// The reason why a genuine ticket opens no session.
+/// Why a genuine ticket cannot open a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketRefusal {
     /// The ticket has expired.
@@ -68,8 +68,8 @@ impl TicketLedger {
         })))
     }
 
-    /// Advances time. Tickets expire by `now_unix` alone; a jump forward of that clock counts after twenty minutes.
-    /// Each transport may call this: a repeated call with the same times has no effect.
+    /// Advances time. Tickets expire by `now_unix` alone. If that clock jumps forward, the jump counts after twenty
+    /// minutes. Each transport may call this: a repeated call with the same times has no effect.
     pub fn advance(&self, now: Duration, now_unix: Duration) {
         let mut ledger = self.lock();
         ledger.clock.advance(now, now_unix);
@@ -77,7 +77,7 @@ impl TicketLedger {
         ledger.lineages.tidy(now_unix_s);
     }
 
-    /// The reason why this ticket opens no session now. Returns `None` if it may open one.
+    /// Why this ticket cannot open a session now. Returns `None` if it can.
     #[must_use]
     pub fn refusal(&self, ticket: &TicketClaims) -> Option<TicketRefusal> {
         let ledger = self.lock();
@@ -92,7 +92,7 @@ impl TicketLedger {
     }
 
     /// Applies a ruling. Returns `true` if it changed anything. From now on, tickets that the ruling excludes are
-    /// refused, even those of clients that are just connecting.
+    /// refused, even if their clients are already connecting.
     pub fn apply(&self, holder: &Holder, ruling: &Ruling) -> bool {
         self.lock().lineages.apply(holder, ruling)
     }
@@ -102,8 +102,8 @@ impl TicketLedger {
         f(&mut self.lock().lineages)
     }
 
-    /// Records whether an identity has a seat in its match. While the identity has a seat, a transport keeps a place
-    /// for its return, whatever other clients dial.
+    /// Records whether an identity has a seat in its match. While the identity has a seat, a transport reserves a slot
+    /// for its return, however many other clients dial.
     pub fn set_seat(&self, of: Holder, is_held: bool) {
         let seated = &mut self.lock().seated;
         if !is_held {

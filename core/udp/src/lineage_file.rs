@@ -49,7 +49,7 @@ pub struct LineageFile {
     id: u64,
     bytes: u64,
     lines: u64,
-    /// The number of lines at which the file is rewritten.
+    /// The file is rewritten when it has this many lines.
     compact_at: u64,
 }
 
@@ -97,7 +97,8 @@ impl LineageFile {
     /// and until the disk has the rulings, so do not call this on a runtime's thread.
     ///
     /// # Errors
-    /// [`LineageFileError`]. The file may then contain the rulings or not, and they can be appended again.
+    /// [`LineageFileError`] if the file cannot be read or written. It may then contain the rulings or not, and they can
+    /// be appended again.
     pub fn append(
         &mut self,
         rulings: &[(Holder, Ruling)],

@@ -72,7 +72,7 @@ impl SharedLink {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, SharedParts> {
-        // A panic in another call leaves no harm: each call starts by writing its own bytes.
+        // A panic in another call does no harm: each call starts by writing its own bytes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

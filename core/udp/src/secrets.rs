@@ -12,7 +12,7 @@ const FRESH: &str = ".new";
 /// A temporary file that is older than this was left behind.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
 
-/// Creates a file: readers see all of it or no file, also after a loss of power. An existing file is an error
+/// Creates a file: readers see all of it or no file, even after a loss of power. An existing file is an error
 /// ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two processes create it together, one gets that error.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
@@ -25,7 +25,7 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     )
 }
 
-/// Creates or replaces a file that only its owner can read. Readers see the old text or the new one, never a part, also
+/// Creates or replaces a file that only its owner can read. Readers see the old text or the new one, never a part, even
 /// after a loss of power. Waits until the disk has the text.
 ///
 /// # Errors

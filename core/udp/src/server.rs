@@ -10,18 +10,18 @@
 //! holder can give → [`Connected`](ServerEvent::Connected) → the host finds the match →
 //! [`admit`](ServerEndpoint::admit) → packets → [`Disconnected`](ServerEvent::Disconnected).
 //!
-//! Places: a session that is not [settled](ServerEndpoint::settle) in a match is a stranger, or returns to a seat.
-//! Strangers and settled sessions share `sessions_max` places. If these are taken, the stranger that was admitted first
-//! and has not been settled for [`MUTE`] loses its place. There are another `sessions_max` places for returning
-//! sessions only. So a seat holder finds a place, however many strangers have tickets.
+//! Slots: a session that is not [settled](ServerEndpoint::settle) in a match is a stranger, or returns to a seat.
+//! Strangers and settled sessions share `sessions_max` slots. If these are taken, the stranger that was admitted first
+//! and has not been settled for [`MUTE`] loses its slot. There are another `sessions_max` slots for returning sessions
+//! only. So a seat holder finds a slot, however many strangers have tickets.
 //!
 //! Invariants: each session has its own keys, even if a ticket is used several times, and bytes that were sealed for
-//! one session begin no other. Until a session is admitted no packet passes in either direction. A stranger's datagram
-//! costs a look-up, or one decryption if it has the shape of a dial, but never memory. A copy of a dial costs no memory
-//! either: it gets at most an answer that is shorter than the copy and useful only to the ticket's holder. But each
-//! copy costs more time: the derivation of the keys, and netcode's token, which is sealed, opened again and searched
-//! among all tokens that are kept. Copies are not rate-limited, because their sender could then deprive the real client
-//! of its answer.
+//! one session cannot begin another one. Until a session is admitted no packet passes in either direction. A stranger's
+//! datagram costs a look-up, or one decryption if it has the shape of a dial, but never memory. A copy of a dial does
+//! not cost memory either: it gets at most an answer that is shorter than the copy and useful only to the ticket's
+//! holder. But each copy costs more time: the derivation of the keys, and netcode's token, which is sealed, opened
+//! again and searched among all tokens that are kept. Copies are not rate-limited, because their sender could then
+//! deprive the real client of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -56,11 +56,11 @@ pub const KEYS_MAX: usize = 2;
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 /// The most packets that may wait to be taken as events.
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
-/// The time for which datagrams from an address may belong to its ended session.
+/// For this long after a session ended, datagrams from its address may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
 /// The maximum number of keys that accept tickets, or that began sessions that still play.
 const KEYS_IN_USE_MAX: usize = 8;
-/// A session that was admitted this long ago and has sent no hello loses its place if another session needs it. A
+/// A session that was admitted this long ago and has not sent its hello loses its slot if another session needs it. A
 /// client sends its hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
 const GONE_MAX: usize = SESSIONS_MAX;
@@ -72,7 +72,7 @@ pub struct ServerConfig<'a> {
     pub keys: &'a [TicketKey],
     /// The addresses in tickets: those that players dial, not the one that the socket is bound to.
     pub public_addresses: &'a [ServerAddress],
-    /// The maximum number of sessions, 1..=[`SESSIONS_MAX`]. There are equally many additional places for identities
+    /// The maximum number of sessions, 1..=[`SESSIONS_MAX`]. There are equally many additional slots for identities
     /// that return to a seat. Memory: 3 KB for each session and key, and 1.8 MB for each session that plays and has a
     /// seat.
     pub sessions_max: usize,
@@ -346,7 +346,8 @@ impl ServerEndpoint {
     /// after it connected.
     ///
     /// # Errors
-    /// [`SendError`]: too large, no admitted session, or the queue is full. All but the first are like loss.
+    /// [`SendError`] if the packet is too large, the session is not admitted, or the queue is full. All but the first
+    /// are like loss.
     pub fn send(&mut self, session: SessionId, packet: &[u8]) -> Result<(), SendError> {
         if packet.len() > PACKET_MAX {
             return Err(SendError::Oversize {
@@ -441,7 +442,7 @@ impl ServerEndpoint {
         self.by_address.contains_key(&peer) || self.admissions.challenge(peer).is_some()
     }
 
-    /// Ends the session of an address that sends no more datagrams, because its connection was closed.
+    /// Ends the session of an address whose connection was closed.
     pub fn lose(&mut self, peer: SocketAddr) {
         if let Some(&session) = self.by_address.get(&peer) {
             self.disconnect(session);
@@ -478,7 +479,7 @@ impl ServerEndpoint {
             .push_back(ServerEvent::Disconnected { session, reason });
     }
 
-    /// Returns `true` if a session of this holder finds a place now.
+    /// Returns `true` if there is a slot for a session of this holder now.
     fn has_place(&self, of: &Holder) -> bool {
         match self.tickets.has_seat(of) {
             true => self.sessions.len() < RETURNING * self.sessions_max,
@@ -491,7 +492,7 @@ impl ServerEndpoint {
         self.sessions.values().filter(|one| !one.returns).count()
     }
 
-    /// The stranger that loses its place. Returns `None` if there is none.
+    /// The stranger that loses its slot. Returns `None` if there is none.
     fn mute(&self) -> Option<SessionId> {
         let since = |one: &ServerSession| one.admitted.filter(|_| !one.is_settled && !one.returns);
         let strangers = self.sessions.iter();
@@ -511,7 +512,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Handles a sealed datagram, of a session or of one that is about to begin.
+    /// Handles a sealed datagram from an established or a starting session.
     fn handle_sealed(
         &mut self,
         now: Duration,

@@ -35,8 +35,8 @@ use crate::transport::{
     CloseReason, PACKET_MAX, SendError, Transport, TransportCounters, TransportState,
 };
 
-/// The silence of an address after which the next one is dialled: longer than the round trip of most connections, and
-/// hardly noticed by a player.
+/// How long an address may be silent before the next one is dialled: longer than the round trip of most connections,
+/// and barely noticeable to a player.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// A dial without any answer continues from another port after this time, once. It exceeds a handshake's round trip
@@ -79,7 +79,7 @@ impl UdpClient {
     /// may be dialled repeatedly, even during an earlier session: the newest session takes over.
     ///
     /// # Errors
-    /// [`ConnectError`]: no socket could be opened for any address of the ticket.
+    /// [`ConnectError`] if a socket cannot be opened for any address of the ticket.
     pub fn connect(ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
         let mut client = UdpClient {
             ticket: ticket.clone(),
@@ -99,7 +99,7 @@ impl UdpClient {
     /// takes over its conditioner and its laminar.
     ///
     /// # Errors
-    /// [`ConnectError`]: no socket could be opened for any address of the ticket.
+    /// [`ConnectError`] if a socket cannot be opened for any address of the ticket.
     pub fn redial(&mut self, ticket: &Ticket, now: Duration) -> Result<UdpClient, ConnectError> {
         let mut client = UdpClient {
             ticket: ticket.clone(),
@@ -117,7 +117,7 @@ impl UdpClient {
         Ok(client)
     }
 
-    /// Dials the first address for which a socket can be opened. The socket of an earlier attempt is used if it fits.
+    /// Dials the first address that a socket can be opened for. The socket of an earlier attempt is used if it fits.
     fn dial_first(
         &mut self,
         link: &SharedLink,

@@ -28,7 +28,8 @@ pub trait Transport {
     /// Sends a packet of at most [`PACKET_MAX`] bytes.
     ///
     /// # Errors
-    /// [`SendError`]: too large, not connected, or the queue is full. All but the first are like loss.
+    /// [`SendError`] if the packet is too large, the client is not connected, or the queue is full. All but the first
+    /// are like loss.
     fn send(&mut self, packet: &[u8]) -> Result<(), SendError>;
 
     /// Ends the session and notifies the peer, as far as a network can.
@@ -87,7 +88,7 @@ impl SimulatedTransport {
     }
 
     fn wire(&self) -> MutexGuard<'_, Wire> {
-        // A panic elsewhere leaves no half-done change in here.
+        // A panic elsewhere does not leave a half-done change here.
         self.wire.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -190,7 +191,7 @@ pub enum LeaveReason {
     TimedOut,
     /// The client said goodbye.
     Left,
-    /// The session was not [settled](crate::ServerEndpoint::settle) in time, and another session took its place; or it
+    /// The session was not [settled](crate::ServerEndpoint::settle) in time, and another session took its slot; or it
     /// was silent, and its client dialled again from the same address.
     Displaced,
 }
@@ -216,7 +217,7 @@ pub enum SendError {
 
 /// The datagrams and packets that a transport dropped, by reason. All counters only grow.
 ///
-/// Junk raises a counter and writes no log line, because any sender of datagrams could otherwise fill a disk.
+/// Junk raises a counter and is not logged, because otherwise any sender of datagrams could fill a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportCounters {
     /// Datagrams that arrived, of every kind.

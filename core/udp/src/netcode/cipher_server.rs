@@ -31,8 +31,7 @@ const ADDRESS_BYTES: usize = 19;
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
 /// The address that the server's tokens name; they are checked only against it.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-/// The time for which a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of
-/// them.
+/// How long a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of them.
 const WINDOW: Duration = Duration::from_secs(4);
 /// A challenge must be answered within this many windows.
 const CHALLENGE_WINDOWS: u64 = 2;
@@ -41,11 +40,11 @@ const CHALLENGE_WINDOWS: u64 = 2;
 pub(crate) const HANDSHAKE_LIFE: Duration = Duration::from_secs(20);
 const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDOW.as_secs());
 
-/// The mean number of sessions that share a [`Shard`], and the number of its places. About one in 10¹⁵ shards of a full
+/// The mean number of sessions that share a [`Shard`], and the number of its slots. About one in 10¹⁵ shards of a full
 /// server is full.
 const SHARD_SESSIONS: usize = 64;
 const SHARD_PLACES: usize = 144;
-/// Places per allowed session: a returning session may hold one while its old session still has one. With several
+/// Slots per allowed session: a returning session may hold one while its old session still has one. With several
 /// shards, [`SHARD_PLACES`] assumes that at most half of the sessions return together.
 pub(crate) const RETURNING: usize = 2;
 
@@ -99,7 +98,7 @@ pub(crate) enum CipherEvent<'a> {
     KeptAlive,
     /// The datagram is not sealed with the right key, or was received before.
     Rejected,
-    /// The client answered the challenge, but no place is left.
+    /// The client answered the challenge, but no slot is left.
     Denied,
     Connected {
         id: u64,
@@ -148,7 +147,7 @@ impl CipherServer {
     }
 
     /// Challenges the client that dials from an address. Returns `false` if that is impossible now. A repeated dial
-    /// gets the same challenge; a dial from another address gets a new one, which takes another place among netcode's
+    /// gets the same challenge; a dial from another address gets a new one, which takes another slot among netcode's
     /// tokens.
     #[must_use]
     pub(crate) fn challenge(
@@ -172,7 +171,7 @@ impl CipherServer {
         let mut request = self.request(from, keys, 1, 1);
         let places = self.places;
         let netcode = &mut self.shard(keys.session).netcode;
-        // Without places, netcode drops its pending clients. Its answer is discarded.
+        // Without slots, netcode drops its pending clients. Its answer is discarded.
         netcode.set_max_clients(0);
         let _ = netcode.process_packet(0, from, &mut request);
         netcode.set_max_clients(places);
@@ -404,7 +403,7 @@ mod tests {
         for second in 1..=10 {
             server.advance(Duration::from_secs(1));
             let at = Duration::from_secs(second);
-            // Each session's shard has the server's time, whichever shards were used before.
+            // Each session's shard has the server's time, even if other shards were used before.
             let shard = server.shard(second);
             assert_eq!((shard.now, shard.netcode.current_time()), (at, at));
         }

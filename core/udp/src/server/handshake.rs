@@ -118,8 +118,8 @@ impl ServerEndpoint {
         }
     }
 
-    /// The reason why a genuine ticket opens no session now. Returns `None` if it may open one. A permanent reason
-    /// takes precedence over a full server.
+    /// Why a genuine ticket cannot open a session now. Returns `None` if it can. A permanent reason takes precedence
+    /// over a full server.
     fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
         match self.tickets.refusal(ticket) {
             Some(TicketRefusal::Expired) => Some(RefusalReason::Expired),

@@ -15,7 +15,7 @@ use crate::send_queue::{AddressPair, SendQueue};
 /// send to their clients twice a second, so only other sessions need keep-alives.
 const QUIET_AFTER: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
-/// The interval at which an idle session is served. Connecting sessions are served at every advance.
+/// How often an idle session is served. Connecting sessions are served at every advance.
 const TEND_EVERY: Duration = Duration::from_millis(250);
 
 pub(super) struct ServerKey {
@@ -59,8 +59,7 @@ pub(super) struct ServerSession {
     pub(super) returns: bool,
     /// The highest sequence of the session's authentic datagrams.
     pub(super) newest: u64,
-    /// The last times at which a datagram was received, a datagram was sent, and the session was
-    /// served.
+    /// When a datagram was last received, a datagram was last sent, and the session was last served.
     pub(super) received_at: Duration,
     pub(super) sent: Duration,
     pub(super) tended: Duration,

@@ -37,7 +37,7 @@ fn two_keys_are_valid_together_and_share_one_session_limit() {
     for (n, key) in [&keys[0], &old, &other, &old].into_iter().enumerate() {
         let ticket = world.ticket_of(key, server_address());
         world.join(n as u16, &ticket);
-        // For a second after it was admitted, no session loses its place.
+        // For a second after it was admitted, a session keeps its slot.
         world.run(SECOND / 5);
     }
     let connected: Vec<bool> = world.players.iter().map(|p| p.connected).collect();
@@ -87,7 +87,7 @@ fn keys_change_while_sessions_play_on() {
     assert!(join(&mut world, &new), "the keys did not change");
 }
 
-/// Law Bounded: places of unused keys are reused; the number of keys in use is bounded.
+/// Law Bounded: slots of unused keys are reused; the number of keys in use is bounded.
 #[test]
 fn keys_can_change_without_end_unless_sessions_play_by_all_of_them() {
     let mut world = World::new();

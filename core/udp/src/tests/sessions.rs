@@ -95,7 +95,7 @@ fn clients_that_share_a_laminar_have_separate_sessions() {
     assert_eq!(world.players[PLAYERS - 1].packets, waited);
 }
 
-/// There are more sessions than one netcode of a server has places for: each can be found, ended and timed out.
+/// There are more sessions than one netcode of a server has slots for: each can be found, ended and timed out.
 #[test]
 fn each_of_many_sessions_is_found_again() {
     const PLAYERS: u16 = 150;
@@ -467,7 +467,7 @@ fn a_stopped_client_reads_its_socket_before_it_gives_up() {
         assert_eq!(player.connected, connects_first);
         world.now += 4 * SECOND;
         world.step();
-        // Until then it receives no datagram.
+        // Until then it does not receive datagrams.
         world.now += 4 * SECOND;
         player.endpoint.advance(world.now);
         assert_eq!(player.closed, None);
@@ -478,8 +478,8 @@ fn a_stopped_client_reads_its_socket_before_it_gives_up() {
     }
 }
 
-/// Finding O3-1: if all places are taken, a client that returns to a seat finds one of the separate places, and a
-/// silent stranger loses its place to the next one after a second.
+/// Finding O3-1: if all slots are taken, a client that returns to a seat finds one of the separate slots, and a silent
+/// stranger loses its slot to the next one after a second.
 #[test]
 fn seat_holders_have_separate_places_and_silent_strangers_keep_theirs_for_a_second() {
     let mut world = World::new();
@@ -495,7 +495,7 @@ fn seat_holders_have_separate_places_and_silent_strangers_keep_theirs_for_a_seco
         world.run(MS * 100);
         dialled
     };
-    // Eight places: four sessions are in their match, four are strangers.
+    // Eight slots: four sessions are in their match, four are strangers.
     for n in 0..8 {
         let came = dial(&mut world, n, n);
         assert!(world.players[came].connected);
@@ -504,7 +504,7 @@ fn seat_holders_have_separate_places_and_silent_strangers_keep_theirs_for_a_seco
     for session in &first[..4] {
         world.server.settle(*session);
     }
-    // Seat holders find places in addition to their old sessions; a stranger displaces the one that was silent for a
+    // Seat holders find slots in addition to their old sessions; a stranger displaces the one that was silent for a
     // second.
     for n in 0..4 {
         let back = dial(&mut world, n, 100 + n);
@@ -522,7 +522,7 @@ fn seat_holders_have_separate_places_and_silent_strangers_keep_theirs_for_a_seco
     // None of the remaining strangers was silent for that long.
     let refused = dial(&mut world, 12, 12);
     assert_eq!(world.players[refused].closed, Some(CloseReason::Denied));
-    // Without a seat it needs a stranger's place.
+    // Without a seat it needs a stranger's slot.
     let of = world.connected[0].1.holder();
     world.server.tickets().set_seat(of, false);
     let refused = dial(&mut world, 0, 200);
