@@ -12,8 +12,8 @@
 //! seconds how large they were. If reports stop, a few probes are sent; if these are not answered, only small datagrams
 //! are used. So a change of the path is noticed within seconds, and a dead path gets only a few probes.
 //!
-//! Invariants: a session with only small packets sends no datagrams of this module. The parts of a peer take at most
-//! [`JOINED_MAX`] packets of memory. A lost part loses its packet.
+//! Invariants: a session with only small packets does not send datagrams of this module. The parts of a peer take at
+//! most [`JOINED_MAX`] packets of memory. A lost part loses its packet.
 
 use alloc::vec::Vec;
 use core::time::Duration;

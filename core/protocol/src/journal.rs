@@ -70,7 +70,7 @@ impl JournalWriter {
     /// Begins a journal with its first record.
     ///
     /// # Errors
-    /// [`WriteError::TooLong`]; no byte is then written.
+    /// [`WriteError::TooLong`] if the record is too long. No byte is then written.
     pub fn start(start: &Start<'_>, out: &mut Vec<u8>) -> Result<JournalWriter, WriteError> {
         let mut writer = JournalWriter {
             offset: 0,
@@ -99,7 +99,7 @@ impl JournalWriter {
     /// Appends one record to `out`, which need not contain the earlier ones. Returns the record's size in bytes.
     ///
     /// # Errors
-    /// [`WriteError`]; no byte is then written.
+    /// [`WriteError`] if the record cannot be written. No byte is then written.
     ///
     /// # Panics
     /// If a seat's player is not below [`PLAYERS_MAX`](twinstep_core::bounds::PLAYERS_MAX).

@@ -20,7 +20,7 @@
 //! Invariants: a chunk's body never changes, so all copies of it are equal. Sequence numbers are `u32`; when they are
 //! used up (4 TB) the lane ends rather than wraps. The oldest chunk stays open until an ack is past it, so any loss,
 //! even of acks, is followed by a resend. A message that is not fetched stalls the window, so a receiver's memory is
-//! bounded by its limits, whatever a peer sends. An idle lane is silent.
+//! bounded by its limits, even if the peer is hostile. An idle lane is silent.
 
 mod format;
 mod receiver;

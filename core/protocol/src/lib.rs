@@ -15,7 +15,7 @@
 //! | [`tape`] | what a client assumed and showed |
 //! | [`simnet`] | a bad network from a seed |
 //!
-//! Law **Hostile wire**: every reader here returns a value or an error, whatever the bytes. The limits are in
+//! Law **Hostile wire**: every reader here returns a value or an error for any bytes. The limits are in
 //! [`twinstep_core::bounds`]. This crate owns no clock, socket, thread or file; `no_std` + alloc enforces that.
 #![allow(missing_docs, reason = "internal: no author of a game imports it")]
 #![no_std]

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket
-//! where a new process finds it. So a lineage that the server has not seen is always valid, whatever its maker's clock
-//! shows, and a ticket that was used and replaced is always refused.
+//! where a new process finds it. So a lineage that the server has not seen is always valid, even if its maker's clock
+//! is wrong, and a ticket that was used and replaced is always refused.
 //!
 //! **The price**: a leaked ticket that has not been used is valid until it expires, even if its owner has used newer
 //! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers should give
@@ -31,8 +31,8 @@ mod tests;
 
 /// The longest lifetime of a ticket.
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// The time for which a lineage is kept after its tickets have expired, in seconds: a clock that is set back by a day
-/// makes no ticket valid again.
+/// How long a lineage is kept after its tickets have expired, in seconds: setting a clock back by a day does not make a
+/// ticket valid again.
 pub const CLOCK_SLACK_S: u64 = 86_400;
 /// The slack of a revocation in milliseconds: a maker's clock may be ahead by at most this for the revocation to
 /// include all its earlier tickets.
@@ -355,7 +355,7 @@ pub struct LineageTable<K: Ord> {
     holders: BTreeMap<K, Lineages>,
     entries: usize,
     entries_max: usize,
-    /// The number of entries at which expired ones are removed next.
+    /// Expired entries are removed next when there are this many entries.
     forget_at: usize,
 }
 
@@ -417,7 +417,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         rulings(self.holders.range(holders))
     }
 
-    /// Keeps only the holders for which `stays` returns `true`.
+    /// Keeps only the holders that `stays` accepts.
     pub fn retain(&mut self, stays: impl Fn(&K) -> bool) {
         self.holders.retain(|holder, _| stays(holder));
         self.entries = self.holders.values().map(Lineages::len).sum();

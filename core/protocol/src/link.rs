@@ -141,7 +141,7 @@ impl LinkState {
     /// Writes the header of the next packet.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     pub fn write(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<(), WireError> {
         let (ack, wait_ms) = match self.newest_received {
             Some((seq, at)) => {

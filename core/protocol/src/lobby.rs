@@ -6,7 +6,7 @@
 //!  up, ten a second    first · link · lane ack · choice and ready  (`packet::hello`, instead of a hello)
 //! ```
 //!
-//! Law **Hostile wire**: rules unpack to at most [`RULES_BYTES_MAX`] bytes, whatever the message claims.
+//! Law **Hostile wire**: rules unpack to at most [`RULES_BYTES_MAX`] bytes, even if the message claims more.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ pub struct Lobby {
 #[non_exhaustive]
 pub struct LobbyPlayer {
     pub player: PlayerId,
-    /// The display name, which proves no identity.
+    /// The display name, which does not prove an identity.
     pub name: Name,
     pub has_rules: bool,
     pub ready: bool,

@@ -1,7 +1,7 @@
 //! Display names of players.
 //!
 //! Names are outside the world: they are sent in addition to the frames, and no step can read them. Law *Hostile wire*:
-//! whatever text is received, a [`Name`] is short, has one line, and is displayed unchanged.
+//! a [`Name`] made from any received text is short, has one line, and is displayed unchanged.
 
 use alloc::string::String;
 use core::fmt::{self, Write};

@@ -214,6 +214,6 @@ pub mod message {
     pub const RULES: u8 = 13;
     /// Up: a [large command](super::large::write_command).
     pub const COMMAND: u8 = 16;
-    /// Up: a [large answer](super::large::write_answer) to a query of an own player.
+    /// Up: a [large answer](super::large::write_answer) to a query of the client's own player.
     pub const ANSWER: u8 = 17;
 }

@@ -273,7 +273,7 @@ impl Leg {
         Duration::from_micros(u64::from(self.below(jitter_us)))
     }
 
-    /// The time at which a datagram leaves the bottleneck, or `None` if its queue is full.
+    /// When a datagram leaves the bottleneck. Returns `None` if its queue is full.
     fn pass_bottleneck(&mut self, now: Duration, bytes: usize) -> Option<Duration> {
         let Some(Bandwidth {
             bytes_per_s,

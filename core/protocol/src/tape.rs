@@ -44,7 +44,7 @@ pub enum TapeEvent {
     Fault,
 }
 
-// A field that was shown with another value than the one that a rebuild led to.
+// A field that was shown with a different value from the one that a rebuild led to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownField {
     pub path: String,
@@ -135,7 +135,8 @@ pub enum TapeError {
 // The records of a tape, up to its end or to a torn last record.
 //
 // # Errors
-// [`TapeError::NotATape`], or the place of a record that cannot be read; it is the last item.
+// [`TapeError::NotATape`] if the file is not a tape. If a record cannot be read, the last item is an error with its
+// offset.
 pub fn records(file: &[u8]) -> Result<Records<'_>, TapeError> {
     let rest = file.strip_prefix(&MAGIC).ok_or(TapeError::NotATape)?;
     Ok(Records {

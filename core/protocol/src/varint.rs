@@ -67,7 +67,8 @@ pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
 /// Takes a number of at most 32 bits, otherwise like [`take`].
 ///
 /// # Errors
-/// [`VarintError`], also if the number is larger than `u32::MAX`.
+/// [`VarintError`] if `rest` does not begin with a number in its shortest form, or the number is larger than
+/// `u32::MAX`.
 pub fn take_u32(rest: &mut &[u8]) -> Result<u32, VarintError> {
     let mut ahead = *rest;
     let value = take(&mut ahead)?;

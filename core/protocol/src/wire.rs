@@ -104,7 +104,7 @@ impl<'a> Writer<'a> {
     /// Writes raw bytes.
     ///
     /// # Errors
-    /// [`WireError::Full`], here and in all following writers.
+    /// [`WireError::Full`] if the bytes do not fit. This holds for all following writers too.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let room = self
@@ -124,7 +124,7 @@ impl<'a> Writer<'a> {
     /// Writes two bytes, little-endian.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn u16(&mut self, value: u16) -> Result<(), WireError> {
         self.bytes(&value.to_le_bytes())
@@ -133,7 +133,7 @@ impl<'a> Writer<'a> {
     /// Writes four bytes, little-endian.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn u32(&mut self, value: u32) -> Result<(), WireError> {
         self.bytes(&value.to_le_bytes())
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
     /// Writes a number in as few bytes as it needs, 7 bits in each.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn varint(&mut self, value: u32) -> Result<(), WireError> {
         // Most numbers fit into one byte.
@@ -155,7 +155,7 @@ impl<'a> Writer<'a> {
     /// Writes a tick's low 16 bits.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn tick16(&mut self, tick: Tick) -> Result<(), WireError> {
         self.u16(tick.0 as u16)
@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
     /// Writes a serde value with the codec.
     ///
     /// # Errors
-    /// [`WireError::Full`], or a value that cannot be encoded.
+    /// [`WireError::Full`] if the packet is full; or if the value cannot be encoded.
     pub fn value<T: Serialize>(&mut self, value: &T) -> Result<(), WireError> {
         let used = codec::encode(value, &mut self.out[self.at..]).map_err(|e| match e {
             CodecError::TooLarge { .. } => WireError::Full,
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
     /// Reads the next `len` bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], here and in all following readers.
+    /// [`WireError::Truncated`] if too few bytes are left. This holds for all following readers too.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], WireError> {
         let (bytes, rest) = self
             .rest
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
     /// Reads two bytes, little-endian.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if too few bytes are left.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_le_bytes)
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
     /// Reads four bytes, little-endian.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if too few bytes are left.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_le_bytes)
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
     /// Restores a tick near `near` from its low 16 bits.
     ///
     /// # Errors
-    /// [`WireError::Truncated`].
+    /// [`WireError::Truncated`] if too few bytes are left.
     #[inline]
     pub fn tick16(&mut self, near: Tick) -> Result<Tick, WireError> {
         self.u16().map(|low| Tick(near16(low, near.0)))

@@ -146,7 +146,7 @@ impl JournalReader {
     /// if `rest` is empty.
     ///
     /// # Errors
-    /// [`JournalError`]; the positions of the reader and of `rest` are then unchanged.
+    /// [`JournalError`] if the record cannot be read. The positions of the reader and of `rest` are then unchanged.
     pub fn read<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Entry<'a>>, JournalError> {
         let is_zeros = rest.first() == Some(&0) && rest.iter().all(|byte| *byte == 0);
         self.read_before(rest, is_zeros)
@@ -155,7 +155,7 @@ impl JournalReader {
     /// Reads the next record. Returns `None` at the end of the journal.
     ///
     /// # Errors
-    /// [`JournalError`]; the reader's position is then unchanged.
+    /// [`JournalError`] if the record cannot be read. The reader's position is then unchanged.
     pub fn read_from<'s>(
         &mut self,
         source: &'s mut (impl JournalSource + ?Sized),

@@ -12,7 +12,7 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 
 /// The number of consecutive records that count as a run if it does not end exactly at the end of the file.
 const RUN_MIN: u64 = 8;
-/// The number of offsets at which the search tries to begin a run: more than any turn takes.
+/// The search tries to begin a run at this many offsets: more than any turn takes.
 const PLACES_MAX: usize = 128 << 10;
 /// The number of bytes that the search reads at a time: a run of [`RUN_MIN`] records fits, unless all of them are large
 /// worlds.
@@ -32,8 +32,8 @@ pub struct Remains {
 }
 
 /// Looks for intact records after offset `from`, at which the journal stops being intact. Returns `None` if there are
-/// none, for example because a disk that lost power left zeros or older data. Takes 16 MiB of memory, whatever the
-/// length of the file.
+/// none, for example because a disk that lost power left zeros or older data. Takes 16 MiB of memory, however long the
+/// file is.
 ///
 /// # Errors
 /// If the file cannot be read.

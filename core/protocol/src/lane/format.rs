@@ -72,7 +72,7 @@ impl LaneAck {
     /// Takes an ack from the front of `rest` and moves `rest` past it.
     ///
     /// # Errors
-    /// [`LaneError::Varint`] and [`LaneError::AckMask`].
+    /// [`LaneError::Varint`] or [`LaneError::AckMask`] if the bytes are not an ack.
     pub fn decode(rest: &mut &[u8]) -> Result<LaneAck, LaneError> {
         let mut ahead = *rest;
         let next = varint::take_u32(&mut ahead)?;

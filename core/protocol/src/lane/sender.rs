@@ -53,7 +53,7 @@ pub struct LaneSender {
     end: u32,
     /// The chunks `base..unsent`.
     window: VecDeque<ChunkState>,
-    /// The time at which the bytes sent so far would have passed at the full rate.
+    /// When the bytes sent so far would have passed at the full rate.
     paid_until: Duration,
     /// The time when the last ack arrived, or the lane last stopped being idle.
     last_ack_at: Duration,
@@ -106,7 +106,8 @@ impl LaneSender {
     /// Queues a message after the others. The bytes are shared, so one world can serve many sessions.
     ///
     /// # Errors
-    /// [`PushError`]; the message is then not queued.
+    /// [`PushError`] if the message is too large, the queue is full, or the lane is used up. The message is then not
+    /// queued.
     pub fn push(&mut self, kind: u8, bytes: Arc<[u8]>) -> Result<(), PushError> {
         self.push_rest(kind, bytes, 0)
     }
@@ -115,7 +116,8 @@ impl LaneSender {
     /// [has](super::LaneReceiver::go_on_with) the bytes before.
     ///
     /// # Errors
-    /// [`PushError`]; the message is then not queued.
+    /// [`PushError`] if the message is too large, the queue is full, or the lane is used up. The message is then not
+    /// queued.
     ///
     /// # Panics
     /// If `from` is beyond the end.
@@ -171,8 +173,8 @@ impl LaneSender {
         Some(frame_bytes)
     }
 
-    /// The earliest time from `now` on at which [`poll`](LaneSender::poll) returns a chunk if no ack arrives before. A
-    /// time before `now` means now. Returns `None` if the lane waits for an ack or is idle.
+    /// The earliest time when [`poll`](LaneSender::poll) returns a chunk if no ack arrives before. A time before `now`
+    /// means now. Returns `None` if the lane waits for an ack or is idle.
     #[must_use]
     pub fn next_due(&self, now: Duration, rtt: Duration) -> Option<Duration> {
         let resend_after = resend_after(rtt);
@@ -202,7 +204,7 @@ impl LaneSender {
     /// Checks whether [`handle_ack`](LaneSender::handle_ack) would accept this ack.
     ///
     /// # Errors
-    /// [`LaneError::AckOfUnsent`].
+    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes that were not sent.
     pub fn check_ack(&self, ack: &LaneAck) -> Result<(), LaneError> {
         let end = u64::from(ack.next) + ack.beyond().last().map_or(0, |last| u64::from(last) + 1);
         if end > u64::from(self.unsent) {
@@ -217,7 +219,8 @@ impl LaneSender {
     /// Handles an ack of the receiver.
     ///
     /// # Errors
-    /// [`LaneError::AckOfUnsent`]: the peer broke the protocol; close its session.
+    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes that were not sent. The peer broke the protocol: close its
+    /// session.
     pub fn handle_ack(&mut self, now: Duration, ack: &LaneAck) -> Result<(), LaneError> {
         self.check_ack(ack)?;
         self.last_ack_at = self.last_ack_at.max(now);

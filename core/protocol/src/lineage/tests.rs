@@ -281,7 +281,7 @@ impl Scenario {
                 self.session = Some((came_by, handed));
                 let ruling = self.table.change(&anna, |known| known.note_handed(&handed));
                 self.journal.extend(ruling);
-                // The player may have got a ticket of another lineage meanwhile, which it would prefer.
+                // By now, the player may have a ticket of another lineage, which it would prefer.
                 if is_stored && self.held.is_some_and(|held| held.lineage == handed.lineage) {
                     self.held = Some(handed);
                     if is_reported {
@@ -310,8 +310,8 @@ impl Scenario {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// The ticket that a player would use admits it until it expires, whatever crashes and whatever
-    /// makers' clocks show. A ticket that was used and replaced does not.
+    /// The ticket that a player would use admits it until it expires, even after crashes and with wrong clocks of
+    /// makers. A ticket that was used and replaced does not.
     #[test]
     fn a_current_ticket_admits_its_holder_and_a_replaced_one_does_not(acts in prop::collection::vec(act(), 1..120)) {
         let mut world = Scenario {

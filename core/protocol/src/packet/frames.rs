@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The first frame is encoded against neutral inputs, the others against their predecessor in the run. For the
-//! receiving client's own seats a zero bit means "as you sent it": an own input is sent back only if the server did not
-//! use it. An announcement continues the run beyond the sealed ticks, with two bits per player: whether its input is
-//! known, and whether it changed.
+//! receiving client's own seats a zero bit means "as you sent it": its own input is sent back only if the server did
+//! not use it. An announcement continues the run beyond the sealed ticks, with two bits per player: whether its input
+//! is known, and whether it changed.
 
 use alloc::vec::Vec;
 
@@ -37,7 +37,7 @@ const FRAGMENTS: u8 = 128;
 /// The maximum number of frames in one run.
 pub const RUN_MAX: usize = u8::MAX as usize;
 
-/// The place of a run's frame count in a packet, which is filled in at the end of the run.
+/// The position of a run's frame count in a packet, which is filled in at the end of the run.
 pub struct RunStart {
     count_at: usize,
 }
@@ -45,7 +45,7 @@ pub struct RunStart {
 /// Begins a run. The inputs of `first` are encoded against neutral.
 ///
 /// # Errors
-/// [`WireError::Full`].
+/// [`WireError::Full`] if the packet is full.
 pub fn begin<S: Simulation>(
     out: &mut Writer<'_>,
     first: &FrameData<S>,
@@ -71,7 +71,7 @@ pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
 /// and `as_sent` are those of them whose input in this frame equals the input that the receiver sent.
 ///
 /// # Errors
-/// [`WireError::Full`]; the packet is then unchanged.
+/// [`WireError::Full`] if the packet is full. It is then unchanged.
 pub fn write<S: Simulation>(
     out: &mut Writer<'_>,
     previous: Option<&FrameData<S>>,
@@ -107,7 +107,7 @@ fn write_frame<S: Simulation>(
         let predecessor = previous
             .and_then(|p| p.inputs.get(player))
             .unwrap_or(&neutral);
-        // A zero bit means "as you sent it" for own players, and "as before" for others.
+        // A zero bit means "as you sent it" for the receiver's own players, and "as before" for others.
         let same = if own.contains(player) {
             as_sent.contains(player)
         } else {
@@ -452,7 +452,7 @@ impl<S: Simulation> RunReader<S> {
 /// writes the inputs of other players that `input` knows, and the `commands` that are due.
 ///
 /// # Errors
-/// [`WireError::Full`]; the packet is then unchanged.
+/// [`WireError::Full`] if the packet is full. It is then unchanged.
 pub fn announce<'s, S: Simulation>(
     out: &mut Writer<'_>,
     last: &'s FrameData<S>,

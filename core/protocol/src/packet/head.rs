@@ -159,7 +159,7 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
     /// Begins a packet whose first byte, without parts, is `first`.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     ///
     /// # Panics
     /// If `out` is not empty.

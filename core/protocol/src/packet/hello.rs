@@ -152,7 +152,7 @@ impl Hello {
     /// Writes the hello. The wire version comes first, so that every version can read it.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         out.u16(self.wire)?;
         out.value(&(
@@ -202,7 +202,7 @@ impl Hello {
 /// Writes a packet that asks to join.
 ///
 /// # Errors
-/// [`WireError::Full`].
+/// [`WireError::Full`] if the packet is full.
 pub fn write(
     now: Duration,
     link: &mut LinkState,
@@ -217,7 +217,7 @@ pub fn write(
 /// Writes a packet that acknowledges the first chunks of the lane, which answer the hello.
 ///
 /// # Errors
-/// [`WireError::Full`].
+/// [`WireError::Full`] if the packet is full.
 pub fn write_loading(
     now: Duration,
     link: &mut LinkState,

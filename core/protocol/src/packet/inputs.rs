@@ -15,7 +15,7 @@ const MASK_BYTES: usize = (INPUT_WINDOW as usize * SEATS_MAX).div_ceil(8);
 /// Writes the inputs of `ticks` ticks from `first` on. All of them must lie within `INPUT_WINDOW` of `wanted`.
 ///
 /// # Errors
-/// [`WireError::Full`]; the packet is then unchanged.
+/// [`WireError::Full`] if the packet is full. It is then unchanged.
 ///
 /// # Panics
 /// If a tick lies outside that window.

@@ -36,7 +36,7 @@ const DIGEST_BYTES: usize = 5;
 /// The unit of margins with a command delay, in milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;
 
-/// The number of frames of one packet that are read without allocating.
+/// How many frames of a packet are read without allocating.
 const FRAMES: usize = 64;
 /// The number of announced inputs and commands that are read without allocating.
 const ANNOUNCED: usize = 128;
@@ -267,7 +267,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         fits
     }
 
-    /// Ends the frames. `digest` is the newest digest within them, of which the low half is sent.
+    /// Ends the frames. `digest` is the newest digest within them. Its low half is sent.
     #[must_use]
     pub fn end(mut self, first: Tick, digest: Option<(Tick, u64)>) -> FramesEnd<'w, 'b> {
         let start = self.start;
@@ -296,7 +296,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
     /// Copies frames and digest from another packet's [`FramesEnd::frames`].
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     pub fn copy(mut self, bytes: &[u8], spent: ByteCounts) -> Result<FramesEnd<'w, 'b>, WireError> {
         let start = self.start;
         self.packet.out().bytes(bytes)?;

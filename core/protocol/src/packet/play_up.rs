@@ -236,11 +236,11 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         Ok(())
     }
 
-    /// Writes the occasional parts, and as many answers to queries of own players as fit: the tick asked, the key and
-    /// the outcome of each.
+    /// Writes the occasional parts, and as many answers to queries of the client's players as fit: the tick asked, the
+    /// key and the outcome of each.
     ///
     /// # Errors
-    /// [`WireError::Full`].
+    /// [`WireError::Full`] if the packet is full.
     pub fn rare<'o, O: Serialize + 'o>(
         &mut self,
         notes: &UpNotes,

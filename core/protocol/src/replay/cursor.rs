@@ -22,8 +22,8 @@ pub enum Found<'j> {
 
 /// Reads a journal's frames from a world record on.
 ///
-/// Invariant: the ticks of frames continue from that of the first world without gaps, and each later world is at the
-/// tick that the frames have reached.
+/// Invariant: frame ticks continue without gaps from the first world's tick, and each later world is at the tick that
+/// the frames have reached.
 pub struct Frames<'j, S: Simulation> {
     journal: Box<dyn JournalSource + 'j>,
     cursor: Cursor<S>,

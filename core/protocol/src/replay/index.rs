@@ -219,7 +219,7 @@ impl Index {
     /// Checks whether this program can play the journal.
     ///
     /// # Errors
-    /// [`ReplayError::Mismatch`].
+    /// [`ReplayError::Mismatch`] if the journal belongs to another game, version or rules.
     pub fn check(&self, ours: &Hello) -> Result<(), ReplayError> {
         let about = &self.about;
         let theirs = Hello {

@@ -1,7 +1,7 @@
 //! Writes a journal: worlds, turns, digests, seats, rulings on tickets. [`Frames`](super::Frames) reads it.
 //!
 //! Frames are encoded as on the wire, each against its predecessor, but against neutral inputs after a world or a
-//! resumption. So reading can begin at any world. Memory: one turn and one world, whatever the match's length.
+//! resumption. So reading can begin at any world. Memory: one turn and one world, for a match of any length.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -200,7 +200,7 @@ impl<S: Simulation> Recorder<S> {
     /// a turn, or if the digest was just written.
     ///
     /// # Errors
-    /// Does not fail: a digest is never too long.
+    /// None: a digest is never too long.
     pub fn digest(
         &mut self,
         world: &World<S>,
@@ -333,7 +333,7 @@ impl<S: Simulation> Recorder<S> {
     /// for a record.
     ///
     /// # Errors
-    /// Does not fail: a world that is too large is skipped and counted.
+    /// None: a world that is too large is skipped and counted.
     pub fn due_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<bool, WriteError> {
         let skipped = self.worlds_skipped;
         self.try_world(world, out)?;

@@ -206,7 +206,7 @@ fn only_a_turn_as_long_as_the_one_before_it_is_idle() {
     assert_eq!(server.replay().verify().ticks, 14);
 }
 
-/// A world at least every 10 s and a digest every second of match time, whatever the tick's length.
+/// A world at least every 10 s and a digest every second of match time, at any tick length.
 #[test]
 fn worlds_and_digests_are_written_by_time_and_not_by_ticks() {
     for (tick_ms, ticks) in [(5, 12_000), (50, 1_200), (1_000, 60)] {

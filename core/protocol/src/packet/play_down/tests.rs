@@ -136,7 +136,7 @@ fn write(content: &Content) -> Vec<u8> {
         let mut frames = packet.frames();
         let mut before = last;
         for frame in &content.frames {
-            // An own input is the sent one unless the server filled it.
+            // The client's own input is the one it sent, unless the server filled it.
             let as_sent = OWN.without(frame.filled);
             assert!(frames.push(before, frame, OWN, as_sent));
             before = frame;
