@@ -35,7 +35,7 @@ pub const HISTORY: u32 = 64;
 pub const BACKLOG: u32 = 1_800;
 /// Sealed frames that the server keeps at most, in ticks: [`BACKLOG_TIME`] at 240 Hz.
 pub const BACKLOG_MAX: u32 = 7_200;
-/// The time for which the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
+/// How long the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
 pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
 
 /// Ticks in one turn.
@@ -47,7 +47,7 @@ pub const TICK_MAX: Duration = Duration::from_secs(1);
 /// The largest command delay m, in turns: a batch closed in turn n runs in turn n + m.
 pub const COMMAND_DELAY_MAX: u8 = 4;
 
-/// The number of ticks for which a missing input is assumed to equal the last one. After that it is neutral.
+/// A missing input is assumed to equal the last one for this many ticks. After that it is neutral.
 pub const INPUT_REPEAT_TICKS: u32 = 10;
 /// A player without any input for this long is dropped, but not before [`DROP_AFTER_TICKS_MIN`].
 pub const DROP_AFTER: Duration = Duration::from_secs(2);
@@ -101,23 +101,22 @@ pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
     + ROSTER_CHANGE_BYTES * PLAYERS_MAX
     + INPUT_BYTES_MAX * PLAYERS_MAX
     + FRAME_ROOM_MIN;
-/// The number of ticks after which every player was first once with every kind, so that the largest order has been
-/// placed, whatever other orders wait. The kinds of entries take turns at being first, and the players within a kind
-/// take turns too.
+/// After this many ticks, every player was first once with every kind, so that the largest order has been placed even
+/// if other orders wait. The kinds of entries take turns at being first, and the players within a kind take turns too.
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// A session packet, in bytes, before the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
 /// The bytes of a packet down without its frames: acks, margins, fates, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
-/// Refused orders that one packet reports. Further ones wait until the client has acknowledged these.
+/// Refused orders in one packet. Further ones wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
-/// Datagrams that one send may be split over. Each can be decoded alone.
+/// Datagrams in one send. Each can be decoded alone.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
-/// Datagrams down that one send may be split over if they contain frames that were never sent: a turn of 20 frames of
-/// [`FRAME_BYTES`], and the first frame that the client lacks. One more datagram repeats frames if the client does
+/// Datagrams in one send to a client if they contain frames that were never sent: enough for a turn of 20 frames of
+/// [`FRAME_BYTES`], and for the first frame that the client lacks. One more datagram repeats frames if the client does
 /// not report which ones it lacks.
 pub const NEWS_PER_SEND_MAX: usize = 12;
-/// Datagrams down of one send that repeat frames that the client reported as missing.
+/// Datagrams in one send to a client that repeat frames it reported missing.
 pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 /// A client that lacks a frame is sent at most this many frames after it: four seconds at 240 Hz.
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
@@ -142,7 +141,7 @@ pub const COMMANDS_PER_TICK: usize = 4;
 /// its orders can compute the tick in which each will run.
 pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
 /// Orders of one player that can always wait for room in a frame, in bytes. At 60 Hz they run within 1.6 s
-/// ([`FRAME_TURNS_TICKS`] twice), whatever the other players order.
+/// ([`FRAME_TURNS_TICKS`] twice), even if the other players order as much as they can.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
 /// Orders of all players that wait for room in a frame, in bytes. Above this, the newest order of the player with the
 /// most waiting bytes is refused immediately. So 20 commands per second are accepted as far as frames can hold them:
@@ -170,14 +169,14 @@ pub const CLAIMS_PER_SECOND: u32 = 8;
 pub const ASKS_PER_TICK: usize = 16;
 /// Queries that wait for their answer in one world.
 pub const QUERIES_OPEN_MAX: usize = 64;
-/// Queries of one world that wait to be opened. Further asks are dropped, counted and reported.
+/// How many queries of a world can wait to be opened. Further asks are dropped, counted and reported.
 pub const QUERIES_WAITING_MAX: usize = 256;
 /// A query that is not answered within this many ticks, or within 2 s if that is more ticks, is answered with `None`:
 /// see [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;
 /// The minimum time that a resolver has for an answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(2);
-/// Answers of one session that wait to be processed. The client repeats the others.
+/// How many answers of a session can wait to be processed. The client repeats the others.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
 /// Cues that wait for the authority.
@@ -200,8 +199,8 @@ pub const SPECTATOR_DELAY_MIN: u32 = 180;
 /// of [`BACKLOG`] remain for loading that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
 pub const SPECTATOR_DELAY_MAX: u32 = 900;
 
-/// Packets per second that carry a client's new inputs, whatever its frame rate and the tick length. A packet carries
-/// all inputs since the last one.
+/// Packets per second that carry a client's new inputs, at any frame rate and tick length. A packet carries all inputs
+/// since the last one.
 pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
 /// Every client sends at least this often, in every stage of its session.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
@@ -209,15 +208,15 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 /// If no ack of a client advances for this long, the server sends those frames and its lane only every
-/// [`SPARSE_EVERY`]. The player counts as dropped meanwhile, and a client that sends again is answered immediately. A
-/// client that sends no packet at all gets no frames either.
+/// [`SPARSE_EVERY`]. During this time the player counts as dropped, and a client that sends again is answered
+/// immediately. A client that does not send packets does not get frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// The interval of sends to a client after [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
 /// A session is closed if its client acknowledges no new frame for this long.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
-/// A session that sends no hello within this time ends. A transport waits equally long for a silent client. A client
-/// sends its hello ten times a second.
+/// A session that does not send its hello within this time ends. A transport waits equally long for a silent client. A
+/// client sends its hello ten times a second.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
 /// The number of bytes of a world that must be acknowledged to count as progress. The last byte counts as progress too.
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
@@ -228,14 +227,14 @@ pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
 /// second of ticks nearer to the present than ever before. So 8 MiB take at most 512 times this, if the frames since
 /// then are kept for that long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
-/// A world that has been sent for this long, plus two round trips, at less than 128 KiB/s gives its place to the next
+/// A world that has been sent for this long, plus two round trips, at less than 128 KiB/s gives its slot to the next
 /// joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
-/// Snapshots that are sent to joiners at the same time, per match. Slower ones, which lost their places, continue in
+/// Snapshots that are sent to joiners at the same time, per match. Slower ones, which lost their slots, continue in
 /// addition at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
-/// The longest time for which the frames since a world are kept while that world is being sent. At 168 kbit/s it is
-/// enough for 8 MiB.
+/// While a world is being sent, the frames since that world are kept for at most this long. At 168 kbit/s it is enough
+/// for 8 MiB.
 pub const LOAD_TIME: Duration = Duration::from_secs(400);
 /// The minimum number of these frames, in ticks; more if they cover less than [`LOAD_TIME`], see [`load_ticks`].
 pub const LOAD_TICKS: u32 = 24_000;
@@ -246,8 +245,8 @@ pub const LOAD_TICKS_MAX: u32 = 96_000;
 pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
 /// The maximum memory of these frames on the server, in bytes, without the heap of the game's own types.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
-/// The time for which the server keeps the state of a join that was cut off, while its client tries to return: the rest
-/// of the world, and the frames since then.
+/// How long the server keeps the state of a join that was cut off, while its client tries to return: the rest of the
+/// world, and the frames since then.
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
 /// Worlds that are kept for joins that were cut off, per match, in bytes: two of the largest.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
@@ -265,7 +264,7 @@ pub const STRIKES_MAX: u32 = 8;
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// Bytes per second of bulk data down to one session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
-/// The time for which one identity may keep the other players waiting within a minute.
+/// How long one identity may keep the other players waiting within a minute.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// Policies that depend on a round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
@@ -368,7 +367,7 @@ const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
 const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);
-// A packet always has room for a frame, whatever else it contains: so there is always progress.
+// A packet always has room for a frame beside its other contents: so there is always progress.
 const _: () = assert!(FRAME_BYTES_MAX + PLAY_HEAD_BYTES_MAX <= PACKET_BYTES_MAX);
 // The largest answer fits by the definition of the room; two of the largest orders must fit too.
 const _: () = assert!(2 * ORDER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);

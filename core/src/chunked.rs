@@ -10,8 +10,8 @@
 //! A client copies its world at each rebuild, the server keeps copies of the last second, and both compute digests.
 //! With a plain `Vec` each of these passes over the whole list.
 //!
-//! Invariants: all chunks but the last are full, so two equal lists have equal digests whatever their history. A
-//! chunk is unshared before it changes, and its cached digest is cleared.
+//! Invariants: all chunks but the last are full, so two equal lists have equal digests even if their histories differ.
+//! A chunk is unshared before it changes, and its cached digest is cleared.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use crate::digest::asking;
 use crate::digest::known::Known;
 
-/// A list of thousands of elements of which few change in a tick: the tiles of a map that can be dug up, a voxel
+/// A list of thousands of elements, few of which change in a tick: the tiles of a map that can be dug up, a voxel
 /// world, ground that burns.
 ///
 /// The length is fixed at creation. The elements are stored in chunks of `N`. The costs for n elements:

@@ -1,8 +1,8 @@
 //! Encodes values to bytes and decodes them: the only module that names bincode.
 //!
 //! Integers have a variable length, little-endian. Two rules that law **Hostile wire** needs are added to the format:
-//! the cost of decoding is bounded by the bytes that are present, whatever lengths they claim; and a value that stands
-//! alone must consume the whole input.
+//! the cost of decoding is bounded by the bytes that are present, not by the lengths that they claim; and a value on
+//! its own must consume the whole input.
 //!
 //! Invariant: every encoded value can be decoded. Both sides count only bytes: a value within its limit when written
 //! has no other limit when read. (Exceptions are types that serde cannot read from these bytes, for example untagged
@@ -55,7 +55,7 @@ pub fn encode<T: Serialize>(value: &T, out: &mut [u8]) -> Result<usize, CodecErr
 /// Appends a value of at most [`WORLD_BYTES_MAX`] bytes (a world) to `out`. Allocates only to grow it.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] above the limit. `out` is then unchanged.
+/// [`CodecError::TooLarge`] if the value exceeds the limit. `out` is then unchanged.
 pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
     struct Tail<'a> {
         out: &'a mut Vec<u8>,
@@ -84,7 +84,7 @@ pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecErr
 /// The encoded size of a value, in bytes.
 ///
 /// # Errors
-/// [`CodecError::Unencodable`].
+/// [`CodecError::Unencodable`] if the value cannot be encoded.
 pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
     struct Count(usize);
     impl Writer for &mut Count {
@@ -104,7 +104,7 @@ pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
 /// `buffer` is scratch memory. A value above `limit` bytes is not decoded.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] above `limit`; the codec's error if the value cannot be encoded or decoded;
+/// [`CodecError::TooLarge`] if the value exceeds `limit`; the codec's error if it cannot be encoded or decoded;
 /// [`CodecError::Altered`] if it decodes to a different value.
 pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
     value: &T,

@@ -81,14 +81,16 @@ impl LargeEntry {
     }
 }
 
-/// Consecutive bytes of an encoded large entry. Those of all its fragments, in the order of their frames, are the entry.
+/// Consecutive bytes of an encoded large entry. The bytes of all its fragments, in the order of their frames, are the
+/// entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fragment {
     /// The entry.
     pub entry: LargeEntry,
-    /// The bytes of the entry before this fragment. 0 begins the entry, again if need be.
+    /// The offset of this fragment in the entry, in bytes. 0 starts the entry, or restarts it.
     pub from: u32,
-    /// The bytes of the entry after this fragment. The frame of a fragment with 0 contains the whole entry too.
+    /// The number of the entry's bytes after this fragment. If it is 0, the fragment's frame contains the whole entry
+    /// too.
     pub left: u32,
     /// The bytes of this fragment.
     pub bytes: Vec<u8>,

@@ -5,10 +5,10 @@
 //!  rebuild, tick t   [ a  b' c  d ]    equal bytes: the result is taken over;  b' differs: its function is run
 //! ```
 //!
-//! A wrong guess about one player changes few of a thousand agents, so few are run again. This is a memo by value: bytes
-//! are compared, never identities, so an author makes no declaration that could be wrong. Equal bytes give an equal result,
-//! because an item's function is a function pointer: besides the item and its reads it sees the tick and the rules alone.
-//! So it does not matter which prediction of a tick made its memo.
+//! A wrong guess about one player changes few of a thousand agents, so few are run again. This is a memo by value:
+//! bytes are compared, never identities, so an author does not declare anything that could be wrong. Equal bytes give
+//! an equal result, because an item's function is a function pointer: besides the item and its reads it sees the tick
+//! and the rules alone. So it does not matter which prediction of a tick made its memo.
 //!
 //! Law **One way**: only predictions have memos. In the authority, on the server, in journals and in replays `each` is a
 //! plain loop, and the confirmed state never depends on a memo.

@@ -74,7 +74,7 @@ impl Learned {
             .map(|slot| slot.1)
     }
 
-    /// Forgets all inputs, after a jump to another world.
+    /// Forgets all inputs, after a jump to a different world.
     pub fn clear(&mut self) {
         self.known.fill((Tick::MAX, Tick::MAX));
     }

@@ -8,7 +8,7 @@
 //!
 //! Invariant: each sleeper is once in the run of its tick and once in the index. The place of a sleeper is neither
 //! compared nor saved: two schedules with the same sleepers in the same order are equal and have the same bytes and
-//! digest, whatever their history (law *Stable names*).
+//! digest, even if their histories differ (law *Stable names*).
 
 use alloc::vec::Vec;
 use core::fmt;

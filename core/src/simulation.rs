@@ -586,7 +586,7 @@ impl<S: Simulation> Effects<S> {
     ///
     /// A claim is accepted only from the first step of a new tick, never from re-simulation, and at most once per
     /// player and tick. Other claims are ignored, so a step can call this without checking whether the player is local.
-    /// The call changes no state in its own tick: the claim is among the commands of the next frame.
+    /// The call does not change the state in its own tick: the claim is among the commands of the next frame.
     pub fn claim(&mut self, player: PlayerId, command: S::Command) {
         if self.claimants.contains(player) {
             // At most one claim per player and tick.

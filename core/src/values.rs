@@ -11,7 +11,7 @@ use crate::bounds::INPUT_REPEAT_TICKS;
 ///
 /// `Eq` excludes floats on purpose: quantise values that are sent. Types must not be recursive, and must not hold lists
 /// of zero-sized elements (a few bytes could then claim a huge list). Prefer `arrayvec::ArrayVec` to `Vec`: a bounded
-/// inline list costs no allocation.
+/// inline list does not allocate.
 pub trait Wire: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static {}
 impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
 

@@ -8,8 +8,8 @@
 //! Functions that run for each number are marked `#[inline]`: returning the result through memory costs three times
 //! as much as the decoding itself.
 //!
-//! Invariant: time and memory are linear in the number of bytes, whatever lengths they claim. So elements without bytes
-//! are counted ([`EMPTY_MAX`]), and the nesting of values is limited ([`NESTING_MAX`]).
+//! Invariant: time and memory are linear in the number of bytes, not in the lengths that they claim. So elements
+//! without bytes are counted ([`EMPTY_MAX`]), and the nesting of values is limited ([`NESTING_MAX`]).
 
 use bincode::config::Configuration;
 use bincode::de::read::{BorrowReader, Reader};
@@ -111,7 +111,7 @@ impl<'de> Decoding<'de> {
         value
     }
 
-    /// Reads an element of a list, and counts it if it takes no bytes.
+    /// Reads an element of a list, and counts it if it does not take any bytes.
     #[inline]
     fn element<T>(
         &mut self,

@@ -78,7 +78,7 @@ fn a_world_of_millions_of_small_numbers_is_read() {
     assert!(decode_whole::<Vec<u32>>(&bytes) == Ok(world));
 }
 
-/// Records the size hint that a list's visitor receives, and takes no element.
+/// Records the size hint that a list's visitor receives, without taking an element.
 struct Hint(Option<usize>);
 
 impl<'de> Deserialize<'de> for Hint {
@@ -210,7 +210,7 @@ where
 }
 
 proptest! {
-    // Finding K1: every value that one side can write, the other side can read, whatever its shape.
+    // Finding K1: the other side can read every value that one side can write, in any shape.
     #[test]
     fn every_encoded_value_decodes(value in any_of(any_of(any_of(any::<u8>())))) {
         let mut packet = [0; crate::bounds::PACKET_BYTES_MAX];

@@ -63,7 +63,8 @@ impl LargeEntries {
     /// frame has no fragments.
     ///
     /// # Errors
-    /// An entry, if its last fragment does not continue the bytes before it, or they are not a value.
+    /// If an entry's last fragment does not continue the bytes before it, or the entry's bytes are not a value. Returns
+    /// the entry.
     pub fn complete<S: Simulation>(&self, frame: &mut FrameData<S>) -> Result<(), LargeEntry> {
         for at in 0..frame.fragments.len() {
             let fragment = &frame.fragments[at];

@@ -48,7 +48,7 @@ impl Roster {
         }
     }
 
-    /// Applies `change` to one seat. Returns `false`, without a change, if it does not follow from the seat's state.
+    /// Applies `change` to one seat. Returns `false`, and changes nothing, if the seat's state does not allow `change`.
     #[must_use]
     pub(super) fn change(&mut self, player: PlayerId, change: RosterChange) -> bool {
         let was = self.presence(player);

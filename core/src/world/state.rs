@@ -170,7 +170,7 @@ impl<S: Simulation> World<S> {
         self.held[player.index()].repeat(self.ages[player.index()] + 1)
     }
 
-    /// The last input of a player, and the number of ticks for which it has been a repetition.
+    /// The last input of a player, and how many ticks it has been a repetition.
     #[must_use]
     pub fn held(&self, player: PlayerId) -> (&S::Input, u32) {
         (&self.held[player.index()], self.ages[player.index()])
