@@ -25,7 +25,7 @@ pub struct NetSample {
     pub rebuilds: u32,
     /// Predicted ticks that were simulated again in this time.
     pub resim_ticks: u32,
-    /// Ticks for which an input of a player here came too late, in this time.
+    /// Ticks in this time whose input of a player here came too late.
     pub fills: u32,
     pub up_bytes: u32,
     pub down_bytes: u32,

@@ -158,7 +158,7 @@ fn two_apps_play_over_a_bad_link_and_a_killed_one_returns() {
     let me = play(&b).session().seats().to_vec();
     assert_eq!(me.len(), 1);
 
-    // The process is killed: it sends no goodbye.
+    // The process is killed: it does not send a goodbye.
     let killed = std::mem::take(&mut b);
     let before = seen(&killed).started;
     std::mem::forget(killed);

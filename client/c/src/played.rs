@@ -193,7 +193,7 @@ impl<G: CGame> CMatch<G> {
         }
         let is_loading = |session: &Session<_, _>| session.progress().is_some();
         match self.state {
-            // It has joined, and steps through the ticks since: it takes no commands yet.
+            // It has joined, and steps through the ticks since: it does not take commands yet.
             state::PLAYING if self.session().is_some_and(is_loading) => state::CONNECTING,
             state => state,
         }

@@ -1,4 +1,4 @@
-//! [`CStruct`] and [`c_struct!`](crate::c_struct): the structs that both sides of the border know.
+//! [`CStruct`] and [`c_struct!`](crate::c_struct): the structs shared across the C boundary.
 
 /// The declaration of a struct, as it is collected from the fields of a [`CStruct`].
 #[doc(hidden)]
