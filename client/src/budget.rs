@@ -180,8 +180,8 @@ pub(crate) const BURST_TICKS: u32 = 64;
 
 /// The number of ticks that the authority may step in one `advance`.
 ///
-/// Invariant: the ticks for which time has passed are free, plus one, so that the authority never falls behind
-/// permanently. At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced then.
+/// Invariant: the ticks whose time has passed are free, plus one, so that the authority never falls behind permanently.
+/// At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced then.
 #[derive(Default)]
 pub(crate) struct StepAllowance {
     advanced_at: Option<Duration>,
@@ -242,7 +242,7 @@ pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
     rare_since: Option<Duration>,
-    /// The time for which budgets were too small lately. It passes half as fast as it grows.
+    /// How long budgets were too small lately. It falls half as fast as it grows.
     short: Duration,
     judged_at: Duration,
     /// Whether the last advance had more to predict than its budget.
@@ -334,7 +334,7 @@ mod tests {
         budget
     }
 
-    /// Finding K7: the budget was 128 steps, whatever a step cost.
+    /// Finding K7: the budget was 128 steps, however long a step took.
     #[test]
     fn the_budget_follows_from_the_cost_of_steps() {
         assert_eq!(measured(0, 10).ticks(), TICKS_MAX, "as many fit");

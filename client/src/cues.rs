@@ -76,7 +76,7 @@ pub struct CueTotals {
     pub started: u64,
     pub confirmed: u64,
     pub cancelled: u64,
-    /// Cues that were confirmed at another tick than the one they were started with.
+    /// Cues that were confirmed at a different tick from the one they were started with.
     pub moved: u64,
     /// Cues that were predicted but not delivered yet, because too many were open or unread.
     pub postponed: u64,
@@ -329,8 +329,8 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Finds the earliest open cue that equals `cue`, was started within the drift of `tick`, and for which `wanted`
-    /// returns `true`.
+    /// Finds the earliest open cue that equals `cue`, was started within the drift of `tick`, and is accepted by
+    /// `wanted`.
     fn find(
         &self,
         tick: Tick,

@@ -8,7 +8,7 @@ use twinstep_core::frame::Answer;
 use twinstep_core::world::World;
 use twinstep_core::{Controls, Key, PlayerId, PlayerSet, Simulation, Tick, codec};
 
-/// Guesses the input of a remote player at a tick for which no input has arrived.
+/// Guesses the input of a remote player at a tick whose input has not arrived.
 ///
 /// Guesses are requested one frame at a time, with the simulation at exactly that tick. A guess must depend only on its
 /// arguments: with [`Reconcile::Background`](crate::Reconcile) two threads request guesses, and both must get the same
@@ -160,8 +160,8 @@ impl<S: Simulation> Answers<S> {
         self.fault.take()
     }
 
-    /// Answers the new queries of own players in the confirmed world, and forgets the settled ones. Call it after each
-    /// confirmed tick.
+    /// Answers the new queries of this session's players in the confirmed world, and forgets the settled ones. Call it
+    /// after each confirmed tick.
     pub(crate) fn look(&mut self, world: &World<S>, rules: &S::Rules, own: PlayerSet) {
         let open = world.open_queries();
         let is_own = |key: Key| key.owner().is_some_and(|owner| own.contains(owner));

@@ -1,4 +1,5 @@
-//! [`InputRepeats`]: which own inputs a packet repeats because the server has not acknowledged them yet.
+//! [`InputRepeats`]: selects the inputs of this session that a packet repeats, because the server has not acknowledged
+//! them yet.
 //!
 //! ```text
 //!  the server holds │ too late by now │ sent often │ in time, or sent seldom │ new
@@ -45,7 +46,7 @@ use twinstep_protocol::repeats::Repeats;
 pub(crate) const PACKETS: usize = 6;
 /// The shortest time over which these packets are sent. A longer loss of acks is detected; this covers shorter ones.
 pub(crate) const COVERED: Duration = Duration::from_millis(100);
-/// The time after a loss for which the path counts as lossy.
+/// After a loss, the path counts as lossy for this long.
 pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
 /// The time without loss after which a path counts as proven.
 pub(crate) const PROVEN: Duration = Duration::from_secs(10);
@@ -54,7 +55,7 @@ pub(crate) const LOSSY_EVERY: u32 = 8;
 /// The server may be this many ticks behind its expected position.
 const LATE_TICKS: u32 = 3;
 
-/// Selects the own inputs that a packet repeats, because the server may lack them.
+/// Selects the inputs of this session that a packet repeats, because the server may lack them.
 #[derive(Debug, Default)]
 pub struct InputRepeats {
     sent: Repeats,

@@ -255,7 +255,7 @@ impl<S: Simulation> LocalActions<S> {
             .filter(|p| p.order.seq >= self.expected_seq[self.seat_of(p.order.player)])
     }
 
-    /// The seat of an own player; 0 for other players.
+    /// The seat of a player of this session; 0 for other players.
     pub(crate) fn seat_of(&self, player: PlayerId) -> usize {
         let seat = self.seats.iter().position(|p| *p == player);
         seat.unwrap_or(0)
@@ -273,7 +273,7 @@ impl<S: Simulation> LocalActions<S> {
     pub fn resume_from(&mut self, next_seq: &[u32]) {
         for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
             self.expected_seq[seat] = next;
-            // The same player may have given commands from another client meanwhile.
+            // While this client was away, the same player may have given commands from another client.
             self.next_seq[seat] = self.next_seq[seat].max(next);
         }
     }
@@ -310,8 +310,8 @@ impl<S: Simulation> LocalActions<S> {
         self.overtaken.drain(..)
     }
 
-    /// Continues from `world` without the frames before it. Returns the number of own commands that ran in those
-    /// frames, as far as known.
+    /// Continues from `world` without the frames before it. Returns the number of this session's commands that ran in
+    /// those frames, as far as known.
     pub fn jumped(&mut self, world: &World<S>) -> usize {
         let before = self.commands.len();
         let skipped = &mut self.skipped;

@@ -26,7 +26,7 @@ pub(crate) const UPLOADS_MAX: usize = SEATS_MAX * LARGE_COMMANDS_OPEN_MAX + ANSW
 pub(crate) struct Outgoing {
     sent_at: Option<Duration>,
     is_urgent: bool,
-    /// The time at which the packets sent so far would have left at the full rate.
+    /// When the packets sent so far would have left at the full rate.
     paid_until: Duration,
     goodbyes: u8,
     /// The first tick whose input the server lacks, by its newest report.

@@ -55,7 +55,7 @@ pub struct Beat {
     pub end: Tick,
     /// Whether the input tick is at its cap and waits for the authority.
     pub capped: bool,
-    /// The time for which the clock was held in this advance.
+    /// How long the clock was held in this advance.
     pub held: Duration,
     /// The ticks that a jump skipped, so that they have no input.
     pub skipped_ticks: u32,
@@ -305,7 +305,7 @@ impl Pace {
         }
         let mut first = self.input;
         let end = (known + lead).max(first);
-        // The server takes no input beyond the window: the authority comes closer first.
+        // The server does not take inputs beyond the window: the authority comes closer first.
         if end <= authority + self.window() {
             if first < known {
                 first = known;

@@ -178,7 +178,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 let received = &mut self.received;
                 caught(|| received.read(body, &near, sent))
                     .unwrap_or(Err(WireError::Malformed("a value whose decoder panics")))?;
-                // Checked before anything is applied, so that a malformed packet changes no state.
+                // Checked before anything is applied, so that a malformed packet does not change the state.
                 if let Some(ack) = &self.received.status.lane_ack {
                     self.lane_out
                         .check_ack(ack)

@@ -36,8 +36,8 @@ const LEAP_MS: f64 = 600.0;
 const LEAP_TO_MS: f64 = 100.0;
 /// If batches are too late, the clock leaps once the waiting turns have this much slack.
 const LEAP_LATE_MS: f64 = 100.0;
-/// The number of turns after a leap for which the server's slack reports are ignored: they still describe earlier
-/// batches, because the server reports on the last 16 batches and its report takes time to arrive.
+/// After a leap, the server's slack reports are ignored for this many turns. They still describe earlier batches,
+/// because the server reports on the last 16 batches and its report takes time to arrive.
 const STALE_TURNS: u32 = 24;
 /// A longer time between two calls means that the machine paused.
 const STOOD: Duration = Duration::from_millis(100);
@@ -45,7 +45,7 @@ const STOOD: Duration = Duration::from_millis(100);
 const FEW: Duration = Duration::from_millis(500);
 /// The maximum number of turns whose arrival is recorded.
 const ARRIVALS: usize = 512;
-/// The slack that a spectator keeps, because it sends no batches.
+/// The slack that a spectator keeps, because it does not send batches.
 const SPECTATOR_SLACK_MS: f64 = 60.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ impl Playout {
         }
     }
 
-    // The slack on the way up. A spectator sends no batches, and keeps this slack on the way down.
+    // The slack on the way up. A spectator does not send batches, and keeps this slack on the way down.
     fn up_ms(&self) -> Option<f64> {
         match self.spectates {
             true => Some(SPECTATOR_SLACK_MS),
@@ -357,8 +357,8 @@ mod tests {
         assert!(now <= MS(1_000), "{now:?}");
     }
 
-    /// Only the number of waiting turns counted, whatever their length. With turns of a second, a
-    /// newcomer's batches were late for four turns.
+    /// Only the number of waiting turns counted, however long they were. With turns of a second, a newcomer's batches
+    /// were late for four turns.
     #[test]
     fn a_client_that_begins_a_few_long_turns_behind_leaps() {
         let second = MS(1_000);

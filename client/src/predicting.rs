@@ -98,7 +98,7 @@ impl Predicting {
     ) -> u32 {
         let back = replica.timeline.take_back(budget, &mut replica.view);
         if !back.overtaken && back.shown {
-            // Cues of the ticks that the authority passed meanwhile were waiting for this rebuild.
+            // Cues of the ticks that the authority has passed since the rebuild began were waiting for it.
             replica
                 .view
                 .cues

@@ -28,10 +28,10 @@ pub(crate) const ATTEMPTS_MAX: usize = 3;
 /// A server that is silent for this long counts as lost. (A server sends ten packets a second, or two a second to a
 /// client from which it has received none for four seconds.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
-/// A server that was reached but sends no welcome and no part of a world for this long is dialled again. (A match sends
-/// one world per five seconds to joiners, and other joiners may be first.)
+/// A server that was reached, but does not send a welcome or a part of a world for this long, is dialled again. (A
+/// match sends one world per five seconds to joiners, and other joiners may be first.)
 pub(crate) const STALLED: Duration = Duration::from_secs(15);
-/// The time for which a client tries to return, without the time in which it slept.
+/// How long a client tries to return, without the time in which it slept.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
 /// The pause before the second attempt. It doubles with each attempt, while the earlier attempts continue.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);

@@ -176,7 +176,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
 /// The first tick at which the authority differed from the server's world, and the evidence for a report of the
 /// difference.
 ///
-/// Invariant: the first tick that differed counts until a heal. The authority continues meanwhile, so that the player
+/// Invariant: the first tick that differed counts until a heal. Until then the authority continues, so that the player
 /// can go on playing: the picture is nearly right, and a heal follows.
 pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,

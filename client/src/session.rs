@@ -61,7 +61,7 @@ pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 /// The longest wait for a heal's evidence; the request is repeated until then.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// The interval at which unacknowledged batches and commands are sent again (in lockstep only).
+/// How often unacknowledged batches and commands are sent again (in lockstep only).
 const REPEAT: Duration = Duration::from_millis(50);
 
 /// A client's session.
@@ -391,7 +391,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Gives a command for the next input tick. Returns its sequence number.
     ///
     /// # Errors
-    /// If the session does not play, `seat` does not exist, too many commands are open, or the command is too large.
+    /// If the session is not in play, `seat` does not exist, too many commands are open, or the command is too large.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Result<u32, CommandError> {
         let Some(playing) = self.stage.playing_mut() else {
             return Err(CommandError::NotPlaying);

@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use glam::Vec2;
 
-/// A place and orientation to draw. It can be interpolated, and the distance between two can be measured.
+/// A position and orientation to draw. It can be interpolated, and the distance between two can be measured.
 ///
 /// Numbers and arrays of numbers are poses, so the vectors of any engine can be used (`vec.to_array()`). So are pairs
 /// of a position and an attribute, such as a heading.
@@ -37,8 +37,8 @@ pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
         from.plus(to.minus(from), alpha)
     }
     /// Returns the pose at `alpha` (−1 ..< 1) of a tick after `to`, of a body that goes on as it went in the tick from
-    /// `from` to `to`: so the own player moves between two ticks. What is no place stays as it is in `to`: a heading,
-    /// and the second part of a pair.
+    /// `from` to `to`: so the local player moves between two ticks. Values that are not positions stay as they are in
+    /// `to`: a heading, and the second part of a pair.
     #[must_use]
     fn ahead(from: Self, to: Self, alpha: f32) -> Self {
         to.plus(to.minus(from), alpha)

@@ -17,7 +17,7 @@ pub enum Misprediction {
     Roster,
     /// An outcome was speculated wrongly, late, or not at all.
     Outcome,
-    /// An own command or claim ran at another tick.
+    /// A command or claim of this session ran at a different tick.
     OwnCommand,
     /// A command or claim of another player.
     Command(PlayerId),
@@ -121,7 +121,7 @@ pub struct TimelineStats {
     pub steps: u64,
     /// The steps of background rebuilds, which are not taken in the game's thread.
     pub away_steps: u64,
-    /// Background rebuilds that came back too late: their frames were contradicted or confirmed meanwhile.
+    /// Background rebuilds that came back too late: their frames had already been contradicted or confirmed.
     pub overtaken: u64,
     /// Predicted ticks that were simulated again.
     pub resim_ticks: u64,
@@ -267,14 +267,14 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    // Records in how many own seats the server filled a sealed tick.
+    // Records in how many of the session's seats the server filled a sealed tick.
     pub(crate) fn record_fills(&mut self, seats: u32) {
         self.fills += u64::from(seats);
         self.fills_run = if seats > 0 { self.fills_run + 1 } else { 0 };
         self.fills_run_max = self.fills_run_max.max(self.fills_run);
     }
 
-    /// Records that an own input ran in the authority, `took` after it was sampled.
+    /// Records that an input of this session ran in the authority, `took` after it was sampled.
     pub(crate) fn record_confirmed(&mut self, took: Duration) {
         self.confirmed.add((took.as_millis() / 2) as i32);
         self.confirmed_time += took;
@@ -329,7 +329,7 @@ pub struct SessionStats {
     pub input_tick: u32,
     /// Rebuilds and their causes.
     pub timeline: TimelineStats,
-    /// Sealed ticks for which the server had no input of an own player.
+    /// Sealed ticks for which the server had no input of a player of this session.
     pub fills: u64,
     /// Heals: how often this client continued from the server's world after its own differed.
     pub heals: u64,
@@ -340,7 +340,8 @@ pub struct SessionStats {
     /// Time in which the pace asked for a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
     /// + `input_window`, in ms.
     pub stall_ms: f64,
-    /// Time in which the own tick stood because inputs had come much too early: after the server stood still, in ms.
+    /// How long the session's tick stood still because inputs had come much too early, after the server stood still; in
+    /// ms.
     pub held_ms: f64,
     /// Own ticks that a jump of the clock skipped, so that they had no input: after this client stood still, or the route
     /// became longer. They are among the `fills`.
@@ -348,7 +349,7 @@ pub struct SessionStats {
     /// The part of `skipped_ticks` that leaps skipped, because the server reported inputs that came more than 12 ticks
     /// too late.
     pub leapt_ticks: u64,
-    /// The longest time without the own player's controls in the match: `fills` one after the other, in ticks.
+    /// The longest time without the local player's controls in the match: consecutive `fills`, in ticks.
     pub fills_run_max: u32,
     /// Time in which the clock ran more than 2 % faster or slower than the match, in ms. Holds are not in it.
     pub clock_off_ms: f64,
@@ -362,9 +363,10 @@ pub struct SessionStats {
     pub paused_ms: f64,
     /// The longest pause, in ms (in lockstep only).
     pub pause_ms_max: f64,
-    /// Median time from the sampling of an own input to its step in the authority, in ms (at most 1,022).
+    /// Median time from the sampling of an input of this session to its step in the authority, in ms (at most 1,022).
     pub confirmed_ms_p50: i32,
-    /// The sum of the times of all own inputs, in ms; with `confirmed_inputs` it gives the mean over any period.
+    /// The sum of the times of all inputs of this session, in ms; with `confirmed_inputs` it gives the mean over any
+    /// period.
     pub confirmed_ms_sum: f64,
     /// Own inputs (in lockstep: batches) that ran in the authority.
     pub confirmed_inputs: u64,
@@ -374,9 +376,9 @@ pub struct SessionStats {
     pub reach_ticks_mean: f64,
     /// Median of the newest input held by the server minus the next tick to seal, in ticks.
     pub margin_ticks_p50: i32,
-    /// The target margin of the pace, in ticks. Without prediction, the time for which turns should wait here.
+    /// The target margin of the pace, in ticks. Without prediction: how long turns should wait here.
     pub margin_ticks_target: f64,
-    /// The margin that an input sampled now should have, in ticks. Without prediction, the shortest time for which one of
+    /// The margin that an input sampled now should have, in ticks. Without prediction: the shortest time that one of
     /// the last turns waited here.
     pub margin_ticks_now: f64,
     /// The input delay in use, in ticks; it approaches the match's delay in steps.

@@ -7,7 +7,7 @@
 //!
 //! A reel is a complete journal: a world, then turns, digests, and a world every 10 s. The newer reel begins when the
 //! older one is half full, so at least half a reel of the past can be saved, minus up to three worlds that the newer
-//! reel has written meanwhile. When the session continues from another world (a heal, a return), the tape restarts.
+//! reel has already written. When the session continues from another world (a heal, a return), the tape restarts.
 //!
 //! Bound: a reel holds [`REEL_BYTES_MAX`], or 8 worlds if these are larger (worlds over 1 MiB), because otherwise the
 //! first worlds would fill it. The two reels never take more than twice that, and at least an eighth of a reel can be
@@ -22,7 +22,7 @@ use twinstep_protocol::replay::Recorder;
 
 /// The size of a full reel, unless worlds are large: about 20 minutes of 4 players and a world of 30 KB.
 pub const REEL_BYTES_MAX: usize = 8 << 20;
-/// The number of worlds that a reel has room for, whatever their size.
+/// How many worlds a reel has room for, however large they are.
 const REEL_WORLDS: usize = 8;
 
 struct Reel<S: Simulation> {

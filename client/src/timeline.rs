@@ -216,12 +216,12 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// The own players' inputs, commands and claims.
+    /// The local players' inputs, commands and claims.
     pub fn local_actions(&self) -> &LocalActions<S> {
         &self.grounds.local_actions
     }
 
-    /// The own players' inputs, commands and claims.
+    /// The local players' inputs, commands and claims.
     pub fn local_actions_mut(&mut self) -> &mut LocalActions<S> {
         &mut self.grounds.local_actions
     }
@@ -369,7 +369,7 @@ impl<S: Simulation> Timeline<S> {
                 return;
             }
         }
-        // A rebuild is due anyway, and it will use this frame: another difference adds no cost.
+        // A rebuild is due anyway, and it will use this frame: a second difference does not add a cost.
         if self.stale && !self.drafting && !waits {
             return;
         }
@@ -543,7 +543,8 @@ impl<S: Simulation> Timeline<S> {
             waits =
                 !self.drafting && (self.credit.waits() || self.send_out(shown.max(target), left));
             if !waits {
-                // If the rebuild does not fit into this frame, the shown line goes on: the own player does not stand still.
+                // If the rebuild does not fit into this frame, the shown line goes on: the local player does not stand
+                // still.
                 let new = match self.fits(shown.max(target), left) {
                     true => 0,
                     false => (target - shown).min(left / 2),
@@ -555,7 +556,7 @@ impl<S: Simulation> Timeline<S> {
         while (waits || !self.stale) && self.shown.tick() < target && left > 0 {
             let tick = self.shown.tick();
             if self.step_line(Which::Shown).is_err() {
-                // The shown line is half stepped: rebuild it whatever the budget, and continue in the next call.
+                // The shown line is half stepped: rebuild it even beyond the budget, and continue in the next call.
                 self.abandon();
                 self.rebuild_now();
                 let again = self.rebuild(tick, u32::MAX, watch);
@@ -713,7 +714,7 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// Continues from another world after a heal. Own inputs are kept; announcements of other players are forgotten.
-    /// Returns the number of own commands that ran in the skipped frames.
+    /// Returns the number of this session's commands that ran in the skipped frames.
     pub fn jump(&mut self, world: World<S>) -> usize {
         self.abandon();
         let ran = self.grounds.local_actions.jumped(&world);

@@ -122,7 +122,7 @@ impl PaceClock {
         !self.hold.is_zero()
     }
 
-    /// Takes the time for which the clock was held since the last call.
+    /// Takes the time that the clock was held since the last call.
     pub(super) fn take_held(&mut self) -> Duration {
         core::mem::take(&mut self.was_held)
     }
@@ -199,7 +199,8 @@ pub(super) const LEAP_AFTER: usize = 4;
 
 /// The correction of a large error.
 ///
-/// Invariant: several reports must agree before the clock leaps, so a short interruption of the server causes no leap.
+/// Invariant: several reports must agree before the clock leaps, so a short interruption of the server does not cause a
+/// leap.
 pub(super) enum Leap {
     Hold(f64),
     Ahead(u32),

@@ -203,13 +203,13 @@ impl Samples {
 /// ticks are usual: packets get lost.
 const SILENT_TICKS: i32 = 8;
 
-/// Notices that no input reaches the server.
+/// Notices when inputs stop reaching the server.
 ///
-/// Invariant: a report of a silence, which becomes worse from turn to turn, is not mistaken for inputs that are late. Such
-/// reports arrive together when a link that held the packets of both directions delivers them.
+/// Invariant: reports of a silence, in which the margin becomes worse from turn to turn, are not mistaken for late
+/// inputs. Such reports arrive together when a link that held the packets of both directions delivers them.
 #[derive(Default)]
 pub(super) struct Silence {
-    /// The newest input that the server had received, and its margin when that was first reported.
+    /// The newest input reported as received, and its margin at its first report.
     newest: Tick,
     margin: i32,
 }

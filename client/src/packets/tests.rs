@@ -1,4 +1,4 @@
-//! Parse, then act: a packet that is cut or corrupted anywhere changes no state.
+//! Parse, then act: a packet that is cut or corrupted anywhere does not change the state.
 
 use std::sync::Arc;
 
@@ -308,7 +308,7 @@ fn a_session_begins_only_from_a_world_that_it_has() {
     assert_eq!(begins(own(), start(5)), Some(Tick(5)));
     assert_eq!(begins(own(), Basis::Authority), None);
     assert_eq!(begins(own(), start(COUNT_MAX + 1)), None);
-    // Nor does it continue a world of which it has no part.
+    // It also does not continue a world that it has no part of.
     let world = WorldId::of(Tick(0), &[]);
     assert_eq!(begins(own(), Basis::World { world, from: 7 }), None);
 }

@@ -46,14 +46,14 @@ use crate::session::playing::{Mode, Playing};
 use crate::session::stage::Stage;
 
 /// After a silence of the server of this length, only the newest inputs are sent to it. The allowance for datagrams
-/// that accumulates meanwhile can be used when the server answers again.
+/// that accumulates during the silence can be used when the server answers again.
 const OLDER_SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// The number of ticks without a changed input after which a client rests.
 const AFTER_TICKS: u32 = 8;
-/// The interval in ticks at which a resting client sends a packet.
+/// A resting client sends a packet every this many ticks.
 const EVERY_TICKS: u32 = 2;
-/// The longest interval at which a client may rest, so that frames are still acknowledged in time.
+/// A resting client sends a packet at least this often, so that frames are still acknowledged in time.
 const EVERY_MAX: Duration = Duration::from_millis(50);
 /// A client rests only if round trips vary, on average, by less than a tick divided by this. Over a worse path, the
 /// server's reports of late packets would come later.
@@ -113,8 +113,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Queues the large commands and answers that the server lacks, once for each path. Those for which the lane has no
-    /// room follow with a later packet.
+    /// Queues the large commands and answers that the server lacks, once for each path. Those that the lane has no room
+    /// for follow with a later packet.
     fn upload(&mut self) {
         let Some(playing) = self.stage.playing() else {
             return;
@@ -381,7 +381,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     }
     let seats = playing.replica.timeline.local_actions().seats().len();
     let (first, count) = lockstep.unacknowledged();
-    // The server accepts no more than these. When it lost turns, batches from before them may still be remembered.
+    // The server accepts only these. When it lost turns, batches from before them may still be remembered.
     let open = (lockstep.next_turn + lockstep.delay).saturating_sub(first);
     let count = count.min(open as usize);
     let whole = left.map_or(count, |left| count.min((left - Tick(first)) as usize));

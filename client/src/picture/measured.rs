@@ -86,7 +86,8 @@ impl Errors {
     }
 }
 
-/// The drawn picture, compared with the final match, since the session joined. [`since`](Self::since) gives any window.
+/// How far the drawn picture was from the final match, since the session joined. [`since`](Self::since) narrows it to
+/// any window.
 #[derive(Clone, Debug, Default)]
 pub struct PictureErrors {
     pub(crate) own_off: Errors,

@@ -1,4 +1,4 @@
-//! [`KeyOrder`]: sorts the keys of one tick after another, most of which come in the sequence of the tick before.
+//! [`KeyOrder`]: sorts the keys of one tick after another. Most of them come in the order of the tick before.
 //!
 //! ```text
 //!  earlier keys   f b d a      sorted  a₃ b₁ d₂ f₀

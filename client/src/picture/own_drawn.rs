@@ -1,4 +1,4 @@
-// [`OwnDrawn`]: poses of own entities and things as drawn, until the authority has reached their tick.
+// [`OwnDrawn`]: poses of the session's own entities and of things as drawn, until the authority has reached their tick.
 
 use std::collections::VecDeque;
 

@@ -159,7 +159,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.muzzles.clear();
     }
 
-    /// Clears the list for all entities, of which those of players that are not local belong to their own time.
+    /// Clears the list for all entities. The entities of players that are not local belong to those players' own time.
     pub(crate) fn begin_apart(&mut self, locals: PlayerSet) {
         self.begin(locals);
         self.takes = Takes::Apart;

@@ -20,8 +20,7 @@
 pub enum When {
     /// Between the last two ticks of the prediction.
     Predicted,
-    /// At the newest tick for which the player's inputs are confirmed or announced, and this many guessed ticks
-    /// further.
+    /// At the newest tick whose inputs of the player are confirmed or announced, plus this many guessed ticks.
     Known {
         /// Ticks beyond what is known: each makes the picture newer, and wrong more often.
         guess: u8,
@@ -31,7 +30,7 @@ pub enum When {
     Auto,
 }
 
-/// The largest number of guessed ticks at which `Auto` draws the prediction.
+/// `Auto` draws the prediction up to this many guessed ticks.
 const GUESSED_MAX: f64 = 4.0;
 /// `Auto` returns to the prediction when this many ticks fewer are guessed.
 const HYSTERESIS: f64 = 2.0;
@@ -100,8 +99,8 @@ impl DrawnTime {
         self.at
     }
 
-    /// Moves on by `passed` ticks. `known`: the world that the player's known inputs lead to. `predicted`: the time of
-    /// the prediction's picture, which the clock never passes.
+    /// Moves on by `passed` ticks. `known`: the tick up to which the player's inputs are known. `predicted`: the time
+    /// of the prediction's picture, which the clock never passes.
     pub(super) fn advance(&mut self, when: When, passed: f64, known: f64, predicted: f64) {
         let known = known.min(predicted + 1.0);
         self.known += passed;

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use twinstep_protocol::packet::hello::{Basis, Holds, WorldId};
 
-/// The largest message before the welcome for which a part of a world is kept.
+/// A part of a world is kept for a message before the welcome of at most this size.
 const BESIDE_BYTES_MAX: usize = 64 << 10;
 /// The longest gap between two calls that counts as waiting. After a longer gap the machine was suspended or the
-/// process stopped, and packets that arrived meanwhile are still in the socket.
+/// process stopped, and packets that arrived in that time are still in the socket.
 pub(crate) const AWAKE_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(crate) struct WorldDownload {
     held_up: HeldUp,
 }
 
-/// The time for which a session has waited for its world without progress.
+/// How long a session has waited for its world without progress.
 #[derive(Default)]
 struct HeldUp {
     since: Option<Duration>,
@@ -96,7 +96,7 @@ impl WorldDownload {
         let slept = now.saturating_sub(self.held_up.looked_at);
         let slept = slept.saturating_sub(AWAKE_MAX);
         let since = self.held_up.since.filter(|_| self.held_up.had == had);
-        // Fewer bytes than before belong to another world.
+        // If there are fewer bytes than before, they belong to a different world.
         let first = self.held_up.first.filter(|(_, bytes)| *bytes <= had.1);
         let begins = (had.1 > 0).then_some((now, had.1));
         self.held_up = HeldUp {

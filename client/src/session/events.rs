@@ -24,7 +24,7 @@ pub enum SessionEnd {
         "the server sent a world that cannot be read: client and server differ in the game's types"
     )]
     UnreadableWorld,
-    /// The server sent rules that cannot be decoded, are too large, or have another digest than the server's.
+    /// The server sent rules that cannot be decoded, are too large, or whose digest differs from the server's.
     #[error(
         "the server sent rules that cannot be read: client and server differ in the game's types"
     )]
@@ -95,7 +95,7 @@ pub enum Event {
     /// the only mode on wasm), the process ends.
     StepFault(String),
     /// The authority differs from the server's since this tick, and waits for a heal: up to 10 s if the last heal was
-    /// recent. The picture continues meanwhile, except in lockstep.
+    /// recent. Until the heal the picture continues, except in lockstep.
     Differs { at: Tick },
     /// The authority differed from the server's, and continues from the server's world.
     Healed {

@@ -172,7 +172,7 @@ mod tests {
         panic!("the join never ends");
     }
 
-    /// Finding C7: a server that answered but sent no world kept a client joining forever.
+    /// Finding C7: a server that answered, but did not send a world, kept a client joining forever.
     #[test]
     fn a_stalled_join_ends_after_a_minute_with_a_reason() {
         assert_eq!(ends(None), (60, SessionEnd::NoWorld));

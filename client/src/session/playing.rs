@@ -1,8 +1,10 @@
-//! [`Playing`]: a session in its match: its copies of the world, and its mode. It also continues from another world
-//! than the one it had reached: after a heal, or after a return to a server that kept its match or lost part of it.
+//! [`Playing`]: a session in its match: its copies of the world, and its mode. It can also continue from a different
+//! world from the one it had reached: after a heal, or after a return to a server that kept its match or lost part of
+//! it.
 //!
-//! Invariant: when the session continues from another world, the server gets everything it may wait for (a batch for
-//! each turn from that world on), own orders are neither lost nor run twice, and the picture continues.
+//! Invariant: when the session continues from a different world, the server gets everything it may wait for (a batch
+//! for each turn from that world on), the session's own orders are neither lost nor run twice, and the picture
+//! continues.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -201,7 +201,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         });
     }
 
-    /// Continues with the new player numbers of the welcome, because the old players were removed meanwhile.
+    /// Continues with the new player numbers of the welcome, because the old players were removed during the absence.
     fn begin_as(&mut self, welcome: &Welcome, world: World<S>) {
         let Some(playing) = self.stage.playing_mut() else {
             return;

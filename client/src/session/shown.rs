@@ -52,7 +52,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The lobby, while the match waits for its players: their names, whether they are ready, and the condition for the
-    /// start. A session that returns to a match that was loaded from a save meanwhile may be in its lobby too.
+    /// start. A session that returns may be in the lobby too, if the match was loaded from a save during its absence.
     /// Returns `None` before the server answers, and once the match has started.
     #[must_use]
     pub fn lobby(&self) -> Option<&Lobby> {
@@ -165,9 +165,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         pictures.find_map(|picture| picture.error(key, view.now))
     }
 
-    /// The entities that a correction removed, which may fade out: the key, the pose at which each was drawn last, and
-    /// the part that is left, from 1 down to 0 within the lead (at least 6 ticks). What ends in a tick of the
-    /// prediction is not among them.
+    /// The entities that a correction removed, which may fade out. For each: its key, its last drawn pose, and its
+    /// remaining opacity, from 1 to 0 over the lead (at least 6 ticks). Entities that end in a predicted tick are not
+    /// included.
     pub fn fading(&self) -> impl Iterator<Item = (V::Key, V::Pose, f32)> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
         view.into_iter().flat_map(|view| {
@@ -236,8 +236,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The tick at which the authority was found to differ from the server's, until it is healed. A predicting session
-    /// continues meanwhile, with a nearly correct world.
+    /// The tick at which the authority was found to differ from the server's, until it is healed. Until then, a
+    /// predicting session continues with a nearly correct world.
     #[must_use]
     pub fn desynced_since(&self) -> Option<Tick> {
         self.stage.playing()?.replica.divergence.since()

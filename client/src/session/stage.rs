@@ -47,7 +47,7 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
     pub(crate) welcome: Option<Welcome>,
-    // For a match that was loaded meanwhile and waits for its players.
+    // For a match that was loaded during the absence and waits for its players.
     pub(crate) lobby: Antechamber<S>,
 }
 

@@ -1,4 +1,4 @@
-//! [`StepCheck`]: steps a confirmed tick again like a prediction, and reports faults of the game's step.
+//! [`StepCheck`]: steps a confirmed tick again as a prediction, and reports faults of the game's step.
 //!
 //! ```text
 //!   world before ─┬─ step, as the authority ────▶ the confirmed world ─┐

@@ -27,7 +27,7 @@ pub(super) struct Grounds<S: Simulation> {
     pub(super) announced: Announced<S>,
     pub(super) learned: Learned,
     confirmed: Tick,
-    /// The number of ticks for which each player's input has been a fill.
+    /// How many ticks each player's input has been a fill.
     filled: [u32; PLAYERS_MAX],
     doubt: Option<Doubt>,
     /// Whether the line is known to be wrong and continues for a turn. Such a line must not apply
@@ -39,7 +39,7 @@ pub(super) struct Grounds<S: Simulation> {
 ///
 /// ```text
 ///  a step of T fails ─▶ from T on, omit the announcements of players whose orders are due by then
-///        │ again      ─▶ bare: own inputs, and the last inputs of others; no order, no hook of the game
+///        │ again      ─▶ bare: its own inputs, and the last inputs of others; no orders, no hooks
 ///        │ again      ─▶ no prediction from T on
 /// ```
 #[derive(Clone, Copy)]

@@ -138,7 +138,7 @@ impl<S: Simulation> Line<S> {
     }
 }
 
-/// The own orders assumed in a line so far: the next sequence number to assume, for each player.
+/// The session's orders assumed in a line so far: the next sequence number to assume, for each player.
 #[derive(Clone, Copy, Default)]
 pub(super) struct AssumedOrders {
     pub(super) commands: [u32; PLAYERS_MAX],
@@ -176,7 +176,7 @@ impl<S: Simulation> Assume<'_, S> {
         }
     }
 
-    /// Adds own commands and claims: each once, when its tick is reached, within the sealer's limits.
+    /// Adds the session's own commands and claims: each once, when its tick is reached, within the sealer's limits.
     ///
     /// A command before one that has already run counts as refused, even if the refusal has not arrived yet.
     pub(super) fn own(
@@ -270,8 +270,8 @@ impl<S: Simulation> Assume<'_, S> {
     }
 }
 
-/// Adds the bytes of an own large command that the sealer will take at this tick. Returns `true` if the command ends with
-/// them.
+/// Adds the bytes of this session's large command that the sealer will take at this tick. Returns `true` if the command
+/// ends with them.
 fn assume_fragment<S: Simulation>(
     world: &World<S>,
     order: &Order<S::Command>,

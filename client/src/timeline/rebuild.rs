@@ -125,7 +125,7 @@ pub(super) enum Place<S: Simulation> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worth {
     Counts,
-    /// The authority has reached the rebuild's end meanwhile.
+    /// The authority has already reached the rebuild's end.
     Overtaken,
     /// The rebuild is for a prediction that is no longer shown.
     Void,
@@ -211,7 +211,7 @@ pub struct TakenBack {
     pub steps: u32,
     /// Whether a rebuilt prediction is shown now.
     pub shown: bool,
-    /// Whether the rebuild was handed back too late: its frames were contradicted or confirmed meanwhile.
+    /// Whether the rebuild was handed back too late: its frames had already been contradicted or confirmed.
     pub overtaken: bool,
 }
 
@@ -237,7 +237,7 @@ const RARE: Duration = Duration::from_millis(200);
 ///
 /// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and [`CREDIT_MAX`] worth of
 /// additional ones; in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most, or, if
-/// rebuilds are rare because they cost too much, for [`RARE`]. A difference in an own action never waits.
+/// rebuilds are rare because they cost too much, for [`RARE`]. A difference in an action of this session never waits.
 pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,

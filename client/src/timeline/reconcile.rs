@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to one tick before the shown tick;
-//!                                         the shown line continues with own inputs, though known to be wrong
-//!  advance n + 1  take back: does it match the frames confirmed meanwhile? ─▶ step to the shown tick, swap ─▶ …
+//!                                         the shown line continues with its own inputs, though known to be wrong
+//!  advance n + 1  take back: does it match the frames confirmed since then? ─▶ step to the shown tick, swap ─▶ …
 //! ```
 //!
 //! Invariant: a rebuild that is handed back in time is always shown, so that a wrong guess in every turn cannot block
@@ -82,7 +82,7 @@ impl<S: Simulation> Timeline<S> {
             }
         };
         let worth = mem::replace(&mut away.worth, Worth::Void);
-        // The memos of the ticks that were new meanwhile stay useful.
+        // The memos of the ticks that were new during the rebuild stay useful.
         self.record_memos();
         mem::swap(&mut self.memos, &mut rebuild.memos);
         self.memos.absorb(&mut rebuild.memos);
@@ -132,8 +132,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// The first difference of the draft, which was rebuilt in the background, from the frames confirmed meanwhile, and
-    /// whether it concerns an own action.
+    /// The first difference between the draft, which was rebuilt in the background, and the frames confirmed in that
+    /// time; and whether it concerns an action of this session.
     fn difference_meanwhile(&self) -> Option<(Misprediction, bool)> {
         let away = self.away.as_ref()?;
         let own = self.grounds.local_actions.players();

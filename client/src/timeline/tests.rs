@@ -127,7 +127,7 @@ impl Script {
         let at = tick as usize;
         frame.inputs.set(ME, Some(Stick(self.mine[at])));
         frame.inputs.set(OTHER, Some(Stick(self.theirs[at])));
-        // Own claims are refused, and own commands run a few ticks late.
+        // The client's own claims are refused, and its own commands run a few ticks late.
         for due in actions.commands().filter(|p| p.stamp + 2 <= Tick(tick)) {
             if due.order.seq >= self.next_seq {
                 self.next_seq = due.order.seq + 1;
@@ -449,8 +449,8 @@ fn an_announcement_during_a_rebuild_applies_after_it() {
     assert!(timeline.shown.slot(at).data.commands.is_empty());
 }
 
-/// Finding O3-16: other players could cause a rebuild in every turn. A difference in an own action is still corrected
-/// in its own turn.
+/// Finding O3-16: other players could cause a rebuild in every turn. A difference in an action of the session itself is
+/// still corrected in its own turn.
 #[test]
 fn a_flood_costs_five_rebuilds_in_nine_turns_and_own_actions_do_not_wait() {
     let (mut timeline, mut seen) = (timeline(Reconcile::Inline), Seen::default());

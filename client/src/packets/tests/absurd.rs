@@ -1,7 +1,7 @@
 //! Decodable but absurd numbers from a hostile server.
 //!
-//! A client never panics, whatever numbers a server sends: the client counts the packet as malformed, reports that its
-//! world differs, or ends with a reason.
+//! A client never panics, even if a server sends absurd numbers: the client counts the packet as malformed, reports
+//! that its world differs, or ends with a reason.
 
 use twinstep_core::bounds::{COUNT_MAX, SEATS_MAX};
 use twinstep_core::turn::{Cadence, Turn};
@@ -156,7 +156,7 @@ fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
             assert_eq!(closed, Some(SessionEnd::UnreadableWorld), "{spoiled:?}");
         }
     }
-    // The last valid sequence number: the session plays, and accepts no more commands.
+    // The last valid sequence number: the session plays, and does not accept more commands.
     let mut spoiled = welcome();
     spoiled.next_seq[0] = COUNT_MAX;
     let mut table = Table::joined(&spoiled, &world());
