@@ -48,7 +48,7 @@ pub struct HostConfig {
     /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
     /// receive it in whole seconds.
     pub back_after: Duration,
-    /// The time for which matches may play on after the process was asked to end. Then they are kept or ended: see
+    /// How long matches may play on after the process was asked to end. Then they are kept or ended: see
     /// [`Host::drain`](super::Host::drain). Default: zero.
     pub drain_within: Duration,
     /// The maximum number of sessions over all matches, at most [`twinstep_udp::SESSIONS_MAX`]. If `None`, 64. For a

@@ -121,8 +121,8 @@ impl HostControl {
         self.beat.is_alive(self.clock.now())
     }
 
-    /// The reason why newcomers should not be routed here. `None` if they find a place. A server without matches may
-    /// get some later, so it is ready.
+    /// Why newcomers should not be routed here. `None` if there is room for them. A server without matches may get some
+    /// later, so it is ready.
     #[must_use]
     pub fn unready(&self) -> Option<Unready> {
         if !self.is_alive() {
@@ -227,8 +227,8 @@ impl HostControl {
     /// if another key sealed their ticket. Their next ticket, within a minute, is of the first key.
     ///
     /// # Errors
-    /// [`HostError::Config`]: not one or two keys, or too many pending changes. [`HostError::Stopped`]: the host was
-    /// shut down. The keys stay as they were.
+    /// [`HostError::Config`] if there are not one or two keys, or too many changes are pending. [`HostError::Stopped`]
+    /// if the host was shut down. The keys stay as they were.
     pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
         let newest = keys.first().cloned();
         let (done, changed) = oneshot::channel();

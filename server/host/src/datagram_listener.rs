@@ -1,7 +1,7 @@
 //! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, the lines of browsers, and the state machine of
 //! all their sessions.
 //!
-//! Invariant: a browser's line is one more peer of the same state machine. So all places, shares and bounds are counted
+//! Invariant: a browser's line is one more peer of the same state machine. So all slots, shares and bounds are counted
 //! over both.
 
 use std::task::{Context, Poll};

@@ -9,9 +9,9 @@
 //!                                └ a player came back ─▶ Wake: it continues
 //! ```
 //!
-//! Invariant: a ticket that is forged, outdated or of a banned identity makes no match. The I/O task asks only for
-//! sessions that it would route, and the maker checks the rulings. An id is free again once its match has released
-//! everything, so two matches of one id never share a journal.
+//! Invariant: a ticket that is forged, outdated or of a banned identity does not start a match. The I/O task asks only
+//! for sessions that it would route, and the maker checks the rulings. An id is free again once its match has released
+//! everything, so two matches with the same id never share a journal.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -269,7 +269,7 @@ impl<S: Simulation> Server<S> {
     /// The hello that a journal must match to be resumed here.
     ///
     /// # Errors
-    /// Rules that cannot be encoded.
+    /// If the rules cannot be encoded.
     pub fn hello(&self) -> Result<Hello, MatchStartError> {
         Hello::of::<S>(&self.blueprint.rules, &self.blueprint.config.build)
             .map_err(MatchStartError::from)
@@ -322,8 +322,7 @@ impl<S: Simulation> Server<S> {
     /// Starts the server on its own threads. Port 0 takes a free port.
     ///
     /// # Errors
-    /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot
-    /// be used.
+    /// If the address cannot be listened on, the configuration is out of range, or a file cannot be used.
     ///
     /// # Panics
     /// Within a tokio runtime: there, use [`Host`].
@@ -353,7 +352,7 @@ impl<S: Simulation> Server<S> {
         };
         let (host, match_) = runtime.block_on(async {
             let host = Host::start_on(socket, host).await?;
-            // Only after the bind: a server that cannot start leaves no file behind.
+            // Only after the bind: a server that cannot start does not leave a file behind.
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {
                 journal

@@ -41,7 +41,7 @@ impl<S: Simulation> MatchHandle<S> {
     /// ends the match.
     ///
     /// # Errors
-    /// The match is over.
+    /// If the match is over.
     pub async fn inspect<R: Send + 'static>(
         &self,
         look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
@@ -70,8 +70,8 @@ impl<S: Simulation> MatchHandle<S> {
         }
     }
 
-    /// Takes the incidents of the match since the last call, also after its end: panics, a NaN, a full disk.
-    /// [`Match::take_reports`] returns the desyncs that clients report. The log has all of these, if there is one.
+    /// Takes the incidents of the match since the last call, even after it has ended: panics, a NaN, a full disk.
+    /// [`Match::take_reports`] returns the desyncs that clients report. The log, if any, has all of these.
     #[must_use]
     pub fn take_incidents(&self) -> Vec<Incident> {
         let mut incidents = self

@@ -85,7 +85,7 @@ impl Spread {
         Duration::from_micros(from_us)
     }
 
-    /// The cumulative counts per bound. They never decrease from bucket to bucket, also while others record.
+    /// The cumulative counts per bound. They never decrease from bucket to bucket, even while other threads record.
     pub fn cumulative(&self) -> [u64; BUCKETS] {
         let mut so_far = 0;
         self.buckets.map(|bucket| {

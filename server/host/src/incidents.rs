@@ -3,8 +3,9 @@
 //! Law **Bounded**: at most [`FILES_MAX`] files of one match in a folder, including those before a restart, and
 //! [`FATAL_MAX`] more of incidents that ended it, so that many small ones cannot hide those. The log has all of them.
 //!
-//! If the folder takes no file (a full disk is an incident, too), the file goes to the folder for temporary files; if
-//! that fails, the text goes to standard error. A file is readable by its owner only, and never replaces another.
+//! If the file cannot be written to the folder (a full disk is an incident, too), it goes to the folder for temporary
+//! files; if that fails, the text goes to standard error. A file is readable by its owner only, and never replaces
+//! another.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -133,7 +133,7 @@ pub(super) struct Around {
     pub(super) admissions: Arc<dyn AdmissionPolicy>,
     pub(super) workers: Workers,
     pub(super) demand: Demand,
-    /// The seats of all matches, for the places that listeners keep.
+    /// The seats of all matches, for the slots that listeners reserve.
     pub(super) ledger: TicketLedger,
 }
 

@@ -159,7 +159,7 @@ impl JournalHold {
     /// the disk.
     ///
     /// # Errors
-    /// A write is under way, and the file cannot be copied: it stays locked.
+    /// If a write is under way, and the file cannot be copied. Then it stays locked.
     pub(super) fn take_away(&self) -> io::Result<()> {
         let was = self.state.swap(TAKEN, Ordering::AcqRel);
         let Some(file) = &self.file else {
@@ -204,7 +204,7 @@ impl Journal {
     /// Creates the file, which must not exist.
     ///
     /// # Errors
-    /// The file exists, or the folder cannot be written.
+    /// If the file exists, or the folder cannot be written.
     pub fn create(path: impl Into<PathBuf>) -> Result<Journal, JournalFileError> {
         let path = path.into();
         match make_new(&path) {
@@ -253,7 +253,7 @@ impl Journal {
     /// s for that process to end: one that releases its match closes the sessions a moment before it unlocks the file.
     ///
     /// # Errors
-    /// The file cannot be read or written, another process writes it, or its match cannot continue.
+    /// If the file cannot be read or written, another process writes it, or its match cannot continue.
     pub fn resume<S: Simulation>(
         path: impl Into<PathBuf>,
         config: MatchConfig,
@@ -362,7 +362,7 @@ impl Journal {
     /// Passes bytes to the operating system: they survive this process.
     ///
     /// # Errors
-    /// The bytes cannot be written. Then none of them are in the file, unless it cannot be cut either.
+    /// If the bytes cannot be written. Then none of them are in the file, unless it cannot be cut either.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
         // Also if the write fails: some bytes may be in the file then.
         self.unsettled = true;
@@ -392,7 +392,7 @@ impl Journal {
     /// Makes the appended bytes as durable as configured.
     ///
     /// # Errors
-    /// The disk does not take the bytes.
+    /// If the disk does not take the bytes.
     pub fn settle(&mut self) -> Result<(), JournalFileError> {
         if self.durability == Durability::Power && self.unsettled {
             let settled = (self.wait_for_disk.0)(&self.file).and_then(|()| match self.named {

@@ -79,8 +79,8 @@ impl fmt::Display for LeftAlone {
 /// the beginning and the end.
 ///
 /// # Errors
-/// A file that cannot be read; a journal whose first record is damaged, or that ends before its first world: a match
-/// may have been played in it. Later damage is reported when the journal is resumed.
+/// If a file cannot be read; or if a journal's first record is damaged, or the journal ends before its first world: a
+/// match may have been played in it. Later damage is reported when the journal is resumed.
 pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, JournalFileError> {
     let mut unfinished = Unfinished::default();
     let (mut begun, mut undated) = (Vec::new(), Vec::new());
@@ -149,7 +149,7 @@ fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFil
 /// The journals of a folder, in no particular order.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// If the folder cannot be read.
 pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
     let listed = std::fs::read_dir(folder).and_then(|entries| {
         entries

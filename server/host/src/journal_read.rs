@@ -48,7 +48,7 @@ impl StoredJournal {
     /// Opens a journal for reading.
     ///
     /// # Errors
-    /// It cannot be opened, or is not a regular file.
+    /// If the file cannot be opened, or is not a regular file.
     pub fn open(path: impl AsRef<Path>) -> io::Result<StoredJournal> {
         StoredJournal::of(open_to_read(path.as_ref())?)
     }

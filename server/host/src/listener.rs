@@ -7,18 +7,18 @@
 //!  another ─────── … ─────────────────┘  know the listener of each session
 //! ```
 //!
-//! A transport that carries the datagrams of UDP unchanged needs no listener: it gives each peer an address of a
-//! discarded network, as `web.rs` does. To add a transport that opens tickets by itself:
+//! A transport that carries the datagrams of UDP unchanged needs no listener: it gives each peer an address in the
+//! discard-only prefix, as `web.rs` does. To add a transport that opens tickets by itself:
 //!
 //! 1. Implement [`Listener`] in a file next to `datagram_listener.rs`, and give it to [`Listeners`] in `matches.rs`.
 //! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption of
 //!    its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
-//! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when its
-//!    session begins. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) where places run out. The ledger is a value that
-//!    all transports share, and the only place that rules: a listener has no state of other tickets or seats.
+//! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when
+//!    its session begins. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) when slots run out. All transports
+//!    share the ledger, and it is the only one that decides: a listener has no state of other tickets or seats.
 //! 4. On the client, implement [`Transport`](twinstep_udp::Transport).
 //!
-//! Bans, draining, the way to a match and the matches made on demand are the I/O task's: a listener meets none of them.
+//! Bans, draining, the way to a match and the matches made on demand are the I/O task's: a listener never sees them.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
@@ -29,7 +29,7 @@ use twinstep_udp::{ServerConfigError, ServerEvent, SessionId, TicketKey, Transpo
 use super::observer::Traffic;
 use super::web::WebTraffic;
 
-/// One transport of the host. No method waits. A packet that finds no room is lost, as on any network.
+/// One transport of the host. No method waits. If there is no room for a packet, it is lost, as on any network.
 pub(super) trait Listener: Send {
     /// Returns `Ready` if datagrams may have arrived. Otherwise registers the task, which is woken when a datagram arrives.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
@@ -56,13 +56,13 @@ pub(super) trait Listener: Send {
 
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
-    /// Marks a session whose match takes it in: it no longer counts as a stranger where places run out.
+    /// Marks a session whose match takes it in: it no longer counts as a stranger when slots run out.
     fn settle(&mut self, session: SessionId);
 
-    /// Accepts tickets of these keys from now on, and of no others.
+    /// From now on, accepts only tickets of these keys.
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
-    /// Accepts no new session, and answers no dial.
+    /// Refuses new sessions, and does not answer dials.
     fn refuse_dials(&mut self);
 
     fn sessions(&self) -> usize;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::workers::LOST;
 
-/// The interval at which the workers are checked and the load is judged, while datagrams arrive.
+/// How often the workers are checked and the load is judged, while datagrams arrive.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// The pause after the last tending if no datagram has arrived for [`IDLE_AFTER`]. A datagram or a
 /// match that was run wakes the task immediately; orders to the task wait this long.
@@ -46,7 +46,7 @@ pub(super) struct Load {
     beaten: Duration,
     tended: Duration,
     count: usize,
-    /// Beats for which the load still counts as high.
+    /// How many more beats the load counts as high.
     high_for: u32,
     came_at: Duration,
 }

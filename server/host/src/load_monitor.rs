@@ -398,8 +398,8 @@ mod tests {
         measuring.abort();
     }
 
-    /// Finding K3-A: a network disk that hung blocked a thread of the runtime for good. All other values are measured
-    /// meanwhile.
+    /// Finding K3-A: a network disk that hung blocked a thread of the runtime for good. All other values are still
+    /// measured.
     #[tokio::test]
     async fn a_disk_that_does_not_answer_delays_no_other_measurement() {
         let (release, held) = std::sync::mpsc::channel::<()>();

@@ -3,7 +3,7 @@
 //! ```text
 //!   info!(…) ──▶ has this kind of line room? ──yes──▶ the line
 //!                     │ no: it is counted            (LINES_AT_ONCE, and one more each second)
-//!                     └──▶ once a second, as soon as there is room: "lines were left out", of which kind, how many
+//!                     └──▶ once a second, as soon as there is room: "lines were left out", their kind and number
 //! ```
 //!
 //! A kind is one place in the source. Every log line of the host and of the operator's crate goes through these macros;
@@ -38,7 +38,7 @@ pub struct LogKind {
 struct LogRoom {
     free_at: Duration,
     left_out: u64,
-    /// The time at which the first line since the last sum was suppressed.
+    /// When the first line since the last sum was suppressed.
     left_out_since: Duration,
 }
 

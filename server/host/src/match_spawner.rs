@@ -361,7 +361,7 @@ mod tests {
         fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
     }
 
-    /// Finding K3-A: a large first world was encoded on a thread of the runtime, of which there are two.
+    /// Finding K3-A: a large first world was encoded on one of the two threads of the runtime.
     #[tokio::test]
     async fn the_first_world_is_encoded_off_the_runtime_threads() {
         let name = format!("twinstep-match-spawner-{}.journal", std::process::id());

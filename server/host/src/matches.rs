@@ -44,7 +44,7 @@ const TO_IO_MAX: usize = 16_384;
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Each match adds this to the wait: 1,000 matches have 10 s. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
-/// The interval at which a draining host checks whether all players have left.
+/// How often a draining host checks whether all players have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// Many matches over one socket. Created within a tokio runtime; [`Server`](super::Server) brings its own.
@@ -65,7 +65,7 @@ impl Host {
     /// Binds the socket and starts the I/O task.
     ///
     /// # Errors
-    /// An address that cannot be bound, a configuration out of range, or a damaged file of rulings.
+    /// If an address cannot be bound, the configuration is out of range, or the file of rulings is damaged.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -227,7 +227,7 @@ impl Host {
     /// Starts a match for tickets that name `id`. `journal` is a new one, or the one that the match was resumed from.
     ///
     /// # Errors
-    /// The id runs here already, the journal cannot be begun, or the host was shut down.
+    /// If a match with this id already runs here, the journal cannot be begun, or the host was shut down.
     pub async fn add_match<S: Simulation>(
         &self,
         id: MatchId,

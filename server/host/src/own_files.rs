@@ -16,7 +16,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Attempts to open a file that other processes move meanwhile.
+/// How many times to open a file that other processes may be moving.
 const TRIES: u32 = 16;
 
 // The advice to an operator if this process may not use a file, with a semicolon in front; else an empty text.
@@ -68,7 +68,7 @@ fn writer() -> OpenOptions {
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// It cannot be opened; or it is a link, a pipe, a device or a folder.
+/// If the file cannot be opened; or it is a link, a pipe, a device or a folder.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
     open(options().read(true), path)
 }
@@ -84,7 +84,7 @@ pub fn open_alone(path: &Path) -> io::Result<Opened> {
 /// Creates and locks a file that only its owner can read.
 ///
 /// # Errors
-/// The name is taken ([`io::ErrorKind::AlreadyExists`]), also by a dangling link; or the file cannot be created.
+/// If the name is taken, even by a dangling link ([`io::ErrorKind::AlreadyExists`]); or the file cannot be created.
 pub fn make_new(path: &Path) -> io::Result<Opened> {
     take_alone(path, || writer().create_new(true).open(path))
 }
@@ -102,7 +102,7 @@ fn take_alone(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<Op
         if leads_to(path, &file)? {
             return Ok(Opened::Alone(file));
         }
-        // Another process moved the file meanwhile: the name leads to another file now, or to none.
+        // Another process has moved the file: the name now leads to a different file, or to none.
     }
     Ok(Opened::InUse)
 }
@@ -175,7 +175,7 @@ pub(super) fn leads_to(path: &Path, _: &File) -> io::Result<bool> {
 /// Renames a locked file, unless the new name is taken.
 ///
 /// # Errors
-/// The name is taken ([`io::ErrorKind::AlreadyExists`]), or the file cannot be renamed. Then it keeps its old name.
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or the file cannot be renamed. Then it keeps its old name.
 pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match std::fs::hard_link(from, to) {
@@ -213,7 +213,7 @@ pub fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
 /// Copies a file to a new file that only its owner can read. Returns the number of bytes. Removes an incomplete copy.
 ///
 /// # Errors
-/// The new file exists, or one file cannot be read or the other not written.
+/// If the new file exists, the old file cannot be read, or the new file cannot be written.
 pub fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
     use io::Seek;
     let Opened::Alone(mut copy) = make_new(to)? else {

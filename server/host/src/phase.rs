@@ -17,7 +17,7 @@ use twinstep_core::bounds::SPARSE_EVERY;
 use super::workers::SlotId;
 
 const APART: Duration = Duration::from_millis(2);
-/// The interval at which a match without players is run. If it were much longer, the match would take it for a pause of
+/// How often a match without players is run. If the interval were much longer, the match would take it for a pause of
 /// its process.
 pub(super) const REST: Duration = Duration::from_millis(101);
 /// The interval for a match whose clients have all been silent long enough to get packets rarely and all together.
@@ -39,8 +39,7 @@ impl Phase {
         now.checked_sub(nanos(since)).unwrap_or(nanos(offset))
     }
 
-    /// Returns the time at which a resting match runs that is due at `due`: a moment of this phase
-    /// common to several ticks.
+    /// Returns when a resting match that is due at `due` runs: at a moment of this phase that several ticks share.
     pub(super) fn rest(self, due: Duration, tick: Duration, is_deep: bool) -> Duration {
         let ticks = match is_deep {
             true => deep_ticks(tick).into(),
@@ -98,7 +97,7 @@ mod tests {
         Duration::from_millis(1),
     ];
 
-    /// The number of moments at which sixty matches are due in one tick, and the most matches at one moment.
+    /// The number of moments when sixty matches are due in one tick, and the most matches at one moment.
     fn due(tick: Duration) -> (usize, usize) {
         let mut dues = Vec::new();
         for n in 0..60 {

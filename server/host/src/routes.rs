@@ -1,7 +1,7 @@
 //! [`Routes`]: where the I/O task routes each session: to its match, to a queue where it waits for the match, or out.
 //!
-//! Invariant: an identity has at most [`IDLE_MAX`] sessions that have sent no hello, however often it dials. So a
-//! ticket for a match that is not running takes no places of other identities.
+//! Invariant: an identity has at most [`IDLE_MAX`] sessions that have not sent their hello, however often it dials. So
+//! a ticket for a match that is not running does not take slots of other identities.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{SessionId, TicketClaims};
 
-/// The maximum number of sessions of one identity that wait for a match, have sent no hello there, or are being closed:
-/// one on the path that a client dials by, one on the path that it gave up before.
+/// The maximum number of sessions of one identity that wait for a match, have not sent their hello there, or are being
+/// closed: one on the path that a client dials by, one on the path that it gave up before.
 pub(super) const IDLE_MAX: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Routes {
         self.sessions.insert(session, routed);
     }
 
-    /// The session that must give up its place if this session's identity has too many: one that is being closed, else
+    /// The session that must give up its slot if this session's identity has too many: one that is being closed, else
     /// one with an outdated ticket, else the oldest.
     pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
         let newest = self.sessions.get(&newest)?;
@@ -145,7 +145,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Finding O3-1: sessions that were routed to their match and sent no hello there did not count.
+    /// Finding O3-1: sessions that were routed to their match, but did not send their hello there, did not count.
     #[test]
     fn an_identity_with_too_many_waiting_sessions_loses_its_oldest() {
         let mut routes = Routes::default();

@@ -101,7 +101,7 @@ pub(super) struct Runner<S: Simulation> {
     files: IncidentFiles,
     ends: Ends<S>,
     jobs: Jobs<S::Outcome>,
-    // Folds of the journal. One runs at a time; `folding` is set meanwhile.
+    // Folds of the journal. One runs at a time; `folding` is set while it runs.
     folds: (
         crossbeam_channel::Sender<Fold>,
         crossbeam_channel::Receiver<Fold>,
@@ -136,7 +136,7 @@ pub(super) struct Runner<S: Simulation> {
     /// Sessions that this match does not know, with their close codes. Sent after the match's own output, so that a
     /// session closed in this round gets the match's reason.
     unknown: Vec<(SessionId, CloseCode)>,
-    /// The time at which a turn among `orders` was sealed.
+    /// When a turn among `orders` was sealed.
     has_sealed: Option<Duration>,
     no_journal_warned: Option<Duration>,
     reported: Option<Duration>,
@@ -191,8 +191,8 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Handles all that arrived since the last round. Each round does this, so that a match whose ticks are late still
-    /// receives. Returns `true` if there may be more.
+    /// Handles everything that has arrived since the last round. Each round does this, so that a match that runs late
+    /// still reads its packets. Returns `true` if there may be more.
     fn handle_all(&mut self) -> bool {
         while let Ok(order) = self.ends.operator_orders.try_recv() {
             self.apply(order);

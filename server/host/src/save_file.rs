@@ -44,10 +44,10 @@ pub enum SaveFileError {
 impl<S: Simulation> MatchHandle<S> {
     /// Saves the match to a file, from which [`Server::load`](super::Server::load) begins another one: see
     /// [`Match::save`](twinstep_server::Match::save). The file is written on another thread, and is on disk when this
-    /// returns. It replaces a file of that name, whole or not at all. Returns its size in bytes.
+    /// returns. It replaces a file with that name, whole or not at all. Returns its size in bytes.
     ///
     /// # Errors
-    /// [`SaveFileError`]: the match is over, its world is too large, or the file cannot be written.
+    /// [`SaveFileError`] if the match is over, its world is too large, or the file cannot be written.
     pub async fn save(&self, path: impl Into<PathBuf>) -> Result<usize, SaveFileError> {
         let path = path.into();
         let save = self.inspect(|match_| match_.save()).await??;
@@ -58,10 +58,10 @@ impl<S: Simulation> MatchHandle<S> {
 }
 
 /// Writes a save of [`Match::save`](twinstep_server::Match::save) to a file that only its owner can read, and waits
-/// until the disk has it. Replaces a file of that name, whole or not at all.
+/// until the disk has it. Replaces a file with that name, whole or not at all.
 ///
 /// # Errors
-/// [`SaveFileError::Write`].
+/// [`SaveFileError::Write`] if the file cannot be written.
 pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
     static WRITTEN: AtomicU32 = AtomicU32::new(0);
     let n = WRITTEN.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +91,7 @@ const SAVES_MAX: usize = 256;
 /// path.
 ///
 /// # Errors
-/// [`SaveFileError::Write`]; also if the file would be one more than 256 in the folder.
+/// [`SaveFileError::Write`] if the file cannot be written, or if it would be new and the folder already has 256 files.
 pub fn write_save_in(folder: &Path, name: &str, save: &[u8]) -> Result<PathBuf, SaveFileError> {
     let path = folder.join(format!("{name}.save"));
     let prepare = || {
@@ -110,10 +110,10 @@ pub fn write_save_in(folder: &Path, name: &str, save: &[u8]) -> Result<PathBuf, 
 }
 
 /// Writes a save that a player asked for as `match-ID.save`. It replaces the match's last one. The save of an earlier
-/// match of this number is kept as `match-ID.1.save`, or with the next free number, as its journal is.
+/// match with this number is kept as `match-ID.1.save`, or with the next free number, as its journal is.
 ///
 /// # Errors
-/// [`SaveFileError::Write`], as [`write_save_in`].
+/// The errors of [`write_save_in`].
 pub(crate) fn write_match_save(
     folder: &Path,
     id: u64,
@@ -150,7 +150,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 /// Reads a save for [`Match::load`](twinstep_server::Match::load). Reads at most [`SAVE_BYTES_MAX`] bytes.
 ///
 /// # Errors
-/// [`SaveFileError::Read`]: it cannot be read, is larger, or is not a regular file.
+/// [`SaveFileError::Read`] if the file cannot be read, is larger, or is not a regular file.
 pub fn read_save(path: &Path) -> Result<Vec<u8>, SaveFileError> {
     let read = || {
         let mut save = Vec::new();
@@ -177,7 +177,7 @@ pub fn read_save(path: &Path) -> Result<Vec<u8>, SaveFileError> {
 /// never the world, which may be damaged or of another version.
 ///
 /// # Errors
-/// [`SaveFileError::Read`]: it cannot be read. [`SaveFileError::Info`]: it is no save.
+/// [`SaveFileError::Read`] if the file cannot be read. [`SaveFileError::Info`] if it is not a save.
 pub fn read_save_info(path: &Path) -> Result<SaveInfo, SaveFileError> {
     let mut beginning = Vec::new();
     let read = open_to_read(path).and_then(|file| {
@@ -207,7 +207,7 @@ mod tests {
             assert_eq!(read_save(&path).unwrap(), save);
         }
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
-        // A folder of that name cannot be replaced.
+        // A folder with that name cannot be replaced.
         let taken = folder.join("taken");
         std::fs::create_dir(&taken).unwrap();
         let refused = write_save(&taken, &[3]).unwrap_err().to_string();

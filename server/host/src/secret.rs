@@ -11,7 +11,7 @@ pub const CREDENTIALS_VARIABLE: &str = "CREDENTIALS_DIRECTORY";
 /// Reads a key file or a token file. A file in the folder of credentials is protected by that folder.
 ///
 /// # Errors
-/// The file cannot be read, other users may read it, or it holds no key.
+/// If the file cannot be read, other users may read it, or it does not hold a key.
 pub fn load_secret(path: &Path) -> Result<TicketKey, TicketKeyError> {
     let folder = std::env::var_os(CREDENTIALS_VARIABLE);
     match folder.is_some_and(|folder| path.parent() == Some(Path::new(&folder))) {

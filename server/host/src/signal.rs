@@ -15,7 +15,7 @@ impl StopSignal {
     /// Starts to listen. From now on the signals no longer end the process by themselves.
     ///
     /// # Errors
-    /// The process cannot listen for signals.
+    /// If the process cannot listen for signals.
     pub fn listen() -> io::Result<StopSignal> {
         #[cfg(unix)]
         {
@@ -47,7 +47,7 @@ impl StopSignal {
 /// Waits for a request to end this process.
 ///
 /// # Errors
-/// The process cannot listen for signals.
+/// If the process cannot listen for signals.
 pub async fn stop_requested() -> io::Result<()> {
     StopSignal::listen()?.requested().await;
     Ok(())

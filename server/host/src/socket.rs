@@ -103,9 +103,9 @@ impl Socket {
     /// next call. Returns `true` if no more are waiting.
     ///
     /// # Errors
-    /// The socket's, never [`ErrorKind::WouldBlock`]. More datagrams may be waiting, and some may have been received
-    /// before the error. Windows reports here that an earlier datagram reached no receiver, and that a datagram was too
-    /// large.
+    /// If the socket fails; never [`ErrorKind::WouldBlock`]. More datagrams may be waiting, and some may have been
+    /// received before the error. Windows reports here that an earlier datagram reached no receiver, and that a
+    /// datagram was too large.
     pub(super) fn receive(&mut self, at_most: usize) -> io::Result<bool> {
         self.came.clear();
         let room = &mut self.buffers[..at_most.min(BATCH_MAX)];
@@ -167,7 +167,7 @@ impl Socket {
     /// same address. Returns the number sent. There must be at least one.
     ///
     /// # Errors
-    /// The first datagram's; then none was sent.
+    /// If the first datagram cannot be sent. Then none was sent.
     pub(super) fn send_some<'a>(
         &mut self,
         mut datagrams: impl ExactSizeIterator<Item = (AddressPair, &'a [u8])> + Clone,

@@ -1,8 +1,8 @@
 //! [`ThreadPool`]: threads for work that may take long or block: a resolver's jobs, folds of a journal. [`Limited`]: at most a
 //! fixed number of these threads, for work that keeps a processor busy: the encoding of worlds.
 //!
-//! The pool has no upper bound, so a job that hangs delays no other job. Each match limits its own jobs (`host/jobs.rs`). An
-//! idle thread ends after [`IDLE_MAX`].
+//! The pool has no upper bound, so a job that hangs does not delay other jobs. Each match limits its own jobs
+//! (`host/jobs.rs`). An idle thread ends after [`IDLE_MAX`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ impl ThreadPool {
     /// Runs `work` immediately, on an idle or a new thread. `work` must not panic.
     ///
     /// # Errors
-    /// The operating system refused a new thread; `work` was not run.
+    /// If the operating system refuses a new thread. Then `work` is not run.
     pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let work = match self.send.try_send(Box::new(work)) {
             Ok(()) => return Ok(()),

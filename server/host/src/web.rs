@@ -4,8 +4,8 @@
 //!  browser ══ QUIC, TLS, HTTP/3 ══▶ WebLines ── datagram, from [100::n]:1 ──▶ ServerEndpoint, as from any UDP peer
 //! ```
 //!
-//! A line carries the datagrams that UDP would carry, and no stream. Each line has an address of a discarded network, so
-//! tickets, encryption, bounds, places and bans are those of UDP. TLS is there because browsers demand it; no promise
+//! A line carries the datagrams that UDP would carry, and no stream. Each line has an address of a discarded network,
+//! so tickets, encryption, bounds, slots and bans are those of UDP. TLS is there because browsers demand it; no promise
 //! relies on it.
 //!
 //! Invariant: a line whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and such lines are few
@@ -56,7 +56,7 @@ pub enum WebCertificate {
     },
     /// A certificate of an authority, in PEM. The files are read again every hour.
     Files {
-        /// The certificate, and those between it and the authority's.
+        /// The certificate and its intermediates.
         chain: PathBuf,
         /// The private key.
         key: PathBuf,

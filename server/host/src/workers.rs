@@ -10,8 +10,8 @@
 //!
 //! One worker runs all matches as long as it can: each further thread that wakes costs more than the tick of a small
 //! match. Another worker is woken when a match is late by [`LATE`], or when a match with long rounds is taken. A worker
-//! that has been in one round for [`LOST`] no longer counts, and a new one may take its place. So whatever one match
-//! does, the others are late by a few hundredths of a second, once. Go's scheduler treats system calls the same way
+//! that has been in one round for [`LOST`] no longer counts, and a new one may take its place. So even if one match
+//! hangs, the others are late by a few hundredths of a second, once. Go's scheduler treats system calls the same way
 //! (its `sysmon` takes the processor away from a thread that stays in one).
 //!
 //! Invariant: a match is either with one worker or in its slot, so no two threads access it.
@@ -89,7 +89,7 @@ struct State {
     out: Vec<(SlotId, Duration)>,
     threads: usize,
     idle: usize,
-    /// The earliest time at which an idle worker wakes without an event.
+    /// The earliest time when an idle worker wakes without an event.
     watched: Option<Duration>,
     slots_made: u64,
     threads_made: u64,
@@ -132,7 +132,7 @@ impl Workers {
     /// Runs a match until it is over, then drops it. The receiver gets the kind of end.
     ///
     /// # Errors
-    /// There is no worker, and the system refused a thread.
+    /// If there is no worker, and the system refuses a thread.
     pub(super) fn run(
         &self,
         slot: SlotId,

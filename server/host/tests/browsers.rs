@@ -311,7 +311,7 @@ fn runtime() -> tokio::runtime::Runtime {
     { runtime }.worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Fifty pages from one address that show no ticket, one that opens streams, and a player meanwhile.
+/// Fifty pages from one address that do not show a ticket, one page that opens streams, and a player at the same time.
 #[test]
 fn lines_without_a_ticket_are_few_and_closed_after_two_seconds_and_streams_cost_the_line() {
     let (server, seen) = serve(8);

@@ -233,7 +233,7 @@ async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// One ticket of a match that was not running, used again and again, took all places of a small host.
+/// One ticket of a match that was not running, used again and again, took all slots of a small host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {

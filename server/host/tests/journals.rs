@@ -176,7 +176,7 @@ fn the_newest_interrupted_match_is_resumed_and_the_others_are_left_alone() {
         (&folder.file("a-over.journal"), "the match is over")
     );
 
-    // A program with other rules finds no match to continue, and learns why.
+    // A program with other rules does not find a match to continue, and gets the reason.
     let mut other = hello.clone();
     other.rules ^= 1;
     let found = newest_unfinished(&folder.0, &other).unwrap();
@@ -334,7 +334,7 @@ fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     file.write_all(&[0; 100]).unwrap();
     let checkup = Checkup::of::<Counter>(&path).unwrap();
     assert!(checkup.harm.is_some());
-    // Another program wrote to it meanwhile.
+    // Another program has written to it.
     file.write_all(b"more").unwrap();
     drop(file);
     let before = fs::read(&path).unwrap();

@@ -22,7 +22,8 @@ fn free() -> SocketAddr {
     socket.local_addr().unwrap()
 }
 
-/// Two servers with one key and one folder of journals. Tickets of each name its own address first, then the other's.
+/// Two servers with one key and one folder of journals. Each server's tickets list its own address first, then the
+/// other's.
 async fn two(name: &str) -> [LoopbackHost<Counter>; 2] {
     let (folder, key) = (
         Folder::new(&format!("release-{name}")),

@@ -355,7 +355,7 @@ fn players_start_save_and_continue_a_game_without_access_to_its_server() {
     let mut party = [join(&running, "anna")];
     play_blocking("anna", &mut party, |all| plays(&all[0])).unwrap();
     assert_eq!((player(&party[0]), gold(&party[0], me.0)), (me, 7));
-    // A save of a later match 1 replaces no save of an earlier one.
+    // A save of a later match 1 does not replace a save of an earlier one.
     let saved = answered(&mut party, request);
     assert!(matches!(saved, Event::Request { .. }), "{saved:?}");
     assert_eq!(

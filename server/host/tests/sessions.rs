@@ -321,7 +321,7 @@ fn an_identity_that_is_revoked_needs_a_new_ticket() {
     server.shutdown();
 }
 
-/// A copy of an old ticket took one of the places that all identities share each time it was used.
+/// A copy of an old ticket took one of the slots that all identities share each time it was used.
 #[test]
 fn outdated_tickets_are_refused_at_the_handshake_even_after_a_restart() {
     let refused = TransportState::Closed(CloseReason::Superseded);

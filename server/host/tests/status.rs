@@ -86,7 +86,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert_eq!(during.of("twinstep_seats_free"), 0.0);
     assert_eq!(during.of("twinstep_sessions"), 2.0);
 
-    // A third player finds no seat, and a resolver panics.
+    // There is no seat for a third player, and a resolver panics.
     party.push(server.player("carl", 7));
     let refused = |party: &mut [Player<Asker>]| party[2].ended.is_some();
     play_remaining("the refusal", &mut party, refused).await;

@@ -13,7 +13,7 @@ pub enum NotMade {
     Matches,
     /// The limit of new matches per second is reached.
     Rate,
-    /// The template has no match of this id.
+    /// The template has no match with this id.
     Id,
     Superseded,
     /// The server is about to end, or its matches move elsewhere.

@@ -24,7 +24,7 @@ use crate::journal_folder::{JOURNAL_EXTENSION, ended_of};
 use crate::own_files::{Opened, leads_to, open_alone, rename_to_free};
 use twinstep_server::Match;
 
-/// Attempts to find a journal that other processes move meanwhile.
+/// How many times to look for a journal that other processes may be moving.
 const TRIES: u32 = 16;
 
 pub(super) fn in_play(folder: &Path, id: MatchId) -> PathBuf {
@@ -43,7 +43,7 @@ pub(super) fn make_in<S: Simulation>(
     blueprint: Blueprint<S>,
 ) -> Result<(Match<S>, Journal), HostError> {
     let path = in_play(folder, id);
-    // Another process with this folder may end or begin a match of this id between two attempts.
+    // Another process with this folder may end or begin a match with this id between two attempts.
     for _ in 0..TRIES {
         settle(folder, id)?;
         match open_soon(&path) {
@@ -79,7 +79,7 @@ pub(super) fn make_in<S: Simulation>(
 pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, JournalFileError> {
     let path = in_play(folder, id);
     let failed = |source| unwritable(&path, source);
-    // Locked to the end, so that no other process moves or writes it meanwhile.
+    // Locked to the end, so that other processes do not move or write it in that time.
     let file = match open_alone(&path) {
         Ok(Opened::Alone(file)) => file,
         Ok(Opened::InUse) => return Ok(None),
@@ -186,7 +186,7 @@ mod tests {
         assert!(journal.is_new());
         assert!(folder.join("match-7.2.journal").exists());
         assert!(!folder.join("match-7.3.journal").exists());
-        // After the highest number, whatever was removed before it (finding K3-L9).
+        // After the highest number, even if lower numbers were removed (finding K3-L9).
         drop(journal);
         std::fs::remove_file(in_play(&folder, MatchId(7))).unwrap();
         std::fs::write(folder.join("match-7.40.journal.gz"), "").unwrap();
@@ -210,7 +210,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding K3-J: two processes that ended and began matches of one id in one folder renamed and removed each
+    /// Finding K3-J: two processes that ended and began matches with the same id in one folder renamed and removed each
     /// other's journals.
     #[test]
     fn two_processes_with_one_folder_lose_no_journal() {

@@ -1,7 +1,7 @@
 //! The maker: a task that receives requests for matches, has them made, and removes matches that are over.
 //!
 //! Invariant: the task never blocks. Templates and files run on threads for blocking work, each match in its own task,
-//! so a match that is slow to make or to end delays no other match.
+//! so a match that is slow to make or to end does not delay other matches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Pace {
     each: Duration,
-    /// The time at which all matches so far are paid for.
+    /// When all matches so far are paid for.
     paid_at: Duration,
 }
 

@@ -14,18 +14,18 @@ use twinstep_server::Match;
 
 pub(super) const MATCH: MatchId = MatchId(1);
 
-/// Makes tickets for a server's match from any thread, also while it [runs](super::Running::run_until_stopped).
+/// Makes tickets for a server's match from any thread, even while it [runs](super::Running::run_until_stopped).
 #[derive(Clone)]
 pub struct TicketIssuer {
     pub(super) office: TicketOffice,
 }
 
 impl TicketIssuer {
-    /// Makes a ticket for a screen with this many local players (0: a spectator), valid for `life`, whatever was
-    /// revoked before. Waits neither for the match nor for a disk.
+    /// Makes a ticket for a screen with this many local players (0: a spectator), valid for `life`, even if earlier
+    /// tickets were revoked. Waits neither for the match nor for a disk.
     ///
     /// # Errors
-    /// A name, a number of seats or a life out of range.
+    /// If the name, the number of seats or the life is out of range.
     pub fn issue(&self, identity: &str, seats: u8, life: Duration) -> Result<Ticket, TicketError> {
         self.office.ticket(MATCH, identity, seats, life)
     }

@@ -27,7 +27,7 @@ impl RunningMany {
     /// Starts the server on its own threads.
     ///
     /// # Errors
-    /// [`HostError`]: an address that cannot be listened on, a configuration out of range, files that cannot be used.
+    /// If the address cannot be listened on, the configuration is out of range, or a file cannot be used.
     ///
     /// # Panics
     /// Within a tokio runtime: there, use [`Host::make_on_demand`].
@@ -73,11 +73,11 @@ impl RunningMany {
         self.ticket_for(match_id, identity, 1, TICKET_LIFE)
     }
 
-    /// Makes a ticket for a screen with this many local players of a match (0: a spectator), valid for `life`, whatever
-    /// was revoked before. Waits neither for a match nor for a disk.
+    /// Makes a ticket for a screen with this many local players of a match (0: a spectator), valid for `life`, even if
+    /// earlier tickets were revoked. Waits neither for a match nor for a disk.
     ///
     /// # Errors
-    /// A name, a number of seats or a life out of range.
+    /// If the name, the number of seats or the life is out of range.
     pub fn ticket_for(
         &self,
         match_id: MatchId,
@@ -94,7 +94,7 @@ impl RunningMany {
     /// request it ends immediately.
     ///
     /// # Errors
-    /// The process cannot listen for signals.
+    /// If the process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         self.on_threads.run(async |host, mut stop| {
             stop.requested().await;

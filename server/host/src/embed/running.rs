@@ -21,7 +21,7 @@ use twinstep_server::incident::Incident;
 use twinstep_server::{Match, Report};
 
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// The interval at which a server checks whether it is deserted. The check wakes the match.
+/// How often a server checks whether it is deserted. The check wakes the match.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that is over reports its close code within this time.
 const SAYS_WITHIN: Duration = Duration::from_millis(100);
@@ -65,12 +65,12 @@ impl<S: Simulation> Running<S> {
         self.host().web_address()
     }
 
-    /// Makes a ticket for one player, valid for an hour or until a newer ticket of that name is safe. It is newer than
-    /// all safe tickets, whatever the clock shows. The same name gets the same seat again. Asks the match, so it takes
-    /// as long as [`inspect`](Running::inspect).
+    /// Makes a ticket for one player, valid for an hour or until a newer ticket for that name is safe. It is newer than
+    /// all safe tickets, even if the clock is wrong. The same name gets the same seat again. Asks the match, so it
+    /// takes as long as [`inspect`](Running::inspect).
     ///
     /// # Errors
-    /// A name that is empty, too long, has control characters, or has its tickets revoked for good.
+    /// If the name is empty, is too long, has control characters, or has its tickets revoked for good.
     pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 1)
     }
@@ -78,7 +78,7 @@ impl<S: Simulation> Running<S> {
     /// Makes a ticket for a spectator; the server must have room for [`spectators`](super::super::Server::spectators).
     ///
     /// # Errors
-    /// A name out of range, or one with its tickets revoked for good.
+    /// If the name is out of range, or has its tickets revoked for good.
     pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 0)
     }
@@ -86,7 +86,7 @@ impl<S: Simulation> Running<S> {
     /// Makes a ticket for one screen with several local players.
     ///
     /// # Errors
-    /// A name or a number of seats out of range, or a name whose tickets are revoked for good.
+    /// If the name or the number of seats is out of range, or the name has its tickets revoked for good.
     pub fn ticket_for(&self, identity: &str, seats: u8) -> Result<Ticket, TicketError> {
         self.issuer().issue(identity, seats, TICKET_LIFE)
     }
@@ -106,7 +106,7 @@ impl<S: Simulation> Running<S> {
         self.host().control()
     }
 
-    /// Access to the match from other threads and tasks, also while the server [runs](Running::run_until_stopped).
+    /// Access to the match from other threads and tasks, even while the server [runs](Running::run_until_stopped).
     #[must_use]
     pub fn handle(&self) -> MatchHandle<S> {
         self.match_.clone()
@@ -116,7 +116,7 @@ impl<S: Simulation> Running<S> {
     /// tokio runtime too. Must not be called from within `look`.
     ///
     /// # Errors
-    /// The match is over.
+    /// If the match is over.
     pub fn inspect<R: Send + 'static>(
         &self,
         look: impl FnOnce(&mut Match<S>) -> R + Send + 'static,
@@ -133,7 +133,8 @@ impl<S: Simulation> Running<S> {
         write_save(&path.into(), &save).map(|()| save.len())
     }
 
-    /// Takes the incidents of the match since the last call, also after its end: see [`MatchHandle::take_incidents`].
+    /// Takes the incidents of the match since the last call, even after it has ended: see
+    /// [`MatchHandle::take_incidents`].
     #[must_use]
     pub fn take_incidents(&self) -> Vec<Incident> {
         self.match_.take_incidents()
@@ -142,7 +143,7 @@ impl<S: Simulation> Running<S> {
     /// Takes the clients' desync reports since the last call: see [`Match::take_reports`].
     ///
     /// # Errors
-    /// The match is over.
+    /// If the match is over.
     pub fn take_reports(&self) -> Result<Vec<Report>, MatchEnded> {
         self.inspect(Match::take_reports)
     }
@@ -154,7 +155,7 @@ impl<S: Simulation> Running<S> {
     /// error.
     ///
     /// # Errors
-    /// The process cannot listen for signals.
+    /// If the process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         self.run_until(None)
     }
@@ -163,7 +164,7 @@ impl<S: Simulation> Running<S> {
     /// for a server within a player's process that outlives that player's own game. Waits for the first player.
     ///
     /// # Errors
-    /// The process cannot listen for signals.
+    /// If the process cannot listen for signals.
     pub fn run_until_deserted(self) -> std::io::Result<Stopped> {
         self.run_until(Some(|match_| match_.was_joined() && match_.is_deserted()))
     }

@@ -87,8 +87,8 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Folds the journal to a tick at which a client differs, on another thread because that takes a while. Of the file
-    /// it reads only what follows the last worlds before that tick.
+    /// Folds the journal to a tick at which a client differs, on another thread because that takes a while. Reads only
+    /// the part of the file that follows the last worlds before that tick.
     pub(super) fn fold(&mut self, peer: SessionId, tick: Tick) {
         let Some(journal) = self.journal.as_ref().filter(|_| !self.folding) else {
             return;

@@ -114,7 +114,7 @@ impl<S: Simulation> Runner<S> {
         for order in self.orders.drain(..) {
             let room = match order {
                 ToIo::Packets(_) => self.ends.to_io.capacity() > RESERVED,
-                // If it finds no room, the session's next packet causes it again.
+                // If there is no room for it, the session's next packet causes it again.
                 _ => true,
             };
             let packets = match &order {

@@ -66,7 +66,7 @@ pub(super) fn name_local(socket: &Socket, is_v6: bool) -> bool {
 /// Receives waiting datagrams, as far as there is room.
 ///
 /// # Errors
-/// [`ErrorKind::WouldBlock`]: no more are waiting. [`ErrorKind::Unsupported`]: the kernel cannot do this.
+/// [`ErrorKind::WouldBlock`] if no more are waiting. [`ErrorKind::Unsupported`] if the kernel cannot do this.
 pub(super) fn receive(
     socket: &Socket,
     kind: Kind,
@@ -152,7 +152,7 @@ fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
 /// Returns the number sent.
 ///
 /// # Errors
-/// The first datagram's. [`ErrorKind::Unsupported`]: the kernel cannot do this.
+/// If the first datagram cannot be sent. [`ErrorKind::Unsupported`] if the kernel cannot do this.
 pub(super) fn send<'a>(
     socket: &Socket,
     kind: Kind,
@@ -214,7 +214,7 @@ fn send_by<'a, S: SockaddrLike + Copy>(
 /// Sends one datagram from an address of this machine.
 ///
 /// # Errors
-/// The socket's.
+/// If the socket fails.
 pub(super) fn send_one(
     socket: &Socket,
     datagram: &[u8],

@@ -1,7 +1,7 @@
 //! [`WebLines`]: the WebTransport sessions of browsers, and their datagrams.
 //!
 //! ```text
-//!  dial ─▶ places for strangers? ─▶ handshake, at most 5 s ─▶ a task reads its datagrams ─▶ bounded channel ─▶ receive
+//!  dial ─▶ slots for strangers?  ─▶ handshake, at most 5 s ─▶ a task reads its datagrams ─▶ bounded channel ─▶ receive
 //!               │ no: refused                                     └─ a stream: closed
 //! ```
 //!
@@ -56,7 +56,7 @@ enum FromLine {
 
 struct Line {
     connection: Connection,
-    /// The last time at which it had a session, or was about to have one; at first its start.
+    /// When the peer last had a session, or was about to have one; at first its start.
     known_at: Option<Duration>,
     /// Held until it shows a valid ticket.
     place: Option<StrangerPlace>,
@@ -85,7 +85,7 @@ impl WebLines {
     /// Binds the address of `config`. Passes the address for tickets to `on_change`, now and after each change.
     ///
     /// # Errors
-    /// An address that cannot be bound, or a certificate that cannot be read or kept.
+    /// If the address cannot be bound, or a certificate cannot be read or kept.
     pub(crate) async fn start(
         config: &WebConfig,
         public: &[ServerAddress],

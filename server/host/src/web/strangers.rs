@@ -34,7 +34,7 @@ impl Strangers {
         self.lock().all >= PROOF_FROM
     }
 
-    /// A place for a dial from this address. Returns `None` if there is none.
+    /// A slot for a dial from this address. Returns `None` if there is none.
     pub(super) fn take(&self, from: IpAddr) -> Option<StrangerPlace> {
         let network = network(from);
         let mut counts = self.lock();
@@ -69,7 +69,7 @@ impl Drop for StrangerPlace {
     }
 }
 
-/// An IPv4 address, or the network of an IPv6 address: a host has all addresses of its network.
+/// An IPv4 address, or the network of an IPv6 address, because one host can use every address in its network.
 fn network(from: IpAddr) -> u64 {
     match from.to_canonical() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),

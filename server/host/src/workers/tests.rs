@@ -26,7 +26,7 @@ fn run(
     (slot, end)
 }
 
-/// Waits until `done`, and watches the workers meanwhile, as the I/O task does.
+/// Waits until `done`. While it waits, it watches the workers, as the I/O task does.
 fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     let clock = workers.0.clock;
     let until = clock.now() + PATIENCE;
