@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  GET  /livez           200 while the I/O loop beats and matches are run, else 503
-//!  GET  /readyz          200 while newcomers find a place here, else 503 and the reason
+//!  GET  /readyz          200 while new players can join here, else 503 and the reason
 //!  GET  /metrics         metrics, in Prometheus' text format 0.0.4
 //!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
 //!
@@ -12,7 +12,7 @@
 //!  POST /ban             identity, for_s | until_unix_s, reason   out of all matches with any ticket; without an end: for good
 //!  POST /unban           identity                              lifts a ban, and kicks
 //!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
-//!  POST /revoke          identity, match?                      its tickets so far are refused
+//!  POST /revoke          identity, match?                      its existing tickets are refused
 //!  POST /message         words; match                          shown to all who are present
 //!  POST /request         match, request, ticks | tick_us       pause, resume, step or tick (its length)
 //!  POST /end             match, words                          ends a match for good; the words go into its journal
@@ -24,8 +24,9 @@
 //! Errors: 400 with the expected and the given value, 401 and 403 for a missing token, 404 for an unknown match or
 //! player, 503 for a match that does not answer.
 //!
-//! Invariant: the port cannot be reached from other machines (`admin_port.rs`), and without the token it makes no
-//! change and names no players. A Unix socket belongs to its owner alone: a process that can open it needs no token.
+//! Invariant: the port cannot be reached from other machines (`admin_port.rs`), and without the token it changes
+//! nothing and does not show players' names. Only its owner can open a Unix socket: a process that can open it does not
+//! need a token.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -155,7 +155,7 @@ mod tests {
         assert!(AdminSocket::bind(&path).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
         std::fs::remove_file(&path).unwrap();
-        // Another process took the path meanwhile.
+        // Another process has taken the path.
         let (_old, socket) = AdminSocket::bind(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "theirs").unwrap();

@@ -43,7 +43,7 @@ impl AdminClient {
     /// Adds the token in this file, which is the server's token file.
     ///
     /// # Errors
-    /// The file does not exist, other users may read it, or it holds no token.
+    /// If the file does not exist, other users may read it, or it does not hold a token.
     pub fn with_token(mut self, file: &Path) -> Result<AdminClient, AdminError> {
         self.token = Some(AdminToken::load(file)?);
         Ok(self)
@@ -52,7 +52,7 @@ impl AdminClient {
     /// Sends a GET request, such as `/matches`.
     ///
     /// # Errors
-    /// [`AdminError::Ask`]: no admin port answers there.
+    /// [`AdminError::Ask`] if no admin port answers there.
     pub fn get(&self, path: &str) -> Result<AdminAnswer, AdminError> {
         self.ask("GET", path, "")
     }
@@ -60,7 +60,7 @@ impl AdminClient {
     /// Sends a POST request, such as `/kick`; the body is a JSON object, or empty.
     ///
     /// # Errors
-    /// [`AdminError::Ask`], as [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn post(&self, path: &str, body: &str) -> Result<AdminAnswer, AdminError> {
         self.ask("POST", path, body)
     }

@@ -28,7 +28,7 @@ use twinstep_udp::{is_identity, open_regular, replace_file};
 
 const BANS_MAX: usize = 65_536;
 pub(super) const REASON_BYTES_MAX: usize = 200;
-/// The longest wait for another process that writes the file, and the interval at which the lock is tried.
+/// The longest wait for another process that writes the file, and how often the lock is tried.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 const LOCK_LOOK: Duration = Duration::from_millis(10);
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -118,8 +118,8 @@ impl Bans {
     /// Bans an identity, or changes its ban. Blocks on the disk.
     ///
     /// # Errors
-    /// There are too many bans: the new one is not added. Or the file cannot be written: the ban is in force while this
-    /// process lives, and is written with the next change.
+    /// If there are too many bans: the new one is not added. If the file cannot be written: the ban is in force while
+    /// this process lives, and is written with the next change.
     pub(super) fn ban(&self, ban: Ban, now_unix: Duration) -> Result<(), BansError> {
         assert!(ban.is_sound(), "checked where it came from");
         let is_new = !self.has(&ban.identity, now_unix);
@@ -132,7 +132,7 @@ impl Bans {
     /// Ends a ban, including one of another process. Blocks on the disk. Returns `true` if there was a ban.
     ///
     /// # Errors
-    /// The file cannot be written: the ban is lifted while this process lives.
+    /// If the file cannot be written. The ban is then lifted while this process lives.
     pub(super) fn unban(&self, identity: &str, now_unix: Duration) -> Result<bool, BansError> {
         let is_known = self.has(identity, now_unix);
         let is_elsewhere = match &self.0.path {
@@ -151,7 +151,7 @@ impl Bans {
     /// Reloads the file. Returns the new bans, and the identities whose bans ended. Blocks on the disk.
     ///
     /// # Errors
-    /// The file cannot be read or is damaged: the bans stay as they were.
+    /// If the file cannot be read or is damaged. The bans then stay as they were.
     pub(super) fn reread(&self, now_unix: Duration) -> Result<(Vec<Ban>, Vec<String>), BansError> {
         let Some(path) = &self.0.path else {
             return Ok((Vec::new(), Vec::new()));
@@ -183,7 +183,7 @@ impl Bans {
             unwritten.clear();
             return Ok(());
         };
-        // In force here immediately, whatever happens to the file.
+        // In force here immediately, even if the file cannot be written.
         apply(&mut guard(&self.0.known), &unwritten);
         let _lock = lock(path)?;
         let written = read(path)?;
@@ -255,7 +255,7 @@ fn lock(path: &Path) -> Result<File, BansError> {
                 return Ok(file);
             }
             Ok(Opened::InUse) => {}
-            // Another process created it meanwhile.
+            // Another process has just created it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(failed(path, source)),
         }

@@ -26,18 +26,17 @@ mod sidecar;
 use sidecar::ASK_AGAIN;
 pub use sidecar::{FleetNews, Sidecar, SidecarError};
 
-/// The interval of health reports. By default, Agones replaces a server that was silent for 3 times
-/// 5 s.
+/// The interval of health reports. By default, Agones replaces a server that has been silent for 15 s (3 times 5 s).
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a request was refused for good, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// The time for which the sidecar is asked at the end.
+/// How long the sidecar is asked at the end.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 const PLAYERS: &str = "players";
 
-/// A host's membership in its fleet. Dropped, it sends no more reports.
+/// A host's membership in its fleet. When it is dropped, the reports stop.
 pub(super) struct Membership {
     sidecar: Sidecar,
     clock: HostClock,

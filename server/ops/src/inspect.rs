@@ -145,7 +145,8 @@ impl<'r, S: Simulation> Inspector<'r, S> {
     /// number in it), and some 200 bytes of the page.
     ///
     /// # Errors
-    /// [`InspectError`]. The page is then incomplete.
+    /// [`InspectError`] if the journal or a tape cannot be read, or there are no such ticks, or too many. The page is
+    /// then incomplete.
     pub fn write(
         &self,
         journal: impl JournalSource + Send,

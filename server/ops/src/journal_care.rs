@@ -56,7 +56,7 @@ impl Checkup {
     /// Checks a journal of this game, of any rules and version.
     ///
     /// # Errors
-    /// The file cannot be read, the first record is damaged, or the journal ends before the first world.
+    /// If the file cannot be read, the first record is damaged, or the journal ends before the first world.
     pub fn of<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
         let unreadable = |source| JournalFileError::Unreadable {
             path: path.to_owned(),
@@ -131,7 +131,7 @@ impl Checkup {
     /// Cuts off the damage, after copying the whole file next to it. Returns the path of the copy.
     ///
     /// # Errors
-    /// Another process writes the file, or has written to it since the check; or the copy or the cut failed. Then the
+    /// If another process writes the file, or has written to it since the check; or the copy or the cut fails. Then the
     /// original is unchanged.
     pub fn repair(&self, path: &Path) -> Result<PathBuf, JournalFileError> {
         let failed = |source| JournalFileError::Unwritable {
@@ -150,7 +150,7 @@ impl Checkup {
             });
         }
         io::Seek::rewind(&mut &file).map_err(failed)?;
-        // If a server resumed the match meanwhile, the damage is gone, and good turns are in its place.
+        // If a server has resumed the match since the check, the damage is gone, and good turns are in its place.
         if file.metadata().map_err(failed)?.len() != self.file_bytes {
             return Err(JournalFileError::Changed {
                 path: path.to_owned(),

@@ -82,7 +82,7 @@ impl Failed {
     }
 }
 
-/// The journals of a folder for which `is` returns `true`, the oldest first.
+/// The journals of a folder that `is` selects, the oldest first.
 fn those(
     folder: &Path,
     is: impl Fn(&Path) -> io::Result<bool>,
@@ -91,7 +91,7 @@ fn those(
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        // A file that is gone meanwhile is skipped, and so are other kinds of files.
+        // A file that has disappeared is skipped, and so are other kinds of files.
         let Ok(data) = std::fs::symlink_metadata(&path) else {
             continue;
         };

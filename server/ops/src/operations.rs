@@ -73,7 +73,7 @@ impl Ops {
     /// Binds the admin port, creates its token and reads the bans. Blocks on the disk.
     ///
     /// # Errors
-    /// [`OpsError`]: an address that cannot be bound, or a file that cannot be used.
+    /// If an address cannot be bound, or a file cannot be used.
     pub fn open(config: OpsConfig) -> Result<Ops, OpsError> {
         let OpsConfig {
             admin,
@@ -112,7 +112,7 @@ impl Ops {
     /// Starts the tools of a running host.
     ///
     /// # Errors
-    /// [`AdminError`]: a bound socket failed.
+    /// If a bound socket failed.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -190,7 +190,7 @@ impl RunningOps {
     /// Reads the file of bans again, after another process or an operator changed it. Blocks on the disk.
     ///
     /// # Errors
-    /// [`BansError`]: the file cannot be read, or is damaged. Then the bans stay as they were.
+    /// If the file cannot be read, or is damaged. Then the bans stay as they were.
     pub async fn reread_bans(&self) -> Result<RereadBans, BansError> {
         let (bans, now) = (self.bans.clone(), unix_now());
         let reread = tokio::task::spawn_blocking(move || bans.reread(now)).await;
@@ -206,7 +206,7 @@ impl RunningOps {
     /// Reads the admin port's token again. Returns `true` if it changed; `false` also without an admin port or a token.
     ///
     /// # Errors
-    /// The file cannot be read, or holds no token. Then the old token stays valid.
+    /// If the file cannot be read, or does not hold a token. Then the old token stays valid.
     pub fn reread_token(&self, path: &Path) -> Result<bool, AdminError> {
         let Some(live) = &self.token else {
             return Ok(false);

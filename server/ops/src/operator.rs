@@ -66,7 +66,7 @@ pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, 
 /// Reads the flags of a program together with an environment and the settings file that they name.
 ///
 /// # Errors
-/// clap's, with where the value stands.
+/// If clap refuses a value. The error says where the value stands.
 pub fn read<A: CommandFactory + FromArgMatches>(
     words: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,

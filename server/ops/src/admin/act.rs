@@ -3,7 +3,7 @@
 //! ```text
 //!  kick    removed from one match until it ends                   MatchOrder::Kick ─▶ that match
 //!  ban     removed from all matches, refused with any ticket      file ─▶ listener ─▶ HostControl::remove ─▶ all matches
-//!  revoke  tickets so far are refused; current sessions stay      MatchOrder::Revoke ─▶ one match, or all
+//!  revoke  existing tickets are refused; current sessions stay     MatchOrder::Revoke ─▶ one match, or all
 //!  message shown to all who are present                         MatchOrder::Notify ─▶ one match, or all
 //!  request a pause, a step, another speed                        MatchOrder::Request ─▶ that match
 //!  end     a match is over for good                               MatchOrder::End ─▶ that match

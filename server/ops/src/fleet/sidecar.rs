@@ -2,7 +2,7 @@
 //!
 //! HTTP/1.0, so that an answer ends with its connection, and is never chunked.
 //!
-//! Invariant: whatever the sidecar does, a request takes at most [`ASK_PATIENCE`], and an answer at most
+//! Invariant: even if the sidecar misbehaves, a request takes at most [`ASK_PATIENCE`], and an answer at most
 //! [`ANSWER_BYTES_MAX`].
 
 use std::collections::BTreeMap;
@@ -136,7 +136,7 @@ impl Sidecar {
     /// Agones' sidecar on this machine: at the port in the environment, or else 9358.
     ///
     /// # Errors
-    /// [`SidecarError::Port`].
+    /// [`SidecarError::Port`] if the port in the environment is not valid.
     pub fn agones() -> Result<Sidecar, SidecarError> {
         let port = match std::env::var(PORT_VARIABLE) {
             Err(_) => PORT,
@@ -148,7 +148,7 @@ impl Sidecar {
     /// Waits for the address that players dial.
     ///
     /// # Errors
-    /// [`SidecarError`]: the last error, when `patience` is over.
+    /// If there is no answer within `patience`. Returns the last error.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -1,6 +1,6 @@
 //! The counters of one match or of the I/O task: written by the thread that owns them, read by a scrape.
 //!
-//! Invariant: counting writes to atomics only. It takes no lock, does not allocate and never blocks.
+//! Invariant: counting writes to atomics only. It does not take a lock or allocate, and never blocks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -7,7 +7,7 @@ use twinstep_udp::{NotAnAddress, ServerAddress};
 /// Parses a listen address: a numeric IP address and a port.
 ///
 /// # Errors
-/// A message with the expected form.
+/// If the text is not an address. The message gives the expected form.
 pub fn listened(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "expected IP:PORT, such as 192.168.1.5:7777 or [::1]:7777".to_owned())
@@ -16,7 +16,7 @@ pub fn listened(text: &str) -> Result<SocketAddr, String> {
 /// Parses an address to dial: the IP address of one machine, or a host name, and a port that is not 0.
 ///
 /// # Errors
-/// A message with the expected form and the reason.
+/// If the text is not an address. The message gives the expected form and the reason.
 pub fn dialled(text: &str) -> Result<ServerAddress, String> {
     let dialled: ServerAddress = text
         .parse()

@@ -38,7 +38,7 @@ impl Arguments {
     /// Completes a command line whose last command has these flags.
     ///
     /// # Errors
-    /// A settings file that cannot be read.
+    /// If the settings file cannot be read.
     pub fn read(
         command: &Command,
         words: impl IntoIterator<Item = OsString>,

@@ -82,7 +82,7 @@ impl<S: Simulation> Operated<S> {
     /// Runs until the process is asked to end, or the match is over: see [`Running::run_until_stopped`].
     ///
     /// # Errors
-    /// The process cannot listen for signals.
+    /// If the process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         let stopped = self.running.run_until_stopped()?;
         self.operating.end(stopped)
@@ -111,7 +111,7 @@ impl OperatedMany {
     /// Runs until the process is asked to end: see [`RunningMany::run_until_stopped`].
     ///
     /// # Errors
-    /// The process cannot listen for signals.
+    /// If the process cannot listen for signals.
     pub fn run_until_stopped(self) -> std::io::Result<Stopped> {
         let stopped = self.running.run_until_stopped()?;
         self.operating.end(stopped)

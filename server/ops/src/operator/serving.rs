@@ -47,7 +47,7 @@ impl Settings {
     /// address, and removes all files that it makes.
     ///
     /// # Errors
-    /// [`SettingError`]: the error of the start.
+    /// If the server would not start.
     pub fn check_one<S: Simulation>(&self, server: Server<S>) -> Result<(), SettingError> {
         let (server, prepared) = self.prepare_one(server, Preparing::Check)?;
         Ok(server.check(prepared.listen)?)
@@ -57,7 +57,7 @@ impl Settings {
     /// its game, hooks, policies and build name.
     ///
     /// # Errors
-    /// [`SettingError`]: an unusable file or address.
+    /// If a file or an address cannot be used.
     ///
     /// # Panics
     /// Within a tokio runtime.
@@ -74,7 +74,7 @@ impl Settings {
     /// Like [`check_one`](Self::check_one), for a server with matches on demand.
     ///
     /// # Errors
-    /// [`SettingError`]: the error of the start.
+    /// If the server would not start.
     pub fn check_many<S: Simulation>(
         &self,
         many: &ManySettings,
@@ -94,7 +94,7 @@ impl Settings {
     /// taken from the settings.
     ///
     /// # Errors
-    /// [`SettingError`]: an unusable file or address.
+    /// If a file or an address cannot be used.
     ///
     /// # Panics
     /// Within a tokio runtime.
@@ -168,7 +168,7 @@ impl Settings {
     }
 
     /// Everything in a start before the bind of an address: reads the keys, creates the folders, and asks the fleet for
-    /// the address to dial if so configured. A check asks no fleet, and leaves no folder behind.
+    /// the address to dial if so configured. A check does not ask the fleet, and does not leave a folder behind.
     fn prepare(&self, matches: u64, preparing: Preparing) -> Result<Prepared, SettingError> {
         self.check_together()?;
         let listen = self.listen.expect("checked");
@@ -282,7 +282,7 @@ fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
         .and_then(|()| std::fs::File::create(&probe))
         .and_then(|_| std::fs::remove_file(&probe));
     if preparing == Preparing::Check {
-        // The created folders only; a folder that another process has filled meanwhile stays.
+        // The created folders only; a folder that another process has filled stays.
         missing
             .iter()
             .for_each(|folder| drop(std::fs::remove_dir(folder)));
