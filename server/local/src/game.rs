@@ -160,7 +160,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     }
 
     /// Pauses the game: no tick, input or cue until [`resume`](LocalGame::resume) or [`step`](LocalGame::step). The
-    /// picture stays. Commands given meanwhile run afterwards.
+    /// picture stays. Commands given during the pause run afterwards.
     pub fn pause(&mut self) {
         self.clock.paused = true;
     }

@@ -21,7 +21,7 @@ pub const STEPS_PER_UNIT: f32 = 64.0;
 pub struct Layers(pub u32);
 
 impl Layers {
-    /// The empty set, which meets no layer.
+    /// The empty set, which does not meet any layer.
     pub const NONE: Layers = Layers(0);
     /// Every layer.
     pub const ALL: Layers = Layers(u32::MAX);

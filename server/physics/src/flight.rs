@@ -129,7 +129,7 @@ impl Default for Material {
 /// The motion of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Motion {
-    /// The body stays in place, whatever hits it.
+    /// The body stays in place, even if other bodies hit it.
     Fixed,
     /// The body moves at its velocity, through walls too, and pushes others: a lift, or a figure that the step moves.
     Driven {

@@ -341,7 +341,7 @@ impl<Id: Ord + Copy + Debug> Fill<'_, Id> {
     /// The order of the calls never affects an answer.
     ///
     /// # Errors
-    /// [`MirrorError::Body`] if a number is not finite or out of range; the bodies put before stay.
+    /// [`MirrorError::Body`] if a number is not finite or out of range. The bodies that were put before stay.
     pub fn put(
         &mut self,
         id: Id,
