@@ -86,7 +86,7 @@ impl Clock {
         }
     }
 
-    /// The lateness at which a turn may be sealed without a pause, because clients still have the turns before it.
+    /// How late a turn may be sealed without a pause, because clients still have the turns before it.
     pub(super) fn absorbed(&self) -> Duration {
         let between = u32::from(self.mode.turns_ahead()).saturating_sub(1);
         let oldest = self.ahead.front().copied();

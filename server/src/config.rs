@@ -106,7 +106,7 @@ pub enum Laggards {
     /// The match pauses until the client has come closer, within these limits. Beyond the limits, and within half a second
     /// after the server itself was late, the client keeps trailing.
     Hold {
-        /// The lag beyond the client's usual lag at which the match pauses: at least one turn. [`Duration::ZERO`] means
+        /// The match pauses at this lag beyond the client's usual lag: at least one turn. [`Duration::ZERO`] means
         /// exactly one turn of any length.
         from: Duration,
         /// The longest single pause. Players accept up to 250 ms.
@@ -169,7 +169,7 @@ pub enum Checksums {
 pub enum Claims {
     /// The player's own client alone. The server does not check claims.
     OwnerOnly,
-    /// The player's own client. If it makes no claim, the referee decides after this many ticks: see
+    /// The player's own client. If it does not make a claim, the referee decides after this many ticks: see
     /// [`Referee::owed`](crate::hooks::Referee::owed).
     OwnerWithin(u32),
 }
@@ -215,7 +215,7 @@ pub struct MatchConfig {
     pub delay_ticks: u8,
     /// The number of seats, 1..=16.
     pub players_max: usize,
-    /// Seats that only these identities get, in whichever order players come: see [`reserve`](MatchConfig::reserve).
+    /// Seats that only these identities get, in any order of arrival: see [`reserve`](MatchConfig::reserve).
     pub reserved: Vec<(PlayerId, String)>,
     /// Whether newcomers are admitted. Players of the match may always return.
     pub open: bool,

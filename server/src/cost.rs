@@ -6,9 +6,9 @@
 //!                  │2s│     │7s│                  spent: 9 s
 //! ```
 //!
-//! An identity pays for the time that others waited for it, whatever its sessions do meanwhile. The cost of longer
-//! ticks and turns is summed separately. An identity that has spent the [`Budget`] for waiting is removed as too slow.
-//! If the budget for longer ticks and turns is spent, its requests for them are ignored.
+//! An identity pays for the time that others waited for it, even if its sessions change in that time. The cost of
+//! longer ticks and turns is summed separately. An identity that has spent the [`Budget`] for waiting is removed as too
+//! slow. If the budget for longer ticks and turns is spent, its requests for them are ignored.
 //!
 //! Invariant: at most [`PARTS`] + 1 entries, so the memory of a cost is bounded. A part is dropped as a whole, a
 //! twelfth of the window after its start has left the window, so the sum is never too small.

@@ -33,9 +33,9 @@ pub struct MatchStats {
     pub unanswered: u64,
     /// Players whose world differed from the server's, each counted at most once in an hour.
     pub desyncs: u64,
-    /// Desyncs for which the journal shows that the server's own world is wrong.
+    /// Desyncs where the journal shows that the server's own world is wrong.
     pub server_faults: u64,
-    /// Desyncs for which the journal's frames lead to another world each time: the step is not pure.
+    /// Desyncs where the journal's frames give a different world on each replay: the step is not pure.
     pub impure_steps: u64,
     /// Desync reports that the server did not ask for or had no room for.
     pub reports_dropped: u64,
@@ -46,7 +46,7 @@ pub struct MatchStats {
     pub joined_by_frames: u64,
     /// Returns of players that counted as activity: each identity's first return in a minute.
     pub excused: u64,
-    /// The time for which requests paused the match, in pauses that have ended.
+    /// How long requests paused the match, in pauses that have ended.
     pub paused: Duration,
     /// Requests to the match, such as pauses, that were admitted.
     pub requests: u64,
@@ -86,7 +86,7 @@ pub struct Report {
     pub text: String,
     /// Whether the journal agrees with the client: this server's own world differs from it.
     pub server_at_fault: bool,
-    /// Whether the journal's frames lead to another world each time: the step is not pure, and neither side is at
+    /// Whether the journal's frames give a different world on each replay: the step is not pure, and neither side is at
     /// fault.
     pub step_impure: bool,
 }

@@ -122,7 +122,7 @@ impl Views {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
-    /// The first packet only, because the session sends no acks.
+    /// The first packet only, because the session does not send acks.
     First,
     /// No frames: the session has been silent for too long, and was sent the first packet often enough.
     NoFrames,

@@ -53,8 +53,8 @@ impl Folded {
     /// fold.
     ///
     /// # Errors
-    /// If the journal has no world near `tick`, ends before `tick`, contains digests that differ on the way, or leads
-    /// to another world each time.
+    /// If the journal has no world near `tick`, ends before `tick`, contains digests that differ on the way, or gives a
+    /// different world on each replay.
     pub fn of<S: Simulation>(
         journal: impl JournalSource + Send,
         rules: &S::Rules,

@@ -33,8 +33,8 @@ const AWAY_MAX: usize = 256;
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
 /// The budget that is left to an identity that returns with a spent budget: joining takes a moment.
 const TO_SPARE: Duration = Duration::from_secs(1);
-/// An identity whose world download made no progress is refused for this long. Otherwise it could hold its place for a
-/// world forever by reconnecting.
+/// An identity whose world download did not make progress is refused for this long. Otherwise it could hold its slot
+/// for a world forever by reconnecting.
 const BAR_JOIN: Duration = Duration::from_secs(30);
 const BAR_STRIKES: Duration = Duration::from_secs(60);
 
@@ -52,7 +52,7 @@ pub(crate) struct IdentityLimits {
     saves: ArrayVec<Duration, SAVES_MAX>,
     /// The identity may not begin another join before this time.
     joins_from: Duration,
-    /// Whether the identity's last world download wasted its place.
+    /// Whether the identity's last world download wasted its slot.
     gave_way: bool,
     excused_at: Option<Duration>,
     held: Held,
@@ -138,7 +138,7 @@ impl IdentityLimits {
         now >= self.joins_from
     }
 
-    /// Records that the identity wasted its place for a world, which delays its next join.
+    /// Records that the identity wasted its slot for a world, which delays its next join.
     pub(crate) fn give_way(&mut self, now: Duration) {
         self.joins_from = now + BAR_JOIN;
         self.gave_way = true;
@@ -175,7 +175,7 @@ impl IdentityLimits {
         held.now < at_once && !spent
     }
 
-    /// The time for which the match was held for this identity since it last kept up.
+    /// How long the match was held for this identity since it last kept up.
     pub(crate) fn held(&self) -> Duration {
         self.held.now
     }

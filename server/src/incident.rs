@@ -73,7 +73,7 @@ pub enum Trouble {
     /// A step, a hook or the disk does not return. The match's thread is abandoned.
     #[error("the match hangs: a step, a hook or the disk does not return; it is over")]
     MatchHangs,
-    /// The journal cannot be written. The match writes no more of it.
+    /// The journal cannot be written. The match stops writing it.
     #[error("the journal cannot be written")]
     Journal,
     #[error(
@@ -180,7 +180,7 @@ impl Incident {
         self.message = clip(&format_args!("{}; left out: {more}", self.message));
     }
 
-    /// Adds the frame's orders of the players for which `of` returns `true`.
+    /// Adds the frame's orders of the players that `of` selects.
     pub fn with_orders<S: Simulation>(
         mut self,
         frame: &FrameData<S>,
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(clip(&format_args!("x{long}")).len(), TEXT_MAX - 1);
     }
 
-    /// Finding C6: an incident's file can be read in a terminal, whatever bytes a player sent.
+    /// Finding C6: an incident's file can be read in a terminal, even if a player sent control characters.
     #[test]
     fn an_incidents_text_holds_no_control_characters() {
         let evil = "\u{1b}]0;owned\u{7}\u{202e}\u{200b}\n";

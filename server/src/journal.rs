@@ -16,7 +16,7 @@ pub(super) struct JournalOut<S: Simulation> {
     recorder: Option<Recorder<S>>,
     /// The number of consecutive worlds that came too late although the journal waited for them.
     missed: u8,
-    /// The number of coming worlds for which the journal will not wait.
+    /// The journal will not wait for this many of the next worlds.
     unwaited: u8,
 }
 

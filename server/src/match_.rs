@@ -11,8 +11,8 @@
 //! [`Match`] itself is short: each part owns its fields and does not depend on [`Match`], and each file of `impl Match`
 //! covers one task. One tick from top to bottom: `match_/tick.rs`.
 //!
-//! Outcomes of tick t are sealed with the inputs of t + 1, so a query adds no latency. Law **One door**: the server's
-//! own simulation is stepped by the sealed frame alone.
+//! Outcomes of tick t are sealed with the inputs of t + 1, so a query does not add latency. Law **One door**: the
+//! server's own simulation is stepped by the sealed frame alone.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -67,7 +67,7 @@ mod tick;
 
 pub use save::{OldSave, Upgrade};
 
-/// One running match: its parts, each of which owns its fields.
+/// One running match: its parts. Each part owns its fields.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
     mode: MatchMode,
@@ -500,7 +500,7 @@ pub struct Resumed<S: Simulation> {
 pub(super) struct Origin {
     pub(super) hello: Hello,
     pub(super) start: Option<Start>,
-    /// The command delay of the configuration after a crash, even if the journal has another one.
+    /// For a resumed or loaded match: the command delay in its configuration. The journal's may differ.
     pub(super) asked_delay: Option<u8>,
     // The message with the rules for sessions that lack them, once one did; `None` if they are too large.
     pub(super) packed_rules: OnceLock<Option<Arc<[u8]>>>,

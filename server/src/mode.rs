@@ -47,7 +47,7 @@ impl MatchMode {
         matches!(self, MatchMode::Lockstep(_))
     }
 
-    /// The time at which the first tick, or turn, of a match that begins now is sealed.
+    /// When the first tick, or turn, of a match that begins now is sealed.
     pub(crate) fn first_due(self, now: Duration, tick: Duration) -> Duration {
         match self {
             MatchMode::Prediction => now + tick,

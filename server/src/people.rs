@@ -1,6 +1,6 @@
 //! [`People`]: the identities and sessions of a match, current and former, and the owner of each seat.
 //!
-//! Invariant: an identity keeps its seat until it leaves or is removed, whatever happens to its sessions.
+//! Invariant: an identity keeps its seat until it leaves or is removed, even if its sessions end.
 
 use std::ops::{Index, IndexMut};
 use std::slice;
@@ -238,8 +238,8 @@ impl People {
         own.map(|(_, player)| *player).min().unwrap_or(player)
     }
 
-    /// Charges the identities of `players` with equal shares of `waited`, a time up to now in which the `present`
-    /// players waited for them. If no other identity could have continued meanwhile, no identity is charged.
+    /// Charges the identities of `players` with equal shares of `waited`: the time, ending now, that the `present`
+    /// players waited for them. If no other identity could have continued in that time, no identity is charged.
     pub(super) fn charge(
         &mut self,
         now: Duration,

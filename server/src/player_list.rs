@@ -22,7 +22,7 @@ use twinstep_protocol::packet::presence::PresenceUpdate;
 use twinstep_protocol::{names::Name, packet::presence::LinkQuality};
 use unicode_security::skeleton;
 
-/// The interval at which link qualities are measured and sent.
+/// How often link qualities are measured and sent.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The maximum number of versions of the names, and of the link qualities, that are kept for delayed spectators: 17

@@ -90,7 +90,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Records queries that the world opened. The resolver answers those for which `is_owners` returns `false`, or which
+    /// Records queries that the world opened. The resolver answers the queries that `is_owners` rejects, and those that
     /// the game leaves to the server.
     pub(crate) fn open(
         &mut self,

@@ -73,7 +73,7 @@ pub struct SeatStats {
     pub claims: u64,
     /// Batches that arrived after their turn was sealed (in lockstep only).
     pub late_batches: u64,
-    /// Turns for which the match had to wait for this player (in lockstep only).
+    /// Turns in which the match had to wait for this player (in lockstep only).
     pub awaited: u64,
     /// The time that the match waited for this player, alone or with others.
     pub waited: Duration,

@@ -5,7 +5,7 @@
 //!  the journal wants a world, a session joins, delayed spectators will need one
 //!    └▶ a copy of the world at the beginning of its turn ─▶ Output::Encode ─▶ the host encodes it, on a thread
 //!        ┌───────────────────────────── Match::hand_world ◀──────────────────────────────┘
-//!        ├▶ the journal, if the next tick was not stepped meanwhile: a world comes before the frames that follow it
+//!        ├▶ the journal, if the next tick has not been stepped: a world comes before the frames that follow it
 //!        ├▶ sessions that join within a second: the frames since continue from there
 //!        └▶ delayed spectators
 //! ```
@@ -281,7 +281,7 @@ impl Aside {
     }
 }
 
-/// The interval in ticks at which a world is kept for delayed spectators.
+/// A world is kept for delayed spectators every this many ticks.
 const WORLD_EVERY: u32 = 300;
 /// Ticks that are reserved in the backlog for sending a kept world to a spectator (10 s at 60 Hz).
 const LOADING_TICKS: u32 = 600;

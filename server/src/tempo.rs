@@ -36,7 +36,7 @@ const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Pauses that the client reported, or for which the match had to wait.
+    /// The client's pauses: those it reported, and at least 1 if the match waited for it.
     pub(crate) pauses: u32,
     pub(crate) rtt: Duration,
     pub(crate) jitter: Duration,

@@ -1,7 +1,7 @@
 //! How the match advances: deadlines, turns that are due, and the players that the match waits for.
 //!
 //! ```text
-//!  command delay 0    tick t is sealed at its own deadline, whatever inputs have arrived
+//!  command delay 0    tick t is sealed at its own deadline, with the inputs that have arrived
 //!  command delay m    turn n + m is sealed when turn n is due (or, waiting for all, when every batch has arrived)
 //!
 //!             n due        n+1 due      n+2 due            m = 2
@@ -43,7 +43,7 @@ use crate::down::send_lane;
 use crate::peer::Peer;
 use crate::up;
 
-/// The interval at which unacknowledged frames are repeated in lockstep, and while the match waits.
+/// How often unacknowledged frames are repeated in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
 /// The match catches up with a lateness of at most this many ticks, and at least the duration. The match's clock skips
 /// the rest.
@@ -62,7 +62,7 @@ const HOLD_TICKS_MIN: u32 = 2;
 const HOLD_APART: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {
-    /// The time at which [`advance`](Match::advance) has work to do next.
+    /// When [`advance`](Match::advance) has work to do next.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let Some(due) = self.clock.due else {
@@ -167,8 +167,7 @@ impl<S: Simulation> Match<S> {
         self.introduce();
     }
 
-    /// The interval at which clients get a packet even if no turn is sealed: without packets they assume that the
-    /// server is lost.
+    /// How often clients get a packet even if no turn is sealed: without packets they assume that the server is lost.
     fn repeat_every(&self) -> Duration {
         if self.mode.is_lockstep() || self.clock.waiting_since.is_some() {
             REPEAT
@@ -349,8 +348,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Charges the awaited players for the delay of the schedule since the last call. Delay that causes no pause is
-    /// free, because clients still have earlier turns to play.
+    /// Charges the awaited players for the delay of the schedule since the last call. Delay that does not cause a pause
+    /// is free, because clients still have earlier turns to play.
     fn pay(&mut self, now: Duration, wait: WaitReason) {
         let began = self.clock.due.unwrap_or(now);
         if let WaitReason::Laggards(players) = wait {
@@ -420,7 +419,8 @@ impl<S: Simulation> Match<S> {
 
     /// Seals the tick or turn that is due, and computes when the next one is due.
     fn go_on(&mut self, now: Duration) {
-        // Clients first have to receive the ticks that this server seals late, so none of them is held for meanwhile.
+        // Clients first have to receive the ticks that this server seals late. Until then the match is not held for any
+        // of them.
         if self.catches_up() {
             self.clock.hold_from = now + HOLD_APART;
         }

@@ -6,15 +6,15 @@
 //!                           └▶ Output::Evidence ─▶ the host folds the journal to t, on a thread
 //!                                                     │ equal to this match's world of t: that is the client's evidence
 //!                                                     │ not equal: this server differs, and the report says so
-//!                                                     ╰ another world each time: the step is not pure; no side is at fault
+//!                                                     ╰ a different world on each replay: the step is not pure; no side is at fault
 //! ```
 //!
-//! A journal covers more of the past than the worlds in memory, and each tick was written to it before any client saw
+//! A journal covers more of the past than the worlds in memory, and each tick is written to it before any client sees
 //! the tick.
 //!
-//! The client is healed first, with the current world, so that its player can continue. The evidence that the client
-//! needs to find the difference follows when the client asks for it. Invariant: a client's report of a desync has no
-//! other effect, and is limited by the limits of its identity.
+//! The client is healed first, with the current world, so that its player can continue. When the client asks for the
+//! evidence that it needs to find the difference, the evidence follows. Invariant: a client's report of a desync has no
+//! other effect, and counts against the limits of its identity.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,18 +4,18 @@
 //! ```text
 //!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐
 //!             │                  │ no, or a part of one                                          ▼
-//!             ▼ refused          └▶ a place free? ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
+//!             ▼ refused          └▶ a slot free?  ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
 //! ```
 //!
-//! At most two worlds are being sent to players, and eight to spectators, because worlds are large: each takes a place.
-//! A world that has been sent for 1 s at less than 128 KiB/s loses its place as soon as another session waits for one,
-//! and continues without a place, at no more than 128 KiB/s. A world that did not progress by 16 KiB within 3 s loses
-//! its place in the same way; if the session's seats are wanted too, the session is closed. If no byte of a world
-//! arrived, its client is refused for 30 s; a spectator is closed immediately. Frames need no place.
+//! At most two worlds are being sent to players, and eight to spectators, because worlds are large: each uses a slot. A
+//! world that has been sent for 1 s at less than 128 KiB/s loses its slot as soon as another session waits for one, and
+//! continues without a slot, at no more than 128 KiB/s. A world that did not progress by 16 KiB within 3 s loses its
+//! slot in the same way; if the session's seats are wanted too, the session is closed. If no byte of a world arrived,
+//! its client is refused for 30 s; a spectator is closed immediately. Frames do not need a slot.
 //!
-//! Invariants: the others do not pay for a joiner, because its player joins only when the session's authority has
-//! caught up, and in lockstep when its batches come in time. Every join ends, whatever the client does: each stage of a
-//! session has a time limit.
+//! Invariants: a join does not cost the other players anything, because the new player joins only when the session's
+//! authority has caught up, and in lockstep when its batches come in time. Every join ends, even if the client does not
+//! answer: each stage of a session has a time limit.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use crate::outbox::Output;
 use crate::peer::{Distance, Greeting, Judgement, Peer};
 use crate::tally::JoinResult;
 
-/// A client that waits for a place must repeat its hello within this time, or it loses its turn.
+/// A client that waits for a slot must repeat its hello within this time, or it loses its turn.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
 /// The assumed cost of a frame for a joiner, in bytes: a frame is sent about three times until it is acknowledged. If a
 /// world is smaller than the frames, the joiner gets the world.
@@ -60,7 +60,7 @@ struct Begins {
 }
 
 impl Begins {
-    /// Begins with the rest of a world, of which the session has the first `from` bytes.
+    /// Begins with the rest of a world: the session has its first `from` bytes.
     fn with(at: usize, world: Snapshot, from: u32) -> Begins {
         Begins {
             at,
@@ -209,7 +209,7 @@ impl<S: Simulation> Match<S> {
         basis == Basis::Authority && self.people[at].players.iter().all(is_in)
     }
 
-    /// Begins a session by frames. It needs no place, but its joins are limited in rate too.
+    /// Begins a session by frames. It does not need a slot, but its joins are limited in rate too.
     fn begin_by_frames(
         &mut self,
         now: Duration,
@@ -246,8 +246,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The world of which a client has a part, and the length of that part in bytes. Returns `None`
-    /// if that world is not kept or may not be shown to the client.
+    /// The world that a client has a part of, and the length of that part in bytes. Returns `None` if that world is not
+    /// kept or may not be shown to the client.
     fn rest_for(&self, at: usize, holds: Holds) -> Option<(Snapshot, u32)> {
         let Holds::Part { world, bytes } = holds else {
             return None;
@@ -260,13 +260,13 @@ impl<S: Simulation> Match<S> {
         Some((world.clone(), bytes))
     }
 
-    /// Reserves a place for the world of the session at `at`, and returns the session's index. Returns `None` if the
-    /// session must ask again, for example because its world must be encoded first. First come, first served; a place
-    /// whose world makes no progress goes to the next session in line.
+    /// Reserves a slot for the world of the session at `at`, and returns the session's index. Returns `None` if the
+    /// session must ask again, for example because its world must be encoded first. First come, first served; a slot
+    /// whose world does not make progress goes to the next session in line.
     fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
         let peer = &mut self.people[at];
         peer.greeting_mut()?.ask_for_world(now);
-        // Players and spectators have separate places, so players do not wait for spectators.
+        // Players and spectators have separate slots, so players do not wait for spectators.
         let (id, watches) = (peer.id, peer.is_spectator());
         let places = if watches {
             VIEWS_AT_ONCE
@@ -291,7 +291,7 @@ impl<S: Simulation> Match<S> {
             let peers = this.people.iter().filter(alike);
             peers.filter(|p| p.is_loading()).count()
         };
-        // Each pass frees one place, or gives up.
+        // Each pass frees one slot, or gives up.
         while loads(self) + before >= places {
             self.free_place(now, watches)?;
         }
@@ -311,7 +311,7 @@ impl<S: Simulation> Match<S> {
         has_world.then_some(at)
     }
 
-    /// Frees the place of a world that is slow or makes no progress. Returns `None` if there is no such world.
+    /// Frees the slot of a world that is slow or does not make progress. Returns `None` if there is no such world.
     fn free_place(&mut self, now: Duration, watches: bool) -> Option<()> {
         let loading = |p: &Peer| p.is_spectator() == watches && p.is_loading();
         let peers = &mut self.people;
@@ -338,7 +338,7 @@ impl<S: Simulation> Match<S> {
         Some(())
     }
 
-    /// Frees the place of a world that makes no progress. A client that received no byte of the world may not join
+    /// Frees the slot of a world that does not make progress. A client that received no byte of the world may not join
     /// again for 30 s.
     fn lose_place(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
@@ -388,7 +388,7 @@ impl<S: Simulation> Match<S> {
             .map_or(began, |request| request.wait_from(began))
     }
 
-    /// Closes a session that joins too slowly while another session needs its place or seats.
+    /// Closes a session that joins too slowly while another session needs its slot or seats.
     fn put_out(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];
         if !peer.has_progressed() {

@@ -37,7 +37,7 @@ use crate::snapshots::Watched;
 
 /// The match's clock waits at most this long for its players to return.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// Silent players are not dropped for this long.
+/// After a resume, silent players are kept for this long.
 pub(super) const EXCUSED: Duration = Duration::from_secs(30);
 /// The minimum number of frames that are kept for returning clients.
 const BACKLOG_MIN: u32 = 400;
@@ -46,7 +46,7 @@ const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
     /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored: the
     /// journal has them. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is
-    /// more), whatever the match's length, and a pass over the journal to check it. The pass needs the memory of the
+    /// more), for a match of any length, and a pass over the journal to check it. The pass needs the memory of the
     /// largest record.
     ///
     /// The journal is continued: [`poll`](Match::poll) returns the bytes to append at [`Resumed::keep_bytes`].
@@ -80,7 +80,7 @@ impl<S: Simulation> Match<S> {
             journal,
             end: keep_bytes,
         };
-        // The command delay is fixed for the match, whatever this process was started with.
+        // The command delay is fixed for the match, even if this process was started with a different one.
         let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
         config.check().map_err(MatchStartError::from)?;

@@ -27,9 +27,9 @@
 //!  ticket L2 is handed down ── the client is killed      (L1 lets it in, as often as it is used; so would L2)
 //! ```
 //!
-//! Invariants: an identity keeps its seat until it leaves or is removed, whatever happens to its sessions. A connection
-//! attempt that a client abandons does not affect its current session. Safe generations only rise, and only to a ticket
-//! that the identity's client has stored for its next process, or has connected with: so one ticket always admits the
+//! Invariants: an identity keeps its seat until it leaves or is removed, even if its sessions end. A connection attempt
+//! that a client abandons does not affect its current session. Safe generations only rise, and only to a ticket that
+//! the identity's client has stored for its next process, or has connected with: so one ticket always admits the
 //! identity, after a crash of either side. The match forgets a removed identity: no session, no pending takeover, no
 //! seat.
 
@@ -100,7 +100,7 @@ impl<S: Simulation> Match<S> {
                 // Commands that were accepted survive a reconnect, so only inputs are forgotten.
                 seat.forget_inputs();
             } else {
-                // The previous owner of this number got the fates of its orders when it left.
+                // The previous owner of this seat got the fates of its orders when it left.
                 let _ = seat.purge();
                 seat.expect_new_claims();
                 self.people.seat(*player, name);
@@ -249,8 +249,8 @@ impl<S: Simulation> Match<S> {
         self.closed = Some(code);
     }
 
-    /// Ends the journal as [`close`](Self::close) would with this code, and closes no client. A host that needs the end
-    /// on disk first calls this, then [`close`](Self::close) when the end is written, or
+    /// Ends the journal as [`close`](Self::close) would with this code, but does not close any client. A host that
+    /// needs the end on disk first calls this, then [`close`](Self::close) when the end is written, or
     /// [`forgo_journal`](Self::forgo_journal) if that failed.
     pub fn end_journal(&mut self, code: CloseCode) {
         let reason = match code {

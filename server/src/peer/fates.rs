@@ -12,7 +12,7 @@ use twinstep_core::bounds::{COMMANDS_OPEN_MAX, REFUSALS_PER_PACKET};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::refusal::OrderRefusal;
 
-/// The number of recent packets for which it is recorded whether they held fates.
+/// How many recent packets are recorded, with whether they held fates.
 const PACKETS_KEPT: usize = 256;
 
 /// A refusal of an order, repeated until the client has acknowledged it.

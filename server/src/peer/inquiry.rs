@@ -4,7 +4,7 @@
 //!  it differs at t ─▶ begin ─▶ (the journal's verdict: correct) ─▶ it asks for t: show ─▶ one report
 //! ```
 //!
-//! Invariant: a client may send one report for each evidence that it was sent, and no other.
+//! Invariant: a client may send one report for each piece of evidence that it was sent, and no other reports.
 
 use std::sync::Arc;
 

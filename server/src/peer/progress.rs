@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Invariants: only these three methods change the stage, and a session never goes back to an earlier one. Every stage
-//! before play ends, whatever a client does or fails to do.
+//! before play ends, even if the client does nothing.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use super::stage::{Distance, Greeting, Guest, Judgement, Loading, PeerStage, Str
 use super::{Peer, SessionStage};
 use crate::encoding::Snapshot;
 
-/// The rate of a world download that has lost its place, in bytes per second.
+/// The rate of a world download that has lost its slot, in bytes per second.
 const BULK_BESIDE: u32 = 128 << 10;
 
 impl Peer {
@@ -143,7 +143,7 @@ impl Peer {
                     false => Judgement::Stays,
                 }
             }
-            // Waiting for a place does not count while the client keeps asking.
+            // Waiting for a slot does not count while the client keeps asking.
             PeerStage::Greeting(greeting) => {
                 too_slow(now.saturating_sub(greeting.at.max(self.since)) > HELLO_WITHIN)
             }
@@ -217,7 +217,7 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if the session's world is being sent: without a place if `beside`, otherwise with one.
+    /// Returns `true` if the session's world is being sent: without a slot if `beside`, otherwise with one.
     fn loads(&self, beside: bool) -> bool {
         let is_so = |loading: &Loading| loading.beside == beside;
         matches!(&self.stage, PeerStage::Loading(loading) if is_so(loading)) && !self.has_loaded()
@@ -231,7 +231,7 @@ impl Peer {
         self.loads(true)
     }
 
-    /// Continues the session's world download without a place: the world is sent slowly from now on.
+    /// Continues the session's world download without a slot: the world is sent slowly from now on.
     pub(crate) fn go_beside(&mut self) {
         if let PeerStage::Loading(loading) = &mut self.stage {
             loading.beside = true;
@@ -245,7 +245,7 @@ impl Peer {
     }
 
     /// Returns `true` if the world has been sent for longer than [`JOIN_PLACE_TIME`] and uses little of the server's
-    /// bandwidth: it needs no place.
+    /// bandwidth: it does not need a slot.
     pub(crate) fn is_slow(&self, now: Duration) -> bool {
         let under_way = now.saturating_sub(self.since);
         let much = u64::from(BULK_BESIDE) * under_way.as_millis() as u64 / 1_000;

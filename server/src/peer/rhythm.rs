@@ -30,7 +30,7 @@ const LOAD_HEADROOM: u8 = (LOAD_UNITS as u8) - 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Rhythm {
-    /// The number of pauses since the last turn that the client reported, or for which the match had to wait.
+    /// The client's pauses since the last turn: those it reported, and at least 1 if the match waited for it.
     pauses: u32,
     pauses_reported: Option<u8>,
     /// The share of time that the client's machine spends on the game, as reported by the client.

@@ -79,7 +79,7 @@ impl Greeting {
     }
 
     /// Records that the session's world must be encoded, in a turn that began at `began`. Returns the start of the
-    /// first turn for which this was recorded.
+    /// first turn that this was recorded for.
     pub(crate) fn wait_from(&mut self, began: Tick) -> Tick {
         *self.from.get_or_insert(began)
     }
@@ -151,7 +151,7 @@ impl Guest {
 pub(super) struct Loading {
     /// The world that is sent. `None` if the client can continue by frames alone.
     pub(super) world: Option<WorldId>,
-    /// Whether the world was too slow and lost its place, so that it is sent without one.
+    /// Whether the world was too slow and lost its slot, so that it is sent without one.
     pub(super) beside: bool,
     pub(super) stride: Stride,
 }

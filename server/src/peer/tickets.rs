@@ -10,7 +10,7 @@ use twinstep_protocol::lineage::Stamp;
 
 /// The number of given tickets that a session may still report as stored. A session gets one every 10 s.
 const HANDED_MAX: usize = 16;
-/// The interval at which a playing session gets a new ticket to return with.
+/// How often a playing session gets a new ticket to return with.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]

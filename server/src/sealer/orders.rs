@@ -50,7 +50,7 @@ impl<S: Simulation> Sealing<'_, S> {
         }
     }
 
-    /// Removes owed claims for which no frame had room: the referee is asked again at the next tick.
+    /// Removes owed claims that no frame had room for: the referee is asked again at the next tick.
     pub(super) fn forget_owed(&mut self) {
         for player in self.owed.iter() {
             if self.frame.claims.iter().all(|c| c.player != player) {
