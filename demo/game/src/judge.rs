@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   "I was hit", "I died"  ──▶ near something that could do it, a moment ago at most?  ──▶ into a frame
-//!   Claims::OwnerOnly            an owner's screen alone decides; the server tests no player (row 64)
+//!   Claims::OwnerOnly            an owner's screen alone decides; the server tests none (row 64)
 //!   Claims::OwnerWithin(ticks)   if the owner has not claimed a touch `ticks` after it in the *sealed* game,
 //!                                the referee claims it: a player cannot be immortal
 //! ```
@@ -149,7 +149,7 @@ impl Referee<Game> for Judge {
     }
 }
 
-/// Returns the ages, in ticks, at which debts are looked for.
+/// Returns the ages of the debts that are looked for, in ticks.
 fn ages(within: u32) -> Range<u32> {
     let within = within.min(OWED_WITHIN_MAX);
     within..within + OWED_TICKS

@@ -1,7 +1,7 @@
 //! The level that comes with the game.
 //!
 //! ```text
-//!   +y  ┌──────────────────────────────┐   walls: solid for players and bullets, and they hide from blasts
+//!   +y  ┌──────────────────────────────┐   walls: solid to players and bullets, and give cover from blasts
 //!       │ s  b│   ═══    b   ══b     s │   s spawn   b barrel   (the campaign adds crates)
 //!       │ s ▌   ▐    b        ▐    ▌ s │   enemies fly over everything, along their paths
 //!       │ s  b══   ═══  b     │b     s │

@@ -81,7 +81,7 @@ const LAG_REACH: f32 = 6.0;
 /// Returns whether the server admits an order (or claim) of `player`, judged by its world when the order arrives.
 ///
 /// # Errors
-/// The reason for a refusal.
+/// If the order is refused. Returns the reason.
 pub fn admit(
     game: &Game,
     rules: &Rules,

@@ -30,7 +30,7 @@ const BODIES: Layers = Layers::bit(1);
 const CRATES: Layers = Layers::bit(2);
 
 /// A shell hits a player at most where that player was seen this long ago: 300 ms of round trip, and some jitter. So a
-/// player that has turned away or taken cover is safe after 0.5 s, whatever view the owner's client claims.
+/// player that has turned away or taken cover is safe after 0.5 s, even if the owner's client claims an older view.
 const SEEN_TICKS_MAX: u32 = 30;
 
 // The most bodies of one toss, so that it is decided within a millisecond or two.
@@ -103,7 +103,7 @@ impl Arbiter {
     /// Returns the answer to a query that was asked under `key`, in the world at the end of the tick that asked.
     ///
     /// # Errors
-    /// A position is not a number.
+    /// If a position is not a number.
     pub fn decide(
         &mut self,
         game: &Game,

@@ -209,7 +209,7 @@ impl Game {
         fx: &mut Effects<Game>,
         who: impl Fn(&Player) -> bool,
     ) {
-        // By number, because `appear` needs the whole game. No player joins or leaves meanwhile.
+        // By number, because `appear` needs the whole game. No player joins or leaves during the loop.
         for n in 0..twinstep_core::bounds::PLAYERS_MAX as u8 {
             let id = PlayerId(n);
             if self.players.get(&id).is_some_and(&who) {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A remote player's shot is a *ghost* in the prediction until the input is known. It flies, hits and ends like any
-//! other shot, but it hurts no enemy and asks no query; the step withholds its effects.
+//! other shot, but it does not hurt enemies or ask queries; the step withholds its effects.
 //!
 //! Bullets fly straight; `claim` decides which players they touch. Walls never move, so the tick at which a bullet
 //! meets one is computed when it is fired. Crates move and break, so they are tested at every tick.

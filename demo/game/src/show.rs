@@ -1,4 +1,5 @@
-//! The bodies of a picture: their keys and places; and [`GameShow`], which hands them to the client's interpolation.
+//! The bodies of a picture, with their keys and positions; and [`GameShow`], which gives them to the client's
+//! interpolation.
 //!
 //! These are poses, not copies of the state. A view interpolates and smooths them by key, and reads colours, bars and
 //! numbers from the state itself.

@@ -41,7 +41,8 @@ impl Match {
         }
     }
 
-    /// Steps one tick: pads, orders and answers by the state, then the step.
+    /// Plays one tick: the bots choose inputs and orders from the current state, queries are answered, then the game
+    /// steps.
     fn step(&mut self) {
         let Match {
             game,

@@ -1,7 +1,7 @@
 //! The push that a blast gives to things around it, and how a client guesses their flight.
 //!
 //! ```text
-//!   server: push × luck ──▶ rigid bodies, each of which hits the others ──▶ path     (resolve.rs)
+//!   server: push × luck ──▶ rigid bodies, which hit each other          ──▶ path     (resolve.rs)
 //!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
 //! ```
 //!

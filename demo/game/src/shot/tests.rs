@@ -1,4 +1,4 @@
-//! The shots of each weapon: as own shots, as ghosts, and promoted.
+//! The shots of each weapon: as the player's own shots, as ghosts, and promoted.
 
 use twinstep_core::frame::{Learned, PlayerSet};
 use twinstep_core::{Key, PlayerId};

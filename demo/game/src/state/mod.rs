@@ -106,10 +106,10 @@ pub(crate) enum Timer {
 }
 
 const SHOTS_ROOM: usize = 256;
-/// The bullets that it has room for without enemies, and for each enemy (measured: 3.3 of each, at the peak 5).
+/// Room for bullets without enemies, and for each enemy (measured: 3.3 of each, at the peak 5).
 const BULLETS_ROOM: usize = 128;
 const BULLETS_PER_ENEMY: usize = 8;
-/// The timers that it has room for besides one for each enemy: fuses, returning barrels and players.
+/// Room for timers besides one per enemy: fuses, returning barrels and players.
 const TIMERS_ROOM: usize = 128;
 
 impl Game {

@@ -218,6 +218,6 @@ pub(crate) enum Fate {
     /// It left before a hit that would have killed it. The death costs the team a life when a player joins in this
     /// seat.
     Fell(Tick),
-    /// It was out in this wave: the team had no life left.
+    /// It was out in this wave: the team had no lives left.
     Out(u8),
 }
