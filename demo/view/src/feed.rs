@@ -8,9 +8,9 @@
 //!   keys ── pause, speed, seek ──▶ Playback ◀── a journal ───────────────────────┘
 //! ```
 //!
-//! Invariant: a view knows no session, packet or file. Each frame it calls [`Feed::advance`], takes cues and notes
-//! until there are none, and draws [`shown`](Feed::shown), [`game`](Feed::game) and the other getters. The result does
-//! not depend on how often that happens.
+//! Invariant: a view does not know sessions, packets or files. Each frame it calls [`Feed::advance`], takes cues and
+//! notes until there are none, and draws [`shown`](Feed::shown), [`game`](Feed::game) and the other getters. The result
+//! does not depend on how often that happens.
 
 mod gauges;
 mod news;
@@ -207,7 +207,7 @@ impl Feed {
     /// Call it once a frame, or more often.
     ///
     /// # Errors
-    /// The match is over for this screen; its last picture stays. A replay never ends.
+    /// If the match is over for this screen. Its last picture stays. A replay never ends.
     pub fn advance(&mut self, pads: &[Pad]) -> Result<(), SessionEnd> {
         let pad = |seat: usize| pads.get(seat).copied().unwrap_or_default();
         for (seat, before) in self.pads.iter_mut().enumerate() {
@@ -499,7 +499,7 @@ impl Feed {
     /// and verifies it. Only the last minutes of a long match are kept. Returns the file's path.
     ///
     /// # Errors
-    /// There is no recording, or the file cannot be written.
+    /// If there is no recording, or the file cannot be written.
     pub fn save_replay(&self, folder: &Path) -> Result<PathBuf, SaveError> {
         let recording = self.source.session().and_then(Session::recording);
         let recording = recording.ok_or(SaveError::Nothing)?;

@@ -20,7 +20,7 @@ unsafe extern "C" {
     safe fn powderkeg_now() -> f64;
     /// Milliseconds since 1970.
     safe fn powderkeg_date() -> f64;
-    /// Shows a sentence, and draws no more frames.
+    /// Shows a sentence, and stops drawing frames.
     safe fn powderkeg_end(len: usize);
     /// Downloads a file: its name, and then its content.
     safe fn powderkeg_download(name: usize, len: usize);
@@ -99,7 +99,7 @@ impl Sub for Instant {
     }
 }
 
-/// Shows the reason for the end. The script draws no more frames.
+/// Shows the reason for the end. The script stops drawing frames.
 pub(crate) fn end(sentence: &str) {
     powderkeg_end(answer(sentence.as_bytes()));
 }

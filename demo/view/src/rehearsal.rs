@@ -257,7 +257,7 @@ impl Rehearsal {
     /// Runs one frame; `pad` returns the input of a seat.
     ///
     /// # Errors
-    /// The session is over; every later call returns the error too.
+    /// If the session is over. Every later call returns the error too.
     pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), SessionEnd> {
         self.advance_watched(pad, |_| {})
     }

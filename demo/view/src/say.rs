@@ -17,7 +17,7 @@ pub struct Unsaid(#[from] io::Error);
 /// Prints a line to standard output.
 ///
 /// # Errors
-/// It cannot be written, for example because the disk is full. A closed pipe is not an error.
+/// If standard output cannot be written, for example because the disk is full. A closed pipe is not an error.
 pub fn out(text: impl Display) -> Result<(), Unsaid> {
     Ok(write(&mut io::stdout().lock(), text)?)
 }

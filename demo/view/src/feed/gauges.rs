@@ -36,7 +36,7 @@ pub struct GaugeWindow {
     pub key_ms: f64,
     pub stall_ms: f64,
     pub held_ms: f64,
-    // Sealed ticks without an own input, and own ticks that a jump of the clock skipped.
+    // Sealed ticks without this session's input, and its ticks that a jump of the clock skipped.
     pub fills: u64,
     pub skipped_ticks: u64,
     pub clock_off_ms: f64,

@@ -136,10 +136,10 @@ impl Playback {
     /// Opens a journal at its first world, running.
     ///
     /// # Errors
-    /// Not a journal; a journal of another game, version or rules; or one without a world.
+    /// If the file is not a journal; is a journal of another game, version or rules; or does not contain a world.
     ///
     /// # Panics
-    /// The rules contain a NaN.
+    /// If the rules contain a NaN.
     pub fn open(
         journal: impl JournalSource + Send + 'static,
         rules: &Arc<Rules>,

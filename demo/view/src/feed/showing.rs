@@ -121,7 +121,7 @@ impl Lagged {
         if tick == self.tick {
             return;
         }
-        // No player is local here: confirmed poses are interpolated between two turns, own players too.
+        // No player is local here: the confirmed poses of all players are interpolated between two turns.
         self.poses.begin(PlayerSet::default());
         self.show.poses(authority.sim(), &mut self.poses);
         self.picture.ticked(&mut self.poses, now);

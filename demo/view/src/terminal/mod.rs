@@ -9,8 +9,8 @@
 //! the terminal is always restored.
 //!
 //! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
-//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. No other code may write to the terminal
-//! meanwhile: send logs to a file.
+//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. During the view no other code may write to
+//! the terminal: send logs to a file.
 
 mod arena;
 mod controls;
@@ -44,7 +44,7 @@ pub use screen::{TerminalError, give_back};
 
 /// The feed is advanced at least this often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The interval at which the reader of the terminal checks whether the view is over.
+/// How often the reader of the terminal checks whether the view is over.
 const LOOK: Duration = Duration::from_millis(50);
 const INPUTS_MAX: usize = 64;
 const SEATS: usize = 2;
@@ -54,7 +54,7 @@ const FRAME: Duration = Duration::from_millis(33);
 /// calling thread.
 ///
 /// # Errors
-/// There is no terminal, or it fails. It has been restored by then.
+/// If there is no terminal, or it fails. It has been restored by then.
 pub fn run(mut feed: Feed) -> Result<Summary, TerminalError> {
     let mut screen = Screen::enter()?;
     let inputs = Inputs::read()?;

@@ -1,6 +1,6 @@
 //! [`Screen`]: the terminal while the view uses it, always restored at the end.
 //!
-//! Invariant: whatever ends the view (the end of the match, an error, a panic on this thread, a signal), the terminal
+//! Invariant: however the view ends (the end of the match, an error, a panic on this thread, a signal), the terminal
 //! leaves raw mode and the alternate screen before anything else is printed. Panic messages of other threads are kept
 //! until then, so that they do not damage the picture.
 

@@ -81,7 +81,7 @@ impl Batch {
         );
     }
 
-    /// Adds a sprite around `middle`, `half` as wide and high, turned counter-clockwise by `angle`.
+    /// Adds a sprite centred on `middle`, with half-size `half`, rotated counter-clockwise by `angle`.
     pub(crate) fn sprite(
         &mut self,
         sprite: Sprite,

@@ -34,7 +34,7 @@ use crate::time::{Instant, now, unix_now};
 // The least time of a frame, if the driver does not wait for the screen: 250 a second.
 #[cfg(not(target_arch = "wasm32"))]
 const FRAME_MIN: Duration = Duration::from_millis(4);
-/// The time for which the reason for the end of the match stays, if the player does not close it.
+/// How long the reason for the end of the match stays, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
 /// A key pressed earlier was meant for the match, and does not close the reason.
 const CLOSING_MIN: Duration = Duration::from_millis(800);
@@ -62,7 +62,7 @@ pub struct WindowRefused {
 /// process's main thread. A process can open one window in its life.
 ///
 /// # Errors
-/// No window can be opened.
+/// If a window cannot be opened.
 pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused> {
     // A bad file is reported once the window is open.
     let settings = SettingsFile::of_user().load().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! [`Screens`]: the open screens and overlays, and their keys. An overlay pauses the match of a player without companions.
+//! [`Screens`]: the open screens and overlays, and their keys. An overlay pauses a lone player's match.
 
 use super::input::{Board, Button, Stick, WindowAct};
 use super::rect::Rect;

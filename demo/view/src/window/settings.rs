@@ -168,7 +168,7 @@ impl SettingsFile {
     /// Reads the settings; the defaults if there is no file.
     ///
     /// # Errors
-    /// The file exists and cannot be used.
+    /// If the file exists and cannot be used.
     pub(crate) fn load(&mut self) -> Result<Settings, SettingsError> {
         if let Some(path) = &self.path {
             self.kept = match read(path) {
@@ -188,7 +188,7 @@ impl SettingsFile {
     /// change.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn keep(&mut self, settings: &Settings) -> Result<(), SettingsError> {
         if *settings == self.kept {
             return Ok(());

@@ -147,7 +147,7 @@ const MOMENTS: [Moment; 10] = [
     },
 ];
 
-/// The name of the moment for which the team has no lives.
+/// The name of the moment when the team has no lives.
 const GAME_OVER: &str = "game-over";
 
 fn is_enemy(key: &ShowKey) -> bool {

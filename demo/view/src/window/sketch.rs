@@ -156,7 +156,7 @@ fn corners(from: Vec2, to: Vec2) -> [[f32; 2]; 2] {
 /// the calling thread, which must be the process's main thread. A process can open one window in its life.
 ///
 /// # Errors
-/// No window can be opened, or `frame` fails.
+/// If a window cannot be opened, or `frame` fails.
 pub fn run_sketch(
     title: &str,
     units: [f32; 2],

@@ -116,7 +116,7 @@ impl WindowStage {
     /// Plays one frame. Returns the wishes that only the window can fulfil.
     ///
     /// # Errors
-    /// The match is over for this screen. The picture is painted nevertheless, and shows the reason.
+    /// If the match is over for this screen. The picture is still painted, and shows the reason.
     pub(crate) fn frame(&mut self, input: &StageInput<'_>) -> Result<Vec<Wish>, SessionEnd> {
         let screen = Rect::new(0.0, 0.0, input.size.x, input.size.y);
         self.rate.count(input.dt);

@@ -45,9 +45,9 @@ pub use play::{TourError, tour, tour_picture};
 use script::{Act, CHAPTERS, Chapter};
 
 const AHEAD: usize = 50;
-/// The frames of which a pane shows the friend's way.
+/// The length of the friend's trail in a pane, in frames.
 const TRAIL: usize = 40;
-/// The frames for which a blast and the rings of barrels are shown.
+/// How long a blast and the rings of barrels are shown, in frames.
 const BLAST: u32 = 75;
 /// A key that is not visible after this many frames has been lost.
 const KEY_LOST: u32 = 90;

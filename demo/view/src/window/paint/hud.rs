@@ -1,4 +1,4 @@
-//! The heads-up display: score, wave, lives, boss, the team, the own weapon; and the event feed.
+//! The heads-up display: score, wave, lives, boss, the team, the player's weapon; and the event feed.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::RoundPhase;

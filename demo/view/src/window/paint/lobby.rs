@@ -1,4 +1,5 @@
-//! The lobby: the players, their links, and whether they are ready; meanwhile they walk about and shoot at crates.
+//! The lobby: the players, their links, and whether they are ready. While they wait, they walk about and shoot at
+//! crates.
 
 use glam::{Vec2, vec2};
 

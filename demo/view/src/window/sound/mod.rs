@@ -46,7 +46,7 @@ impl Speaker {
     /// Opens the first available output. Needs the window.
     ///
     /// # Errors
-    /// There is no output.
+    /// If there is no audio output.
     #[cfg(target_os = "linux")]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let (orders, inbox) = channel();
@@ -61,7 +61,7 @@ impl Speaker {
     /// Opens the first available output. Needs the window.
     ///
     /// # Errors
-    /// There is no output.
+    /// If there is no audio output.
     #[cfg(not(target_os = "linux"))]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let system = system::System::open().await?;

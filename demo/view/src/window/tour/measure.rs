@@ -8,7 +8,8 @@ use super::frame::{FRAMES_PER_SECOND, FRIEND, KeyMark, OWN, PaneShot, TourFrame,
 
 /// The beginning of a chapter is not measured: the clock settles on the new line.
 const SETTLE_FRAMES: u32 = 2 * FRAMES_PER_SECOND;
-/// The own player always walks, 0.16 units a tick. A shorter way in a frame is no step; a longer way than two ticks is a jump.
+/// The local player always walks, 0.16 units a tick. A shorter way in a frame is not a step; a longer way than two
+/// ticks is a jump.
 const STANDS: f32 = 0.03;
 const JUMPS: f32 = 0.35;
 
@@ -20,7 +21,7 @@ pub(super) enum Measure {
     Jump,
     /// 95 of 100 frames draw the friend no farther than this from its place, in radii.
     Off,
-    /// The longest time for which the own player stood still, in ms.
+    /// The longest time that the local player stood still, in ms.
     Stood,
     /// The time from the first picture of a blast to this one, in ms.
     BlastLate,

@@ -41,7 +41,7 @@ pub enum TourError {
 /// Writes a tour as an animated picture, and returns the number of its frames. The same seed makes the same picture.
 ///
 /// # Errors
-/// The file cannot be written, or the session ends.
+/// If the file cannot be written, or the session ends.
 pub fn tour_picture(path: &Path, seed: u64) -> Result<u32, TourError> {
     let failed = |why: png::EncodingError| TourError::File {
         path: path.to_owned(),
@@ -80,7 +80,7 @@ pub fn tour_picture(path: &Path, seed: u64) -> Result<u32, TourError> {
 /// main thread.
 ///
 /// # Errors
-/// No window can be opened, or the session ends.
+/// If a window cannot be opened, or the session ends.
 pub fn tour(seed: u64, options: WindowOptions) -> Result<(), TourError> {
     let ended = Rc::new(RefCell::new(Ok(())));
     let out = Rc::clone(&ended);

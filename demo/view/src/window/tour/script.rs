@@ -6,7 +6,7 @@ use super::measure::Measure::{self, BarrelOff, BlastLate, Jump, KeyLate, Off, St
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
-    /// Packets of the own link wait for this many ms, then arrive at once.
+    /// Packets of the local player's link wait for this many ms, then arrive at once.
     Hold(u64),
     Light(u8),
     /// The server is killed, and started again after this many ms.
