@@ -394,7 +394,7 @@ fn rows(told: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        // On one line, whatever name a player has chosen.
+        // On one line, even if a player has chosen a name with line breaks.
         Value::String(text) => line(text).to_string(),
         other => other.to_string(),
     }

@@ -229,7 +229,7 @@ struct Moment {
 /// Runs a server and its bots to the end.
 ///
 /// # Errors
-/// The server or a client cannot start. Failures during the run are in the report.
+/// If the server or a client cannot start. Failures during the run are in the report.
 pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<RunReport, Failure> {
     let mut server =
         wiring::server(rules, options.seed, options.players).policies(options.policies.clone());
@@ -266,7 +266,7 @@ pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<RunReport, Failu
 /// Makes the `n`th bot's client. Its network and its decisions have their own generators.
 ///
 /// # Errors
-/// The ticket is not valid, or no socket can be opened.
+/// If the ticket is not valid, or a socket cannot be opened.
 pub fn bot(
     ticket: &Ticket,
     rules: &Arc<Rules>,
@@ -327,7 +327,7 @@ fn measure(
 }
 
 fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, Failure> {
-    // Counted by player, not by session: a player may have returned meanwhile.
+    // Counted by player, not by session: a player may have returned with a new session.
     let players: Vec<String> = rows.iter().map(|row| row.player.clone()).collect();
     let down = server.inspect(move |game| {
         let bytes = players.iter().map(|player| game.bytes_down_to(player));

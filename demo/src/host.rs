@@ -255,7 +255,7 @@ fn own_addresses() -> Vec<IpAddr> {
 }
 
 /// Returns this machine's source address on the way to `to`, if there is a route. `to` is an address reserved for
-/// documentation (RFC 5737, RFC 3849). Connecting a UDP socket sends no packet; the system only chooses a source
+/// documentation (RFC 5737, RFC 3849). Connecting a UDP socket does not send a packet; the system only chooses a source
 /// address.
 fn outward_from(any: IpAddr, to: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((any, 0)).ok()?;
@@ -552,7 +552,7 @@ mod tests {
             in_order(&[ip("10.8.0.2")], std::iter::empty()),
             [ip("10.8.0.2")]
         );
-        // Reads the real list of this system, whatever is in it.
+        // Reads the real list of this system, which may contain any addresses.
         assert!(own_addresses().iter().all(|ip| !ip.is_loopback()));
     }
 }

@@ -267,7 +267,7 @@ pub(crate) mod tests {
         assert_eq!(keys.len(), expected.len() + 4, "{json}");
     }
 
-    /// Finding O3-4: a modified client's report was a row with `server_at_fault=true`.
+    /// Finding O3-4: a modified client's report was logged as a line with `server_at_fault=true`.
     #[test]
     fn no_text_from_outside_looks_like_another_field() {
         for evil in [

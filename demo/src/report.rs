@@ -1,8 +1,9 @@
 //! The report of a run: as JSON for programs, as text for people, and a list of faults.
 //!
 //! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
-//! *fill* is a sealed tick for which the server had no input of this player. *Others* is how far another player
-//! was drawn from where it finally was at the drawn time, in player radii: 95 % of the time at most.
+//! *fill* is a sealed tick whose input of this player did not reach the server in time. *Others* is the distance
+//! between another player as drawn and where that player finally was at the drawn time, in player radii: at most this
+//! for 95 % of the time.
 //!
 //! The window of the rates begins 60 ticks after the last player joined, and ends with the inputs: rebuilds, ticks simulated
 //! again, cancelled cues a minute, bytes and packets, and all that was drawn ([`SeenReport`]). Everything else is counted
@@ -56,7 +57,7 @@ pub struct ClientReport {
     /// Sealed ticks without an input of this player.
     pub fills: u64,
     pub stall_ms: f64,
-    /// Time in which the own player stood because the server had stood still.
+    /// How long the local player stood still because the server had stood still.
     pub held_ms: f64,
     /// Own ticks that a jump of the clock skipped.
     pub skipped_ticks: u64,
@@ -166,7 +167,7 @@ pub fn line_of(stats: &SessionStats) -> String {
 pub struct RebuildCauses {
     pub roster: u64,
     pub outcome: u64,
-    /// An own command or claim ran at another tick.
+    /// A command or claim of this session ran at a different tick.
     pub own_command: u64,
     /// A command or claim of another player.
     pub command: u64,

@@ -18,7 +18,7 @@ static LISTENS: AtomicBool = AtomicBool::new(false);
 /// Installs the handlers. From now on every wait must check [`stop::asked`].
 ///
 /// # Errors
-/// The operating system refuses.
+/// If the operating system refuses.
 pub(crate) fn listen() -> Result<(), Failure> {
     if LISTENS.swap(true, Ordering::Relaxed) {
         return Ok(());

@@ -42,7 +42,7 @@ fn random_seed() -> u64 {
 /// Makes a client that dials the ticket's server, through a simulated network if `link` is given.
 ///
 /// # Errors
-/// The ticket is for something else or out of date, or no socket can be opened.
+/// If the ticket is for a different program or out of date, or a socket cannot be opened.
 pub fn client(
     ticket: &Ticket,
     rules: &Arc<Rules>,

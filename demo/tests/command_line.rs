@@ -154,7 +154,7 @@ fn a_run_of_bots_ends_well_and_reports() {
     a_journal_is_summarised_verified_and_refused(&folder, journal.path().to_str().unwrap());
 }
 
-/// Checks the journal of that run: its summary, its verification, and the messages about damaged copies.
+/// Checks the journal of the bots' run: its summary, its verification, and the messages about damaged copies.
 fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) {
     let says = |args: &[&str], code: i32, words: &[&str]| {
         let output = run(args);
@@ -241,7 +241,7 @@ fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
     assert_eq!(fs::read_to_string(&out).unwrap(), told);
 }
 
-/// Finding O10: the reader of the output has gone away. That is not an error, and causes no panic message.
+/// Finding O10: the reader of the output has closed its end. This is not an error, and does not cause a panic message.
 fn check_closed_pipe(args: &[&str]) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

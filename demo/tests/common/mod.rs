@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// Every wait is shorter than this, except on an overloaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The program with these arguments. It opens no window, even if there is a display; it reads no input; the test gets
-/// its output; and it touches no file of the user that runs the test.
+/// The program with these arguments. It does not open a window, even if there is a display; it does not read input; the
+/// test gets its output; and it touches no file of the user that runs the test.
 pub(crate) fn powderkeg(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_powderkeg"));
     for name in ["DISPLAY", "WAYLAND_DISPLAY", "RUST_LOG"] {
