@@ -153,7 +153,7 @@ impl<S: Simulation> Arena<S> {
     /// little (`[profile.dev] opt-level = 1` in your `Cargo.toml`), otherwise 5 s.
     ///
     /// # Errors
-    /// The first [`Failure`].
+    /// If a check fails. Returns the first [`Failure`].
     ///
     /// # Panics
     /// If the match cannot be started: a configuration out of range, or a NaN in rules or state.
@@ -278,7 +278,7 @@ pub struct Played {
     pub game: &'static str,
     /// The seed of the run.
     pub seed: u64,
-    /// The time for which the network was bad, in virtual seconds.
+    /// How long the network was bad, in virtual seconds.
     pub seconds: u32,
     /// Whether the match was in lockstep.
     pub lockstep: bool,

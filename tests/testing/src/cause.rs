@@ -45,7 +45,7 @@ const PAUSED_RUNS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(3);
 /// The pause for clocks of whole seconds.
 const LONG_PAUSE: Duration = Duration::from_millis(1_100);
-/// A number this close to an own address counts as an address.
+/// A number this close to one of the process's addresses counts as an address.
 const NEAR: u64 = 1 << 36;
 
 struct Repeatable<'a, S: Simulation> {

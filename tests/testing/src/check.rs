@@ -57,7 +57,8 @@ const SECOND_MATCH: &str = "a second match in the same process";
 /// per tick; and a pause of 1.1 s that shows clocks.
 ///
 /// # Errors
-/// The first [`Fault`]: its kind, tick, fields, advice, and a command that finds it again.
+/// If the game has a fault. Returns the first [`Fault`]: its kind, tick, fields, advice, and a command that finds it
+/// again.
 ///
 /// If one of the script's closures panics.
 /// If the script's own closures do.
@@ -153,7 +154,7 @@ fn whole<S: Simulation>(
         Ok(ways.keys.counts())
     })?;
     if let Err(mut found) = once_more(rules, &first, &trace, Kind::Static, SECOND_MATCH) {
-        // A clock may have moved on by a second meanwhile; if so, it does so again.
+        // A clock may have moved on by a second between the runs; if so, it does so again.
         let now = digests(rules, &first, &trace.frames);
         thread::sleep(PAUSE);
         if digests(rules, &first, &trace.frames) != now {

@@ -19,7 +19,7 @@ pub enum Kind {
     /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than by making a list of it), or on
     /// a generator that is made of a hasher. No run can distinguish the two, because both are drawn again each time.
     Chance,
-    /// The step depends on chance, and makes no hasher: it draws from a generator outside the state. Without
+    /// The step depends on chance, but not by a hasher: it draws from a generator outside the state. Without
     /// libfaketime, it may also read the last digits of a clock.
     Random,
     ThreadOrder,

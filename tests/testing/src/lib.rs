@@ -31,10 +31,10 @@
 //! game that the script never used, and a test can require that there are none:
 //! `assert!(report.untried.is_empty(), "{report}")`. In a game that rarely asks queries, let the script answer `None`
 //! now and then. The report knows types and variants, not situations: write a second, nasty script in which twelve players drive
-//! into one corner, because some bugs need three things at once. If an event happens once a minute, use
-//! `.ticks(6_000)` or start from a state close to it. A game at another rate than 60 Hz sets `.tick_length(..)`. The
-//! report also gives the size of each type against its limit, and the cost of a step, a copy and a digest. To count
-//! allocations, install [`Counting`].
+//! into one corner, because some bugs need three things at once. If an event happens once a minute, use `.ticks(6_000)`
+//! or start from a state close to it. A game at a rate other than 60 Hz sets `.tick_length(..)`. The report also gives
+//! the size of each type against its limit, and the cost of a step, a copy and a digest. To count allocations, install
+//! [`Counting`].
 //!
 //! # A script for a larger game
 //!

@@ -365,7 +365,7 @@ pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
     /// Lets `time` pass, and calls `watch` after each moment.
     ///
     /// # Errors
-    /// The first error of [`serve`](Passing::serve) or [`step_client`](Passing::step_client).
+    /// If [`serve`](Passing::serve) or [`step_client`](Passing::step_client) fails. Returns the first error.
     fn pass(
         &mut self,
         time: Duration,

@@ -1,7 +1,7 @@
 //! [`Sealer`]: seals the frames of a check from the script, as a match would.
 //!
-//! Invariant: each frame fits the world that it is made for, whatever the step did. Law **Canonical** is kept here, so
-//! that a step is never blamed for a frame.
+//! Invariant: each frame fits the world that it is made for, even if the step is faulty. Law **Canonical** is kept
+//! here, so that a step is never blamed for a frame.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{Answer, FrameData, Order, RosterChange};

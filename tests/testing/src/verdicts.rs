@@ -22,7 +22,7 @@ const CANCELLED_MIN: u64 = 10;
 /// A world that gained less than this in the second half of a run does not grow.
 const GROWN_BYTES_MIN: usize = 512;
 
-/// The cues of one kind that all clients started, and how many of them were cancelled.
+/// How many cues of one kind all clients started, and how many of these were cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
@@ -154,7 +154,7 @@ impl fmt::Display for Growth {
     }
 }
 
-/// The lines about cues. A kind of which most guesses were wrong gets a line of its own.
+/// The lines about cues. A kind with mostly wrong guesses gets its own line.
 pub(crate) struct CueLines<'a>(pub(crate) &'a BTreeMap<&'static str, CueCounts>);
 
 impl fmt::Display for CueLines<'_> {

@@ -217,7 +217,7 @@ game!(Sounds, (), u8, Never, u8, Never, u8, frame, fx, me => {
         *shots += 1;
         let (key, is_own) = (Key::player(player, *shots), frame.is_local(player));
         match me.how {
-            // A sound for the own screen only.
+            // A sound for the player's own screen only.
             0 if is_own => fx.cue(key, 7),
             // A louder one there.
             1 => fx.cue(key, if is_own { 9 } else { 7 }),

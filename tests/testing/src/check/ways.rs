@@ -17,7 +17,7 @@ use crate::steps::{Steps, differences};
 
 /// `clone_from` replaces the stray world in one tick of this many.
 const REBUILD_IN: u32 = 4;
-/// The interval in ticks at which `clone_from` replaces the start state, and not a later one.
+/// Every this many ticks, `clone_from` replaces the start state instead of a later one.
 const FROM_START_TICKS: u32 = 50;
 /// The repetitions of a comparison that must find a fault before it is named by that comparison.
 const CONFIRMED_BY: usize = 8;
@@ -173,7 +173,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with the step of a client that joins late, returns or is healed.
+    /// Compares the step with that of a client that joins late, returns or is healed.
     fn through_serde(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         self.bytes.clear();
