@@ -23,7 +23,7 @@ pub fn bots() -> Script<Game> {
 /// Checks Powderkeg with its bots as players.
 ///
 /// # Errors
-/// The first defect that the kit finds.
+/// If the kit finds a defect. Returns the first one.
 pub fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Result<Report, Box<Fault>> {
     let start = Game::new(&rules, 5);
     let script = bots()

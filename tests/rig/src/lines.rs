@@ -32,7 +32,7 @@ const STEP: Duration = Duration::from_millis(1);
 const FRAME: Duration = Duration::from_millis(8);
 /// The time between two advances of the server's transports.
 const BEAT: Duration = Duration::from_millis(10);
-/// The time for which a closed session is kept.
+/// How long a closed session is kept.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Bytes before a datagram on a link: the client's port.
 const PORT_BYTES: usize = 2;

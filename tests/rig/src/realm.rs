@@ -1,5 +1,5 @@
 //! A strategy game for the rig's worlds in lockstep, after Return to the Roots and Stone Monarch: any number of
-//! villagers, each of which registers its own next event; selections as state; bombs whose hits the server decides.
+//! villagers, which each register their own next event; selections as state; bombs whose hits the server decides.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub struct Villager {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// Selects the own villagers in a box, from its left upper to its right lower corner.
+    /// Selects the player's villagers in a box, from its left upper to its right lower corner.
     Select(Place, Place),
     Go(Place),
     Bomb(Place),

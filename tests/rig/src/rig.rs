@@ -82,7 +82,7 @@ pub struct Rig<S: Play> {
     /// The end of the server's last outage.
     served_since: Duration,
     excuse: Duration,
-    /// The time at which the match was resumed, while it still waits for its players.
+    /// When the match was resumed, while it still waits for its players.
     returning_since: Option<Duration>,
     /// The players that the match waited for at the last check.
     waited_for: PlayerSet,
@@ -204,7 +204,7 @@ impl<S: Play> Rig<S> {
     /// Lets a client with `seats` seats join now (0: a spectator). Returns its index among the clients.
     ///
     /// # Errors
-    /// The match refuses the client.
+    /// If the match refuses the client.
     pub fn join_with(&mut self, identity: &str, seats: usize) -> Result<usize, CloseCode> {
         let peer = self.dial(identity, seats)?;
         let luck = self.luck.fork(Key::new(peer.0, 0));

@@ -26,7 +26,7 @@ pub(super) struct Awaited {
     since: Option<Duration>,
     /// The end and the length of the last completed wait.
     last: (Duration, Duration),
-    /// The time at which the client was removed as too slow. `None` if it is in the match or joining.
+    /// When the client was removed as too slow. `None` if it is in the match or joining.
     pub(super) out_since: Option<Duration>,
     /// Each removal: its time, the longest single wait, and the waits within the window.
     pub(super) times_out: Vec<(Duration, Duration, Duration)>,
@@ -96,7 +96,7 @@ pub struct RigClient<S: Play> {
     /// The offset of the client's clock from the world's clock.
     pub(super) ahead: Duration,
     pub(super) drift_ppm: i32,
-    /// Waiting time that faults of this client excuse.
+    /// Waiting time excused by faults injected into this client.
     pub(super) excuse: Duration,
     pub(super) cut_at: Option<Duration>,
     pub(super) awaited: Awaited,
@@ -120,8 +120,8 @@ pub struct RigClient<S: Play> {
     pub(super) decided: Option<Vec<S::Input>>,
     pub(super) busy: Duration,
     pub(super) busy_since: Duration,
-    /// Whether the client draws no frames: its session is called only when it is [due](Session::next_due) or a packet
-    /// arrived.
+    /// Whether the client does not draw frames: its session is called only when it is [due](Session::next_due) or a
+    /// packet arrived.
     pub sleeps: bool,
     pub calls: u64,
     pub step_cost: Duration,

@@ -358,10 +358,10 @@ impl<S: Play> Rig<S> {
             return;
         }
         let came_at = client.arrived_at.max(self.served_since);
-        // In lockstep a client that waits for a heal sends no batches: they would belong to a diverged match.
+        // In lockstep a client that waits for a heal does not send batches: they would belong to a diverged match.
         let stands =
             self.config.policies.command_delay > 0 && client.session.desynced_since().is_some();
-        // A large world takes longer to arrive, and a client that loads one sends no inputs.
+        // A large world takes longer to arrive, and a client that loads one does not send inputs.
         let is_settled = plays && !stands && self.now.saturating_sub(came_at) >= SETTLING;
         if is_dropped && is_settled && !client.is_doubtful {
             let silence = client.silence(self.now);

@@ -17,9 +17,9 @@ use super::play::{Play, Role};
 /// One in this many packets is spoiled.
 const SPOILS: u32 = 12;
 const REMEMBERED: usize = 32;
-/// The time for which a lagging client freezes: just too short to close its session.
+/// How long a lagging client freezes: just too short to close its session.
 const LAGS_FOR: Duration = Duration::from_millis(9_000);
-/// The time for which a lagging client plays between two freezes.
+/// How long a lagging client plays between two freezes.
 const LAGS_ALIVE: Duration = Duration::from_millis(500);
 /// A stalling client stops acknowledging after this many packets; its world request is among the first ones.
 const STALLS_AFTER: u64 = 3;
