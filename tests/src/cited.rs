@@ -76,7 +76,7 @@ pub fn wrong_rows(rows: &[Row], words: [&str; 2]) -> Vec<String> {
 }
 
 /// Returns a test function as lower-case text: its comments, its attributes and its body. Returns `None` if `source`
-/// has no test of this name.
+/// does not have a test with this name.
 #[must_use]
 pub fn test_text(source: &str, name: &str) -> Option<String> {
     let lines: Vec<&str> = source.lines().collect();

@@ -1,5 +1,4 @@
-//! Background rebuilds (Finding K7): the same worlds as inline, whatever faults occur, and no client waits for a
-//! rebuild.
+//! Background rebuilds (Finding K7): the same worlds as inline, even with faults, and no client waits for a rebuild.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,7 +157,7 @@ fn threads_rebuild_for_clients_on_bad_lines() {
         lines.join(name);
     }
     lines.run(SECOND * 12);
-    // Threads take real time, of which a busy machine has little for them while twelve virtual seconds pass.
+    // Threads take real time. A busy machine has little of it for them while twelve virtual seconds pass.
     let is_rebuilt = |lines: &Lines<History>, i| {
         let timeline = lines.stats(i).timeline;
         timeline.rebuilds > 30 && timeline.away_steps > 50

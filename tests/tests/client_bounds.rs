@@ -86,8 +86,8 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
     }
 }
 
-/// Finding K16: an input without room next to the newest ones was never sent. Here the server is frozen and receives no
-/// packet meanwhile; when it continues, it needs the oldest inputs first.
+/// Finding K16: an input without room next to the newest ones was never sent. Here the server is frozen and does not
+/// receive packets. When it continues, it needs the oldest inputs first.
 #[test]
 fn inputs_that_exceed_a_datagram_arrive_in_several() {
     let mut table = table(MatchConfig::action(), 4);

@@ -1,4 +1,4 @@
-//! Each command has a result that its owner learns: executed once, or refused, also after an absence, a crash or a
+//! Each command has a result that its owner receives: executed once, or refused, even after an absence, a crash or a
 //! removal.
 
 use std::time::Duration;

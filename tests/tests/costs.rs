@@ -175,7 +175,7 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     rig.run(SECOND * 27);
     let waiting = rig.match_.waiting();
     assert!(waiting.contains(silent) && !waiting.contains(anew));
-    // It redials: it could send its batch now, but receives no packet.
+    // It redials: it could send its batch now, but does not receive packets.
     rig.redial(2);
     rig.relink(2, DEAF);
     rig.run(SECOND / 2);

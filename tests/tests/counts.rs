@@ -189,9 +189,9 @@ fn costs(bytes: usize) -> [u32; 3] {
     COSTS.get()
 }
 
-/// A large world is processed a few times a second, whatever the tick rate: each second has one digest on the server
-/// and one on a client, and four clones on the server. In 17 s the client checks one tick in 1,024 (two digests, two
-/// clones). Every ten seconds a world is written to the journal, and the match measures its size.
+/// A large world is processed a few times a second, at any tick rate: each second has one digest on the server and one
+/// on a client, and four clones on the server. In 17 s the client checks one tick in 1,024 (two digests, two clones).
+/// Every ten seconds a world is written to the journal, and the match measures its size.
 #[test]
 fn a_large_world_is_digested_once_a_second_and_copied_for_few_ticks() {
     let [digests, encodings, clones] = costs(1 << 20);

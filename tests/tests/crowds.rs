@@ -19,7 +19,7 @@ const WATCHED: Spectators = Spectators {
     delay_ticks: 300,
 };
 
-/// Finding W2: at most four datagrams of frames were in flight, whatever the link's length. Over a long link a client
+/// Finding W2: at most four datagrams of frames were in flight, however long the link was. Over a long link a client
 /// received less than was sealed, trailed more and more, and was removed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]

@@ -522,8 +522,8 @@ fn own_frames(
     });
 }
 
-/// The own player walks as evenly as time passes, whatever the rates of frames and ticks are. It was drawn at the newest
-/// tick, so that it stood in 58 % of the frames at 144 frames and 60 ticks a second.
+/// The local player walks as evenly as time passes, at any rates of frames and ticks. It was drawn at the newest tick,
+/// so that it stood in 58 % of the frames at 144 frames and 60 ticks a second.
 #[test]
 fn the_own_player_walks_smoothly_at_every_frame_rate() {
     let mut wrong = Vec::new();

@@ -2,7 +2,7 @@
 //! play for comparison.
 //!
 //! ```text
-//!  clients 1..=n flood ──▶ match ──▶ client 0 plays by keys: its rebuilds, re-simulated ticks, bytes, own inputs
+//!  clients 1..=n flood ──▶ match ──▶ client 0 plays by keys: its rebuilds, re-simulated ticks, bytes, inputs
 //! ```
 //!
 //! Inputs that arrive at the deadline are never announced: rows without announcements show that attack, by all players

@@ -1,5 +1,5 @@
 //! Hiccups: a link holds the packets of one or both directions for a while, and delivers them at once, as a radio link
-//! does. The own player must not notice more of it than its length.
+//! does. The local player must not notice more of it than its length.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ enum Held {
 
 #[derive(Debug, Default)]
 struct Felt {
-    /// How far the own tick went ahead of the time that passed since the hiccup began, in ticks.
+    /// How far the client's tick went ahead of the time that passed since the hiccup began, in ticks.
     leap: f64,
-    /// The longest time for which the own tick stood, of which the packets were held for none, in ms.
+    /// The longest time that the client's tick stood still while no packets were held, in ms.
     stood_ms: f64,
     /// Own ticks that the server filled in, of one hiccup.
     dead: u64,

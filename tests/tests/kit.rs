@@ -1,4 +1,4 @@
-//! The test kit for authors (`twinstep-testing`) on the games of this repository: it finds no defect in them.
+//! The test kit for authors (`twinstep-testing`) on the games of this repository: it does not find a defect in them.
 //! `twinstep-bench quick --only world` measures its speed.
 
 use std::time::Duration;

@@ -171,7 +171,7 @@ fn a_client_of_a_large_world_returns_by_frames() {
     rig.converge();
 }
 
-/// A resumed server has the same digests, whichever worlds it had kept.
+/// A resumed server has the same digests, even if it had kept other worlds.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_server_of_a_large_world_is_killed_and_its_clients_return_by_frames() {
@@ -326,7 +326,7 @@ fn an_outage_of_ten_seconds_ends_no_load() {
     loads(4_000_000, 1_000, true);
 }
 
-/// A lockstep client with a desync sends no batches until it is healed, so the player is dropped if the heal takes
+/// A lockstep client with a desync does not send batches until it is healed, so the player is dropped if the heal takes
 /// longer than two seconds. The player returns with the heal.
 #[test]
 fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {

@@ -248,7 +248,8 @@ fn a_client_silent_for_the_input_window_is_in_time_at_once() {
     }
 }
 
-/// Findings A1, A3, F1: whatever happens to addresses, links and the server's process, a client with a ticket returns.
+/// Findings A1, A3, F1: even if addresses change, links fail or the server's process restarts, a client with a ticket
+/// returns.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn all_clients_return_once_their_links_work_again() {
@@ -315,8 +316,8 @@ fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
     took
 }
 
-/// Finding O3-1: 15 strangers with valid tickets, that connected and sent no hello, kept out a player whose process had
-/// crashed.
+/// Finding O3-1: 15 strangers with valid tickets, which connected and did not send their hello, kept out a player whose
+/// process had crashed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn mute_strangers_block_no_players_return() {
@@ -345,7 +346,7 @@ fn back_after_kill(seed: u64, link: &str, down: Duration) -> Duration {
     lines.now - began
 }
 
-/// A bound on the time to return, whatever delays it. Finding A3-11 has its own test in
+/// A bound on the time to return, for every cause of delay. Finding A3-11 has its own test in
 /// `core/udp/src/tests/sessions.rs`.
 #[test]
 fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line() {

@@ -65,8 +65,8 @@ fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     rig.converge();
 }
 
-/// A client whose state differs runs no turn, so it closes no batch, and the match waits for it. Its heal is a world
-/// that is ahead: the client never runs the turns between, but must close their batches.
+/// A client whose state differs does not run turns, so it does not close batches, and the match waits for it. Its heal
+/// is a world that is ahead: the client never runs the turns between, but must close their batches.
 #[test]
 fn the_wait_for_a_healing_client_is_bounded() {
     let mut rig = quiet(17, LinkProfile::WAN, 2);
@@ -192,8 +192,8 @@ fn queues_are_bounded_by_the_delay_and_never_empty() {
     }
 }
 
-/// Row 13: if one client receives no packet while the others play on, m sealed turns of each player wait for it, and m
-/// more batches wait at the server. No player ever has more.
+/// Row 13: if one client does not receive packets while the others play on, m sealed turns of each player wait for it,
+/// and m more batches wait at the server. No player ever has more.
 #[test]
 fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {
     for m in 1..=4u8 {
@@ -280,8 +280,8 @@ fn a_new_cadence_begins_at_the_same_turn_for_all() {
     rig.converge();
 }
 
-/// Row 21: from the turn in which a player joins, m turns are sealed without its batch: its own answer and the m − 1
-/// empty ones that the server supplies. Then the match waits for it.
+/// Row 21: m turns are sealed without a batch of a joining player: the turn in which the player joins, and the m − 1
+/// turns after it, for which the server supplies empty batches. Then the match waits for the player.
 #[test]
 fn a_joiner_gets_empty_turns() {
     for m in 1..=4u8 {
@@ -563,7 +563,7 @@ fn a_player_on_a_link_longer_than_the_delay_is_present_and_its_commands_run() {
     });
     assert!(rig.stats(0).commands_executed > before + 5);
     assert!(rig.stats(0).fills > 0, "its inputs come too late");
-    // Over a line that fits into the delay every batch is in time, whatever the moment at which its client began.
+    // Over a line that fits into the delay every batch is in time, at whatever moment its client began.
     let mut fits = self::config(9, both(60), 4);
     fits.policies.sealing = SealWhen::Deadline;
     fits.policies.turn = TurnLength::Fixed(1);

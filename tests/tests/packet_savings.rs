@@ -44,7 +44,7 @@ fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
         assert_eq!(rig.match_.stats().fills, fills, "{link}");
         let stats = rig.stats(0);
         assert_eq!(stats.fills, before.fills, "{link}");
-        // Resting makes no input later: the margin is the same as that of a client that sends at every tick.
+        // Resting does not make inputs later: the margin is the same as that of a client that sends at every tick.
         let mut busy = world(link, Sticks::Analog);
         ten_seconds(&mut busy);
         let busy = busy.stats(0);
@@ -109,8 +109,8 @@ fn a_client_that_loses_packets_is_sent_every_frame_until_it_acknowledges() {
     assert!(lossy >= clean * 1.4, "{lossy} B, {clean} without loss");
 }
 
-/// An outage of the link while the server is frozen: when it continues, no tick was sealed meanwhile, and all lost
-/// inputs are in the first packet that arrives.
+/// An outage of the link while the server is frozen: when it continues, no tick has been sealed in that time, and all
+/// lost inputs are in the first packet that arrives.
 #[test]
 fn packets_lost_during_a_server_stall_are_resent_in_time() {
     for (rtt, outage) in [(100, 60), (100, 240), (267, 120), (267, 480)] {
@@ -269,7 +269,7 @@ fn a_tick_that_a_client_rests_over_is_no_missing_input() {
     assert!(sealed_before > 0, "no packet was late enough");
 }
 
-/// A server that receives no input for a tick must know that this is intended.
+/// A server that does not receive an input for a tick must know that this is intended.
 #[test]
 fn a_client_rests_only_after_it_announced_so() {
     let mut rig = world("rtt=150", Sticks::Sticky);

@@ -270,7 +270,7 @@ fn a_refused_request_has_no_effect_and_its_player_gets_the_reason() {
     assert_eq!(events(&rig, 1), [refused]);
     assert!(events(&rig, 0).is_empty());
     assert_eq!(rig.match_.stats().requests_refused, 1);
-    // The host asks no referee.
+    // The host does not ask a referee.
     rig.match_.request(PAUSE).unwrap();
     rig.run(SECOND);
     let by_host = Event::Request {
@@ -422,7 +422,7 @@ fn a_player_that_leaves_in_a_pause_is_gone_after_a_crash_too() {
     }
 }
 
-// A spectator plays turns as they arrive, so its margin is the time for which they wait: 60 ms, up to 24 ms more or less.
+// A spectator plays turns as they arrive, so its margin is how long they wait: 60 ms, up to 24 ms more or less.
 #[test]
 fn a_spectator_that_joins_in_a_pause_plays_as_early_as_any_other() {
     for link in [LinkProfile::LAN, LinkProfile::WAN, LinkProfile::BAD] {

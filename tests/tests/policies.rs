@@ -530,7 +530,7 @@ fn the_server_answers_a_query_that_its_owner_does_not() {
         let number = 1_000 + gone as u32;
         let session = &mut rig.clients[gone].session;
         session.command(0, Command::Ask(number)).expect("it plays");
-        // The owner is asked, and then sends no more packets.
+        // The owner is asked, and then stops sending packets.
         let asked = Key::player(asker, number);
         rig.watch(SECOND, |rig| {
             let open = rig.match_.world().open_queries();

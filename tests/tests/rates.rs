@@ -1,4 +1,4 @@
-//! Whole worlds at 10 to 240 ticks a second: limits that people perceive are lengths of time, whatever a tick's length.
+//! Whole worlds at 10 to 240 ticks a second: limits that people perceive are lengths of time, at any tick length.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The times at which a match's ticks are due, also after its process froze; and whether a client receives the match.
+//! When a match's ticks are due, even after its process froze; and whether a client receives the match.
 
 use std::sync::Arc;
 use std::time::Duration;

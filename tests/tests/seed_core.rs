@@ -72,8 +72,8 @@ fn rounds_of(sleepers: u32) -> impl FnMut() -> Duration {
     }
 }
 
-/// Row 80: waking and registering again costs no more with many sleepers. A schedule that moved all sleepers for each
-/// event would take a hundred times as long.
+/// Row 80: waking and registering again does not cost more with many sleepers. A schedule that moved all sleepers for
+/// each event would take a hundred times as long.
 #[test]
 fn waking_costs_no_more_with_a_hundred_thousand_sleepers() {
     let mut rounds = [1_000, 60_000, 100_000].map(rounds_of);

@@ -154,7 +154,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
     (digests, table.match_.world().sim().clone())
 }
 
-/// Row 6: in whatever order packets arrive, commands run in the order of players, and the digests are the same.
+/// Row 6: for packets in any order of arrival, commands run in the order of players, and the digests are the same.
 #[test]
 fn the_order_of_arrival_changes_no_digest() {
     let (digests, history) = shuffled(1);
@@ -269,7 +269,7 @@ fn a_player_plays_on_while_its_client_waits_to_be_healed() {
     rig.converge();
 }
 
-/// Finding A4, in a match that waits for all: a client with a desync closes no batches, which would belong to a
+/// Finding A4, in a match that waits for all: a client with a desync does not close batches, which would belong to a
 /// diverged match. So all clients wait until it is healed, they see its player, and then the match continues.
 #[test]
 fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {

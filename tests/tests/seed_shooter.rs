@@ -287,7 +287,7 @@ fn no_player_is_immortal() {
         (Claims::OwnerWithin(WITHIN), 128),
     ] {
         let mut table = duel(&sapper(1), claims);
-        // Without a prediction, a client finds no touch and claims nothing.
+        // Without a prediction, a client does not find touches and does not make claims.
         table.budget_ticks = budget_ticks;
         let (mut touched, mut died) = (None, None);
         for n in 0..100 {

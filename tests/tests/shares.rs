@@ -78,8 +78,8 @@ fn board(clients: usize, busy: bool) -> Direct<Board> {
     table
 }
 
-/// The worst case would be controls of which every byte changes at every tick. The sealer counts all controls as if
-/// they did.
+/// The worst case would be controls whose every byte changes at every tick. The sealer counts all controls as if they
+/// did.
 fn hold(client: usize, _: &Session<Board>) -> Hold {
     Hold([client as u8 + 1; 16])
 }

@@ -176,8 +176,7 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
     }
 }
 
-/// Row 20: the server sends the tick at which the match began, and its cadence, which the author of a client need not
-/// know.
+/// Row 20: the server sends the match's first tick and its cadence, so the author of a client need not know them.
 #[test]
 fn a_match_may_begin_at_any_tick_and_pace() {
     let slow = MatchConfig {

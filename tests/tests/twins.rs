@@ -322,7 +322,7 @@ fn a_background_rebuild_shows_the_same_picture_at_most_one_frame_later() {
     }
 }
 
-/// The background twin shows a rebuild a frame later, and may have received announcements meanwhile: its picture is
+/// The background twin shows a rebuild a frame later, and may have received announcements in that frame: its picture is
 /// then sometimes nearer to the truth.
 #[test]
 fn with_announcements_the_background_twin_differs_only_by_packets_received_meanwhile() {
