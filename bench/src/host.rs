@@ -33,7 +33,7 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// Starts `matches` matches. `public` is the address in tickets, if players dial another address than `listen`.
+    /// Starts `matches` matches. `public` is the address in tickets, if players dial a different address from `listen`.
     pub(crate) fn start(
         (listen, public): (SocketAddr, Option<SocketAddr>),
         matches: usize,

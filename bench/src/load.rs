@@ -14,7 +14,7 @@ use crate::seated::Seats;
 /// Plays, and prints the cost of this process. A player that cannot continue is reported, and the others play on.
 ///
 /// # Errors
-/// Not all players played to the end.
+/// If not all players played to the end.
 pub(crate) fn run(
     players: usize,
     server: SocketAddr,

@@ -93,7 +93,7 @@ struct Quick {
     #[arg(long, value_delimiter = ',', default_value = "100",
         value_parser = clap::value_parser!(u16).range(1..=2_000))]
     players: Vec<u16>,
-    /// Seconds for which a server is measured, after a second of warming up.
+    /// How long a server is measured, in seconds, after a second of warming up.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Writes the rows as JSON.

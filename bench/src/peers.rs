@@ -2,8 +2,8 @@
 //!
 //! renet 2.0 with renet_netcode as published, with its own tokens and encryption. Server and players do the same as in
 //! its examples: update, receive, send, once a tick of 60 Hz. Each player sends 24 bytes at each tick and receives 60
-//! bytes at every second tick, over the unreliable channel, like our packets on a short link. renet knows no game, so
-//! only our numbers include the cost of a match.
+//! bytes at every second tick, over the unreliable channel, like our packets on a short link. renet does not know the
+//! game, so only our numbers include the cost of a match.
 //!
 //! The echo is the floor: plain datagrams of the same sizes and rates. No stack can cost less, unless it hands several
 //! datagrams to the kernel in one call.
