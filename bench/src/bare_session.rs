@@ -34,7 +34,7 @@ use crate::process::Failed;
 use crate::subject::Plays;
 
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// Copies of the goodbye, because the session will not be there to resend it.
+/// How many copies of the goodbye are sent, because the session will not be there to resend it.
 const GOODBYES: u8 = 3;
 
 pub(crate) struct BareSession {

@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-/// Players in one match.
+/// The maximum number of players in a match.
 pub const PLAYERS_MAX: usize = 16;
 /// Local players ("seats") of one session.
 pub const SEATS_MAX: usize = 4;
@@ -38,7 +38,7 @@ pub const BACKLOG_MAX: u32 = 7_200;
 /// How long the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
 pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
 
-/// Ticks in one turn.
+/// The maximum number of ticks in a turn.
 pub const TURN_TICKS_MAX: u8 = 20;
 /// The shortest tick.
 pub const TICK_MIN: Duration = Duration::from_millis(1);
@@ -108,15 +108,15 @@ pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 pub const PACKET_BYTES_MAX: usize = 1_100;
 /// The bytes of a packet down without its frames: acks, margins, fates, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
-/// Refused orders in one packet. Further ones wait until the client has acknowledged these.
+/// How many refused orders a packet can report. Further ones wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
-/// Datagrams in one send. Each can be decoded alone.
+/// The maximum number of datagrams in one send. Each can be decoded on its own.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
-/// Datagrams in one send to a client if they contain frames that were never sent: enough for a turn of 20 frames of
-/// [`FRAME_BYTES`], and for the first frame that the client lacks. One more datagram repeats frames if the client does
-/// not report which ones it lacks.
+/// The maximum number of datagrams in one send to a client if they contain frames that were never sent: enough for a
+/// turn of 20 frames of [`FRAME_BYTES`], and for the first frame that the client lacks. One more datagram repeats
+/// frames if the client does not report which ones it lacks.
 pub const NEWS_PER_SEND_MAX: usize = 12;
-/// Datagrams in one send to a client that repeat frames it reported missing.
+/// How many datagrams in one send to a client may repeat frames it reported missing.
 pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 /// A client that lacks a frame is sent at most this many frames after it: four seconds at 240 Hz.
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
@@ -135,7 +135,7 @@ pub const LANE_UP_BYTES_MAX: usize = COMMAND_BYTES_MAX + 32;
 /// remembered.
 pub const MATCH_LINEAGES_MAX: usize = 65_536;
 
-/// Commands of one player in one tick.
+/// The maximum number of commands of a player in a tick.
 pub const COMMANDS_PER_TICK: usize = 4;
 /// Commands of one player in one tick, in bytes of the frame. Both sides use this limit, so a client that is alone with
 /// its orders can compute the tick in which each will run.
@@ -152,7 +152,7 @@ pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 /// for more than a second arrive together, so some of them are refused even if the player gave no more than its rate
 /// allows.
 pub const COMMANDS_PER_SECOND: u32 = 20;
-/// Bytes of one player's large commands per second, counted on arrival: one of 4 KB every 1.6 s.
+/// How many bytes of large commands a player may send per second, counted on arrival: one of 4 KB every 1.6 s.
 pub const LARGE_COMMAND_BYTES_PER_SECOND: u32 = COMMANDS_PER_SECOND * COMMAND_INLINE_MAX as u32;
 /// The allowed burst of these bytes: two of the largest commands.
 pub const LARGE_COMMAND_BYTES_BURST: u32 = (LARGE_COMMANDS_OPEN_MAX * COMMAND_BYTES_MAX) as u32;
@@ -160,14 +160,14 @@ pub const LARGE_COMMAND_BYTES_BURST: u32 = (LARGE_COMMANDS_OPEN_MAX * COMMAND_BY
 /// lasts this long; larger values from a file or a peer are rejected.
 pub const COUNT_MAX: u32 = u32::MAX / 2;
 
-/// Commands of one player that wait for their tick at either end.
+/// How many commands of a player can wait for their tick at either end.
 pub const COMMANDS_OPEN_MAX: usize = 64;
-/// Claims of one player per second, at most one a tick.
+/// How many claims a player may make per second, at most one a tick.
 pub const CLAIMS_PER_SECOND: u32 = 8;
 
-/// Queries opened in one tick. Further ones wait, and open over the next ticks in the order of asking.
+/// How many queries can open in a tick. Further ones wait, and open over the next ticks in the order of asking.
 pub const ASKS_PER_TICK: usize = 16;
-/// Queries that wait for their answer in one world.
+/// How many queries of a world can wait for their answer.
 pub const QUERIES_OPEN_MAX: usize = 64;
 /// How many queries of a world can wait to be opened. Further asks are dropped, counted and reported.
 pub const QUERIES_WAITING_MAX: usize = 256;
@@ -179,7 +179,7 @@ pub const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// How many answers of a session can wait to be processed. The client repeats the others.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
-/// Cues that wait for the authority.
+/// How many cues can wait for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
 /// The time by which a cue may move between a guess and the confirmed frame and still count as the same cue: see
 /// [`cue_drift`].
@@ -189,9 +189,9 @@ pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
 /// Announced inputs reach this many ticks beyond the next tick to seal.
 pub const ANNOUNCE_TICKS: u32 = 8;
 
-/// Spectators that watch one match without delay.
+/// How many spectators can watch a match without delay.
 pub const SPECTATORS_LIVE_MAX: usize = 16;
-/// Spectators that watch one match with a delay.
+/// How many spectators can watch a match with a delay.
 pub const SPECTATORS_DELAYED_MAX: usize = 512;
 /// The shortest delay of a delayed spectator, in ticks.
 pub const SPECTATOR_DELAY_MIN: u32 = 180;
@@ -248,7 +248,7 @@ pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// How long the server keeps the state of a join that was cut off, while its client tries to return: the rest of the
 /// world, and the frames since then.
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
-/// Worlds that are kept for joins that were cut off, per match, in bytes: two of the largest.
+/// How many bytes of worlds are kept for joins that were cut off, per match: two of the largest.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
 /// Interrupted joins with kept state, per match.
 pub const CUT_OFF_MAX: usize = 32;
@@ -262,7 +262,7 @@ pub const HEALS_WINDOW: Duration = Duration::from_secs(3_600);
 pub const STRIKES_MAX: u32 = 8;
 /// The window in which strikes are counted.
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
-/// Bytes per second of bulk data down to one session.
+/// How many bytes of bulk data per second are sent to a session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
 /// How long one identity may keep the other players waiting within a minute.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);

@@ -41,7 +41,7 @@ impl Clone for Learned {
 }
 
 impl Learned {
-    /// Ticks remembered per player.
+    /// How many ticks are remembered per player.
     pub const SPAN: u32 = 2 * LEAD_MAX;
 
     /// A record without inputs.

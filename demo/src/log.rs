@@ -294,7 +294,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_message_with_text_from_outside_has_no_field_either() {
+    fn outside_text_in_a_message_adds_no_field() {
         let evil = "x\" at_fault=true";
         let [text, _] = logged(|| tracing::info!(players = 3, "a message: {evil}"));
         let keys: Vec<_> = fields(&text.replacen("\"a message: x\\\" at_fault=true\"", "", 1));

@@ -200,7 +200,7 @@ fn a_draining_server_ends_when_all_players_have_left_or_when_asked_again() {
 }
 
 #[test]
-fn a_journal_of_a_match_that_is_over_is_read_compressed_as_it_is() {
+fn the_compressed_journal_of_an_ended_match_is_read_directly() {
     let folder = Folder::with_a_key("many-over");
     let server = Served::start(&folder, "127.0.0.1:0", "0");
     let mut one = bot(&server.ticket(&folder, "anna", "7"));

@@ -283,7 +283,7 @@ impl Aside {
 
 /// A world is kept for delayed spectators every this many ticks.
 const WORLD_EVERY: u32 = 300;
-/// Ticks that are reserved in the backlog for sending a kept world to a spectator (10 s at 60 Hz).
+/// How many ticks are reserved in the backlog for sending a kept world to a spectator (10 s at 60 Hz).
 const LOADING_TICKS: u32 = 600;
 const _: () = assert!(SPECTATOR_DELAY_MAX + WORLD_EVERY + LOADING_TICKS <= BACKLOG);
 

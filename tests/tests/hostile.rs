@@ -57,12 +57,12 @@ fn strategy() -> RigConfig {
 }
 
 #[test]
-fn law_hostile_wire_packets_at_a_live_match() {
+fn hostile_packets_do_not_harm_a_live_match() {
     packets_at_a_live_match(RigConfig::new(2, LinkProfile::LAN), PACKETS);
 }
 
 #[test]
-fn law_hostile_wire_packets_at_a_match_that_waits_for_all() {
+fn hostile_packets_do_not_harm_a_match_that_waits_for_all() {
     packets_at_a_live_match(strategy(), PACKETS / 5);
 }
 
@@ -105,12 +105,12 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
 }
 
 #[test]
-fn law_hostile_wire_packets_at_a_live_client() {
+fn hostile_packets_do_not_harm_a_live_client() {
     packets_at_a_live_client(RigConfig::new(2, LinkProfile::LAN), PACKETS);
 }
 
 #[test]
-fn law_hostile_wire_packets_at_a_client_in_lockstep() {
+fn hostile_packets_do_not_harm_a_client_in_lockstep() {
     packets_at_a_live_client(strategy(), PACKETS / 5);
 }
 

@@ -104,7 +104,7 @@ fn a_thousand_units_are_selected_and_six_hundred_are_hit_in_one_tick() {
 
 // The client computes the tick in which its large order ends, as it does for small ones.
 #[test]
-fn a_client_alone_with_its_large_orders_is_not_rebuilt() {
+fn a_lone_client_with_large_orders_is_not_rebuilt() {
     let mut table = table(MatchConfig::action(), 1);
     let before = table.sessions[0].stats().timeline.rebuilds;
     for n in 0..4 {
@@ -121,7 +121,7 @@ fn a_client_alone_with_its_large_orders_is_not_rebuilt() {
 }
 
 #[test]
-fn large_orders_delay_no_small_ones_of_other_players() {
+fn large_orders_do_not_delay_small_ones_of_other_players() {
     let mut table = table(MatchConfig::action(), 3);
     for session in &mut table.sessions[1..] {
         session.command(0, March::Select(units(1_300))).unwrap();

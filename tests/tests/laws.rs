@@ -26,7 +26,7 @@ fn played(seed: u64, link: LinkProfile, seconds: u32) -> Rig<History> {
 
 /// Law Pure: the same frames lead to the same states, bit for bit.
 #[test]
-fn law_pure_the_same_frames_lead_to_the_same_states() {
+fn the_same_frames_lead_to_the_same_states() {
     let play = || {
         let mut luck = Mwc::seed(5);
         let mut game = Solo::new(History::new(9), 7);
@@ -53,7 +53,7 @@ fn law_pure_the_same_frames_lead_to_the_same_states() {
 
 /// Law One way: however wrong a prediction is, the confirmed state is the server's. (The rig checks each tick.)
 #[test]
-fn law_one_way_wrong_predictions_never_reach_the_confirmed_state() {
+fn wrong_predictions_never_reach_the_confirmed_state() {
     let rig = played(8, LinkProfile::BAD, 20);
     for i in 0..rig.clients.len() {
         let stats = rig.stats(i);
@@ -73,7 +73,7 @@ fn law_one_way_wrong_predictions_never_reach_the_confirmed_state() {
 /// Law Only on difference: a filled input that was predicted right is no difference. One player's link loses every
 /// third packet up; no other client rebuilds for it.
 #[test]
-fn law_only_on_difference_a_correctly_filled_tick_costs_no_rebuild() {
+fn a_correctly_filled_tick_does_not_cost_a_rebuild() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     config.sticks = Sticks::Still;
     let mut rig = Rig::<History>::new(config);
@@ -94,7 +94,7 @@ fn law_only_on_difference_a_correctly_filled_tick_costs_no_rebuild() {
 
 /// Law Stable names: keys by cause survive wrong guesses, so few cues are cancelled.
 #[test]
-fn law_stable_names_few_cues_are_cancelled() {
+fn few_cues_are_cancelled() {
     let rig = played(2, LinkProfile::WAN, 30);
     let (mut started, mut cancelled) = (0, 0);
     for i in 0..rig.clients.len() {
@@ -111,7 +111,7 @@ fn law_stable_names_few_cues_are_cancelled() {
 
 /// Law Bounded: a client that never acknowledges is sent little, and then no packet.
 #[test]
-fn law_bounded_a_client_that_does_not_acknowledge_is_slowed_and_closed() {
+fn a_client_that_does_not_acknowledge_is_slowed_and_closed() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
     let mut reported = |after, seconds| {
@@ -131,7 +131,7 @@ fn law_bounded_a_client_that_does_not_acknowledge_is_slowed_and_closed() {
 
 /// Law Bounded: an unacknowledged lane does not keep turns from a slow client.
 #[test]
-fn law_bounded_a_slow_client_receives_turns_next_to_a_busy_lane() {
+fn a_slow_client_receives_turns_next_to_a_busy_lane() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
     rig.run(SECOND / 10);
@@ -148,7 +148,7 @@ fn law_bounded_a_slow_client_receives_turns_next_to_a_busy_lane() {
 
 /// Law Bounded: commands above the rate are refused, and their owner learns of each refusal.
 #[test]
-fn law_bounded_a_flood_of_commands_is_refused_with_a_reason() {
+fn a_flood_of_commands_is_refused_with_a_reason() {
     let mut rig = played(1, LinkProfile::WAN, 3);
     rig.command(false);
     let mut given = 0;
@@ -185,7 +185,7 @@ fn law_bounded_a_flood_of_commands_is_refused_with_a_reason() {
 
 /// Law Bounded: the largest frame that can be sealed fits its bytes.
 #[test]
-fn law_bounded_the_largest_frame_fits_frame_bytes_max() {
+fn the_largest_frame_fits_frame_bytes_max() {
     let mut rig = played(11, LinkProfile::PERFECT, 3);
     for n in 0..10u32 {
         for client in &mut rig.clients {
@@ -222,7 +222,7 @@ fn law_bounded_the_largest_frame_fits_frame_bytes_max() {
 
 /// Law Canonical: entries that are out of order, double or misplaced are not stepped.
 #[test]
-fn law_canonical_a_frame_out_of_order_is_refused_without_effect() {
+fn a_frame_out_of_order_is_refused_without_effect() {
     let mut world = World::new(History::new(1), Tick(0));
     let mut stepper = Stepper::default();
     let before = world.digest().unwrap();
@@ -274,7 +274,7 @@ fn law_canonical_a_frame_out_of_order_is_refused_without_effect() {
 
 /// Law Journal first: no packet contains a tick that the journal does not have yet.
 #[test]
-fn law_journal_first_a_turn_is_written_before_any_client_receives_it() {
+fn a_turn_is_written_before_any_client_receives_it() {
     let mut rig = played(3, LinkProfile::LAN, 1);
     // The rig drains in the same order: this looks at one of its turns.
     let mut reported = 0;

@@ -234,7 +234,7 @@ fn a_change_whose_packet_is_lost_is_in_the_next_one() {
 /// Packets arrive late after a tick of rest. That tick is sealed before they arrive, with the held input. It does not
 /// count as a missing input, but the ticks after it do.
 #[test]
-fn a_tick_that_a_client_rests_over_is_no_missing_input() {
+fn a_tick_that_a_client_rests_over_is_not_a_missing_input() {
     let mut sealed_before = 0;
     for late_frames in 1..=5 {
         let mut table = table();

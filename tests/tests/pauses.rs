@@ -286,7 +286,7 @@ fn a_refused_request_has_no_effect_and_its_player_gets_the_reason() {
 }
 
 #[test]
-fn a_flood_of_requests_is_cut_off_for_its_player_alone() {
+fn a_flood_of_requests_is_cut_off_for_its_player_only() {
     let mut rig = world::<History>(6, LinkProfile::LAN, 0);
     let mut sent = 0;
     for _ in 0..100 {
@@ -424,7 +424,7 @@ fn a_player_that_leaves_in_a_pause_is_gone_after_a_crash_too() {
 
 // A spectator plays turns as they arrive, so its margin is how long they wait: 60 ms, up to 24 ms more or less.
 #[test]
-fn a_spectator_that_joins_in_a_pause_plays_as_early_as_any_other() {
+fn a_spectator_that_joins_during_a_pause_has_no_extra_delay() {
     for link in [LinkProfile::LAN, LinkProfile::WAN, LinkProfile::BAD] {
         let mut rig = world::<History>(11, link, 0);
         let before = rig.join_with("before", 0).expect("there is room");

@@ -460,7 +460,7 @@ fn the_input_delay_changes_during_play_without_a_hitch() {
 }
 
 #[test]
-fn a_new_tick_length_makes_no_input_of_a_predicting_client_late() {
+fn a_new_tick_length_does_not_make_inputs_of_a_predicting_client_late() {
     let mut config = RigConfig::new(8, both(50, 0));
     config.sticks = Sticks::Sticky;
     let mut rig = Rig::<History>::new(config);

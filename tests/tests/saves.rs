@@ -849,7 +849,7 @@ fn a_player_saves_the_match_and_all_clients_learn_who_did() {
 }
 
 #[test]
-fn a_flood_of_saves_is_cut_off_for_its_player_alone() {
+fn a_flood_of_saves_is_cut_off_for_its_player_only() {
     let mut rig = played(32, 0);
     rig.match_.offer_saves();
     for _ in 0..30 {

@@ -223,7 +223,7 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
 
 /// Row 53: only random decisions cost additional bytes: a thousand villagers gather without a byte.
 #[test]
-fn a_thousand_gathering_villagers_send_no_byte() {
+fn a_thousand_gathering_villagers_do_not_send_a_byte() {
     let bytes = |crowd| {
         let mut config = RigConfig::strategy(2, LinkProfile::LAN);
         (config.sticks, config.crowd, config.verify) = (Sticks::Still, crowd, false);

@@ -94,7 +94,7 @@ fn two_processes_go_through_the_same_digests() {
 /// Rows 5 and 23: whether a client draws 7, 60 or 240 frames a second, its simulation advances by whole ticks, as many
 /// as every other client's, through the server's digests (which the rig compares after every frame).
 #[test]
-fn the_frame_rate_changes_no_digest() {
+fn the_frame_rate_does_not_change_digests() {
     let mut config = RigConfig::new(12, LinkProfile::LAN);
     config.clients = 3;
     let mut rig = Rig::<Game>::new(config);
@@ -156,7 +156,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
 
 /// Row 6: for packets in any order of arrival, commands run in the order of players, and the digests are the same.
 #[test]
-fn the_order_of_arrival_changes_no_digest() {
+fn the_order_of_arrival_does_not_change_digests() {
     let (digests, history) = shuffled(1);
     assert!(history.log.len() > 300, "{} commands", history.log.len());
     let orders = history.log.iter().filter(|entry| entry.2 != Command::Died);
@@ -272,7 +272,7 @@ fn a_player_plays_on_while_its_client_waits_to_be_healed() {
 /// Finding A4, in a match that waits for all: a client with a desync does not close batches, which would belong to a
 /// diverged match. So all clients wait until it is healed, they see its player, and then the match continues.
 #[test]
-fn a_match_that_waits_for_all_waits_for_a_heal_and_continues() {
+fn a_wait_for_all_match_pauses_for_a_heal_and_then_continues() {
     let config = RigConfig::strategy(9, LinkProfile::WAN);
     let mut rig = Rig::<History>::new(RigConfig {
         policies: MatchConfig {

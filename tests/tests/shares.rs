@@ -157,7 +157,7 @@ fn the_largest_outcome_fits_next_to_the_largest_inputs() {
 
 /// Commands of a client alone run where it assumed them, however many and large they are: no tick is stepped again.
 #[test]
-fn a_client_alone_knows_when_its_orders_run() {
+fn a_lone_client_predicts_when_its_orders_run() {
     let mut table = board(1, true);
     let rebuilt = table.sessions[0].stats().timeline.resim_ticks;
     for n in 0..30 {

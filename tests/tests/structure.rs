@@ -536,7 +536,7 @@ fn core_is_no_std() {
 }
 
 #[test]
-fn unsafe_code_is_only_at_the_border_to_c_and_in_measuring_tools() {
+fn unsafe_code_is_only_in_the_c_interface_and_in_measuring_tools() {
     // Godot finds an extension by an `unsafe impl`.
     let homes = [
         "tests/",

@@ -1,4 +1,4 @@
-//! A caller's memory: every pointer that crosses the border is read or written here.
+//! A caller's memory: every pointer that crosses the C boundary is read or written here.
 //!
 //! Invariant: a null pointer, and a length of zero, are allowed everywhere. Beyond that, the header asks the caller for
 //! memory of the stated size; C cannot check it.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_none_is_an_error() {
+    fn text_that_is_not_valid_is_an_error() {
         let cut = [0xc3_u8, 0];
         for (text, expected) in [
             (std::ptr::null(), "expected a text, but the pointer is NULL"),

@@ -6,7 +6,7 @@ use twinstep_local::Local;
 
 use crate::structs::CStruct;
 
-/// A game that is exported to C: its types on both sides of the border, and how they become each other.
+/// A game that is exported to C: its types on both sides of the C boundary, and the conversions between them.
 ///
 /// See [the crate](crate) for an example. A type that the game does not need is [`Unused`](crate::Unused).
 pub trait CGame: 'static {

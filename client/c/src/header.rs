@@ -28,7 +28,7 @@ fn structs<G: CGame>() -> [(&'static str, CDeclaration); 5] {
     ]
 }
 
-/// A number for the layout of everything that crosses the border (FNV-1a).
+/// A number for the layout of everything that crosses the C boundary (FNV-1a).
 pub(crate) fn abi<G: CGame>() -> u32 {
     let code = structs::<G>().map(|(name, structure)| format!("{name}{{{}}}", structure.code));
     let code = format!("{FUNCTIONS}{}", code.concat());

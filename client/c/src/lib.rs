@@ -10,8 +10,9 @@
 //! line, [`library!`]; the header is made from the same declarations. It documents everything that a C programmer
 //! needs: units, memory, threads, errors.
 //!
-//! Invariant: all unsafe code of Twinstep is in this crate, and every pointer is read or written in one file. Numbers
-//! stand for matches, no panic leaves a function, and only values for which any bytes are valid cross the border.
+//! Invariant: all unsafe code of Twinstep is in this crate, and every pointer is read or written in one file. Matches
+//! are identified by numbers, no panic leaves a function, and only types whose every bit pattern is valid cross the C
+//! boundary.
 //!
 //! # Example
 //!

@@ -44,7 +44,7 @@ fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panicked(&*panic))
 }
 
-/// Each function's safety is that of [`border`](crate::border): pointers are null, or as the header demands.
+/// Each function has the safety conditions of [`border`](crate::border): pointers are null, or as the header demands.
 #[expect(clippy::missing_safety_doc, reason = "hidden; see the line above")]
 impl<G: CGame> CMatches<G> {
     #[expect(clippy::new_without_default, reason = "for a static")]

@@ -444,7 +444,7 @@ fn a_match_that_cannot_begin_is_over_with_a_sentence() {
 }
 
 #[test]
-fn a_match_alone_goes_by_the_given_time_and_keeps_a_tap_between_two_ticks() {
+fn a_lone_match_uses_the_given_time_and_keeps_a_tap_between_two_ticks() {
     for frame_ms in [1, 5, 16] {
         let at = alone(1);
         let mut now_ms = 0;
@@ -652,7 +652,7 @@ mod of_faulty {
 }
 
 #[test]
-fn a_panic_of_the_game_ends_its_match_alone() {
+fn a_panic_of_the_game_ends_only_its_match() {
     let begin = || faulty::alone(abi(&of_faulty::header()), 1);
     let spared = begin();
     for (named, act) in [

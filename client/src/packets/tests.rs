@@ -230,7 +230,7 @@ impl Table {
 
 /// Finding A16: state was changed before a malformed tail was found.
 #[test]
-fn a_truncated_packet_changes_no_state() {
+fn a_truncated_packet_does_not_change_the_state() {
     let mut table = Table::new();
     let packet = table.packet(Tick(3), true);
     let before = table.state();
@@ -256,7 +256,7 @@ fn a_truncated_packet_changes_no_state() {
 }
 
 #[test]
-fn a_corrupted_packet_changes_no_state_or_is_another_valid_one() {
+fn a_corrupted_packet_does_not_change_the_state_or_is_another_valid_one() {
     let (mut wrong, mut right) = (0, 0);
     let mut table = Table::new();
     for at in 0..table.packet(Tick(3), true).len() {

@@ -343,13 +343,13 @@ fn is_large_outcome<O: Serialize>(outcome: &O) -> bool {
     codec::size(outcome).is_ok_and(|bytes| bytes > OUTCOME_INLINE_MAX)
 }
 
-/// Bytes that orders leave for the end of a packet: the lane's ack, and requests to the server; gaps take more.
+/// How many bytes orders leave for the end of a packet: the lane's ack, and requests to the server. Gaps take more.
 const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
 /// The largest command in a packet up, in bytes: seat, sequence, stamp.
 const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_INLINE_MAX;
-/// Bytes that commands leave for a claim, if one is open: the count, and the largest claim.
+/// How many bytes commands leave for a claim, if one is open: the count, and the largest claim.
 const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_INLINE_MAX;
-/// Bytes that inputs leave for the largest command and claim.
+/// How many bytes inputs leave for the largest command and claim.
 const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
 /// Writes the newest of the inputs `first..end`: as many as possible with `room` bytes left. Returns the first tick
@@ -393,7 +393,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     }
 }
 
-/// Bytes that commands leave for closed batches.
+/// How many bytes commands leave for closed batches.
 const BATCHES_ROOM: usize = 300;
 
 /// Writes the commands that the server may lack, as far as they fit, and returns the first one that did not fit. They

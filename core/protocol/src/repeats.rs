@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_record_leaves_no_tick_out() {
+    fn a_short_record_does_not_leave_out_ticks() {
         let (repeats, now) = sent(4, 20);
         assert_eq!(repeats.repeated_until(now, 5, MS(0)), Tick(0));
         assert_eq!(repeats.repeated_until(now, 4, MS(61)), Tick(0));

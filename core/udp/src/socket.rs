@@ -722,7 +722,7 @@ mod tests {
 
     /// All addresses are tried, and the client gives up in the time of one.
     #[test]
-    fn without_any_answer_the_dial_ends_soon_after_that_of_the_first_address() {
+    fn with_no_answer_from_any_address_the_dial_takes_little_longer_than_for_one() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
         let ticket = server.ticket_for("anna", &[mute.local_addr().unwrap(); 3]);

@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_no_number_is_refused_by_name() {
+    fn a_position_that_is_not_a_number_is_refused_by_name() {
         let mut game = scene(1);
         game.sim_mut().crates[0].at = Vec2::NAN;
         let query = Query::Toss {

@@ -146,7 +146,7 @@ fn a_copy_into_an_old_copy_is_equal_and_keeps_its_lists() {
 }
 
 #[test]
-fn a_prediction_that_knows_everything_is_the_authority() {
+fn a_prediction_that_knows_everything_equals_the_authority() {
     let (mut authority, mut prediction) = (Match::new(2, 24), Match::new(2, 24));
     authority.run(400);
     prediction.run(400);

@@ -16,7 +16,7 @@ use twinstep_server::JobId;
 use twinstep_server::internal::panic_message;
 
 pub(super) const AT_ONCE: usize = 8;
-/// Threads of one match that may be given up. Beyond it, waiting jobs wait for the running ones.
+/// How many threads of a match may be given up. After that, waiting jobs wait for the running ones.
 pub(super) const HUNG_MAX: usize = 24;
 /// A job that takes longer is given up: its query was answered without it long before.
 const PATIENCE: Duration = Duration::from_secs(5);

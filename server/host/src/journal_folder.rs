@@ -22,7 +22,7 @@ use twinstep_server::internal::{is_over, is_resumable};
 
 /// The file extension of journals.
 pub const JOURNAL_EXTENSION: &str = twinstep_protocol::journal::EXTENSION;
-/// Bytes that hold any first record.
+/// The maximum size of a first record, in bytes.
 const START_BYTES: u64 = 1 << 10;
 
 /// The result of a search in a folder of journals.

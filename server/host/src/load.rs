@@ -34,7 +34,7 @@ const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two of them.
 pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
 
-/// Datagrams per [`BEAT`] that are a high load: 2,000 a second, some six matches of four players.
+/// How many datagrams per [`BEAT`] are a high load: 2,000 a second, some six matches of four players.
 const HIGH: usize = 20;
 /// The load is no longer high after [`LOW_FOR`] beats below this. Switching the socket's wake-ups off and on costs more
 /// than one of them.
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_from_a_pause_of_the_process_are_no_high_load() {
+    fn datagrams_from_a_pause_of_the_process_are_not_a_high_load() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         play(&mut load, &mut now, 3, 10);
         now += BEAT * 100;

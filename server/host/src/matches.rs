@@ -37,7 +37,7 @@ use super::web::{WebConfig, WebLines};
 use super::workers::Workers;
 use twinstep_server::Match;
 
-/// Packets and orders that can wait for the I/O task.
+/// How many packets and orders can wait for the I/O task.
 const TO_IO_MAX: usize = 16_384;
 /// A shutdown waits this long, plus `PATIENCE_PER_MATCH` for each match, for matches to end, and then at most this long
 /// for close codes to arrive.

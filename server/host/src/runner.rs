@@ -52,7 +52,7 @@ pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 /// A world folded from the journal, as evidence for a client whose state differs at that tick.
 type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
 
-/// Packets that are handled before the clock is read again.
+/// How many packets are handled before the clock is read again.
 const BATCH: usize = 256;
 const ERRANDS_MAX: usize = 16;
 /// A match that is asked to end waits at most this long for the end of the turn, so that the last

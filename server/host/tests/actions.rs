@@ -293,7 +293,7 @@ async fn the_players_of_a_match_are_listed_with_their_link_quality() {
 
 /// Requests with a valid token: for things that do not exist, are ambiguous, or are hostile.
 #[tokio::test(flavor = "multi_thread")]
-async fn invalid_requests_are_refused_with_a_message_and_change_no_state() {
+async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state() {
     let server = server("wrong").await;
     add(&server, 1).await;
     let long = format!("{{\"identity\":\"a\",\"reason\":\"{}\"}}", "x".repeat(300));

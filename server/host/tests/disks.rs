@@ -265,7 +265,7 @@ async fn a_stalled_disk_pauses_only_its_own_match_and_ends_it_after_five_seconds
 /// that time the players of the host did not receive packets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "lateness is measured")]
-async fn a_stalled_revocation_file_delays_no_player() {
+async fn a_stalled_revocation_file_does_not_delay_players() {
     let folder = Folder::new("lineages-still");
     let file = folder.file("lineages");
     let mut process =

@@ -20,7 +20,7 @@ use crate::loopback::loopback;
 use crate::players::{closed_by, is_in, play_blocking};
 use crate::scrape::ask_by_hand;
 
-/// Rounds of each kind in the suite. `TWINSTEP_EVENINGS` sets another number.
+/// How many rounds of each kind the suite plays. `TWINSTEP_EVENINGS` sets a different number.
 const EVENINGS: u32 = 1;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -172,7 +172,7 @@ fn a_game_of_two_goes_on_with_its_owners_and_all_orders_that_a_client_was_shown(
 }
 
 #[test]
-fn a_stranger_gets_no_seat_of_a_save_until_the_host_gives_it() {
+fn a_stranger_does_not_get_a_seat_of_a_save_until_the_host_gives_it() {
     let folder = Folder::new("given");
     let file = folder.file("town.save");
     first_evening(1, Keeps::Save, &file);

@@ -180,7 +180,7 @@ impl Table {
 
 /// Finding A16: state moved before a malformed tail was found.
 #[test]
-fn a_truncated_packet_changes_no_state() {
+fn a_truncated_packet_does_not_change_the_state() {
     for command_delay in [0, 2] {
         let mut table = Table::new(command_delay);
         let packet = table.packet();
@@ -205,7 +205,7 @@ fn a_truncated_packet_changes_no_state() {
 }
 
 #[test]
-fn a_damaged_packet_is_valid_or_changes_no_state() {
+fn a_damaged_packet_is_valid_or_does_not_change_the_state() {
     for command_delay in [0, 2] {
         let (mut wrong, mut right) = (0, 0);
         let mut table = Table::new(command_delay);

@@ -13,7 +13,7 @@ use crate::rig::{Play, Sticks};
 const MAP: (i16, i16) = (4_000, 2_000);
 /// Ticks from one event of a villager to its next one.
 const BEAT_TICKS: u32 = 20;
-/// Steps that a villager walks from event to event.
+/// How many steps a villager walks from event to event.
 const STRIDE: i16 = 60;
 /// The radius of a blast, in steps.
 const BLAST_RADIUS: i16 = 100;

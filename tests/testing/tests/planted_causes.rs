@@ -47,7 +47,7 @@ fn a_missing_withhold() {
 }
 
 #[test]
-fn a_step_that_withholds_is_clean() {
+fn a_step_that_calls_withhold_passes() {
     let start = Ghosts {
         withholds: true,
         ..Ghosts::default()
@@ -170,7 +170,7 @@ game!(Insists, (), u8, Never, PlayerId, u32, Never, frame, fx, me => {
 });
 
 #[test]
-fn a_panic_if_an_outcome_is_none() {
+fn a_panic_if_an_outcome_is_none_is_reported() {
     let script = presses().outcomes(|_, luck| Some(luck.below(6)));
     let fault = expect(
         check(Insists::default(), (), script),
@@ -198,7 +198,7 @@ game!(Expects, frame, _fx, me => {
 });
 
 #[test]
-fn a_panic_when_a_player_returns() {
+fn a_panic_when_a_player_returns_is_reported() {
     let fault = expect(check(Expects::default(), (), presses()), Kind::Panic, "");
     assert!(fault.what.contains("its player joined"), "{fault}");
 }

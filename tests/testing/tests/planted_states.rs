@@ -146,7 +146,7 @@ game!(Divides, frame, _fx, me => {
 });
 
 #[test]
-fn a_nan() {
+fn a_nan_is_reported() {
     let fault = expect(check(Divides::default(), (), presses()), Kind::Nan, "");
     assert!(fault.what.contains("sim.mean"), "{fault}");
 }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_request_are_refused() {
+    fn bytes_that_are_not_a_request_are_refused() {
         let request = MatchRequest::Tick(Duration::from_millis(25));
         let bytes = request.encode(0);
         for short in 0..bytes.len() {

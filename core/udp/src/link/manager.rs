@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fence_passes_only_whole_unreliable_packets_and_heartbeats() {
+    fn only_whole_unreliable_packets_and_heartbeats_are_let_through() {
         let mut link = LaminarLink::new();
         let bytes = vec![7; 100];
         let refused = [

@@ -289,7 +289,7 @@ fn the_answer_to_a_copied_dial_is_shorter_than_the_dial() {
 }
 
 #[test]
-fn strangers_cost_no_memory() {
+fn strangers_do_not_cost_memory() {
     let mut world = World::new();
     let mut rng = Mwc::seed(11);
     for _ in 0..100_000 {
@@ -418,7 +418,7 @@ impl Cheater {
 }
 
 #[test]
-fn a_cheaters_reliable_and_fragment_packets_stop_at_the_fence() {
+fn a_cheaters_reliable_and_fragment_packets_are_discarded() {
     let mut world = World::new();
     let mut cheater = Cheater::connect(&mut world);
     let header = crate::link::LaminarLink::new().wrap(SECOND, b"")[..2].to_vec();

@@ -212,7 +212,7 @@ fn the_largest_packet_passes_and_a_larger_one_is_an_error_at_send() {
 }
 
 #[test]
-fn a_session_of_keep_alives_alone_lives_and_its_datagrams_stay_small() {
+fn a_session_with_only_keep_alives_lives_and_its_datagrams_stay_small() {
     let (mut world, _) = World::with_a_player();
     world.sent = Some(Vec::new());
     world.run(20 * SECOND);
@@ -419,7 +419,7 @@ fn goodbyes_and_late_datagrams_do_not_count_as_junk() {
 
 /// Finding K10: a client that dialled a server that was about to end lost its ticket.
 #[test]
-fn a_server_that_refuses_dials_sends_no_answers_and_uses_up_no_ticket() {
+fn a_server_that_refuses_dials_does_not_answer_or_use_up_a_ticket() {
     let (mut world, session) = World::with_a_player();
     world.server.refuse_dials();
     let ticket = world.ticket();
@@ -481,7 +481,7 @@ fn a_stopped_client_reads_its_socket_before_it_gives_up() {
 /// Finding O3-1: if all slots are taken, a client that returns to a seat finds one of the separate slots, and a silent
 /// stranger loses its slot to the next one after a second.
 #[test]
-fn seat_holders_have_separate_places_and_silent_strangers_keep_theirs_for_a_second() {
+fn seat_holders_have_separate_slots_and_silent_strangers_keep_theirs_for_a_second() {
     let mut world = World::new();
     // `address` is the one it dials from.
     let dial = |world: &mut World, name: u16, address: u16| {

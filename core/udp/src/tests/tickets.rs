@@ -69,7 +69,7 @@ fn a_ticket_opens_sessions_repeatedly_from_any_address_and_after_restarts() {
 
 /// An incomplete dial does not use the ticket up, and another dial from the same socket works immediately.
 #[test]
-fn an_abandoned_dial_blocks_no_other_dial() {
+fn an_abandoned_dial_does_not_block_other_dials() {
     let mut world = World::new();
     let (old, new) = (world.ticket(), world.ticket());
     for ticket in [&old, &new, &old] {
@@ -89,7 +89,7 @@ fn an_abandoned_dial_blocks_no_other_dial() {
 
 /// One identity has as many dials as it needs, but too few to keep others out.
 #[test]
-fn an_identity_that_keeps_dialling_blocks_no_other_identity() {
+fn an_identity_that_keeps_dialling_does_not_block_other_identities() {
     let mut world = World::new();
     let ticket = world.ticket();
     dial_from(&mut world, &ticket, 0..3_000);
@@ -174,7 +174,7 @@ fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
 
 /// An outdated ticket (an old invite, or a revoked one) took a session and a dial at each use.
 #[test]
-fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_place() {
+fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_slot() {
     let mut world = World::new();
     world.server = server_of(&[world.key.clone()], world.now, 1);
     let (old, newer) = (world.ticket(), world.ticket());

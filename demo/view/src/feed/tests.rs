@@ -408,7 +408,7 @@ fn a_closed_replay_releases_its_journal() {
 }
 
 #[test]
-fn speeds_are_named_and_end_at_a_quarter_and_at_sixteen_times() {
+fn speeds_have_names_and_range_from_a_quarter_to_16x() {
     let mut speed = Speed::Quarter;
     let mut names = vec![speed.to_string()];
     while speed.faster() != speed {
@@ -422,7 +422,7 @@ fn speeds_are_named_and_end_at_a_quarter_and_at_sixteen_times() {
 }
 
 #[test]
-fn an_open_screen_pauses_the_match_of_a_player_alone() {
+fn an_open_screen_pauses_a_lone_players_match() {
     for is_alone in [false, true] {
         let mut feed = live(&setup("lan"));
         feed.is_alone = is_alone;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use twinstep_server::Degradation;
 
-/// Looks in a row above the limit that lead to a step up.
+/// How many consecutive looks above the limit lead to a step up.
 const LOOKS_UP: u32 = 3;
-/// Looks in a row below half of the limit that lead to a step down.
+/// How many consecutive looks below half of the limit lead to a step down.
 const LOOKS_DOWN: u32 = 10;
 /// Above this multiple of the limit, each look leads to a step up.
 const SEVERE: u32 = 4;

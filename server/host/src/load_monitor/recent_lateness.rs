@@ -16,7 +16,7 @@ const LOOKS: usize = 5;
 const TICKS_MIN: u64 = 100;
 /// The least number of matches with ticks for a result.
 const MATCHES_MIN: usize = 2;
-/// Looks that are farther apart have a pause of the process between them.
+/// If two looks are farther apart than this, the process was paused between them.
 const GAP: Duration = LOOK_EVERY.saturating_mul(2);
 
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ mod tests {
 
     /// Finding P3-H1: a host at home whose frames hitched refused friends, and closed its spectators.
     #[test]
-    fn a_single_match_is_no_measure_of_its_process() {
+    fn a_single_match_does_not_measure_its_process() {
         assert_eq!(lateness_of(&[(60, 70)]), Duration::ZERO);
         assert_eq!(
             lateness_of(&[(60, 70), (0, 0)]),
@@ -117,7 +117,7 @@ mod tests {
 
     /// Finding P3-H1: a virtual machine that was paused for some seconds refused newcomers for half a minute.
     #[test]
-    fn a_gap_between_two_looks_is_no_load() {
+    fn a_gap_between_two_looks_is_not_a_load() {
         let noted = [Histogram::default(), Histogram::default()];
         let mut lately = RecentLateness::default();
         let mut look = |at_ms, late_ms| {

@@ -267,7 +267,7 @@ fn a_match_without_clients_rests_until_a_packet_arrives() {
 
 /// A round runs only when packets are due, twice a second. The match catches up as if it had not rested.
 #[test]
-fn a_match_with_silent_clients_rests_deeply_and_loses_no_tick() {
+fn a_match_with_silent_clients_wakes_rarely_and_loses_no_tick() {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), 2, None);
     rig.runner.catch_up_max = Duration::MAX;
     let began = rig.clock.now();

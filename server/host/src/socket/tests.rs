@@ -182,7 +182,7 @@ fn send_along(socket: &mut Socket, datagrams: &[(AddressPair, Vec<u8>)]) -> usiz
 }
 
 #[tokio::test]
-async fn a_datagram_that_cannot_be_sent_loses_no_other_datagram() {
+async fn a_datagram_that_cannot_be_sent_does_not_lose_other_datagrams() {
     for way in WAYS {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let (mut socket, address) = socket(at, way).await;

@@ -90,7 +90,7 @@ fn threads_end_with_the_last_match() {
 }
 
 #[test]
-fn matches_that_hang_delay_no_others_and_are_forgotten() {
+fn matches_that_hang_do_not_delay_others_and_are_forgotten() {
     let workers = Workers::new("hangs", 2, HostClock::start());
     let well = ticking(&workers);
     let (release, wait_for_it) = std::sync::mpsc::channel::<()>();
