@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The keys are derived from the ticket's secret and the drawn bytes, so that both sides have them and an eavesdropper
-//! does not. So each use of a ticket, by any client from any address, begins a session with other keys: bytes that were
-//! sealed in one session are useless in another.
+//! does not. So each use of a ticket, by any client from any address, begins a session with different keys: bytes that
+//! were sealed in one session are useless in another.
 //!
 //! Invariant: an accepted dial was made by a holder of the ticket. It may be a copy. A copy is of no use to a client
 //! that cannot answer the challenge, and a dial is longer than its answer.

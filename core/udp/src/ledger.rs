@@ -10,8 +10,8 @@
 //! knows what a ticket does not contain: whether a newer one is safe, and whether the ticket was revoked or has
 //! expired.
 //!
-//! Invariants: the ledger's knowledge of a lineage only rises. No call waits for anything but the ledger's short lock,
-//! which is never held during I/O.
+//! Invariants: the ledger's state of a lineage never goes back. A call waits only for the ledger's short lock, which is
+//! never held during I/O.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! The outdated tickets, in a file next to the key file: for programs without a journal, or before one is read.
 //!
 //! ```text
-//! twinstep-lineages-1 8f3c19d2a45be601                     random: another id after each rewrite
+//! twinstep-lineages-1 8f3c19d2a45be601                     random: a new id after each rewrite
 //! b 0000000000000001 p 5d0b…77 00000003 000000006553f100 anna     below: match, p: plays or w: watches, lineage,
 //!                                                                 generation, until, identity
 //! m 0000000000000001 w 0000018bcfe56800 anna                      made before: match, p or w, milliseconds, identity
@@ -11,7 +11,7 @@
 //! replaced as a whole. So processes that share a key keep and read each other's rulings. A crash at any moment costs
 //! at most the line that was being written, which the next writer cuts off.
 //!
-//! Invariant: the file has at most about twice as many lines as there are useful rulings. This module keeps none of
+//! Invariant: the file has at most about twice as many lines as there are useful rulings. This module does not keep
 //! them in memory; its caller does.
 
 use std::fmt::Write as _;

@@ -47,8 +47,9 @@ pub(crate) fn path_unknown() -> Datagrams {
     Datagrams::new(AROUND_BYTES, HEADER_BYTES + PACKET_MAX)
 }
 
-/// The laminar of several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, for example bots
-/// or a load generator. A client with its own laminar takes 1.7 MB for it; clients that share one take that once.
+/// One laminar for several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, for example
+/// bots or a load generator. A laminar takes 1.7 MB: for each client with its own, or once for all clients that share
+/// one.
 ///
 /// Clones share the same laminar. A mutex guards it for some microseconds a packet: on several busy threads, use one
 /// link for each thread.

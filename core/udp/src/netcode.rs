@@ -16,7 +16,7 @@
 //! Invariants: no datagram reaches renetcode2 before [`sane`] accepted it. (1.0.0 panics in release builds on a
 //! sequence longer than 8 bytes and on a datagram shorter than its tag, even from an address that merely *looks* like a
 //! connected client's.) A challenge must be answered from the address that it was sent to, within seconds: a delayed
-//! response begins no session.
+//! response does not begin a session.
 
 use std::net::SocketAddr;
 

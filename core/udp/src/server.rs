@@ -19,9 +19,9 @@
 //! one session cannot begin another one. Until a session is admitted no packet passes in either direction. A stranger's
 //! datagram costs a look-up, or one decryption if it has the shape of a dial, but never memory. A copy of a dial does
 //! not cost memory either: it gets at most an answer that is shorter than the copy and useful only to the ticket's
-//! holder. But each copy costs more time: the derivation of the keys, and netcode's token, which is sealed, opened
-//! again and searched among all tokens that are kept. Copies are not rate-limited, because their sender could then
-//! deprive the real client of its answer.
+//! holder. But each copy costs more time: the server derives the keys, seals netcode's token and opens it again, and
+//! searches for it among all tokens that it keeps. Copies are not rate-limited, because their sender could then deprive
+//! the real client of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -245,11 +245,11 @@ impl ServerEndpoint {
     }
 
     /// Changes the keys: from now on only tickets of these keys are accepted, even from clients that are just
-    /// connecting. Sessions that began by another key continue.
+    /// connecting. Sessions that began with another key continue.
     ///
     /// # Errors
     /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions still
-    /// play by too many earlier keys. Then the keys stay as they were.
+    /// use too many earlier keys. Then the keys stay as they were.
     pub fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         check_keys(keys)?;
         let known = |server_keys: &[ServerKey], key: &TicketKey| {

@@ -10,8 +10,8 @@
 //! there is no queue here. A manager takes 1.7 MB from its first packet on (congestion tables), so a server makes it
 //! when the first session is admitted.
 //!
-//! Invariant: only whole unreliable packets, and heartbeats, pass the fence. The state that laminar would keep for a
-//! peer (fragments, ordered streams, acknowledged packets) can grow without bound or fail, and is never created.
+//! Invariant: the fence lets only whole unreliable packets and heartbeats through. The state that laminar would keep
+//! for a peer (fragments, ordered streams, acknowledged packets) can grow without bound or fail, and is never created.
 //!
 //! laminar allocates small buffers for each packet: three for an outgoing one, one for an incoming one. No other code
 //! allocates in the steady state of a session; to save a copy, an incoming packet stays in its buffer.

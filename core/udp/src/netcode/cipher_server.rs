@@ -6,7 +6,7 @@
 //! ```
 //!
 //! For each datagram, netcode searches its address linearly among all its clients, and their data is scattered in
-//! memory. So a server has one netcode for every 64 sessions or so. Invariant: a session's shard is computed from the
+//! memory. So a server has one netcode for about 64 sessions. Invariant: a session's shard is computed from the
 //! session's number, so that no table of shards is needed, and a repeated dial reaches the same shard.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
