@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A new path is assumed to pass only [`SURE_BYTES`]. The first larger packet triggers a probe of the full size. If the
-//! probe arrives, which takes one round trip, packets are not split from then on. If it does not, smaller sizes are
-//! probed too, and all of them again with growing pauses. While large datagrams flow, the peer reports every two
-//! seconds how large they were. If reports stop, a few probes are sent; if these are not answered, only small datagrams
-//! are used. So a change of the path is noticed within seconds, and a dead path gets only a few probes.
+//! probe arrives, which takes one round trip, packets are no longer split. If it does not, smaller sizes are probed
+//! too. All probes are repeated with growing pauses. While large datagrams flow, the peer reports every two seconds how
+//! large they were. If reports stop, a few probes are sent; if these are not answered, only small datagrams are used.
+//! So a change of the path is noticed within seconds, and a dead path gets only a few probes.
 //!
 //! Invariants: a session with only small packets does not send datagrams of this module. The parts of a peer take at
 //! most [`JOINED_MAX`] packets of memory. A lost part loses its packet.

@@ -18,9 +18,9 @@
 //! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers should give
 //! tickets short lifetimes, and an operator who knows of a leak should revoke the tickets: see [`Lineages::revoke`].
 //!
-//! Invariants: knowledge of a lineage only rises, so rulings can be applied twice and in any order, and the files of
-//! two processes are merged by applying both. Only [`Lineages::refuses`] decides that a ticket is out of date: for the
-//! transport's admissions, the match, its journal and the file next to the key.
+//! Invariants: the state of a lineage never goes back, so rulings can be applied twice and in any order, and the files
+//! of two processes are merged by applying both. Only [`Lineages::refuses`] decides that a ticket is out of date: for
+//! the transport's admissions, the match, its journal and the file next to the key.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -6,9 +6,9 @@
 //!                                                         upgraded state needs
 //! ```
 //!
-//! A save is a journal without turns, so its records have the journal's checks. It has no rulings on tickets: its match
-//! admits each identity with any valid ticket. All that a list of saves shows is before the world: [`SaveInfo`].
-//! Invariant: a save without its end record is refused as incomplete.
+//! A save is a journal without turns, so its records have the journal's checks. It does not contain rulings on tickets:
+//! its match admits each identity with any valid ticket. Everything that a list of saves shows comes before the world:
+//! [`SaveInfo`]. Invariant: a save without its end record is refused as incomplete.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -4,8 +4,8 @@
 //!  file     magic · record · record · …          record   varint (length) · TapeRecord
 //! ```
 //!
-//! A tape has no checks: it explains, and no match is resumed from it. Values of the game are text, at most 128 bytes
-//! each, so that a tape can be read without the game. A torn last record is left out.
+//! A tape has no checks, because no match is resumed from it: it only explains a session. Values of the game are text,
+//! at most 128 bytes each, so that a tape can be read without the game. A torn last record is left out.
 
 use alloc::string::String;
 use alloc::vec::Vec;

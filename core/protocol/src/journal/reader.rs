@@ -108,9 +108,9 @@ const HEAD_BYTES_MAX: usize = varint::BYTES_MAX + 1;
 
 /// Reads a journal record by record, from pieces of any size.
 ///
-/// A reader holds no bytes, only its place and the chain of checks. So a caller can read a large file through a small
-/// buffer: after [`Torn`](JournalError::Torn), [`read`](Self::read) can be called again from the same place with more
-/// bytes. Only at the end of the file does `Torn` mean a torn tail. [`read_from`](Self::read_from) does this.
+/// A reader does not hold bytes, only its position and the chain of checks. So a caller can read a large file through a
+/// small buffer: after [`Torn`](JournalError::Torn), [`read`](Self::read) can be called again from the same position
+/// with more bytes. Only at the end of the file does `Torn` mean a torn tail. [`read_from`](Self::read_from) does this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReader {
     offset: u64,

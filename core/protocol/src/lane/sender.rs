@@ -152,7 +152,7 @@ impl LaneSender {
     /// `None`.
     ///
     /// A chunk is resent one and a half `rtt` plus 50 ms after it was last sent, because acks wait for the peer's next
-    /// packet. After twice that time without any ack only the oldest chunk is resent, so that a dead link is not
+    /// packet. After twice that time without an ack, only the oldest chunk is resent, so that a dead link is not
     /// flooded. The number of resends is limited to one window plus four for each chunk that arrives, so a peer that
     /// acknowledges one chunk at a time receives little. Costs O([`WINDOW_CHUNKS`]) while busy.
     ///
