@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A client copies its world at each rebuild, the server keeps copies of the last second, and both compute digests.
-//! With a plain `Vec` each of these passes over the whole list.
+//! With a plain `Vec`, each of these reads the whole list.
 //!
 //! Invariants: all chunks but the last are full, so two equal lists have equal digests even if their histories differ.
 //! A chunk is unshared before it changes, and its cached digest is cleared.
@@ -39,8 +39,8 @@ use crate::digest::known::Known;
 ///
 /// The size of a world is the number of bytes that its digest hashes. So a world with a million elements in a `Chunked`
 /// still counts as small: it is digested at each turn, and a desync in it is found immediately. Data that changes
-/// everywhere at each tick belongs in a `Vec`: of a `Vec` at most 256 KiB a second are hashed, or all of it once, but
-/// all of a changed `Chunked` is hashed at each tick.
+/// everywhere at each tick belongs in a `Vec`: at most 256 KiB of a `Vec` are hashed in a second, or the whole `Vec`
+/// once, but a `Chunked` that changed everywhere is hashed whole at each tick.
 ///
 /// The encoding is that of a `Vec` of the same elements. The digests differ, so a game that switches to `Chunked` needs
 /// a new [`VERSION`](crate::Simulation::VERSION).
@@ -48,7 +48,7 @@ use crate::digest::known::Known;
 /// ```
 /// use twinstep_core::Chunked;
 ///
-/// let mut ground: Chunked<u16> = Chunked::filled(7, 1_000_000); // one chunk in memory, shared by all places
+/// let mut ground: Chunked<u16> = Chunked::filled(7, 1_000_000); // one chunk in memory, shared by all positions
 /// let mut copy = ground.clone();
 /// ground[123_456] = 0; // and now two
 /// assert_eq!((ground[123_456], copy[123_456]), (0, 7));

@@ -4,8 +4,8 @@
 //! the cost of decoding is bounded by the bytes that are present, not by the lengths that they claim; and a value on
 //! its own must consume the whole input.
 //!
-//! Invariant: every encoded value can be decoded. Both sides count only bytes: a value within its limit when written
-//! has no other limit when read. (Exceptions are types that serde cannot read from these bytes, for example untagged
+//! Invariant: every encoded value can be decoded. Both sides count only bytes: a value that was within its limit when
+//! it was written can also be read. (Exceptions are types that serde cannot read from these bytes, for example untagged
 //! enums, and recursive types and long lists of zero-sized elements, which [`Wire`](crate::Wire) excludes. [`sealable`]
 //! checks a value.)
 
@@ -101,7 +101,7 @@ pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
 }
 
 /// The encoded size of a value that decodes to an equal value on the other side, so that it can be sealed into a frame.
-/// `buffer` is scratch memory. A value above `limit` bytes is not decoded.
+/// `buffer` is scratch memory. A value of more than `limit` bytes is not decoded.
 ///
 /// # Errors
 /// [`CodecError::TooLarge`] if the value exceeds `limit`; the codec's error if it cannot be encoded or decoded;
@@ -125,8 +125,8 @@ pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
 /// Decodes a value at the beginning of `bytes`. Returns it with the number of bytes that it took.
 ///
 /// # Errors
-/// If the bytes are not a value of this type; it never panics. Room for elements is reserved only as far as there are
-/// bytes for them, so memory is bounded by the length of `bytes` times the size of the largest type within.
+/// If the bytes are not a value of this type. It never panics. Memory for elements is reserved only for bytes that are
+/// present, so it is bounded by the length of `bytes` times the size of the largest type within.
 pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
     let mut decoding = Decoding::new(bytes);
     let value = T::deserialize(&mut decoding).map_err(|e| decode_error(&e))?;

@@ -1,8 +1,8 @@
 //! [`digest`]: one number for a whole world, equal on every machine with the same world.
 //!
 //! Packets carry the server's digest, so it is computed every turn of a match whose world is small, and once a second
-//! otherwise. A serializer feeds the fields through a small stack buffer into xxh3-64; it does not allocate, and tracks
-//! no path.
+//! otherwise. A serializer feeds the fields through a small stack buffer into xxh3-64; it does not allocate or track
+//! paths.
 //!
 //! ```text
 //!   value ─serde─▶ Hasher ─bytes─▶ 1 KiB buffer ─▶ xxh3-64 ─▶ u64

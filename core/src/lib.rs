@@ -19,7 +19,7 @@
 //! | [`frame`], [`effects`] | the same types under their own names, and the entries of a frame |
 //! | [`perspective`] | which client's screen a step is for |
 //! | [`turn`] | turns, and how they are clocked |
-//! | [`world`] | the simulation with everything that a copy needs to continue; the one place that steps |
+//! | [`world`] | the simulation with everything that a copy needs to continue; the only code that steps |
 //! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | building blocks of deterministic games |
 //! | [`memo`] | loops whose results rebuilds take over |
 //! | [`digest`], [`diff`] | one number for a world, and where two worlds differ |

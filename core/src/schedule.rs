@@ -21,7 +21,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::ids::{Key, Tick};
 use crate::table::Table;
 
-/// Events that wait for their tick, each under a [`Key`] of its own; first in, first out within a tick.
+/// Events that wait for their tick, each under its own [`Key`]; first in, first out within a tick.
 ///
 /// Cost per tick: [`pop_due`](Schedule::pop_due) reads one entry if no event is due. Adding, cancelling or waking an
 /// event costs one hash look-up and one look-up in a [`Table`] of ticks: less than 0.1 µs even with 100,000 sleepers.

@@ -40,9 +40,9 @@ pub use crate::values::{Controls, Never, Wire};
 
 /// A game: a state that is stepped by frames.
 ///
-/// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. No clock, no system
-/// randomness, no thread, no file, no hash-ordered map. Law **One door**: a step asks for anything that is not
-/// deterministic with [`Effects::ask`], and the answer comes back in a later frame.
+/// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. It uses no clock,
+/// system randomness, thread, file or hash-ordered map. Law **One door**: a step asks a query ([`Effects::ask`]) for
+/// anything that is not deterministic, and the answer comes in a later frame.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a game",
     label = "this type is not `Simulation`",
@@ -374,7 +374,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
     /// its server chose. It is the same at each step of a match, on every machine and in replays.
     ///
     /// This is game time. A match may slow its ticks down for a machine that cannot keep up, local play and replays run
-    /// at any speed, and a server may change its rate during play. A step sees none of this, so an object does not move
+    /// at any speed, and a server may change its rate during play. A step does not see this, so objects do not move
     /// further because of it.
     ///
     /// ```

@@ -7,10 +7,10 @@
 //!                                   the server and every client switch at this very boundary
 //! ```
 //!
-//! The cadence is part of frames, so snapshots, journals, replays, joins and the resuming of a match need no further
-//! work. A paused turn is the last one until the match is resumed. The cadence changes how fast a match is played, never
-//! what happens in it. It is outside equality and digest, and a step
-//! does not see it: [`Frame::tick_length`](crate::Frame::tick_length) is the tick length that the match began with.
+//! The cadence is part of frames, so snapshots, journals, replays, joins and resumed matches do not have to handle it
+//! separately. A paused turn is the last one until the match is resumed. The cadence changes how fast a match is
+//! played, never what happens in it. It is outside equality and digest, and a step does not see it:
+//! [`Frame::tick_length`](crate::Frame::tick_length) is the tick length that the match began with.
 
 use core::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The world: the simulation with all data that a copy of it needs to continue.
 //!
-//! Snapshots, digests, journals and joins are made of the world, never of the simulation alone: a snapshot without
-//! the open queries would leave some of them unanswered forever. [`Stepper`] is the one place that steps a world, on
-//! the server, in the authority and in the prediction alike.
+//! Snapshots, digests, journals and joins contain the world, never the simulation alone: a snapshot without the open
+//! queries would leave some of them unanswered forever. Only [`Stepper`] steps a world: on the server, in the authority
+//! and in the prediction.
 
 mod bots;
 mod fragments;

@@ -1,4 +1,4 @@
-//! [`Stepper`]: the one place that steps a world, by a frame that fits it.
+//! [`Stepper`]: the only code that steps a world, by a frame that fits it.
 //!
 //! Law **Canonical**, on the stepping side: a frame is checked as a whole before anything changes, so a world is never
 //! half stepped.
