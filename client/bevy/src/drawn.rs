@@ -11,8 +11,8 @@ use crate::play::Play;
 /// Stands for one entity of the picture. The plugin spawns an entity with this component, changes it each time its
 /// pose moves, and despawns the entity with everything that the game has added to it.
 ///
-/// Games give it a name: `type Cube = Drawn<Boxes, Cubes>;`. To dress new entities, query `Added<Cube>`; to place them,
-/// `Changed<Cube>`, or let the plugin [move transforms](crate::TwinstepPlugin::moving_transforms).
+/// Games give it a name: `type Cube = Drawn<Boxes, Cubes>;`. To add components to new entities, query `Added<Cube>`; to
+/// move them, query `Changed<Cube>`, or let the plugin [move transforms](crate::TwinstepPlugin::moving_transforms).
 #[derive(Component)]
 pub struct Drawn<S: Simulation, V: Show<S>> {
     /// The name of the entity for its whole life.

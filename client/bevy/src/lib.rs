@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariant: no part of the game's truth is in the ECS. The simulation is a plain type in the [`Play`] resource, and
-//! entities only stand for what it shows: so no entity is rolled back, saved or compared, and a system that changes an
-//! entity does not change the match. Bevy's `Time<Virtual>` may be paused; the match uses `Time<Real>`.
+//! entities only represent its picture: so entities are never rolled back, saved or compared, and a system that changes
+//! an entity does not change the match. Bevy's `Time<Virtual>` may be paused; the match uses `Time<Real>`.
 //!
 //! | to do | there is |
 //! |---|---|

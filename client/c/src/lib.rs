@@ -1,4 +1,4 @@
-//! Twinstep games for engines that speak C: Unity, Unreal, Godot, an engine of one's own.
+//! Twinstep games for engines that speak C: Unity, Unreal, Godot, or your own engine.
 //!
 //! ```text
 //!  the game's crate                 libpucks.so, pucks.dll, libpucks.a        the engine
@@ -16,7 +16,8 @@
 //!
 //! # Example
 //!
-//! `examples/pucks` is a whole one, with a program in C and one in C#. `Cargo.toml` has `crate-type = ["cdylib"]`, and:
+//! `examples/pucks` is a complete example, with a program in C and one in C#. `Cargo.toml` has
+//! `crate-type = ["cdylib"]`, and:
 //!
 //! ```
 //! # use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! [`CMatches`]: the open matches of a library by number, and what each exported function does.
 //!
-//! A C program holds a number, not a pointer. The number of a match that was left, or of another load of the library,
-//! names no match; a pointer would lead to memory with another owner.
+//! A C program holds a number, not a pointer. If its match was left, or belongs to another load of the library, the
+//! number does not name a match; a pointer would lead to memory with a different owner.
 //!
 //! Invariant: no panic leaves a function. If the code of a game panics, its match is over.
 #![expect(unsafe_code, reason = "the functions take pointers of a C program")]
