@@ -1,7 +1,7 @@
 //! A session on a transport, with a clock: the type that a game uses. Sockets and clocks occur only in this module.
 //!
 //! A client whose server falls silent, restarts or moves returns by itself: the server regularly sends it tickets, with
-//! which the client dials other transports. Meanwhile the game continues as far as the prediction may lead, and
+//! which the client dials other transports. Until then the game continues as far as the prediction may lead, and
 //! [`Event`](crate::Event)s report progress.
 //!
 //! ```text
@@ -82,7 +82,7 @@ impl<T: Transport> Attempt<T> {
 ///
 /// A client is `Send + Sync`, so it can be an engine's resource. All work is done in [`advance`](Client::advance). With
 /// [`Reconcile::Background`](crate::Reconcile), predictions are rebuilt in a thread that `advance` never waits for and
-/// that ends with the client; by default those that do not fit into a frame.
+/// that ends with the client. By default, only rebuilds that do not fit into a frame run there.
 pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> {
     session: Session<S, V>,
     transport: T,
@@ -182,7 +182,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
 
     /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
     /// the client's clock. If an earlier attempt with that ticket failed, its transport is passed to `dial`, which may
-    /// reuse it. At most three attempts run at a time, each with another ticket or to another address.
+    /// reuse it. At most three attempts run at a time, each with a different ticket or to a different address.
     #[must_use]
     pub fn returning(
         mut self,
@@ -273,7 +273,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Advances like [`advance`](Client::advance), by the caller's clock: for engines, browsers and tests. The client
-    /// then reads no clock at all; use one of the two methods, not both.
+    /// then does not read a clock. Use one of the two methods, not both.
     ///
     /// `now` must never go back. For a client of [`connect`](Client::connect), the first call sets its origin; for one
     /// that was put [over](Client::over) a transport, it must be the transport's time.

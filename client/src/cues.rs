@@ -14,8 +14,8 @@
 //! A cue is identified by (key, value), with an ordinal for repeats within a tick. It keeps its identity if a
 //! correction moves it by at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT): an explosion that is shifted by three ticks is not played twice.
 //! Equal cues are matched in this order: first the open cue at its expected tick, then the earliest open cue that the
-//! prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles cues: a cue that one
-//! rebuild loses may be found again by the next, so it stays open until its tick is passed.
+//! prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles cues: a cue that is missing
+//! after one rebuild may return with the next one, so it stays open until its tick is passed.
 //!
 //! Cost: a binary search per cue, plus the open cues of the same key within the drift; no allocation once the buffers
 //! have grown (but cloning a cue that owns heap memory allocates).

@@ -2,7 +2,7 @@
 //!
 //! An engine keeps sprites, bodies or nodes from frame to frame; the picture only lists the current entities. A rebuild
 //! may undo a prediction, and a heal may replace the whole world: the map compares the old and the new list, so neither
-//! needs a special case.
+//! case needs special code.
 //!
 //! Invariant: a key has at most one entity, and each spawned entity is despawned once.
 

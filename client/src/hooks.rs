@@ -214,10 +214,10 @@ impl<S: Simulation> Answers<S> {
 /// Returns the result of `work`, or the message of its panic. After a panic the state that `work` was changing may be
 /// inconsistent, so the caller must discard it.
 ///
-/// A prediction steps frames that no server has stepped: they may hold announced commands or guesses, and their world
-/// may never exist. So a panic in a step, hook or decoder must not unwind into the game's main loop. Without a panic
-/// the only cost is that the call is not inlined. Where panics abort (`panic = "abort"`, the only mode on wasm) they
-/// are not caught.
+/// A prediction steps frames that no server has stepped: they may contain announced commands or guesses, and their
+/// world may never be confirmed. So a panic in a step, hook or decoder must not unwind into the game's main loop.
+/// Without a panic the only cost is that the call is not inlined. Where panics abort (`panic = "abort"`, the only mode
+/// on wasm) they are not caught.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_message(&*panic).to_owned())
 }

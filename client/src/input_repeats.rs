@@ -7,8 +7,8 @@
 //!                needed               ╰─ from ─────▶
 //! ```
 //!
-//! With a long round trip most unacknowledged inputs need no repeat: they are in flight, or their ticks are sealed
-//! without them. Packets leave out both kinds as long as acks arrive as expected. When acks stop, packets repeat
+//! With a long round trip, most unacknowledged inputs need not be repeated: they are in flight, or their ticks are
+//! sealed without them. Packets leave out both kinds as long as acks arrive as expected. When acks stop, packets repeat
 //! everything that the server may lack, so the first packet after an outage of any length carries all inputs that were
 //! lost in it.
 //!

@@ -88,9 +88,9 @@ pub struct PresenceView {
 }
 
 impl PresenceView {
-    /// The name that a player chose, in the lobby and in the match. A player that has left keeps it until another one
-    /// has its number. Returns `None` if none was received. A name does not prove an identity. A trusted server gives
-    /// no two present players names that look alike.
+    /// The name that a player chose, in the lobby and in the match. A player that has left keeps its name until another
+    /// player has its number. Returns `None` if none was received. A name does not prove an identity. A trusted server
+    /// never gives two present players names that look alike.
     #[must_use]
     pub fn name(&self, player: PlayerId) -> Option<&str> {
         let name = self.known.get(player.index())?;

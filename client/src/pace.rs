@@ -9,14 +9,14 @@
 //! ```
 //!
 //! A report is old when it arrives: it describes an input sampled a round trip ago, at another rate. So each sampled
-//! tick is recorded with its *offset* (own position minus nominal time), and a report is stored as `margin − offset at
-//! sampling`. Adding the current offset gives the margin that an input sampled now will have. Steering by this value
-//! has no dead time, and so does not oscillate. A report about an input from before a hold, a jump or a freeze is
-//! ignored. So is a report by which no input has arrived for several ticks, as when a radio link pauses: it shows that
-//! the path is silent, and not how early inputs arrive.
+//! tick is recorded with its *offset* (own position minus nominal time), and a report is stored as
+//! `margin − offset at sampling`. Adding the current offset gives the margin that an input sampled now will have.
+//! Steering by this value is not delayed, and so does not oscillate. A report about an input from before a hold, a jump
+//! or a freeze is ignored. A report that inputs have stopped arriving for several ticks, as when a radio link pauses,
+//! is ignored too: it shows that the path is silent, and not how early inputs arrive.
 //!
-//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %, and does not make
-//! up for time in which it waited.
+//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %, and does not catch
+//! up after it waited.
 //!
 //! | what happens | what the pace does |
 //! |---|---|

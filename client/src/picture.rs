@@ -7,9 +7,10 @@
 //!                                 └──rebuilt──▶ error = shown − rebuilt, fading ─┘
 //! ```
 //!
-//! Local seats are drawn a tick later than other entities: at the newest tick, and from there on as if they went on
-//! (alpha ≥ 0), or between the last two ticks while the newest is not over (alpha < 0, see `Pace::sample_now`). So a key
-//! press shows in its own frame, and they move in each frame. Other entities are drawn between the last two ticks.
+//! Local seats are drawn a tick later than other entities: from the newest tick on, as if their movement continued
+//! (alpha ≥ 0), or between the last two ticks while the newest is not over (alpha < 0, see `Pace::sample_now`). So a
+//! key press shows in its own frame, and local seats move in each frame. Other entities are drawn between the last two
+//! ticks.
 //!
 //! An entity appears immediately (or at its shooter's muzzle, see [`Picture`]), and vanishes immediately; if a rebuild
 //! removed it, [`fading`](Picture::fading) returns it for a while.
@@ -229,7 +230,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     }
 
     /// Shows a rebuilt prediction, from the poses of its last two ticks. Entities stay where they were drawn, and reach
-    /// their new places after `over` (the lead, at least 6 ticks).
+    /// their new positions after `over` (the lead, at least 6 ticks).
     ///
     /// `alpha`, −1 ..= 1, is the picture's position between the two ticks at `now`; 1 if a new tick follows at the same
     /// time.
@@ -318,8 +319,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// The entities that a rebuild removed, by key: where each was drawn last, and the part of its fade that is left,
-    /// from 1 down to 0 in the time of a correction. An entity that is shown again is not among them. At most 64 fade at the same time; others vanish at once.
+    /// The entities that a rebuild removed, by key. For each: where it was last drawn, and its remaining opacity, from
+    /// 1 to 0 over the time of a correction. Entities that are shown again are not included. At most 64 fade at the
+    /// same time; others vanish at once.
     pub fn fading(&self, now: Duration) -> impl Iterator<Item = (K, P, f32)> + '_ {
         self.removed.iter().filter_map(move |gone| {
             let passed = now.saturating_sub(gone.at);

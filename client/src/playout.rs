@@ -1,4 +1,4 @@
-//! [`Playout`]: the clock by which a client without prediction plays turns as they arrive.
+//! [`Playout`]: the clock of a client without prediction, which plays turns as they arrive.
 //!
 //! ```text
 //!   turn n+m arrives ──┤ slack ├── it runs: batch for n+2m is closed ── up ──▶ server ──┤ slack ├── it is due
@@ -10,12 +10,12 @@
 //! and the clock continues from there. So a client that was late once is slightly behind, and pauses less afterwards.
 //!
 //! A later playout gives turns more slack on their way down, and gives batches less slack on their way up. The clock is
-//! steered slowly (±5 %) to the point where both smallest slacks are equal, the best that the turn length allows. After
-//! a long absence, or when batches are too late although turns wait here, ±5 % would take too long: the clock leaps,
-//! and all turns that have arrived are played.
+//! steered slowly (±5 %) to the point where the smallest slacks of both directions are equal, which is the best for the
+//! turn length. After a long absence, or when batches are too late although turns wait here, ±5 % would take too long:
+//! the clock leaps, and all turns that have arrived are played.
 //!
-//! A pause of the machine is no measurement of the path: the turns found afterwards may have arrived long before. They
-//! do not count as a pause, and run immediately.
+//! A pause of the machine does not measure the path: the turns found afterwards may have arrived long before. They do
+//! not count as a pause, and run immediately.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! ```text
 //!         silent for 0.7 s, closed, or moved
 //!  Up ────────────────────────────────────────▶ Down ── dial ─▶ up to 3 attempts at a time, each with
-//!   ▲                                            │               another ticket and address
+//!   ▲                                            │               a different ticket and address
 //!   ├── the old path answers again ◀─────────────┤
 //!   └── a session on the first attempt that connects           after 60 s: gives up
 //! ```
@@ -13,7 +13,7 @@
 //! client would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
 //!
 //! Invariant: a failing address or ticket does not keep the client from trying the others, and only time ends the
-//! attempts. A server that is full now, or an address that does not answer, does not predict the next attempt. Only a
+//! attempts. A server that is full now, or an address that does not answer, says nothing about the next attempt. Only a
 //! ticket that is out of date is forgotten.
 
 use std::collections::VecDeque;

@@ -296,9 +296,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map_or_else(Vec::new, |tape| tape.take())
     }
 
-    /// Lets the next [`advance`](Session::advance) ask for an input even between two ticks, at most one tick early: a key
-    /// that goes down then acts in the picture of its own frame. Call it for keys and buttons that changed, and not for
-    /// sticks and aims that change in every frame: a tick has one input, so the next change would wait for the next one.
+    /// Lets the next [`advance`](Session::advance) ask for an input even between two ticks, at most one tick early: a
+    /// pressed key then shows in the picture of its own frame. Call it for keys and buttons that changed, but not for
+    /// sticks and aims that change in every frame: a tick has one input, so the next change would wait for the next
+    /// tick.
     pub fn sample_now(&mut self) {
         if let Some(playing) = self.stage.playing_mut()
             && let Mode::Predicting(predicting) = &mut playing.mode
@@ -354,7 +355,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Returns the time of this session's next work. At that time, or earlier if a packet arrives, call
+    /// Returns when this session has work to do next. At that time, or earlier if a packet arrives, call
     /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and then this method again. Call it
     /// again after a command too. A time in the past means now. Returns `None` if the session is over.
     ///
@@ -422,8 +423,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// [`MatchRequest::Start`] alone, as its first player.
     ///
     /// # Errors
-    /// If the session neither plays nor is in a lobby, `seat` does not exist, a value is out of its range, or 64 messages
-    /// already wait for the server.
+    /// If the session is neither in play nor in a lobby, `seat` does not exist, a value is out of its range, or 64
+    /// messages already wait for the server.
     pub fn request(&mut self, seat: usize, request: MatchRequest) -> Result<(), CommandError> {
         if let Some(lobby) = self.stage.antechamber_mut()
             && lobby.view().is_some()

@@ -36,7 +36,7 @@ pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
     fn lerp(from: Self, to: Self, alpha: f32) -> Self {
         from.plus(to.minus(from), alpha)
     }
-    /// Returns the pose at `alpha` (−1 ..< 1) of a tick after `to`, of a body that goes on as it went in the tick from
+    /// Returns the pose at `alpha` (−1 ..< 1) of a tick after `to`, of a body that keeps its movement of the tick from
     /// `from` to `to`: so the local player moves between two ticks. Values that are not positions stay as they are in
     /// `to`: a heading, and the second part of a pair.
     #[must_use]
@@ -185,7 +185,7 @@ impl<P: Pose> Correction<P> {
 
     /// The remaining part of the error, from 1 to 0: half of it after a sixth of the time. When a player turns often,
     /// corrections with different start times overlap, and the remaining errors add up. On a link with a round trip of
-    /// 200 ms and analog sticks, the 95th percentile was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
+    /// 200 ms and analog sticks, the 95th percentile of the error was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
     #[must_use]
     pub fn left(&self, now: Duration) -> f32 {
         let passed = now.saturating_sub(self.began);

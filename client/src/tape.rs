@@ -7,7 +7,7 @@
 //!
 //! A reel is a complete journal: a world, then turns, digests, and a world every 10 s. The newer reel begins when the
 //! older one is half full, so at least half a reel of the past can be saved, minus up to three worlds that the newer
-//! reel has already written. When the session continues from another world (a heal, a return), the tape restarts.
+//! reel has already written. When the session continues from a different world (a heal, a return), the tape restarts.
 //!
 //! Bound: a reel holds [`REEL_BYTES_MAX`], or 8 worlds if these are larger (worlds over 1 MiB), because otherwise the
 //! first worlds would fill it. The two reels never take more than twice that, and at least an eighth of a reel can be

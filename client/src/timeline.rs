@@ -11,14 +11,14 @@
 //!  rebuild: draft = clone of the authority; step re-assumed frames to P; swap it with the shown line
 //! ```
 //!
-//! Law **One way**: the prediction never writes the authority. Law **Only on difference**: equal frames cost no
+//! Law **One way**: the prediction never writes the authority. Law **Only on difference**: equal frames do not cost a
 //! re-simulated tick. A rebuild is never shown before it is complete: the last complete prediction stays until the
 //! draft has reached it, over several advances if the budget requires it, or in the background
 //! ([`Reconcile::Background`]).
 //!
 //! A panic of a predicted step is caught. Its world is dropped, and the prediction restarts from the authority with
 //! fewer entries in that tick's frame (see `Doubt` in `grounds`); if that fails too, it stops before that tick. An
-//! authority whose step panicked waits for another world ([`Timeline::jump`]).
+//! authority whose step panicked waits for a new world ([`Timeline::jump`]).
 
 use std::sync::Arc;
 

@@ -105,12 +105,12 @@ pub struct PictureErrors {
 }
 
 /// The differences between the drawn picture and the final match, in numbers. Lengths are in the unit of
-/// [`Pose::length`](crate::Pose::length), times in ticks. Of 100 values, 50, 95 or 99 are not above a field that ends in
-/// `p50`, `p95` or `p99`; it is rounded up by at most 13 %.
+/// [`Pose::length`](crate::Pose::length), times in ticks. A field that ends in `p50`, `p95` or `p99` is a percentile:
+/// 50, 95 or 99 of 100 values are not above it. It is rounded up by at most 13 %.
 ///
-/// The *own* entities are those of local players, the *others* those of other players, the *things* all else. Own entities
-/// and things are compared in each eighth tick, as drawn at its end; others in each tick, at the
-/// [drawn time](crate::Session::drawn_at).
+/// The *own* entities belong to local players, the *others* to other players; the *things* are all other entities. Own
+/// entities and things are compared in each eighth tick, as drawn at its end; others in each tick, at the [drawn
+/// time](crate::Session::drawn_at).
 ///
 /// | field | measures |
 /// |---|---|
@@ -119,8 +119,8 @@ pub struct PictureErrors {
 /// | `jerk` | the change of another player's drawn move from tick to tick, beyond its own changes in these ticks |
 /// | `too_fast` | the share of ticks in which another player is drawn more than 1.5 times as fast as it was in the last one to two seconds |
 /// | `standing` | the share of ticks in which it is drawn at less than a tenth of its speed, while it walks |
-/// | `age_ticks` | in each frame, how far the time of another player is behind that of the own player |
-/// | `key_ticks` | from a remote key to the screen: of each tick, from the frame that draws the own player in it to the one that draws another player in it, by its known input; both play on one timeline |
+/// | `age_ticks` | in each frame, how far the time of another player is behind that of the local player |
+/// | `key_ticks` | from a remote key to the screen: for each tick, the time from the frame that draws the local player in it to the frame that draws another player in it by its known input; both play on one timeline |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the table says it")]

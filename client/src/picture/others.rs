@@ -6,10 +6,10 @@
 //!   what is known of each player ──▶ DrawnTime ── between these two ticks ────────────────┘
 //! ```
 //!
-//! Invariant: the list of a tick is that of the newest prediction of it, and finally that of the authority. So where a
-//! player's known inputs suffice, it is drawn where it was.
+//! Invariant: the list of a tick comes from the newest prediction of the tick, and finally from the authority. So where
+//! a player's known inputs suffice, the player is drawn where it was.
 //!
-//! Cost: the poses of other players' entities, once more for each rebuilt tick. No copy of the state, no step.
+//! Cost: the poses of other players' entities, once more for each rebuilt tick. The state is not copied or stepped.
 
 use core::time::Duration;
 use std::collections::VecDeque;

@@ -53,9 +53,10 @@ const NEAR: f64 = 0.05;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DrawnTime {
     at: f64,
-    /// A tick that is nearly always known: it moves on with the match, sinks by almost a tick in each tick in which less
-    /// is known, and rises slowly in the others. So less is known in about 0.4 % of the time. That is
-    /// little, because less is known just when the player turns: then the prediction is wrong until it is rebuilt.
+    /// A tick that is nearly always known. It advances with the match. In each tick in which less is known, it falls
+    /// back by almost a tick; in the other ticks it rises slowly. So less is known in about 0.4 % of the time. The
+    /// share is this small because less is known just when the player turns: then the prediction is wrong until it is
+    /// rebuilt.
     known: f64,
     // How much more was known than expected, at least and at most, in the ticks since it last looked.
     more: [f64; 2],

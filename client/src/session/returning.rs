@@ -31,8 +31,8 @@ use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Continues over a new transport, which carries all packets from now on: sends a hello again, and resumes from the
-    /// frames that the server still has, or from the server's world. Meanwhile inputs are sampled and predicted within
-    /// their limits. [`Event`]s report the start and the end. A closed session stays closed.
+    /// frames that the server still has, or from the server's world. Until the server answers, inputs are sampled and
+    /// predicted within their limits. [`Event`]s report the start and the end. A closed session stays closed.
     pub fn reconnect(&mut self, now: Duration) {
         let now = self.reach(now);
         self.lose(now);

@@ -297,8 +297,8 @@ fn assume_fragment<S: Simulation>(
 /// Returns the input that a guess for `player` at `tick` starts from, and its age. `line` is stepped up to `tick`.
 ///
 /// An old input does not mean that the player is silent: over a long path the newest input is always many ticks old,
-/// although the server has one for each tick. So the player is assumed to hold on. Only if the server is seen to fill,
-/// the age grows, to the age that the fill will have reached at that tick.
+/// although the server has one for each tick. So the player is assumed to hold on. The age grows only if the server is
+/// seen to fill: to the age that the fill will have reached at that tick.
 fn last_known<'w, S: Simulation>(
     grounds: &'w Grounds<S>,
     line: &'w World<S>,

@@ -1,8 +1,8 @@
 //! Rebuilds of a prediction: the rebuild as a value that can run in any thread ([`Rebuild`]), the state of a timeline's
 //! one background rebuild ([`Away`]), and the limit on rebuilds that other players may cause ([`RebuildCredit`]).
 //!
-//! Invariants: a rebuild holds everything that the fold needs, so later events do not change its result, which is bit
-//! for bit that of the timeline. Its buffers are reused: no allocation in the steady state.
+//! Invariants: a rebuild holds everything that the fold needs, so later events do not change its result, which equals
+//! the timeline's result bit for bit. Its buffers are reused: no allocation in the steady state.
 
 use std::mem;
 use std::sync::Arc;
@@ -99,13 +99,13 @@ pub enum Reconcile {
     /// drives a [`Session`](crate::Session) itself runs the rebuilds of [`poll_rebuild`](crate::Session::poll_rebuild)
     /// in a thread of its choice.
     ///
-    /// The game's thread keeps the steps of confirmed ticks, one step per new tick, a copy of the world per rebuild,
-    /// and one or two steps when a rebuild is handed back. Own inputs still show in their own frame. A correction shows
-    /// one frame later than inline if the rebuild takes at most a frame (steps × lead), and otherwise when the rebuild
-    /// is done. If another wrong guess is confirmed before a rebuild is done, the lead is shortened until rebuilds are
-    /// fast enough; inputs and confirmed ticks are never shed. On Linux the thread that [`Client`](crate::Client)
-    /// starts has a nice value 5 above that of the thread that wakes it, so the game's thread keeps the processor if
-    /// both run on the same one.
+    /// The game's thread still does the steps of confirmed ticks, one step per new tick, a copy of the world per
+    /// rebuild, and one or two steps when a rebuild is handed back. Inputs of this session still show in their own
+    /// frame. A correction shows one frame later than inline if the rebuild takes at most a frame (steps × lead), and
+    /// otherwise when the rebuild is done. If another wrong guess is confirmed before a rebuild is done, the lead is
+    /// shortened until rebuilds are fast enough; inputs and confirmed ticks are never shed. On Linux the thread that
+    /// [`Client`](crate::Client) starts has a nice value 5 above that of the thread that wakes it, so the game's thread
+    /// keeps the processor if both run on the same one.
     ///
     /// Both threads call the guess and speculation hooks. A panic of the game's step or hooks in a rebuild is reported
     /// and handled as inline: see [`Event::StepFault`](crate::Event::StepFault).
@@ -235,9 +235,9 @@ const RARE: Duration = Duration::from_millis(200);
 ///  a flood             ■  ■  ■  ■  ·  ■  ·  ■  ·       the credit is used up: the rebuild waits for the next turn
 /// ```
 ///
-/// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and [`CREDIT_MAX`] worth of
-/// additional ones; in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most, or, if
-/// rebuilds are rare because they cost too much, for [`RARE`]. A difference in an action of this session never waits.
+/// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and [`CREDIT_MAX`] additional
+/// ones; in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most, or, if rebuilds
+/// are rare because they cost too much, for [`RARE`]. A difference in an action of this session never waits.
 pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
