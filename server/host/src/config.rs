@@ -42,8 +42,9 @@ pub struct HostConfig {
     /// The folder of incident files. If `None`, they are written next to each match's journal.
     pub incidents: Option<PathBuf>,
     /// The folder in which matches are saved that players [ask to save](twinstep_server::MatchRequest::Save); created
-    /// with the first one. Match 1 has the file `match-1.save` there, which each of its saves replaces. The file of an
-    /// earlier match 1 is kept as `match-1.1.save`, `match-1.2.save` and so on. If `None`, such requests are refused.
+    /// with the first one. Match 1 has the file `match-1.save` there, and each of its saves replaces that file. The
+    /// file of an earlier match 1 is kept as `match-1.1.save`, `match-1.2.save` and so on. If `None`, such requests are
+    /// refused.
     pub saves: Option<PathBuf>,
     /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
     /// receive it in whole seconds.

@@ -224,7 +224,7 @@ impl HostControl {
     }
 
     /// Replaces the keys: tickets of these keys are valid, and new tickets use the first. Players stay connected, even
-    /// if another key sealed their ticket. Their next ticket, within a minute, is of the first key.
+    /// if another key sealed their ticket. Their next ticket, within a minute, is sealed with the first key.
     ///
     /// # Errors
     /// [`HostError::Config`] if there are not one or two keys, or too many changes are pending. [`HostError::Stopped`]

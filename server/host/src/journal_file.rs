@@ -249,8 +249,9 @@ impl Journal {
     /// Resumes the match of a journal: see [`Match::resume`]. Cuts the file after its last good record, and continues
     /// it.
     ///
-    /// Reads the whole file in pieces, in the memory of its largest record. If another process writes it, waits up to 2
-    /// s for that process to end: one that releases its match closes the sessions a moment before it unlocks the file.
+    /// Reads the whole file in pieces, and needs memory for its largest record. If another process writes it, waits up
+    /// to 2 s for that process to end: a process that releases its match closes the sessions a moment before it unlocks
+    /// the file.
     ///
     /// # Errors
     /// If the file cannot be read or written, another process writes it, or its match cannot continue.

@@ -74,9 +74,9 @@ impl fmt::Display for LeftAlone {
     }
 }
 
-/// Finds the newest journal in `folder` whose match has not ended and which is of `ours`: game, version and rules. The
-/// newest journal is that of the match that began last. Reads that journal and the newest of all whole; of the others
-/// the beginning and the end.
+/// Finds the newest journal in `folder` whose match has not ended, and whose game, version and rules are `ours`. The
+/// newest journal belongs to the match that began last. Reads that journal and the newest of all journals whole; of the
+/// others, reads the beginning and the end.
 ///
 /// # Errors
 /// If a file cannot be read; or if a journal's first record is damaged, or the journal ends before its first world: a

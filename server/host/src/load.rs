@@ -2,8 +2,8 @@
 //!
 //! Waking a sleeping thread for each datagram costs more than the datagram: at 200 players, half of the process's time.
 //! So under load the task reads the socket after matches were run, when their packets leave, and otherwise by a timer
-//! of two milliseconds. It then finds several datagrams at once. An incoming packet then waits for a millisecond on
-//! average, an outgoing packet not at all. At low load neither waits.
+//! of two milliseconds. It then finds several datagrams at once. Under load, an incoming packet waits for a millisecond
+//! on average, and an outgoing packet does not wait. At low load, neither waits.
 
 use std::time::Duration;
 

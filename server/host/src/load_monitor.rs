@@ -11,11 +11,11 @@
 //! The process is busy from the third step on. A player with a seat may always return.
 //!
 //! The median counts, because a match with slow code is late without any overload, and degrading the other matches does
-//! not help it. So a process with one match sheds no load: the ticks are late because of slow code or a hitch of the
-//! machine, and refusing a friend helps with neither.
+//! not help it. So a process with one match does not shed load: its ticks are late because of slow code or a hitch of
+//! the machine, and refusing a player helps with neither.
 //!
-//! The operating system is asked on a thread for blocking work: a network disk that hangs answers after minutes, or
-//! never. Until then its last answer holds.
+//! The operating system is asked on a thread for blocking work, because a network disk that hangs answers after
+//! minutes, or never. Until then the disk's last answer is used.
 //!
 //! Invariant: each state begins and ends at different thresholds, so a process at a threshold does not flicker.
 

@@ -47,7 +47,7 @@ const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
 /// How often a draining host checks whether all players have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
-/// Many matches over one socket. Created within a tokio runtime; [`Server`](super::Server) brings its own.
+/// Many matches over one socket. It must be created within a tokio runtime; [`Server`](super::Server) has its own.
 ///
 /// Dropping a host ends it without close codes for the clients: the matches stop as if the process had been killed, so
 /// a journal can be resumed. The threads that ran the matches end a moment later.
@@ -269,9 +269,9 @@ impl Host {
     /// Takes at most 4 s and 8 ms per match.
     ///
     /// A match with a journal is kept if `code` is [`Draining`](CloseCode::Draining): the journal ends with the last
-    /// world and is synced, and the match can be resumed. The clients learn when to come back
-    /// ([`HostConfig::back_after`]), and so do the clients of a match that does not end in time: its journal continues
-    /// as after a crash.
+    /// world and is synced, and the match can be resumed. The close code tells clients when to return
+    /// ([`HostConfig::back_after`]), even the clients of a match that does not end in time: its journal continues as
+    /// after a crash.
     pub async fn shutdown(mut self, code: CloseCode) {
         self.spawner.drains.begin();
         // A new session would use up a ticket without playing, or be refused with `NoMatch`.

@@ -6,9 +6,8 @@
 //!                                            ╰─ no: another process was faster, so try again
 //! ```
 //!
-//! Invariant: only the process that has locked a file gives its name, moves or removes it. (On Windows a file that is
-//! open for writing can be read by others, but not opened for writing: no lock is needed, and a lock would keep readers
-//! out.)
+//! Invariant: only the process that has locked a file names, moves or removes it. (On Windows a file that is open for
+//! writing can be read by others, but not opened for writing: no lock is needed, and a lock would keep readers out.)
 
 #[cfg(unix)]
 use std::fs::TryLockError;

@@ -4,12 +4,12 @@
 //!  browser ══ QUIC, TLS, HTTP/3 ══▶ WebLines ── datagram, from [100::n]:1 ──▶ ServerEndpoint, as from any UDP peer
 //! ```
 //!
-//! A line carries the datagrams that UDP would carry, and no stream. Each line has an address of a discarded network,
-//! so tickets, encryption, bounds, slots and bans are those of UDP. TLS is there because browsers demand it; no promise
-//! relies on it.
+//! A line carries the datagrams that UDP would carry, but no streams. Each line has an address in the discard-only
+//! prefix, so tickets, encryption, bounds, slots and bans are those of UDP. TLS is there because browsers require it;
+//! no guarantee of Twinstep depends on it.
 //!
-//! Invariant: a line whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and such lines are few
-//! in all and for each address (`web/strangers.rs`).
+//! Invariant: a line whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and the number of
+//! such lines is bounded, in total and for each address (`web/strangers.rs`).
 
 use std::io;
 use std::net::SocketAddr;

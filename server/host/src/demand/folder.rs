@@ -5,8 +5,8 @@
 //!  match-7.1.journal    over for good; the next journal gets the next free number
 //! ```
 //!
-//! The name of a running match's journal has no mark of its own: after a crash it must be found by the id alone,
-//! checked and repaired by the same commands, and resumed by a server of one match, too. The number means "over".
+//! The name of a running match's journal is not marked: after a crash it must be found by the id alone, checked and
+//! repaired by the same commands, and resumed by a server of one match, too. A number in the name means "over".
 //!
 //! Invariant: a journal is never overwritten or removed here, and a match that can continue is never ignored, however
 //! many processes share the folder.

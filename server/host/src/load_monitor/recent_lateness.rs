@@ -1,8 +1,8 @@
 //! [`RecentLateness`]: the lateness of a process's ticks over the last seconds, as the median of its matches.
 //!
-//! Invariant: what fewer than half of the matches cause themselves does not count. A match with a slow step or resolver
-//! is late by itself; a machine that is too busy makes all matches late. One match alone does not show the load of its
-//! machine. A process that was paused (with its virtual machine) was not busy: looks before a gap are dropped.
+//! Invariant: lateness that fewer than half of the matches cause themselves does not count. A match with a slow step or
+//! resolver is late by itself; a machine that is too busy makes all matches late. A single match does not show the load
+//! of its machine. A process that was paused (with its virtual machine) was not busy: looks before a gap are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

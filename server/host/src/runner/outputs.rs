@@ -1,7 +1,7 @@
 //! Carries out the outputs of a match in their order, the journal first.
 //!
 //! The worker writes the journal itself, with plain blocking writes: a few hundred bytes into the page cache take
-//! microseconds, and a write elsewhere would have to be waited for before the packets after it may go (law **Journal
+//! microseconds, and if another thread wrote it, the packets after it would have to wait for that thread (law **Journal
 //! first**). Orders to the I/O task wait until all records of a round are written and, if so configured, on the disk:
 //! one wait per round, however many turns it had, and one per ticket that is accepted.
 

@@ -1,5 +1,5 @@
-//! [`Certificates`]: those that a host made itself, and that browsers accept by their hash. And the TLS of any certificate,
-//! also of one that an authority signed.
+//! [`Certificates`]: the certificates that a host made itself, which browsers accept by their hash. Also sets up TLS,
+//! for these and for certificates that an authority signed.
 //!
 //! ```text
 //!  day  0        6          12        18
@@ -9,7 +9,7 @@
 //!
 //! Browsers accept a hash only for a certificate of P-256 that is valid for at most two weeks.
 //!
-//! Invariant: a hash in a ticket is good for at least five days after the ticket was made.
+//! Invariant: a hash in a ticket is valid for at least five days after the ticket was made.
 
 use std::io::{self, Read};
 use std::path::Path;
