@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A ban is about an identity, so it applies to all of its tickets. Each change is applied to the current content of
-//! the file, under a lock, and the file is replaced whole: processes that share it lose no changes of each other, and a
-//! crash leaves either the old file or the new one. A process reads the file at its start, when it is asked to reload
-//! it, and at its own changes.
+//! the file, under a lock, and the file is replaced whole: processes that share it do not lose each other's changes,
+//! and a crash leaves either the old file or the new one. A process reads the file at its start, when it is asked to
+//! reload it, and at its own changes.
 //!
 //! Invariant: a damaged file never admits a banned identity: the server does not start with it, and a change does not
 //! replace it.

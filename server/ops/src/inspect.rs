@@ -6,7 +6,7 @@
 //!                    └─ flags and counts of each tick ─▶ head, which is drawn as lanes ─────┘
 //! ```
 //!
-//! The page needs no other file and no network. Blocks and head are JSON, compressed and in base64, so no text of a
+//! The page does not need other files or a network. Blocks and head are JSON, compressed and in base64, so no text of a
 //! journal is ever markup (law *Hostile wire*); the page unpacks a block when a tick of it is looked at, or searched.
 //! Blocks are written as they fill up: memory holds one block, a few bytes for each tick, and the tapes.
 

@@ -35,8 +35,8 @@
 //!  SIGHUP ─▶ keys, bans and the token are reloaded
 //! ```
 //!
-//! Invariant: an unusable value, or an unknown flag or key, is an error with its place; no secret is ever a value, only
-//! the name of its file.
+//! Invariant: an unusable value, or an unknown flag or key, is an error with its place. A secret is never a value: the
+//! value is the name of its file.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -2,7 +2,7 @@
 //! which another one begins.
 //!
 //! The copy ends where the journal ended at that moment. It is next to the journal, under a name that no server
-//! resumes. Saved games are in a folder of their own, which no request can leave.
+//! resumes. Saved games are in a separate folder, and a request cannot write outside it.
 
 use std::path::Path;
 
