@@ -67,9 +67,9 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     }
 
     /// Adds a client with `seats` players, 1..=4, and returns its number. When this returns, the client is in the
-    /// match, even if the game is paused. That takes a few ticks with neutral input for all players: if this matters,
-    /// let clients join before the game begins. Several clients in one process are for tests and split screens; players
-    /// at one screen are seats of one client.
+    /// match, even if the game is paused. The join takes a few ticks, with neutral input for all players: if this
+    /// matters, let clients join before the game begins. Several clients in one process are for tests and split
+    /// screens; players at one screen are seats of one client.
     ///
     /// # Errors
     /// [`LocalStartError`] if the number of seats is out of range, the match is full, or its rules differ.

@@ -14,8 +14,8 @@
 //! Invariant: the time of the match advances by at most one tick at a time, and never while the game is paused. So no
 //! input is late, at any frame rate of the caller, and a step is one tick.
 //!
-//! A game that ships without a server process needs this crate, and `twinstep-client` without its default features;
-//! neither brings tokio or a physics engine.
+//! A game that ships without a server process needs this crate, and `twinstep-client` without its default features.
+//! Neither depends on tokio or a physics engine.
 //!
 //! # Example
 //!
@@ -38,8 +38,9 @@
 //!
 //! # Cost
 //!
-//! A tick costs as much as on a server and each client together: three steps with one client, and the digests. A game
-//! with an expensive step needs a machine that can do both. A quiet frame allocates only as much as a session does.
+//! A tick costs as much as on the server and on all clients together: three steps with one client, and the digests. A
+//! game with an expensive step needs a machine that can do both. A quiet frame allocates only as much as a session
+//! does.
 //!
 //! [`Session`]: twinstep_client::Session
 
@@ -142,7 +143,7 @@ impl<S: Simulation> Local<S> {
     ///
     /// # Errors
     /// [`LocalStartError`] if the configuration or the number of seats is out of range, rules or state contain a NaN,
-    /// the rules differ from those of the match, or a step panics. If the save cannot be loaded.
+    /// the rules differ from those of the match, a step panics, or the save cannot be loaded.
     pub fn play<V: Show<S>>(
         self,
         config: SessionConfig<S, V>,

@@ -1,6 +1,6 @@
 //! Rigid bodies in the state of a game, stepped by the engine inside the game's own step.
 //!
-//! A kick then shows in the frame in which a player presses the key, as everything does that a prediction computes.
+//! A kick then shows in the frame in which the player presses the key, like everything that a prediction computes.
 //!
 //! ```text
 //!   bodies at tick t ──▶ a new world of the engine, one tick ──▶ bodies at tick t + 1, contacts
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Invariants:
-//! - A step depends only on the bodies, the room and the length of the tick. No state of the engine outlives it, so what
-//!   is sent, saved and compared is a list of places and speeds that can be checked. The engine's own memory is bytes
-//!   that cannot be checked.
-//! - All numbers are finite and in range: a change that would make them otherwise is refused, and so are such bytes.
+//! - A step depends only on the bodies, the room and the length of the tick. No state of the engine outlives it, so the
+//!   game sends, saves and compares a list of positions and speeds, which can be checked. The engine's own memory could
+//!   not be checked.
+//! - All numbers are finite and in range: a change or bytes that would break this are refused.
 //! - Bounded: [`BODIES_MAX`], [`SPEED_MAX`], [`REACH`].
 
 use std::fmt::Debug;

@@ -1,8 +1,8 @@
 //! Flights of rigid bodies that are thrown, fall or are steered.
 //!
-//! The game asks a query ("where do these fly?"), the server throws copies of the bodies here, and the *paths* enter the
-//! game as one outcome (Law: One door); every machine then only plays back integers. Bodies that must react to a player at
-//! once are stepped in the state instead: [`bodies`](super::bodies).
+//! The game asks a query ("where do these fly?"), the server throws copies of the bodies here, and the *paths* enter
+//! the game as one outcome (Law: One door); every machine then only plays integers back. Bodies that must react to a
+//! player at once are stepped in the state instead: [`bodies`](super::bodies).
 //!
 //! ```text
 //!   bodies at tick t ──▶ Flights::run ──▶ tracks: sorted by id, a sample every m ticks, whole 64ths of a unit
@@ -14,9 +14,9 @@
 //! Bodies bounce off walls and each other, rub, and are slowed by drag. A view from above has no gravity; for a side view
 //! set [`Flights::gravity`].
 //!
-//! A body that players steer asks again in windows of a few ticks: it begins each run at the place, velocity and spin of
-//! a [`Sample`] of the run before, with another [`push`](Body::push). Its paths then join without a jump, and each
-//! replaces the rest of the one before. The guide's chapter 3 has such a game.
+//! A body that players steer asks again in windows of a few ticks: it begins each run at the position, velocity and
+//! spin of a [`Sample`] of the previous run, with a new [`push`](Body::push). Its paths then join without a jump, and
+//! each replaces the rest of the previous one. The guide's chapter 3 has such a game.
 //!
 //! Invariants:
 //! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
@@ -344,7 +344,7 @@ impl Flights {
     /// takes 0.5 ms with 2, 0.7 ms with 8, 2.2 ms with 32. Each run puts the walls into the engine once. It allocates.
     ///
     /// # Errors
-    /// If a number is not finite or out of range; no body was moved then.
+    /// If a number is not finite or out of range. Then no body was moved.
     pub fn run<Id: Ord + Copy + Debug>(
         &self,
         bodies: &[Body<Id>],

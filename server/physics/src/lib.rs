@@ -1,8 +1,8 @@
 //! The physics mirror: area queries, rays and shape casts over positions that the lockstep simulation owns.
 //!
-//! A simulation must not ask a physics engine that keeps a memory, which no copy of the world would contain. So the
-//! simulation asks a *query*: the server's resolver copies the positions it needs into a [`Mirror`] and queries it, and
-//! the answer enters the game as an outcome (Law: One door).
+//! A simulation must not ask a physics engine that keeps its own state, because copies of the world would not contain
+//! that state. So the simulation asks a *query*: the server's resolver copies the positions it needs into a [`Mirror`]
+//! and queries it, and the answer enters the game as an outcome (Law: One door).
 //!
 //! ```text
 //!   world at tick t ──put──▶ Mirror ──area, ray, cast──▶ hits: sorted by stable id, in whole 64ths of a unit
@@ -177,11 +177,11 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
     }
 
     /// Returns the bodies of [`area`](Self::area) that are visible. Three rays from `center` are tested for each body:
-    /// to its middle, and to its two outermost points as seen from `center`. The body is visible if one of them meets
-    /// no wall or body of the layers `blockers`.
+    /// to its middle, and to its two outermost points as seen from `center`. The body is visible if one of them does
+    /// not meet a wall or body of the layers `blockers`.
     ///
     /// A body never hides itself; a body that contains `center` is always visible; and the body excepted by the filter
-    /// hides no other. If `center` is inside another blocker, no other body is visible.
+    /// does not hide others. If `center` is inside another blocker, no other body is visible.
     ///
     /// # Errors
     /// The errors of [`area`](Self::area).
