@@ -2,7 +2,7 @@
 //! input that caused it.
 //!
 //! ```text
-//!  step, check ── fine ──▶ continue: a good tick pays nothing for all this
+//!  step, check ── fine ──▶ continue: a good tick has no additional cost
 //!      │ a panic, a NaN
 //!      ▼ the world as before, and less in the frame:
 //!  no orders ── fine ──▶ each author's orders alone: an author that fails alone is guilty ─▶ refused, struck

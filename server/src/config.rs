@@ -1,4 +1,4 @@
-//! The policies of a match: one enum each, matched exhaustively where it acts.
+//! The policies of a match. Each is an enum, matched exhaustively where it is used.
 //!
 //! The command delay selects one of two modes of play. Without a command delay, clients predict and each tick is sealed
 //! at its own deadline ([`MatchConfig::action`]). With a command delay, clients play in lockstep: an order given in
@@ -24,9 +24,9 @@ pub enum SealWhen {
     /// in time, at most 2 s later than otherwise.
     WaitForAll {
         /// A player is removed when the others have waited for it for this long. It is also removed when the others
-        /// have waited for it for 20 s within a minute in total, however short each wait was. If `kick_after` is longer
-        /// than 20 s, the limit is `kick_after` within three times `kick_after`. Reconnecting does not reset this sum,
-        /// but a removed player gets one second back, since a join may take a moment.
+        /// have waited for it for a total of 20 s within a minute, however short each wait was. If `kick_after` is
+        /// longer than 20 s, the limit is `kick_after` within three times `kick_after`. Reconnecting does not reset
+        /// this sum, but a removed player gets one second back, since a join may take a moment.
         kick_after: Duration,
     },
 }
@@ -38,7 +38,7 @@ pub enum TurnLength {
     Fixed(u8),
     /// Between `min` and `max`, depending on the pauses that clients report. A report counts only if the server saw
     /// that client's inputs late. The first turn has the length of the largest round trip in lockstep, otherwise `min`.
-    /// The turn grows by a quarter after 3 pauses within 5 s, and shrinks by a tick after `patience` without any.
+    /// The turn grows by a quarter after 3 pauses within 5 s, and shrinks by a tick after `patience` without pauses.
     Adaptive {
         /// The shortest turn, in ticks.
         min: u8,

@@ -41,8 +41,9 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back
     /// or more.
     ///
-    /// Free while worlds are small (64 KB), because one is kept at each tick. Of larger worlds one in 16 is kept, and
-    /// the first access to another tick costs a clone of the world and up to 15 steps. The result is kept too.
+    /// Free while worlds are small (64 KB), because one is kept at each tick. Larger worlds are kept at every 16th
+    /// tick, and the first access to another tick costs a clone of the world and up to 15 steps. The result is kept
+    /// too.
     #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&'a S> {
         if tick == self.world.tick() {
@@ -52,14 +53,14 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         }
     }
 
-    /// The newest confirmed tick that `player`'s screen was built on, as reported by the player's client: monotone, and
-    /// less than [`HISTORY`] ticks back (1.05 s at 60 Hz), so that [`at`](HookContext::at) has
-    /// its world. Use it for outcomes that compensate for what the player saw. The client's prediction lets other
-    /// players continue from there by their last inputs.
+    /// The newest confirmed tick that `player`'s screen was built on, as reported by the player's client. It never
+    /// decreases, and is less than [`HISTORY`] ticks back (1.05 s at 60 Hz), so that [`at`](HookContext::at) has its
+    /// world. Use it for outcomes that compensate for what the player saw. The client's prediction lets other players
+    /// continue from there by their last inputs.
     ///
-    /// A modified client can claim an older view, but never an older one than before: it gains what a player with that
-    /// latency has. So limit how far back an outcome looks to what is fair to those that it hits, for example to half a
-    /// second.
+    /// A modified client can claim an older view, but never an older view than before: it gains as much as a player
+    /// with that latency. So limit how far back an outcome looks to what is fair to those that it hits, for example to
+    /// half a second.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
         let view = self.views.get(player.index()).copied().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Twinstep's server: it seals inputs into turns, runs the same simulation headless, and alone makes the decisions that
-//! are not deterministic.
+//! Twinstep's server: it seals inputs into turns, runs the same simulation headless, and makes the decisions that are
+//! not deterministic. Only the server makes them.
 //!
 //! [`Match`] is a state machine without I/O: packets and time go in, outputs come out in the order in which they must
 //! be carried out. A host, or a test in virtual time, moves them.

@@ -5,7 +5,7 @@
 //!  links of the sessions ─────▶ └── every second ─▶ a block of 3 B a player, in each session's next Play
 //! ```
 //!
-//! Frames and journals hold none of this. Memory is allocated only when a name changes.
+//! Frames and journals do not contain names or link qualities. Memory is allocated only when a name changes.
 //!
 //! A delayed spectator gets names and link qualities with the same delay as frames: each version is kept with the tick
 //! from which it was sent, until every session may see the next version.
@@ -145,8 +145,8 @@ impl PlayerList {
 
     /// Names the players at `tick`. All sessions may see the frames before `shown`.
     ///
-    /// An earlier player keeps its name; a later player whose name looks the same gets a number appended. A player
-    /// without a wish is named after its identity, or after its seat if the identity has no visible character.
+    /// An earlier player keeps its name; a later player whose name looks the same gets a number appended. A player that
+    /// did not ask for a name is named after its identity, or after its seat if the identity has no visible character.
     pub(super) fn name(&mut self, identities: &[(String, PlayerId)], tick: Tick, shown: Tick) {
         if self.of == identities {
             return;

@@ -1,8 +1,8 @@
 //! [`Reach`]: how far the server has sent the frames that one session has not acknowledged.
 //!
 //! Invariants: frames that were never sent come before repeats. The server repeats the gaps that the client reports. If
-//! the client reports none, it repeats all frames sent so far, a part with each send. If no ack arrives for longer than
-//! a round trip, all of these frames count as lost.
+//! the client reports none, it repeats all frames sent so far, some of them with each send. If no ack arrives for
+//! longer than a round trip, all of these frames count as lost.
 
 use std::time::Duration;
 

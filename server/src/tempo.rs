@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each lowering is a trial. If the pauses or the overload return, the trial is undone, and the next one waits twice as
-//! long; a successful trial halves the wait again (no oscillation). The times are this project's own choice, tuned in
-//! virtual time; the mechanism is that of Stone Monarch.
+//! long; a successful trial halves the wait again, so the lengths do not oscillate. The times were tuned for this
+//! project in virtual time; the mechanism comes from Stone Monarch.
 
 use std::time::Duration;
 

@@ -21,9 +21,9 @@
 //!                                    ╰──── spent: asks only for what its round trip needs
 //! ```
 //!
-//! Invariant: an identity pays for the ticks that it makes longer, even if other identities ask for the same. A turn
-//! longer than most sessions ask for is paid by the sessions that ask for the longest one. So an identity slows the
-//! others only until its own budget is spent, and no request is refused because of another identity.
+//! Invariant: an identity pays for the ticks that it makes longer, even if other identities ask for the same length. If
+//! a turn is longer than most sessions ask for, the sessions that ask for the longest one pay for it. So an identity
+//! slows the others only until its own budget is spent, and no request is refused because of another identity.
 
 use std::mem::discriminant;
 use std::time::Duration;

@@ -8,9 +8,8 @@
 //!      all ready, and `StartWhen` holds, or `start` ─▶ journal ─▶ welcome, world ─▶ all play ─▶ first tick: all join
 //! ```
 //!
-//! Until then the clock stands: no tick is sealed, no player is dropped or charged, and no byte is journalled. So a
-//! crash before the start loses the lobby alone. A seat is free again as soon as its session is
-//! gone.
+//! Until the start the clock does not run: no tick is sealed, no player is dropped or charged, and the journal is
+//! empty. So a crash before the start loses only the lobby. A seat is free again as soon as its session is gone.
 //!
 //! Invariant: each session is sent each choice of rules at most once, and an identity's sessions are sent rules as
 //! rarely as worlds.
@@ -91,8 +90,8 @@ impl<S: Simulation> Match<S> {
     /// match later, pass the chosen rules: the journal names them by their digest.
     ///
     /// # Errors
-    /// If the match has started, or was loaded from a save; if the rules take more than 1 MiB; if rules or simulation hold a
-    /// NaN, or cannot be journalled. The old choice then stays.
+    /// If the match has started, or was loaded from a save; if the rules take more than 1 MiB; if rules or simulation
+    /// hold a NaN, or cannot be journalled. Then the old choice stays.
     pub fn choose(&mut self, sim: S, rules: Arc<S::Rules>) -> Result<(), MatchStartError> {
         let Some(gathering) = self.gathering() else {
             return Err(MatchStartError::Started);

@@ -11,8 +11,8 @@
 //! tick. Outcomes come from the journal's frames and are never resolved again; only queries that are still open are
 //! asked again.
 //!
-//! The clock then waits until all players that were present play again, so that players do not lose the game because of
-//! a crash. For [`EXCUSED`], silent players are not dropped, even if the wait has ended.
+//! After a resume the clock waits until all players that were present play again, so that players do not lose the game
+//! because of a crash. For [`EXCUSED`], silent players are not dropped, even if the wait has ended.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -107,16 +107,16 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Makes a match that begins from a [save](Match::save), without sessions. Identities get the players again that
-    /// they had, also those that had left, in any order and with any valid ticket, even years later: see
+    /// Makes a match that begins from a [save](Match::save), without sessions. Identities get back the players that
+    /// they had, even if those had left, in any order and with any valid ticket, even years later: see
     /// [`give_seat`](Match::give_seat). The match waits for its first player, and then up to 5 s for the others. With a
     /// [`start_when`](MatchConfig::start_when), it first waits in a lobby, with the rules of the save.
     ///
-    /// The world comes from the save: its tick, its roster, the tick length that its steps simulate. All policies come
-    /// from `config`, even the command delay; `config.start` is ignored, and [`reserved`](MatchConfig::reserved) seats
-    /// take precedence.
+    /// The world comes from the save, with its tick, its roster, and the tick length that its steps simulate. All
+    /// policies come from `config`, even the command delay; `config.start` is ignored, and
+    /// [`reserved`](MatchConfig::reserved) seats take precedence.
     ///
-    /// `upgrade` is used if the save is of an older version, or of other rules. Without it, such a save is refused.
+    /// `upgrade` is used if the save is of an older version, or of different rules. Without it, such a save is refused.
     ///
     /// # Errors
     /// If the bytes are not a whole save, or a save that this program cannot continue: see [`LoadError`].
@@ -194,8 +194,8 @@ impl<S: Simulation> Match<S> {
         self.people.identity_of(player).is_none() && reserved.is_none_or(|own| own == identity)
     }
 
-    /// Gives a seat that no session plays to an identity, which plays it when it comes. No other identity can take the
-    /// seat until then. Its player keeps all that the world has of it. The former owner, if any, loses the seat.
+    /// Gives a seat that no session plays to an identity, which plays it when it connects. Until then, other identities
+    /// cannot take the seat. The world keeps all data of the seat's player. The former owner, if any, loses the seat.
     ///
     /// # Errors
     /// If the seat does not exist or is played, or the identity has a session: see [`SeatError`].

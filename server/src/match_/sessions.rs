@@ -7,7 +7,7 @@
 //!              closed, with a reason that the player reads ◀───── leave, kick, taken over
 //! ```
 //!
-//! A client whose server was silent connects by another path while it still listens on the old one. While the old
+//! A client whose server was silent connects over a new path while it still listens on the old one. While the old
 //! session exists, the new connection is a pending takeover: seats change hands only after its hello. The first path
 //! with an answer wins: the client sends its hello on that path, and not on the other.
 //!
@@ -30,8 +30,8 @@
 //! Invariants: an identity keeps its seat until it leaves or is removed, even if its sessions end. A connection attempt
 //! that a client abandons does not affect its current session. Safe generations only rise, and only to a ticket that
 //! the identity's client has stored for its next process, or has connected with: so one ticket always admits the
-//! identity, after a crash of either side. The match forgets a removed identity: no session, no pending takeover, no
-//! seat.
+//! identity, after a crash of either side. The match forgets a removed identity: its sessions, pending takeovers and
+//! seats.
 
 use std::time::Duration;
 
@@ -537,8 +537,8 @@ impl<S: Simulation> Match<S> {
 
     /// Begins a session of `seats` local players, or of a spectator if `seats` is 0. An identity gets its former
     /// players again. If the identity already has a session, that session continues until the new one sends its hello,
-    /// and is then taken over. A removed identity is refused: for 30 s if it was too slow in play, or if its world made
-    /// no progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was
+    /// and is then taken over. A removed identity is refused: for 30 s if it was too slow in play, or if its world did
+    /// not make progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was
     /// kicked.
     ///
     /// # Errors

@@ -5,10 +5,10 @@
 //!                        if one waits            if one waits     outcomes, claims or commands, by the tick
 //! ```
 //!
-//! Invariants (law **Bounded**): other kinds never keep a small entry out of a frame, nor any other entry, or the next
-//! fragment of a large one, for longer than
-//! [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that a kind does not use goes to
-//! the other kinds. The order of the kinds depends only on the tick.
+//! Invariants (law **Bounded**): other kinds never keep a small entry out of a frame. They keep any other entry, or the
+//! next fragment of a large one, out of frames for at most
+//! [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that a kind does not use goes to the other
+//! kinds. The order of the kinds depends only on the tick.
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::{FRAME_BYTES, FRAME_ROOM_MIN, FRAME_SHARE_BYTES, PLAYERS_MAX};
