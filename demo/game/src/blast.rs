@@ -5,9 +5,9 @@
 //!                       └──────▶ client: the same question by plain geometry (here) ──▶ assumed Outcome
 //! ```
 //!
-//! Walls and crates that lie hide the bodies behind them. The guess draws the same three lines to a body as the mirror
-//! does (to its middle and to its two outermost points), so only rounding can make the guess wrong. A wrong guess costs
-//! a rebuild of the prediction.
+//! Walls, and crates on the ground, hide the bodies behind them. The guess draws the same three lines to a body as the
+//! mirror does (to its middle and to its two outermost points), so only rounding can make the guess wrong. A wrong
+//! guess costs a rebuild of the prediction.
 
 use glam::Vec2;
 

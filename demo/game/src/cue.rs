@@ -1,9 +1,9 @@
 //! Sounds and flashes that a view plays once.
 //!
-//! A cue names the body, not the place. Key and value identify a cue: with a position in the value, a spark that moved
-//! by a pixel would be another cue, and would be played twice. A view knows where it last drew each body.
+//! A cue names the body, not the position. Key and value identify a cue: with a position in the value, a spark that
+//! moved by a pixel would be a different cue, and would be played twice. A view knows where it last drew each body.
 //!
-//! There are at most about ten a second for each player. Enemies that fire without pause (spinners) start no cues.
+//! There are at most about ten a second for each player. Enemies that fire without pause (spinners) do not start cues.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;

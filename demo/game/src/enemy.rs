@@ -1,8 +1,8 @@
 //! Enemies: each on its own path, with its own generator.
 //!
 //! Each enemy lives in a slot that is filled again and again. A life is named by (slot, life), and its random numbers
-//! are drawn by that name. So events of one enemy never change another enemy's draws, and an enemy's path
-//! depends on no player. What it fires is in `pattern`; the kinds are in `kind`.
+//! are drawn by that name. So events of one enemy never change another enemy's draws, and an enemy's path does not
+//! depend on players. Its bullets are in `pattern`; the kinds are in `kind`.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;

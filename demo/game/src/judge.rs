@@ -11,7 +11,7 @@
 //!
 //! Either way the harm is a claim in a frame, so all sides run the same `step`.
 //!
-//! Invariant: the referee keeps no memory. Its decisions follow from the last 64 worlds of the match, so a restarted
+//! Invariant: the referee has no memory. Its decisions follow from the last 64 worlds of the match, so a restarted
 //! server decides the same.
 
 use core::ops::Range;
@@ -166,8 +166,8 @@ fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
 
 /// Returns `true` if `what` could have met the player lately, as far as the last [`HISTORY`] ticks know.
 ///
-/// A player's screen shows things that the server never had: an enemy that is dead in the sealed game, a bullet that
-/// this enemy fired. Harm by them counts as well. So a key that the server does not know passes if an enemy was near
+/// A player's screen shows things that the server never had: an enemy that is dead in the sealed game, or a bullet that
+/// this enemy fired. Harm by them counts too. So a key that the server does not know is accepted if an enemy was near
 /// enough to have fired it.
 fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool {
     let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {

@@ -1,8 +1,8 @@
-//! Pick-ups: they lie about until a player touches them or their time is over.
+//! Pick-ups: they lie on the ground until a player touches them or their time is over.
 //!
-//! They come out of crates (only the server knows which crate holds what), and now and then from an enemy (drawn when
-//! the enemy is born). The first player to touch one takes it; in the same tick, the lowest player number wins. All
-//! this follows from positions. So a prediction lets remote players take them too, and is corrected when it moved
+//! They come out of crates (only the server knows which crate holds what), and sometimes from an enemy (drawn at random
+//! when the enemy is born). The first player to touch one takes it; in the same tick, the lowest player number wins.
+//! All this depends only on positions. So a prediction lets remote players take them too, and is corrected if it moved
 //! those players wrongly.
 
 use glam::Vec2;

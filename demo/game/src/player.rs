@@ -8,11 +8,11 @@
 //!      └──────────────────────────────────────────────────────────────────▶ out
 //! ```
 //!
-//! Leaving does not save a player from death. A dropped player (`Dropped`) is out of play and returns (`Returned`)
-//! with the health that it had, or dead if it had died. `former` defines what a player finds that left and joins
-//! again. No key is used twice: a player that joins again continues its count.
+//! Leaving does not save a player from death. A dropped player (`Dropped`) is out of play and returns (`Returned`) with
+//! the health that it had, or dead if it had died. `former` defines the state of a player that left and joins again. No
+//! key is used twice: a player that joins again continues its count.
 //!
-//! `claim` tests whether a bullet or an enemy touches a player, not this file.
+//! This file does not test whether a bullet or an enemy touches a player: `claim` does.
 
 use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};

@@ -228,8 +228,8 @@ fn shape(form: Form) -> Shape {
 }
 
 /// Returns the game as `owner`'s screen shows it now. The screen knows the other players up to the tick of its view,
-/// and assumes that they keep walking. This function moves them in the same way, by the step that they made last. All
-/// other things are exact on the screen. Returns `None` if the match has no worlds of that time.
+/// and assumes that they keep walking. This function moves them in the same way, by their last step. All other things
+/// are exact on the screen. Returns `None` if the match has no worlds of that time.
 ///
 /// Cost: one copy of the state, and up to 30 steps of each player.
 fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {

@@ -12,11 +12,11 @@
 //!
 //! A player is *ready* when it says so. The round begins when all present players are ready, or when at least half of
 //! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So a player that left the
-//! keyboard does not hold up the others. It does not delay the end either: a round is lost when all other players are
-//! out and this one has stood where it appeared for as long.
+//! keyboard does not hold up the others. Such a player does not delay the end either: a round is lost when all other
+//! players are out, and it has stood where it appeared for 20 s.
 //!
 //! An endless arena stays in [`RoundPhase::Endless`]. No key is ever used twice: slots, barrels, crates and players
-//! keep counting their lives from round to round (players also when they leave and join again), and the key of a wave
+//! keep counting their lives from round to round (players even if they leave and join again), and the key of a wave
 //! contains the number of its round.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, PlayerSet, Tick};

@@ -1,11 +1,11 @@
-//! Secrets: what is in a crate, and whether a hit was critical. Drawn by the server, guessed by no client.
+//! Secrets: what is in a crate, and whether a hit was critical. The server draws them, and clients do not guess them.
 //!
 //! ```text
 //!   crate breaks, lance hits ──▶ Query ──▶ the server's luck, drawn at that moment ──▶ Outcome in a frame
 //! ```
 //!
-//! Invariant: before the query is asked, its answer exists nowhere: in no world, no packet, and no generator that a
-//! client could copy. So no client can know it in advance.
+//! Invariant: before the query is asked, its answer does not exist: not in a world, in a packet, or in a generator that
+//! a client could copy. So no client can know it in advance.
 //!
 //! The odds are public; only the server calls these two functions.
 

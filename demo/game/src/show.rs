@@ -205,8 +205,8 @@ pub struct GameShow;
 
 impl GameShow {
     /// How corrections of this picture are smoothed. A shot of a remote player reaches its path after 100 ms. A
-    /// correction larger than a shot's flight in 20 ticks jumps, so a lead of up to 20 ticks never tears a shot from
-    /// its glide. No correction needs to jump at a shorter distance: a return to life has a new key.
+    /// correction larger than a shot's flight in 20 ticks jumps, so with a lead of up to 20 ticks a gliding shot never
+    /// jumps. No correction needs to jump at a shorter distance: a return to life has a new key.
     pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 

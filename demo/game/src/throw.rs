@@ -120,9 +120,9 @@ impl Slide {
     }
 }
 
-/// Returns `true` if things could fly like this from a blast at `at`: each once, from where it lay, hit by the blast
-/// or by a flying thing, no faster than a blast can throw, through no wall and never outside. `game` is the state at
-/// the end of the tick that asked.
+/// Returns `true` if things could fly like this from a blast at `at`: each thing once, from where it lay, hit by the
+/// blast or by a flying thing, no faster than a blast can throw, not through walls and never outside. `game` is the
+/// state at the end of the tick that asked.
 ///
 /// Cost: a guess of the blast, and for each flying thing a look at the paths of all others.
 pub(super) fn is_possible(
@@ -210,8 +210,8 @@ fn place_of(game: &Game, prop: Prop) -> Option<Vec2> {
         .map(|(_, place)| place)
 }
 
-/// Returns what a client assumes until the server's answer arrives: nearly always the exact hits for a blast, about the
-/// right flights for a toss, no answer for secrets. `game` is the state at the end of the tick that asked.
+/// Returns what a client assumes until the server's answer arrives: nearly always the exact hits for a blast, nearly
+/// the right flights for a toss, and `None` for secrets. `game` is the state at the end of the tick that asked.
 ///
 /// Cost: three lines past all walls and crates for each body within reach; see `guess` for a toss.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The toss: barrels and crates that a blast throws about.
+//! The toss: a blast throws barrels and crates.
 //!
 //! Their flight depends on bouncing bodies and a little luck, which a step must not compute. So a blast with something
 //! to throw asks two queries, `Query::Blast` and `Query::Toss`. The answer to `Query::Toss` is a path for each thing

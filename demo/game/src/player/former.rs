@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A step does not know the identity that joins, only its seat; the server gives an identity its former seat. So a new
-//! player in a seat inherits its wounds, but not longer than the round lasts, or a minute in an arena without rounds.
+//! player in a seat inherits its wounds, but only until the round ends, or for a minute in an arena without rounds.
 
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
 
