@@ -27,7 +27,7 @@
 //!                    Session::advance ─▶ Timeline ─▶ Stepper ─▶ Game::step
 //! ```
 //!
-//! Orders (dash, light, ready) take the same way: [`Feed::order`](feed::Feed::order), then `Session::command`. The
+//! Orders (dash, light, ready) take the same path: [`Feed::order`](feed::Feed::order), then `Session::command`. The
 //! window loop (`window::run`) owns window, clock and files around the first two; a script or a test calls
 //! `WindowStage` without it.
 

@@ -9,8 +9,8 @@
 //! the same pictures on every machine, as fast as the machine draws. The pictures of documents, the tour and the tests of
 //! views use it, and so does a browser's page without a server.
 //!
-//! A *mirror* is the local session once more: it gets the same packets and inputs at the same times, and differs only in
-//! when it draws other players. Its packets are dropped. Invariant: they equal those of the session.
+//! A *mirror* is a second copy of the local session: it gets the same packets and inputs at the same times, and differs
+//! only in when it draws other players. Its packets are dropped. Invariant: they equal the session's packets.
 
 use std::sync::Arc;
 use std::time::Duration;

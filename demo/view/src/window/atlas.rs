@@ -1,6 +1,6 @@
 //! [`Atlas`]: all sprites and all letters in one texture, so that a whole picture is one draw call.
 //!
-//! Invariant: entries do not touch; each has an empty border, which filtering may reach into.
+//! Invariant: entries do not touch. Each has an empty margin, which filtering may read.
 //!
 //! On a software renderer, invisible pixels cost as much as visible ones. So each entry knows the box of its visible
 //! pixels, its *ink*, and only that box is drawn.

@@ -22,7 +22,7 @@
 //! | `sketch` | boxes and words for small examples |
 //!
 //! Invariants: a picture is a pure function of scene and effects; inputs of a frame are in that frame's picture; no
-//! file is loaded, and no library is needed to build.
+//! file is loaded, and the build does not need a library.
 
 mod art;
 mod atlas;

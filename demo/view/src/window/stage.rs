@@ -6,8 +6,7 @@
 //!   StageInput ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ ViewScene ──▶ camera ──▶ Batch
 //! ```
 //!
-//! It owns everything that a frame leaves for the next one: the feed, the inputs, effects, camera, open screens,
-//! settings.
+//! It owns everything that one frame keeps for the next: the feed, the inputs, effects, camera, open screens, settings.
 //!
 //! Invariant: inputs of a frame are in the picture of that frame.
 

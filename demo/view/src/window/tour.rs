@@ -10,10 +10,11 @@
 //! ```
 //!
 //! All four get the same packets and inputs, and would send the same bytes ([`Rehearsal::add_mirror`]). All numbers are
-//! measured from the drawn places.
+//! measured from the drawn positions.
 //!
-//! A prediction shows ticks that the server has not played yet, so its truth comes later. Therefore pictures and keys are
-//! shown [`AHEAD`] frames late. While the player steers there is no delay, and no ring where the truth is unknown.
+//! A prediction shows ticks that the server has not played yet, so its truth comes later. Therefore pictures and keys
+//! are shown [`AHEAD`] frames late. While the player steers there is no delay, and where the truth is unknown no ring
+//! is drawn.
 
 mod animation;
 mod frame;
