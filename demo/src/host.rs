@@ -6,8 +6,8 @@
 //! ```
 //!
 //! An invite is a ticket: it lets one screen in, until that screen has stored newer tickets to return with. The host
-//! can type a player's name to make another invite for that player, also during the match. If the key is new for this
-//! match, its invites are worthless afterwards, and are removed at the end.
+//! can type a player's name to make another invite for that player, even during the match. If the key is new for this
+//! match, its invites cannot be used afterwards, and are removed at the end.
 
 use std::fmt::Write;
 use std::io::BufRead;

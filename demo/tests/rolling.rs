@@ -1,6 +1,6 @@
 //! A rolling restart during play: three servers on one machine share a folder of journals, and their tickets name all
 //! three. The first server releases its matches one by one, the second one ends cleanly, the third one is killed; each
-//! time the remaining servers resume the matches when their players dial. Then it starts over.
+//! time the remaining servers resume the matches when their players dial. Then the three servers start again.
 //!
 //! `TWINSTEP_ROLLS` is the number of rounds, 1 by default.
 
