@@ -149,8 +149,8 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Plays the arena. Cost: about 1 s for a minute of four players and a small game if it is optimised a
-    /// little (`[profile.dev] opt-level = 1` in your `Cargo.toml`), otherwise 5 s.
+    /// Plays the arena. Cost for a minute of a small game with four players: about 1 s with some optimisation
+    /// (`[profile.dev] opt-level = 1` in your `Cargo.toml`), otherwise 5 s.
     ///
     /// # Errors
     /// If a check fails. Returns the first [`Failure`].

@@ -60,8 +60,8 @@ const SECOND_MATCH: &str = "a second match in the same process";
 /// If the game has a fault. Returns the first [`Fault`]: its kind, tick, fields, advice, and a command that finds it
 /// again.
 ///
+/// # Panics
 /// If one of the script's closures panics.
-/// If the script's own closures do.
 #[track_caller]
 pub fn check<S: Simulation>(
     start: S,

@@ -1,12 +1,13 @@
-//! [`Keys`]: are cues and queries named by their causes? A stretch of ticks is repeated as a prediction in which one
-//! player acts differently. A cue or query with the same value at the same tick must have the same key.
+//! [`Keys`]: checks whether cues and queries are named by their causes. A stretch of ticks is repeated as a prediction
+//! in which one player acts differently. A cue or query with the same value at the same tick must have the same key.
 //!
 //! ```text
 //!   confirmed     ── p1 fires ── p2 fires ──▶  cue Shot(p2) under key 8
 //!   predicted     ──── … ─────── p2 fires ──▶  cue Shot(p2) under key 7     renamed: the key counts all players' shots
 //! ```
 //!
-//! Law **Stable names**. A few renamed keys are chance: two causes may have the same value. Many are a counter.
+//! Law **Stable names**. A few renamed keys are chance: two causes may have the same value. Many renamed keys mean a
+//! counter.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};

@@ -1,10 +1,11 @@
 //! Tests for the author of any game on Twinstep: [`check`] finds causes of desyncs before players meet them, and
-//! [`arena`] plays the game over a bad network in virtual time. Add the crate to your `[dev-dependencies]`; it brings
-//! no window, no physics, no socket and no async runtime.
+//! [`arena`] plays the game over a bad network in virtual time. Add the crate to your `[dev-dependencies]`; it does not
+//! bring a window, physics, sockets or an async runtime.
 //!
 //! # One line: is my step sound?
 //!
-//! Give the start state, the rules, and a [`Script`] with the players' inputs. A game with only buttons needs no more:
+//! Give the start state, the rules, and a [`Script`] with the players' inputs. A game with only buttons does not need
+//! more:
 //!
 //! ```
 //! use twinstep_core::testing::doc::Counter; // your simulation
@@ -29,12 +30,12 @@
 //! Without a fault `check` returns a [`Report`]. It vouches only for the states that your script reached in 600 ticks
 //! (ten seconds, unless you set another number). So print the report once and read it: it names the features of your
 //! game that the script never used, and a test can require that there are none:
-//! `assert!(report.untried.is_empty(), "{report}")`. In a game that rarely asks queries, let the script answer `None`
-//! now and then. The report knows types and variants, not situations: write a second, nasty script in which twelve players drive
-//! into one corner, because some bugs need three things at once. If an event happens once a minute, use `.ticks(6_000)`
-//! or start from a state close to it. A game at a rate other than 60 Hz sets `.tick_length(..)`. The report also gives
-//! the size of each type against its limit, and the cost of a step, a copy and a digest. To count allocations, install
-//! [`Counting`].
+//! `assert!(report.untried.is_empty(), "{report}")`. In a game that rarely asks queries, let the script sometimes
+//! answer `None`. The report knows types and variants, not situations: write a second, nasty script in which twelve
+//! players drive into one corner, because some bugs need three things at once. If an event happens once a minute, use
+//! `.ticks(6_000)` or start from a state close to it. A game at a rate other than 60 Hz sets `.tick_length(..)`. The
+//! report also gives the size of each type against its limit, and the cost of a step, a copy and a digest. To count
+//! allocations, install [`Counting`].
 //!
 //! # A script for a larger game
 //!
@@ -115,12 +116,12 @@
 //! At every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
 //! and no client may be disconnected. After the network has healed, all clients must be up to date, and each command
 //! must have run once or been refused. A [`Failure`] names the client, the error, and the command that plays it again.
-//! Look at [`Played`] too, because these faults correct themselves and no run fails by them: rebuilds by cause; cues by
-//! kind, and a line where most guesses of a kind were wrong; variants of commands, queries, outcomes and cues that never
-//! occurred; and a world that grows, with the list that grows.
+//! Look at [`Played`] too, because these faults correct themselves and do not fail a run: rebuilds by cause; cues by
+//! kind, and a line where most guesses of a kind were wrong; variants of commands, queries, outcomes and cues that
+//! never occurred; and a world that grows, with the list that grows.
 //!
-//! For failures that the arena does not have, build your own on [`scene`]: it advances time, carries packets and runs
-//! jobs, and leaves the rest to you. Twinstep's own test rig is built on it.
+//! For failures that the arena does not have, build your own test on [`scene`]: it advances time, carries packets and
+//! runs jobs, and leaves the rest to you. Twinstep's own test rig is built on it.
 //!
 //! # What `check` does
 //!
@@ -176,7 +177,7 @@
 //! | results in the order in which threads finish, a sum of floats by threads | repetition | the step depends on the order in which its threads run |
 //! | nanoseconds of a clock, a clock as a float | repetition, and a process with a frozen clock | the step reads a clock |
 //! | a generator in a static | repetition, in two processes that begin alike | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
-//! | a generator of the system that makes no hasher | repetition, in two processes | the step depends on chance: a random generator, or the last digits of a clock |
+//! | a generator of the system without a hasher | repetition, in two processes | the step depends on chance: a random generator, or the last digits of a clock |
 //! | a salt that is drawn once | a second process | the step gives a different result in another process |
 //! | a cache in a thread-local | from the middle, on a new thread | the step depends on when a value was first asked for: a cache outside the state |
 //! | a cache in a static | a second process, from the middle | the step depends on when a value was first asked for: a cache outside the state |
@@ -187,7 +188,7 @@
 //! | an atomic in the rules | after each step | the rules change during the game |
 //! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |
 //! | counting the local players | as a prediction | the state differs by phase without `withhold` |
-//! | a cue only for the own screen, a value of a cue that depends on the screen | as a prediction | a cue or a query differs by phase or screen without `withhold` |
+//! | a cue only for the player's own screen, a value of a cue that depends on the screen | as a prediction | a cue or a query differs by phase or screen without `withhold` |
 //! | a query of predictions only | as a prediction | a cue or a query differs by phase or screen without `withhold` |
 //! | a static that a loop looks at | as a rebuild | a loop of `Effects::each` looks at more than its reads |
 //! | cues named by a shared counter | other inputs of others | keys come from a counter shared by all players |
@@ -201,7 +202,7 @@
 //! | an outcome or a command of 4,097 bytes | each value | a value exceeds its size limit |
 //! | a `PartialEq` that ignores a field | each value | `==` is true for two values with different bytes |
 //! | a command with a skipped field | each value | a value changes when it is written and read back |
-//! | a script with other randomness | a second process | the script gives different inputs in another process |
+//! | a script with its own randomness | a second process | the script gives different inputs in another process |
 //!
 //! # What no run on one machine can find
 //!

@@ -1,5 +1,5 @@
-//! Runs that begin in the middle, as a late joiner's does: from the bytes of a world, on a new thread, with other places
-//! in memory.
+//! Runs that begin in the middle, as a late joiner's does: from the bytes of a world, on a new thread, with different
+//! addresses in memory.
 //!
 //! ```text
 //!   the match       ──▶ t0 ─────────── t75 ───────── t150 ───────── t225 ─── …
@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Invariant: each tick after the first moment is stepped by at least two of these runs, and one run goes from the
-//! middle to the end. In the second process the latest run comes first, so that no cache is filled as it was here.
+//! middle to the end. In the second process the latest run comes first, so that caches are filled differently than
+//! here.
 
 use std::thread;
 

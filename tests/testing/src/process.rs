@@ -1,4 +1,5 @@
-//! The same run in a second process: with other hashes, addresses and times, another environment, and from the middle.
+//! The same run in a second process: with different hashes, addresses and times, a different environment, and from the
+//! middle.
 //!
 //! ```text
 //!   first process ── worlds, frames, digests ──▶ stdin of the second: the same test of the same program
