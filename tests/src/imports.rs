@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A reader of an import opens both the named file and the file that defines the name, so both count as imported. A
-//! `mod` line and a `pub use` are no imports: a `mod` line gives a file's place, and a `pub use` gives an item a public
-//! name. A file's own tests at its end are not read: a test of small things may use large ones.
+//! `mod` line and a `pub use` are not imports: a `mod` line gives a file's place, and a `pub use` gives an item a
+//! public name. A file's own tests at its end are not read: a test of small things may use large ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 

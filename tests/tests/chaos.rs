@@ -4,7 +4,7 @@
 //! `TWINSTEP_SECONDS` sets the virtual length of each (default 30). `TWINSTEP_LONG=6` makes every sixth run 5 minutes
 //! long, and every sixth of these 30 minutes, so that budgets of a minute are spent and regained (`bash ci/night.sh`
 //! plays these all night). With `TWINSTEP_PLAN=1` plans are only shown. With `TWINSTEP_GO_ON=1` the other seeds are
-//! played though one failed, and all failed ones are listed. `TWINSTEP_TIMES=1` prints the time of each.
+//! played even if one failed, and all failed seeds are listed. `TWINSTEP_TIMES=1` prints the time of each.
 //!
 //! This program also holds tests that are too long for debug builds, and tests of the same subjects.
 
