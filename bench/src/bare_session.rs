@@ -5,10 +5,10 @@
 //!  margins ─▶ pace ──▶ inputs of the ticks that are due  ─────┴──▶ one packet a frame
 //! ```
 //!
-//! A load generator must cost less than the server. Most of the cost of a session is for its player's picture: both
-//! worlds, interpolation, statistics. A server sees none of that. It sees the same number of packets of the same
-//! sizes, which a test compares. Missing here: more than one seat, commands, digests (so the load includes some whole
-//! sessions too), silence while controls are held, and adaptive turns or delayed inputs.
+//! A load generator must cost less than the server. Most of the cost of a session comes from its player's picture: both
+//! worlds, interpolation, statistics. A server does not see that. It sees the same number of packets of the same sizes,
+//! which a test compares. Missing here: more than one seat, commands, digests (so the load includes some whole sessions
+//! too), silence while controls are held, and adaptive turns or delayed inputs.
 
 use std::iter;
 use std::time::Duration;

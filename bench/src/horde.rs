@@ -1,7 +1,7 @@
 //! *Horde*: a game whose step costs a millisecond, with its loop by [`Effects::each`] and as a plain loop.
 //!
-//! A thousand agents cast rays against walls at every tick and walk where it is open. Every sixteenth tick an agent looks
-//! for a player within sight, and walks to the place where it saw one.
+//! A thousand agents cast rays against walls at every tick, and walk where there is no wall. Every sixteenth tick an
+//! agent looks for a player within sight, and walks to the place where it saw one.
 //!
 //! Times are processor time within the clients of a world in virtual time, so other work on the machine changes them
 //! little. Shares and leads are exact.
