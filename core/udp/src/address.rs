@@ -219,8 +219,8 @@ impl fmt::Display for ServerAddress {
 /// The longest time to wait for a resolver.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Looks up the host names of a ticket at each dial, on a separate thread. The system's resolver
-/// may take any time; a game's frame may not.
+/// Looks up the host names of a ticket at each dial, on a separate thread. The system's resolver may take long, and a
+/// game's frame must not wait for it.
 pub(crate) struct LookUp {
     sockets: Vec<ServerAddress>,
     began: Duration,

@@ -1,7 +1,7 @@
-//! Dials that are not sessions yet: the challenged ones; and a record of those that became sessions.
+//! Dials that were challenged and are not sessions yet; and a record of the dials that became sessions.
 //!
-//! Invariant: a dial becomes a session once, and the dials of one identity leave room for those of all others. Whether
-//! a ticket is still valid is decided elsewhere: see [`TicketLedger`](crate::TicketLedger).
+//! Invariant: a dial becomes a session once, and the dials of one identity leave room for the dials of all others.
+//! Whether a ticket is still valid is decided elsewhere: see [`TicketLedger`](crate::TicketLedger).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::netcode::HANDSHAKE_LIFE;
 
 /// A challenge must be answered within this time, or the client must dial again.
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
-/// The most challenged addresses that are remembered: four times the number of sessions.
+/// How many challenged addresses are remembered at most: four times the number of sessions.
 const CHALLENGED_MAX: usize = 4_096;
 /// How many dials of an identity are challenged within [`HANDSHAKE_LIFE`] at most. netcode has room for thousands in
 /// that time.
@@ -70,9 +70,9 @@ impl Admissions {
         self.begun.contains_key(&keys.session)
     }
 
-    /// Returns `true` if this ticket's holder may be challenged for this dial at this address now.
-    /// If the holder has no room for another dial, a newer ticket replaces an older one, and each
-    /// lineage has its share. So copies of one ticket cannot block holders of other tickets.
+    /// Returns `true` if this ticket's holder may be challenged for this dial at this address now. If the holder
+    /// already has the maximum number of dials, a newer ticket replaces an older one, and each lineage has its share.
+    /// So copies of one ticket cannot block holders of other tickets.
     pub(crate) fn may_dial(
         &mut self,
         now: Duration,

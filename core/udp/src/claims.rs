@@ -48,7 +48,7 @@ const ABOUT: &[u8] = b"twinstep ticket";
 pub struct TicketClaims {
     /// The ticket's id: random. It distinguishes tickets and grants no access.
     pub ticket_id: u64,
-    /// The ticket's place among the tickets of its holder, and its expiry.
+    /// The ticket's position in the order of its holder's tickets, and its expiry.
     pub stamp: Stamp,
     /// The identity of the holder: a spectator if the ticket has no seats.
     pub identity: Identity,

@@ -90,7 +90,7 @@ impl ClientEndpoint {
         ClientEndpoint::new(&ticket.looked_up(vec![server.into()]), now)
     }
 
-    /// Uses the laminar of `link`, shared with all its other holders, from the next packet on.
+    /// From the next packet on, uses the laminar of `link`, which all its holders share.
     #[must_use]
     pub fn sharing(mut self, link: &SharedLink) -> ClientEndpoint {
         self.link = link.clone();
@@ -138,8 +138,8 @@ impl ClientEndpoint {
         self.settle();
     }
 
-    /// Advances time: sends requests and keep-alives, and detects time-outs. Call this at least every 50 ms; of a
-    /// longer pause, half a second counts as the server's silence.
+    /// Advances time: sends requests and keep-alives, and detects time-outs. Call this at least every 50 ms. Of a pause
+    /// longer than half a second, only half a second counts as the server's silence.
     pub fn advance(&mut self, now: Duration) {
         let elapsed = now.saturating_sub(self.now);
         self.now += elapsed;

@@ -77,7 +77,7 @@ impl LineageFile {
         Ok((file, table))
     }
 
-    /// Reads the file, if it exists. Takes no lock and creates no file: for programs that make tickets while a server
+    /// Reads the file, if it exists. Does not lock or create the file: for programs that make tickets while a server
     /// runs.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Whole unreliable packets between session and cipher: 5 bytes before each.
+//! Whole unreliable packets between session and cipher, with 5 bytes before each packet.
 //!
 //! laminar writes and reads these bytes (`manager`), except in a browser, where it has no clock (`plain`).
 

@@ -133,7 +133,7 @@ pub(crate) enum Exposed {
     Owner(u32),
 }
 
-/// The text of a file, and how others could know it.
+/// The text of a file, and how other users could have read it.
 ///
 /// Reads at most `limit` bytes, so that a wrong path does not cost the memory of a large file.
 pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String, Option<Exposed>)> {

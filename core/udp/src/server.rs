@@ -49,16 +49,16 @@ pub use session::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 
 /// The most sessions of one server.
 pub const SESSIONS_MAX: usize = 1_024;
-/// The most keys that are alive together.
+/// How many keys can be alive at the same time.
 pub const KEYS_MAX: usize = 2;
 
-/// The most outgoing datagrams that may wait: 16 for each of 1,024 sessions.
+/// How many outgoing datagrams may wait: 16 for each of 1,024 sessions.
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
-/// The most packets that may wait to be taken as events.
+/// How many packets may wait to be taken as events.
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 /// For this long after a session ended, datagrams from its address may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
-/// The maximum number of keys that accept tickets, or that began sessions that still play.
+/// The maximum number of keys that accept tickets, or whose sessions still play.
 const KEYS_IN_USE_MAX: usize = 8;
 /// A session that was admitted this long ago and has not sent its hello loses its slot if another session needs it. A
 /// client sends its hello as soon as it knows that it is connected.
@@ -141,7 +141,7 @@ pub struct ServerEndpoint {
     sessions: BTreeMap<SessionId, ServerSession>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     admissions: Admissions,
-    /// The laminar of all sessions; each session takes 1.7 MB. Whole unreliable packets leave no state in it, so
+    /// The laminar of all sessions; each session takes 1.7 MB. Whole unreliable packets do not leave state in it, so
     /// sessions cannot affect each other there. `None` until a session is admitted.
     link: Option<LaminarLink>,
     outbox: SendQueue,
@@ -464,7 +464,7 @@ impl ServerEndpoint {
     }
 
     /// Returns `true` if no datagram arrived from a session since it connected, or for [`MUTE`]. Its client may have
-    /// ended, or may not know the session while its address dials.
+    /// ended, or may dial from this address without knowing the session.
     fn may_be_dead(&self, session: SessionId) -> bool {
         let is_dead = |one: &ServerSession| {
             !one.is_confirmed || self.now.saturating_sub(one.received_at) >= MUTE

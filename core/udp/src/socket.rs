@@ -14,7 +14,7 @@
 //! the system refuses to send to the previous one, or when that was silent for [`HEAD_START`]. The first address to
 //! answer is the server's.
 //!
-//! A dial without any answer continues from another port: the old port may have belonged to a process that has just
+//! A dial without an answer continues from another port: the old port may have belonged to a process that has just
 //! ended, and the server ignores dials from a port while it believes that the old session still exists.
 //!
 //! Invariant: no error of the socket ends a session. An ICMP "refused" may come from any machine on the path, and a
@@ -39,12 +39,11 @@ use crate::transport::{
 /// and barely noticeable to a player.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// A dial without any answer continues from another port after this time, once. It exceeds a handshake's round trip
-/// over any playable connection.
+/// A dial without an answer continues from another port after this time, once. The time exceeds a handshake's round
+/// trip over any playable connection.
 const DEAF_AFTER: Duration = Duration::from_millis(1_500);
 
-/// The most datagrams that one [`advance`](Transport::advance) takes from each socket; the rest waits for the next
-/// call.
+/// How many datagrams one [`advance`](Transport::advance) takes from each socket. The others wait for the next call.
 pub const RECEIVE_BUDGET: usize = 256;
 
 /// A session over its own UDP socket.
@@ -95,7 +94,7 @@ impl UdpClient {
         Ok(client)
     }
 
-    /// Dials again, with another ticket or the same one, from the socket of an attempt that failed. The new client
+    /// Dials again, with the same ticket or another one, from the socket of an attempt that failed. The new client
     /// takes over its conditioner and its laminar.
     ///
     /// # Errors
@@ -162,8 +161,7 @@ impl UdpClient {
         Some(SimLink::new(profile, seed.wrapping_add(n as u64)))
     }
 
-    /// Uses the laminar of `link`, shared with all its other holders: a process with many clients saves 1.7 MB for
-    /// each.
+    /// Uses the laminar of `link`, which all its holders share: a process with many clients saves 1.7 MB for each.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -241,7 +239,7 @@ impl UdpClient {
         self.undialled.is_none()
     }
 
-    /// Keeps a single dial when one is connected or refused, and drops those that got no answer.
+    /// When one dial is connected or refused, keeps it and drops the dials without an answer.
     fn settle(&mut self) {
         if self.lines.len() == 1 && self.dialled >= self.ticket.servers().count() {
             return;
@@ -321,7 +319,7 @@ impl UdpLine {
         self
     }
 
-    /// Returns `true` if this dial is no reason to wait with the next address.
+    /// Returns `true` if the next address need not wait for this dial.
     fn is_silent(&self, now: Duration) -> bool {
         match self.endpoint.state() {
             TransportState::Closed(CloseReason::NoAnswer) => true,
@@ -693,7 +691,7 @@ mod tests {
         }
     }
 
-    /// A silent address delayed each join by 5 s (finding P3-M4).
+    /// An address that did not answer delayed each join by 5 s (finding P3-M4).
     #[test]
     fn a_silent_address_costs_a_moment_and_the_first_to_answer_wins() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);

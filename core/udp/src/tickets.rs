@@ -36,8 +36,8 @@ use crate::keys::TicketKey;
 use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
 use crate::web_address::WebAddress;
 
-/// The silence after which a session is over, in the tickets that this workspace makes. The value is part of a ticket,
-/// so a maker may choose another one.
+/// The silence after which a session ends, in the tickets that this workspace makes. The value is part of a ticket, so
+/// other makers may choose another value.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
@@ -67,7 +67,7 @@ pub struct TicketSpec<'a> {
     pub servers: &'a [ServerAddress],
     /// The ticket's lifetime, 1 s to [`TICKET_LIFE_MAX`].
     pub life: Duration,
-    /// The silence after which a session by this ticket is over: whole seconds in 1..=60 (5 is a good value).
+    /// A session of this ticket ends after this silence: whole seconds in 1..=60 (5 is a good value).
     pub timeout: Duration,
     /// The wall clock, since the Unix epoch.
     pub now_unix: Duration,
@@ -240,7 +240,7 @@ impl Ticket {
         self.id
     }
 
-    /// The ticket's place among the tickets of its holder.
+    /// The ticket's position in the order of its holder's tickets.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp
@@ -292,7 +292,7 @@ impl Ticket {
         self
     }
 
-    /// Where browsers dial the server. Returns `None` if it takes none.
+    /// Where browsers dial the server. Returns `None` if the server does not accept browsers.
     #[must_use]
     pub fn web(&self) -> Option<WebAddress> {
         let parts = fields(&self.more).filter(|(kind, _)| *kind == WEB);
@@ -304,7 +304,7 @@ impl Ticket {
         )
     }
 
-    /// The same ticket, to be dialled at these addresses: those that its names were resolved to.
+    /// The same ticket, to be dialled at these addresses, which its names were resolved to.
     pub(crate) fn looked_up(&self, servers: Vec<ServerAddress>) -> Ticket {
         Ticket {
             servers,

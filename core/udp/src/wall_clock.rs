@@ -8,8 +8,8 @@
 //!
 //! A machine that slept looks the same: the sessions' time stopped while the wall clock continued.
 //!
-//! Invariant: setting the clock keeps out no client that was connected, and admits a ticket that the wall clock would
-//! refuse for at most [`GRACE`].
+//! Invariant: setting the clock does not keep out a client that was connected. A ticket that the wall clock would
+//! refuse is admitted for at most [`GRACE`].
 
 use std::time::Duration;
 

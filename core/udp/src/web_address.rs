@@ -4,8 +4,8 @@
 //! play.example.org:7778,192.168.1.5:7778#<hex of the hash>,<hex of the next one's>
 //! ```
 //!
-//! Invariant: at least one server. It is not sealed in a ticket, because it is no proof: a wrong address only leads to
-//! a server that cannot open the ticket.
+//! Invariant: at least one server. It is not sealed in a ticket, because it does not prove anything: a wrong address
+//! only leads to a server that cannot open the ticket.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! The link layer without laminar, for machines without a clock of their own: browsers.
 //!
-//! laminar puts five bytes before a whole unreliable packet, and keeps no state for it. Invariant: these bytes are
+//! laminar puts five bytes before a whole unreliable packet, and does not keep state for it. Invariant: these bytes are
 //! laminar's (a test of `manager.rs` compares them).
 
 use std::fmt;

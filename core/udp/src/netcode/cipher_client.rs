@@ -1,5 +1,5 @@
-//! [`CipherClient`]: the client's half of netcode. It dials the ticket's addresses in their order, with new keys at
-//! each.
+//! [`CipherClient`]: the client's half of netcode. It dials the ticket's addresses in their order, with new keys for
+//! each address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;

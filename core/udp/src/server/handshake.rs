@@ -7,7 +7,8 @@
 //!                                                                        └ no ─▶ refusal, which only its holder accepts
 //! ```
 //!
-//! Invariant: no session begins by a ticket that would be refused at that moment, even if it was valid at the dial.
+//! Invariant: a session never begins with a ticket that would be refused at that moment, even if the ticket was valid
+//! at the dial.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -11,8 +11,8 @@ use crate::keys::TicketKey;
 use crate::netcode::CipherServer;
 use crate::send_queue::{AddressPair, SendQueue};
 
-/// A session needs no keep-alive if datagrams were received and sent within these times. Matches
-/// send to their clients twice a second, so only other sessions need keep-alives.
+/// A session does not need a keep-alive if datagrams were received and sent within these times. Matches send to their
+/// clients twice a second, so only other sessions need keep-alives.
 const QUIET_AFTER: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
 /// How often an idle session is served. Connecting sessions are served at every advance.
@@ -96,9 +96,9 @@ impl ServerSession {
     }
 }
 
-/// The datagrams a second that a session may send in the long run.
+/// How many datagrams a second a session may send in the long run.
 pub const DATAGRAMS_PER_SECOND: u64 = 150;
-/// The datagrams that a session may send in a burst after a pause.
+/// How many datagrams a session may send in a burst after a pause.
 pub const DATAGRAMS_BURST: u64 = 64;
 
 /// A token has this many parts, so that a nanosecond adds a whole number of them.

@@ -237,7 +237,7 @@ fn a_client_with_two_packets_a_second_gets_no_keep_alives() {
     assert_eq!(down.count(), 40);
 }
 
-/// A silent client gets none either, while its session exists.
+/// A silent client does not get keep-alives either, while its session exists.
 #[test]
 fn a_silent_client_with_two_packets_a_second_gets_no_keep_alives() {
     let (mut world, session) = World::with_a_player();
