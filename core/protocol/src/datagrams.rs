@@ -21,11 +21,11 @@ use core::time::Duration;
 /// Bytes of a datagram that every path passes: the smallest packet of IPv4 that all hosts accept (576), without the
 /// headers of IP (at most 60) and UDP (8).
 pub const SURE_BYTES: usize = 508;
-/// A size in between: it carries the largest packet in two parts instead of three.
+/// A size between the two others: it carries the largest packet in two parts instead of three.
 const MIDDLE_BYTES: usize = 630;
 /// The largest packet that can be split, in bytes.
 pub const CUT_BYTES_MAX: usize = 1_200;
-/// The number of unfinished packets that are kept: the parts of this many can overtake each other.
+/// How many unfinished packets are kept: the parts of this many packets can overtake each other.
 pub const JOINED_MAX: usize = 16;
 
 /// The first bytes of this module's datagrams. Packets must begin with other bytes.

@@ -37,13 +37,13 @@ pub const CLOCK_SLACK_S: u64 = 86_400;
 /// The slack of a revocation in milliseconds: a maker's clock may be ahead by at most this for the revocation to
 /// include all its earlier tickets.
 pub const REVOKE_SLACK_MS: u64 = 5_000;
-/// A lineage is recorded as alive for this many seconds beyond its newest ticket, so a session that gets a new ticket
+/// A lineage is recorded as alive for this many seconds beyond its newest ticket. So a session that gets a new ticket
 /// every ten seconds is recorded only once an hour.
 const HEADROOM_S: u64 = 3_600;
 /// The safe generation of a lineage whose tickets are all out of date.
 const WHOLE: u32 = u32::MAX;
 
-/// A ticket's place in the order of its holder's tickets.
+/// A ticket's position in the order of its holder's tickets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// A random number. Tickets to return with continue the lineage of their session.
@@ -198,7 +198,7 @@ impl Lineages {
         rulings
     }
 
-    /// The next ticket of a session that was opened by `came_by` and holds `newest`.
+    /// The next ticket of a session that was opened with the ticket `came_by` and holds the ticket `newest`.
     #[must_use]
     pub fn next(&self, came_by: Option<&Stamp>, newest: Option<&Stamp>) -> NextTicket {
         // After a revocation a session gets a new lineage.
@@ -433,8 +433,8 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries == 0
     }
 
-    /// Forgets expired entries once they may be half of all, and entries beyond the limit. Otherwise returns
-    /// immediately. Returns the number of forgotten entries that still mattered: if it is above 0, the limit is too
+    /// Forgets expired entries once they may be half of all entries, and entries beyond the limit. Otherwise returns
+    /// immediately. Returns the number of forgotten entries that were still needed: if it is above 0, the limit is too
     /// small.
     pub fn tidy(&mut self, now_unix_s: u64) -> usize {
         if self.entries < self.forget_at.min(self.entries_max + 1) {

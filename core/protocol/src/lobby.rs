@@ -42,7 +42,7 @@ pub struct LobbyPlayer {
     pub ready: bool,
 }
 
-/// The condition for the start of a match. Besides, all connected players must be ready.
+/// The condition for the start of a match. In addition, all connected players must be ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartCondition {
     Players(u8),

@@ -91,7 +91,7 @@ parts! {
         /// The client has lost packets recently, or does not know its connection yet: the server should repeat frames
         /// until they are acknowledged.
         Lossy,
-        /// All inputs stay the same for one tick more than the packet contains, unless a later packet changes them in
+        /// All inputs stay the same for one tick beyond those in the packet, unless a later packet changes them in
         /// time.
         Rests,
     }

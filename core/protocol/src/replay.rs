@@ -147,7 +147,7 @@ pub struct Verified {
     pub digests: u64,
     /// The number of world records that were compared and agreed.
     pub worlds: u64,
-    /// The place and the reason if verification stopped before the end of the file. `None` if everything agreed.
+    /// Where and why verification stopped, if it stopped before the end of the file. `None` if everything agreed.
     pub fault: Option<ReplayError>,
     /// The first differing fields at the next world record, replayed against recorded, if worlds differ.
     pub fields: Vec<Difference>,

@@ -82,8 +82,8 @@ pub struct Save<'a> {
     pub sim: &'a [u8],
 }
 
-/// The line of a saved game in a list, read without its world. Its texts are safe to show: one line each, with invisible
-/// characters escaped.
+/// The line of a saved game in a list, read without its world. Its texts can be shown safely: each is one line, with
+/// invisible characters escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SaveInfo {
@@ -227,7 +227,7 @@ impl SaveBeginning {
     }
 }
 
-/// Reads a save without decoding its world. Needs no memory beyond `file` but for names and open queries.
+/// Reads a save without decoding its world. Needs memory beyond `file` only for names and open queries.
 ///
 /// # Errors
 /// If the bytes are not a whole save.

@@ -23,7 +23,7 @@ pub fn is_large<C: Serialize>(command: &C) -> bool {
 
 /// The share of one frame that one player's commands have taken so far.
 ///
-/// Commands run in the order of their sequence. So if one does not fit, no later one does.
+/// Commands run in the order of their sequence. So if one does not fit, all later ones wait too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommandShare {
     count: usize,

@@ -33,7 +33,7 @@ use twinstep_core::rng::Mwc;
 mod profile;
 pub use profile::{ALWAYS_PPM, Bandwidth, IP_BYTES, LegProfile, LinkProfile, LinkProfileError};
 
-/// The number of datagrams that one leg can have in flight. Further ones are dropped.
+/// How many datagrams a leg can have in flight. Further ones are dropped.
 pub const IN_FLIGHT_MAX: usize = 16_384;
 
 const BUFFER_BYTES: usize = 1_200;
@@ -205,8 +205,8 @@ impl Leg {
         next.map(|Reverse(flight)| flight.due.max(self.held_until))
     }
 
-    /// Holds all datagrams that have not arrived, and those sent from now on, until this time: those that are due then
-    /// arrive at once. A radio link that pauses behaves like this.
+    /// Holds all datagrams that have not arrived, and those sent from now on, until this time. Those that are due by
+    /// then arrive at once, as on a radio link that pauses.
     pub fn hold(&mut self, until: Duration) {
         self.held_until = until;
     }

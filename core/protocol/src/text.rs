@@ -14,9 +14,9 @@ use core::fmt::{self, Write};
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// The number of characters of foreign text that are shown. Escapes count at their written length.
+/// How many characters of foreign text are shown. Escapes count with their written length.
 pub const LINE_CHARS_MAX: usize = 300;
-/// The number of marks that a letter may have. Two are enough for every living script.
+/// How many marks a letter may have. Two are enough for every living script.
 pub const MARKS_MAX: usize = 2;
 
 /// Begins a text whose direction does not affect its neighbours (FSI).
@@ -26,7 +26,7 @@ pub const ISOLATE_ENDS: char = '\u{2069}';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// The character has a shape and keeps to its place.
+    /// The character has a shape and stays in its place.
     Shape,
     /// The character is drawn over the one before it.
     Mark,

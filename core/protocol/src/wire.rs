@@ -1,4 +1,4 @@
-//! Reading and writing packets, byte by byte; the only place where numbers are truncated.
+//! Reading and writing packets, byte by byte. Numbers are truncated only here.
 //!
 //! In memory, ticks and packet sequences are `u32` and never wrap. On the wire they are their low 16 bits; the reader
 //! restores the high bits from a number that is known to be near ([`near16`]).

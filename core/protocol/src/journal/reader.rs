@@ -16,7 +16,7 @@ pub struct Entry<'a> {
     pub record: Record<'a>,
 }
 
-/// The place and the reason if reading stops before the end.
+/// Where and why reading stops, if it stops before the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {

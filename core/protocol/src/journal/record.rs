@@ -74,7 +74,7 @@ pub enum Record<'a> {
     /// A ruling: tickets of an identity that are refused from now on.
     Ruling {
         ruling: Ruling,
-        /// The role that the tickets are for: those of a player and of a spectator are counted apart.
+        /// The role that the tickets are for: tickets of a player and of a spectator are counted separately.
         role: Role,
         /// The holder of the tickets; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
@@ -144,7 +144,7 @@ impl WrittenBy {
     }
 }
 
-/// The description of a journal's match, from which a program can tell whether it can read the journal.
+/// The description of a journal's match. It shows a program whether it can read the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start<'a> {
     /// The game's name; at most [`GAME_BYTES_MAX`] bytes.

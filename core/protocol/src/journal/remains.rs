@@ -14,11 +14,10 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 const RUN_MIN: u64 = 8;
 /// The search tries to begin a run at this many offsets: more than any turn takes.
 const PLACES_MAX: usize = 128 << 10;
-/// The number of bytes that the search reads at a time: a run of [`RUN_MIN`] records fits, unless all of them are large
-/// worlds.
+/// How many bytes the search reads at a time: a run of [`RUN_MIN`] records fits, unless all of them are large worlds.
 const NEAR_BYTES: usize = 16 << 20;
 const FOLLOWED_MAX: usize = 4;
-/// The number of records that are examined in total, so that no file makes the search long.
+/// How many records are examined in total, so that the search is never long.
 const LOOKS_MAX: u64 = 4 << 20;
 
 /// The records that seem to have been lost.

@@ -13,11 +13,10 @@ use twinstep_core::bounds::BULK_BYTES_PER_SECOND;
 /// The number of messages that can wait for their acks.
 pub const MESSAGES_QUEUED_MAX: usize = 64;
 
-/// The burst allowed after a pause, in time at the full rate: two and a half frames at 60 Hz.
+/// The allowed burst after a pause, as the time that it takes at the full rate: two and a half frames at 60 Hz.
 const BURST: Duration = Duration::from_millis(40);
 
-/// The number of chunks that may be resent for each chunk that arrives. A connection that loses half of all chunks
-/// needs one.
+/// How many chunks may be resent for each chunk that arrives. A connection that loses half of all chunks needs one.
 const REPEATS_PER_ARRIVAL: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

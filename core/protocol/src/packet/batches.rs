@@ -14,7 +14,7 @@ use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{COMMAND_DELAY_MAX, INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Controls, Tick};
 
-/// The maximum number of batches in one packet: twice those of two command delays.
+/// The maximum number of batches in one packet: as many as in four of the longest command delays.
 pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
 
 /// Writes the batches of turns `first..first + count`. `input(seat, turn)` is a seat's input during a turn.

@@ -1,4 +1,4 @@
-//! `Leave`, up: the client leaves, so its seat is freed immediately.
+//! `Leave`, up: the client leaves, and its seat is freed immediately.
 //!
 //! ```text
 //! first · link

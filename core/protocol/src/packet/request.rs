@@ -1,5 +1,5 @@
-//! Requests of players to the match itself: its speed, a pause, a save. They run on the lane, so they arrive while the
-//! match is paused too. In a lobby, where clients send no lane, a start is asked for by a count in
+//! Requests of players to the match itself: its speed, a pause, a save. They are sent on the lane, so they arrive while
+//! the match is paused too. In a lobby, where clients do not send lane messages, a count asks for the start, in
 //! [`Waiting`](super::hello::Waiting).
 //!
 //! ```text
@@ -27,11 +27,11 @@ pub enum MatchRequest {
     /// Pauses the match after the next turn.
     Pause,
     Resume,
-    /// Plays at least this many ticks of a paused match, at least 1, and in whole turns. Without effect while the match
-    /// runs.
+    /// Plays at least this many ticks of a paused match, at least 1, and in whole turns. It has no effect while the
+    /// match runs.
     Step(u8),
-    /// Saves the match. The match continues, and no tick depends on it. The result follows when the save is written. A
-    /// player may save twice in a minute.
+    /// Saves the match. The match continues, and its ticks do not depend on the save. The result follows when the save
+    /// is written. A player may save twice in a minute.
     Save,
     /// Starts a match that waits for its players, whether they are ready or not.
     Start,
@@ -82,7 +82,7 @@ impl MatchRequest {
     }
 }
 
-/// The decision on a request of a player, or of the host (`by` is `None`).
+/// The decision on a request of a player, or of the host if `by` is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct RequestResult {

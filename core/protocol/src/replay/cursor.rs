@@ -106,7 +106,7 @@ impl<S: Simulation> Cursor<S> {
         &self.frame
     }
 
-    /// Continues the large entries that a world at this place has begun.
+    /// Continues the large entries that a world at this position has begun.
     pub(super) fn go_on_with(&mut self, unfinished: &LargeEntries) {
         self.unfinished.clone_from(unfinished);
     }

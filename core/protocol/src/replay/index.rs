@@ -13,7 +13,7 @@ use crate::packet::hello::Hello;
 use twinstep_core::bounds::MATCH_LINEAGES_MAX;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
-/// The number of worlds whose places are kept. In a longer journal, every second world of the older half is dropped,
+/// How many worlds are kept with their positions. In a longer journal, every second world of the older half is dropped,
 /// repeatedly.
 const PLACES_MAX: usize = 1 << 16;
 /// The number of seats that are kept in addition to the newest of each player: more than any match has.
@@ -82,7 +82,7 @@ pub struct Index {
     /// The number of turns, including idle ones.
     pub turns: u64,
     pub bytes: KindBytes,
-    /// The place and the reason if the journal stops being intact before the end of the file.
+    /// Where and why the journal stops being intact, if that is before the end of the file.
     pub stopped: Option<JournalError>,
     reader: JournalReader,
 }

@@ -20,8 +20,8 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// A world is written after this much match time, or a few turns later. A seek in a replay steps at most this much. To
-/// resume a match, this much is stepped in addition to its backlog.
+/// A world is written after this much match time, or a few turns later. A seek in a replay steps at most this much.
+/// Resuming a match steps this much in addition to its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// The match time after which a digest is written. A digest is also written before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
@@ -126,7 +126,7 @@ impl<S: Simulation> Recorder<S> {
         }
     }
 
-    /// The places of the last worlds, the newest last: a reader that looks for a recent tick can begin there instead
+    /// The positions of the last worlds, the newest last: a reader that looks for a recent tick can begin there instead
     /// of at the journal's start.
     #[must_use]
     pub fn last_worlds(&self) -> Vec<Place> {

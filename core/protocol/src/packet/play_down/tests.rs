@@ -246,8 +246,8 @@ fn copied_frames_are_the_same_packet() {
     assert_eq!(first, second);
 }
 
-/// A frame that would leave no room for a digest goes into the next packet; a packet without frames has no part for
-/// them.
+/// A frame that would leave no room for a digest goes into the next packet; a packet without frames does not have a
+/// part for frames.
 #[test]
 fn frames_end_when_the_packet_is_full() {
     let mut frame = FrameData::<Echo>::empty(Tick(100));
