@@ -1,4 +1,4 @@
-//! Law **Bounded**: every queue, size and rate has a limit, defined here or next to the thing that it bounds.
+//! Law **Bounded**: every queue, size and rate has a limit, defined here or next to its use.
 //!
 //! The values are proposals, tuned by measurement; the law only requires that each limit exists. The assertions at the
 //! end check the limits that depend on each other.
@@ -10,30 +10,29 @@ pub const PLAYERS_MAX: usize = 16;
 /// Local players ("seats") of one session.
 pub const SEATS_MAX: usize = 4;
 
-/// The number of ticks by which the prediction may run ahead of the authority: lead = P − A. Ring buffers have this
-/// size; the limit at a given tick length is [`lead_max`].
+/// How many ticks the prediction may run ahead of the authority: lead = P − A. Ring buffers have this size; the limit
+/// at a given tick length is [`lead_max`].
 pub const LEAD_MAX: u32 = 223;
 /// The lead that is allowed even with long ticks, in ticks.
 pub const LEAD_MIN: u32 = 64;
-/// The silence of a connection after which a player's picture stops, if this is more ticks than [`LEAD_MIN`]. With one
-/// second, the picture of bots on the preset `awful` stopped for up to 1.04 % of a minute; the aim is 1 %.
+/// A player's picture stops after its connection was silent for this long, if this is more ticks than [`LEAD_MIN`].
+/// With one second, the picture of bots on the preset `awful` stopped for up to 1.04 % of a minute; the aim is 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
 /// The memory that the memos of [`Effects::each`](crate::Effects::each) may take in a prediction. Ticks beyond it are
 /// rebuilt without memos.
 pub const MEMO_BYTES_MAX: usize = 16 << 20;
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
-/// The number of ticks by which inputs may run ahead of the authority: reach = I − A. It is the size of ring buffers
-/// and the server's acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits into a
-/// byte.
+/// How many ticks inputs may run ahead of the authority: reach = I − A. It is the size of ring buffers and the server's
+/// acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits into a byte.
 pub const INPUT_WINDOW: u32 = 255;
-/// The number of past ticks whose worlds the server can still reconstruct: for resolvers that look back and for
-/// desync reports.
+/// The server can still reconstruct the worlds of this many past ticks, for resolvers that look back and for desync
+/// reports.
 pub const HISTORY: u32 = 64;
-/// Sealed frames that the server keeps in memory for joining clients, in ticks, at least. More if these cover less
-/// than [`BACKLOG_TIME`], see [`backlog`].
+/// The minimum number of sealed frames that the server keeps in memory for joining clients. It keeps more if these
+/// cover less than [`BACKLOG_TIME`]: see [`backlog`].
 pub const BACKLOG: u32 = 1_800;
-/// Sealed frames that the server keeps at most, in ticks: [`BACKLOG_TIME`] at 240 Hz.
+/// The maximum number of sealed frames that the server keeps: [`BACKLOG_TIME`] at 240 Hz.
 pub const BACKLOG_MAX: u32 = 7_200;
 /// How long the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
 pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
@@ -49,35 +48,37 @@ pub const COMMAND_DELAY_MAX: u8 = 4;
 
 /// A missing input is assumed to equal the last one for this many ticks. After that it is neutral.
 pub const INPUT_REPEAT_TICKS: u32 = 10;
-/// A player without any input for this long is dropped, but not before [`DROP_AFTER_TICKS_MIN`].
+/// A player without input for this long is dropped, but not before [`DROP_AFTER_TICKS_MIN`].
 pub const DROP_AFTER: Duration = Duration::from_secs(2);
-/// The smallest number of ticks after which a player without input is dropped. During these its last input is repeated.
+/// A player without input is dropped after this many ticks at the earliest. During these its last input is repeated.
 pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 
-/// Size of an encoded input, in bytes.
+/// The maximum size of an encoded input, in bytes.
 pub const INPUT_BYTES_MAX: usize = 16;
-/// Size of an encoded command, in bytes. One of more than [`COMMAND_INLINE_MAX`] bytes is *large*: frames contain it in
-/// fragments, so it runs some ticks later, and other clients do not learn of it before.
+/// The maximum size of an encoded command, in bytes. One of more than [`COMMAND_INLINE_MAX`] bytes is *large*: frames
+/// contain it in fragments, so it runs some ticks later, and other clients do not receive it before.
 pub const COMMAND_BYTES_MAX: usize = 4_096;
-/// Size of an encoded outcome, in bytes. One of more than [`OUTCOME_INLINE_MAX`] bytes is *large*, like a command.
+/// The maximum size of an encoded outcome, in bytes. One of more than [`OUTCOME_INLINE_MAX`] bytes is *large*, like a
+/// command.
 pub const OUTCOME_BYTES_MAX: usize = 4_096;
-/// Size of an encoded command that a single frame contains, and of any claim, in bytes.
+/// The maximum size of an encoded command that a single frame contains, and of any claim, in bytes.
 pub const COMMAND_INLINE_MAX: usize = 128;
-/// Size of an encoded outcome that a single frame contains, in bytes.
+/// The maximum size of an encoded outcome that a single frame contains, in bytes.
 pub const OUTCOME_INLINE_MAX: usize = 256;
-/// The bytes of a large entry that a frame takes at the entry's turn, at most; more follow if room is left.
+/// How many bytes of a large entry a frame takes at the entry's turn. More follow if room is left.
 pub const FRAGMENT_BYTES: usize = COMMAND_INLINE_MAX;
-/// The bytes of a fragment in a frame besides its part of the entry: its kind, the tick asked and the key, the place in
-/// the entry, the bytes that follow later, and a length.
+/// The bytes of a fragment in a frame besides its part of the entry: its kind, the tick asked and the key, the offset
+/// in the entry, the number of bytes that follow later, and a length.
 pub const FRAGMENT_HEAD_BYTES: usize = 1 + 5 + 9 + 3 + 3 + 3;
-/// Fragments in one frame: for each player and for the outcomes, one that ends and one that begins.
+/// The maximum number of fragments in a frame: for each player and for the outcomes, one that ends and one that begins.
 pub const FRAGMENTS_MAX: usize = 2 * (PLAYERS_MAX + 1);
-/// Large commands of one player whose fate is open, at either end. Further ones are refused.
+/// How many large commands of a player can wait for their fate, at either end. Further ones are refused.
 pub const LARGE_COMMANDS_OPEN_MAX: usize = 2;
-/// Size of an encoded frame, in bytes, when many entries wait; entries that do not fit wait for a later tick. A frame
-/// is larger only if its inputs take most of it: see [`FRAME_ROOM_MIN`].
+/// The maximum size of an encoded frame, in bytes, when many entries wait; entries that do not fit wait for a later
+/// tick. A frame is larger only if its inputs take most of it: see [`FRAME_ROOM_MIN`].
 pub const FRAME_BYTES: usize = 512;
-/// Bytes of a frame that are neither an input, a roster change nor an entry of a list: masks, flags, counts, a cadence.
+/// How many bytes of a frame are neither an input, a roster change nor an entry of a list: masks, flags, counts, a
+/// cadence.
 pub const FRAME_HEAD_BYTES: usize = 24;
 /// Size of a roster change in a frame, in bytes.
 pub const ROSTER_CHANGE_BYTES: usize = 2;
@@ -89,8 +90,8 @@ pub const ORDER_HEAD_BYTES: usize = 6;
 pub const ANSWER_BYTES_MAX: usize = OUTCOME_INLINE_MAX + ANSWER_HEAD_BYTES;
 /// The bytes of an answer without its outcome: the tick asked, the key, and a flag that an outcome exists.
 pub const ANSWER_HEAD_BYTES: usize = 5 + 9 + 5 + 1;
-/// Bytes of each frame that are reserved for each kind of entry (outcomes, claims, commands) that has entries waiting.
-/// Bytes that a kind does not use go to the other kinds.
+/// How many bytes of each frame are reserved for each kind of entry (outcomes, claims, commands) that has entries
+/// waiting. Bytes that a kind does not use go to the other kinds.
 pub const FRAME_SHARE_BYTES: usize = 48;
 /// The smallest room for entries in a frame, however large its inputs are: the largest outcome fits next to the
 /// reserved bytes of the two other kinds, and so do two of the largest commands or claims.
@@ -101,12 +102,12 @@ pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
     + ROSTER_CHANGE_BYTES * PLAYERS_MAX
     + INPUT_BYTES_MAX * PLAYERS_MAX
     + FRAME_ROOM_MIN;
-/// After this many ticks, every player was first once with every kind, so that the largest order has been placed even
-/// if other orders wait. The kinds of entries take turns at being first, and the players within a kind take turns too.
+/// Within this many ticks, each player comes first once with each kind, so that the largest order finds room even if
+/// other orders wait. The kinds of entries take turns at being first, and the players within a kind take turns too.
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
-/// A session packet, in bytes, before the transport's own headers.
+/// The maximum size of a session packet, in bytes, without the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
-/// The bytes of a packet down without its frames: acks, margins, fates, links.
+/// The maximum size of a packet down without its frames, in bytes: acks, margins, fates, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
 /// How many refused orders a packet can report. Further ones wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
@@ -120,37 +121,37 @@ pub const NEWS_PER_SEND_MAX: usize = 12;
 pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 /// A client that lacks a frame is sent at most this many frames after it: four seconds at 240 Hz.
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
-/// A snapshot of a world, in bytes.
+/// The maximum size of a snapshot of a world, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
-/// The rules that a server sends to its guests, in bytes before compression.
+/// The maximum size of the rules that a server sends to its guests, in bytes before compression.
 pub const RULES_BYTES_MAX: usize = 1 << 20;
-/// Size of an operator's message to players, in bytes.
+/// The maximum size of an operator's message to players, in bytes.
 pub const NOTICE_BYTES_MAX: usize = 200;
 /// A client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
-/// A message of a client on the lane, in bytes: a large command or answer with its names, or a report.
+/// The maximum size of a client's message on the lane, in bytes: a large command or answer with its names, or a report.
 pub const LANE_UP_BYTES_MAX: usize = COMMAND_BYTES_MAX + 32;
 
-/// Ticket lineages that one match remembers. Only those of admitted sessions with an operator's ticket are
+/// How many ticket lineages a match remembers. Only those of admitted sessions with an operator's ticket are
 /// remembered.
 pub const MATCH_LINEAGES_MAX: usize = 65_536;
 
 /// The maximum number of commands of a player in a tick.
 pub const COMMANDS_PER_TICK: usize = 4;
-/// Commands of one player in one tick, in bytes of the frame. Both sides use this limit, so a client that is alone with
-/// its orders can compute the tick in which each will run.
+/// How many bytes of a frame the commands of one player can take. Both sides use this limit, so if only one client
+/// gives orders, it can compute the tick in which each will run.
 pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
-/// Orders of one player that can always wait for room in a frame, in bytes. At 60 Hz they run within 1.6 s
+/// How many bytes of a player's orders can always wait for room in a frame. At 60 Hz they run within 1.6 s
 /// ([`FRAME_TURNS_TICKS`] twice), even if the other players order as much as they can.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
-/// Orders of all players that wait for room in a frame, in bytes. Above this, the newest order of the player with the
-/// most waiting bytes is refused immediately. So 20 commands per second are accepted as far as frames can hold them:
-/// each of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each), and the room
-/// that other players leave.
+/// How many bytes of all players' orders can wait for room in a frame. Above this, the newest order of the player with
+/// the most waiting bytes is refused immediately. So 20 commands per second are accepted as far as frames can hold
+/// them: each of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each), and the
+/// room that other players leave.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
-/// Commands of one player per second, counted on arrival, and the allowed burst. Commands that a connection delayed
-/// for more than a second arrive together, so some of them are refused even if the player gave no more than its rate
-/// allows.
+/// How many commands a player may give per second, counted on arrival, and the allowed burst. Commands that a
+/// connection delayed for more than a second arrive together, so some of them are refused even if the player gave no
+/// more than its rate allows.
 pub const COMMANDS_PER_SECOND: u32 = 20;
 /// How many bytes of large commands a player may send per second, counted on arrival: one of 4 KB every 1.6 s.
 pub const LARGE_COMMAND_BYTES_PER_SECOND: u32 = COMMANDS_PER_SECOND * COMMAND_INLINE_MAX as u32;
@@ -181,7 +182,7 @@ pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
 /// How many cues can wait for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
-/// The time by which a cue may move between a guess and the confirmed frame and still count as the same cue: see
+/// A cue that moves by at most this time between a guess and the confirmed frame still counts as the same cue: see
 /// [`cue_drift`].
 pub const CUE_DRIFT: Duration = Duration::from_millis(200);
 /// The smallest number of ticks that [`CUE_DRIFT`] counts as.
@@ -213,12 +214,12 @@ pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// The interval of sends to a client after [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
-/// A session is closed if its client acknowledges no new frame for this long.
+/// A session is closed if its client does not acknowledge a new frame for this long.
 pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 /// A session that does not send its hello within this time ends. A transport waits equally long for a silent client. A
 /// client sends its hello ten times a second.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
-/// The number of bytes of a world that must be acknowledged to count as progress. The last byte counts as progress too.
+/// A join makes progress when this many more bytes of a world are acknowledged. The last byte counts as progress too.
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
 /// The time that each [`JOIN_STEP_BYTES`] of a world may take while other joiners wait, plus four round trips.
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
@@ -230,7 +231,7 @@ pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
 /// A world that has been sent for this long, plus two round trips, at less than 128 KiB/s gives its slot to the next
 /// joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
-/// Snapshots that are sent to joiners at the same time, per match. Slower ones, which lost their slots, continue in
+/// How many snapshots are sent to joiners at the same time, per match. Slower ones, which lost their slots, continue in
 /// addition at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
 /// While a world is being sent, the frames since that world are kept for at most this long. At 168 kbit/s it is enough
@@ -250,15 +251,15 @@ pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
 /// How many bytes of worlds are kept for joins that were cut off, per match: two of the largest.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
-/// Interrupted joins with kept state, per match.
+/// How many joins that were cut off can keep their state, per match.
 pub const CUT_OFF_MAX: usize = 32;
 /// A player is healed at most once in this time.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);
-/// Heals of one player within [`HEALS_WINDOW`]. The next one closes its session.
+/// How many heals a player can get within [`HEALS_WINDOW`]. The next one closes its session.
 pub const HEALS_MAX: usize = 4;
 /// A heal is forgotten after this time, so a match of a week tolerates occasional memory errors.
 pub const HEALS_WINDOW: Duration = Duration::from_secs(3_600);
-/// Protocol errors in [`STRIKE_WINDOW`] that close a session.
+/// This many protocol errors in [`STRIKE_WINDOW`] close a session.
 pub const STRIKES_MAX: u32 = 8;
 /// The window in which strikes are counted.
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
@@ -266,7 +267,7 @@ pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
 /// How long one identity may keep the other players waiting within a minute.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
-/// Policies that depend on a round trip use at most this value.
+/// Policies that depend on a round trip use a value of at most this.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
 /// A time in nanoseconds, at most 584 years. The number is 64 bits wide because dividing the 128 bits of

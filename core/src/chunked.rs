@@ -254,7 +254,7 @@ impl<T: Serialize, const N: usize> Serialize for PlainList<'_, T, N> {
     }
 }
 
-/// The digested form. The list's length needs no field: it is part of the last chunk's digest.
+/// The digested form. It does not need a field for the list's length, which is part of the last chunk's digest.
 struct Digests<'a, T>(&'a [Arc<Chunk<T>>]);
 
 impl<T: Serialize> Serialize for Digests<'_, T> {

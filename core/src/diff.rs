@@ -95,8 +95,8 @@ impl ValueTree {
     }
 }
 
-/// The number of elements of each list and map in a value, and of bytes of each text, by path. Elements have no number
-/// in these paths: with `sim.rooms[].doors`, the doors of all rooms are counted. For reports, like [`diff`].
+/// The number of elements of each list and map in a value, and of bytes of each text, by path. Elements are not
+/// numbered in these paths: with `sim.rooms[].doors`, the doors of all rooms are counted. For reports, like [`diff`].
 ///
 /// ```
 /// use twinstep_core::diff::lengths;

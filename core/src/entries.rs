@@ -13,8 +13,8 @@ use crate::players::PlayerSet;
 pub enum RosterChange {
     /// A new player. Its inputs begin with this frame.
     Joined,
-    /// No input arrived for [`DROP_AFTER`](crate::bounds::DROP_AFTER). The player keeps its seat; its inputs are absent
-    /// until it returns.
+    /// The player's inputs did not arrive for [`DROP_AFTER`](crate::bounds::DROP_AFTER). The player keeps its seat; its
+    /// inputs are absent until it returns.
     Dropped,
     /// A dropped player is back.
     Returned,

@@ -88,7 +88,7 @@ impl fmt::Display for PlayerId {
 
 /// A name derived from a cause: which entity or player (`of`), and its own count or sequence (`n`).
 ///
-/// The rule for keys, of cues, queries, timers, entities and generators alike (law **Stable names**): a key is a cause
+/// The rule for all keys, of cues, queries, timers, entities and generators (law **Stable names**): a key is a cause
 /// and that cause's own count, never a count that several causes share. One wrong guess shifts a shared count for all
 /// later events; a cause's own count stays the same. (Measured in a shooter with a round trip of 200 ms: keys by a
 /// shared count cancel 23 % of cues, keys by causes 0.01 %.)

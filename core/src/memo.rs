@@ -23,7 +23,7 @@ use core::{iter, mem};
 use crate::bounds::{LEAD_MAX, MEMO_BYTES_MAX};
 use crate::ids::Tick;
 
-/// The number of entries that are searched for an item: items that left a list move the others by a few places.
+/// How many entries are searched for an item: when items leave a list, the others move by a few positions.
 const SEARCH: usize = 8;
 
 /// Memos are made this many at a time, and used in turn. So a lead that grows by a few ticks finds memos with room.
@@ -49,7 +49,7 @@ impl<O> Outputs<'_, O> {
     }
 }
 
-/// The number of items of one loop in repeated ticks, those that a memo of the same tick existed for.
+/// The number of items of one loop in repeated ticks, where a memo of the same tick existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopStats {
@@ -186,7 +186,7 @@ pub(crate) struct StepMemos {
     pub(crate) old: Option<Box<Memo>>,
     pub(crate) new: Option<Box<Memo>>,
     pub(crate) plain: Memo,
-    /// The room of each loop: each memo has twice that of the largest tick so far, so that few of them grow.
+    /// The room of each loop. Each memo has twice the room that the largest tick so far needed, so that few memos grow.
     pub(crate) rooms: Vec<(&'static str, [usize; 3])>,
     pub(crate) taken: u32,
     pub(crate) impure: Option<&'static str>,

@@ -96,7 +96,7 @@ pub struct Perspective<'a> {
 }
 
 impl<'a> Perspective<'a> {
-    /// The perspective of an authority: the server's, or that of a client's lagged copy.
+    /// The perspective of an authority: on the server, or of a client's delayed copy.
     #[must_use]
     pub const fn authority(tick: Tick) -> Self {
         Perspective {

@@ -1,6 +1,6 @@
 //! The imports of a game's rules: `use twinstep_core::prelude::*;`
 //!
-//! Server and client have preludes of their own, for the code around the rules.
+//! Server and client have their own preludes, for the code around the rules.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};

@@ -57,7 +57,7 @@ struct Run {
     last: SleeperIndex,
 }
 
-/// A sleeper, or a free place if `event` is `None`. `next` links the run's next sleeper, or the next free place.
+/// A sleeper, or a free slot if `event` is `None`. `next` links the run's next sleeper, or the next free slot.
 struct Sleeper<E> {
     tick: Tick,
     key: Key,
@@ -197,7 +197,7 @@ impl<E> Schedule<E> {
         self.runs.make_room(sleepers.min(256));
     }
 
-    /// Removes a sleeper from its run and frees its place. The caller has already removed it from the index.
+    /// Removes a sleeper from its run and frees its slot. The caller has already removed it from the index.
     fn take(&mut self, place: SleeperIndex) -> Option<E> {
         let sleeper = &mut self.sleepers[place as usize];
         let event = sleeper.event.take();
@@ -223,8 +223,9 @@ impl<E> Schedule<E> {
     }
 }
 
-/// Places of sleepers by key: open addressing with linear probing, at most half full. Its order is never observable.
-/// (A `hashbrown` table would give its memory back when a smaller one is cloned into it, and allocate again to grow.)
+/// The positions of sleepers by key: open addressing with linear probing, at most half full. Its order is never
+/// observable. (A `hashbrown` table would release its memory when a smaller one is cloned into it, and allocate again
+/// to grow.)
 struct KeyIndex {
     /// Empty, or a power of two long.
     places: Vec<SleeperIndex>,
@@ -248,7 +249,7 @@ impl KeyIndex {
         (hash >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// The slot with the place of `key`, or the empty slot where the key can be inserted.
+    /// The slot that holds the position of `key`, or the empty slot where the key can be inserted.
     fn find<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> usize {
         let mut at = self.home(key);
         while let Some(sleeper) = sleepers.get(self.places[at] as usize)

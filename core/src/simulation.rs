@@ -55,7 +55,7 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     const VERSION: u32;
 
     /// Read-only content (level, tuning), shared. Its digest is compared in the handshake; it is sent only to clients
-    /// that lack and take it.
+    /// that lack it and accept it.
     type Rules: Serialize + Send + Sync + 'static;
     /// The state of a player's controls during one tick.
     type Input: Controls;
@@ -80,9 +80,9 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
         true
     }
 
-    /// Names a saved game of this state in a list of saves: "islands, year 3, four towns". Empty by default; with more
-    /// than 256 bytes the game is not saved. A list shows it without loading the world, so for other
-    /// [`VERSION`](Simulation::VERSION)s and rules, too.
+    /// The label of a saved game of this state in a list of saves: "islands, year 3, four towns". Empty by default;
+    /// with more than 256 bytes the game is not saved. A list shows it without loading the world, so even for other
+    /// [`VERSION`](Simulation::VERSION)s and rules.
     #[must_use]
     fn save_label(&self, rules: &Self::Rules) -> String {
         let _ = rules;
@@ -320,7 +320,7 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
 pub struct BotMove<S: Simulation> {
     /// The input that the bot holds.
     pub input: S::Input,
-    /// The command that the bot gives. No referee is asked.
+    /// The command that the bot gives. The referee is not asked.
     pub command: Option<S::Command>,
 }
 
@@ -609,8 +609,7 @@ impl<S: Simulation> Effects<S> {
         &self.asks
     }
 
-    /// The first key that was used for two questions. The second question was dropped and never gets an answer of its
-    /// own.
+    /// The first key that was used for two questions. The second question was dropped and never gets an answer.
     #[must_use]
     pub fn asked_twice(&self) -> Option<Key> {
         self.asked_twice

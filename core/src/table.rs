@@ -210,8 +210,8 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// Keeps the entries for which `keep` returns `true`. It is called once for each entry, by increasing key. One
-    /// pass.
+    /// Keeps the entries for which `keep` returns `true`. `keep` is called once for each entry, by increasing key, in
+    /// one pass.
     ///
     /// ```
     /// # use twinstep_core::Table;
@@ -257,7 +257,7 @@ impl<K, V> Table<K, V> {
         self.used -= 1;
     }
 
-    /// Inserts an entry at a place that keeps the order. Returns the entry's place.
+    /// Inserts an entry at a position that keeps the order. Returns the entry's position.
     fn put(&mut self, (mut page, mut index): Position, key: K, value: V) -> Position {
         if page == self.used {
             self.open(page);
@@ -355,7 +355,7 @@ impl<K: Ord, V> Table<K, V> {
         Some(self.take(place).1)
     }
 
-    /// The place of a key, or the place where it belongs.
+    /// The position of a key, or the position where it belongs.
     fn search(&self, key: &K) -> Result<Position, Position> {
         let pages = &self.pages[..self.used];
         let Some(last) = pages.last() else {
@@ -605,7 +605,7 @@ mod tests {
         codec::decode_whole(bytes)
     }
 
-    /// Row 4: even if the copy has other pages, of other sizes.
+    /// Row 4: even if the copy has different pages, of different sizes.
     #[test]
     fn clone_from_keeps_allocations() {
         let mut source: Table<u32, Vec<u32>> = (0..1_000).map(|n| (n, vec![n; 4])).collect();

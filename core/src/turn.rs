@@ -26,7 +26,7 @@ pub struct Cadence {
     pub turn_ticks: u8,
     /// The length of a tick in nanoseconds, [`TICK_MIN`]..=[`TICK_MAX`].
     pub tick_ns: u32,
-    /// Ticks between an input's sampling and its use, 0..=[`DELAY_MAX`]. Only without a command delay.
+    /// The number of ticks between an input's sampling and its use, 0..=[`DELAY_MAX`]. Only without a command delay.
     pub delay_ticks: u8,
     /// The tick length in nanoseconds that a player or the host requested, if any: the normal length from then on.
     /// `tick_ns` may be longer while a machine is slow.

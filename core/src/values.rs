@@ -54,8 +54,8 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
     note = "quantise: a float has no `Eq`; hold whole steps instead, such as an `i8` that counts 1/127 of a stick's way"
 )]
 pub trait Controls: Wire + Default {
-    /// The input that is assumed `age_ticks` (1..) after the last known one. The server fills missing inputs with it
-    /// and clients guess with it, so a filled tick is guessed right.
+    /// The input that is assumed `age_ticks` (1..) after the last known one. The server fills missing inputs with it,
+    /// and clients guess with it, so they guess a filled tick right.
     ///
     /// The default holds the input for [`INPUT_REPEAT_TICKS`] and is neutral from then on.
     #[must_use]

@@ -1,6 +1,6 @@
 //! [`Known`]: the cached digest of a part of a value, valid until the part changes.
 //!
-//! Invariant: a cached digest is that of the part's current content. Every change of a part clears it.
+//! Invariant: a cached digest always matches the part's current content. Every change of a part clears it.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 

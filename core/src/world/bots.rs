@@ -18,7 +18,7 @@ use crate::bounds::PLAYERS_MAX;
 use crate::simulation::{BotMove, BotMoves, Controls, Simulation};
 
 impl<S: Simulation> BotMoves<S> {
-    /// Asks the rules for the moves of a tick. The roster is that of the tick, the state that before its step.
+    /// Asks the rules for the moves of a tick, with the roster of that tick and the state before its step.
     pub(super) fn decide(&mut self, world: &World<S>, rules: &S::Rules) {
         self.inputs.clear();
         self.commands.clear();

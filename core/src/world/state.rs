@@ -38,7 +38,7 @@ pub struct World<S: Simulation> {
     /// The turn of the next tick, with the match's current cadence: outside the digest.
     pub(super) turn: Turn,
     /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant, and
-    /// so outside the digest; its effect on the state is part of it.
+    /// so outside the digest, which covers its effect on the state.
     pub(super) tick_ns: u32,
     // The number of queries that the last step opened, at the end of `open`; 0 in a world that was just read.
     #[serde(skip)]
@@ -258,8 +258,8 @@ struct Digested<'a, S: Simulation> {
     next_seq: &'a [u32; PLAYERS_MAX],
 }
 
-/// The part of a world that does not depend on the game's types. A state that an author upgraded from an older version
-/// continues with it.
+/// The part of a world that does not depend on the game's types. If an author upgrades a state from an older version,
+/// it continues with this part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldShell {
     tick: Tick,
@@ -300,8 +300,8 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// A world of `sim` that continues as another one did. Inputs are neutral, and no query is open. Check that it
-    /// [is sound](World::is_sound) if the shell was read from a file.
+    /// A world of `sim` that continues from another world's shell. Inputs are neutral, and no query is open. Check that
+    /// it [is sound](World::is_sound) if the shell was read from a file.
     #[must_use]
     pub fn in_shell(sim: S, shell: &WorldShell) -> Self {
         World {
