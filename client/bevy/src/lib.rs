@@ -72,7 +72,7 @@ pub use plugin::{AdvanceMatch, TwinstepPlugin};
 
 /// The imports of a game next to Bevy's prelude: no name is in both.
 ///
-/// `Event` and `Local` are others in Bevy: here they are `SessionEvent` and `LocalMatch`.
+/// Bevy has its own `Event` and `Local`, so here they are named `SessionEvent` and `LocalMatch`.
 pub mod prelude {
     #[cfg(feature = "transform")]
     pub use crate::TransformPose;

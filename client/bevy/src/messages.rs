@@ -20,7 +20,7 @@ impl<S: Simulation> CueMessage<S> {
         }
     }
 
-    /// The cue that did not happen: stop it, or let it fade.
+    /// The cue that did not happen: stop it, or fade it out.
     #[must_use]
     pub fn cancelled(&self) -> Option<CueId> {
         matches!(self.0.kind, CueKind::Cancelled).then_some(self.0.id)

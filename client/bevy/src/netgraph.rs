@@ -19,7 +19,7 @@ pub struct NetSample {
     pub jitter_ms: f32,
     /// The share of the server's packets that were lost, 0..=1.
     pub loss: f32,
-    /// The ticks by which the prediction leads.
+    /// How many ticks the prediction leads.
     pub lead_ticks: u32,
     /// Rebuilds of the prediction in this time.
     pub rebuilds: u32,

@@ -7,7 +7,8 @@ use twinstep_core::Simulation;
 
 use crate::drawn::Drawn;
 
-/// A pose that sets the place of a `Transform`. Other values, such as the depth of a sprite, stay as the game sets it.
+/// A pose that sets the position of a `Transform`. Other values, such as the depth of a sprite, stay as the game sets
+/// it.
 pub trait TransformPose: Pose {
     /// Moves `transform` to this pose.
     fn place(self, transform: &mut Transform);

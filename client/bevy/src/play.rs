@@ -12,7 +12,7 @@ use twinstep_local::{Local, LocalEnded, LocalGame, LocalStartError};
 
 /// The match of an app, as a resource. Insert it to play, and remove it to leave.
 ///
-/// A [`Client`] or a [`LocalGame`] with settings of its own becomes one by `into()`.
+/// `into()` makes one from a [`Client`] or a [`LocalGame`] with your own settings.
 #[derive(Resource)]
 pub struct Play<S: Simulation, V: Show<S> = Hidden> {
     game: PlayedMatch<S, V>,
@@ -45,7 +45,7 @@ impl<S: Simulation, V: Show<S>> Play<S, V> {
         Client::connect(ticket, config).map(Play::from)
     }
 
-    /// Plays alone: the match runs in this app, at one tick of Bevy's real time after the other.
+    /// Plays alone: the match runs in this app, tick by tick in Bevy's real time.
     ///
     /// # Errors
     /// The errors of [`Local::play`].

@@ -1,7 +1,7 @@
 //! A caller's memory: every pointer that crosses the C boundary is read or written here.
 //!
-//! Invariant: a null pointer, and a length of zero, are allowed everywhere. Beyond that, the header asks the caller for
-//! memory of the stated size; C cannot check it.
+//! Invariant: a null pointer and a length of zero are allowed everywhere. In all other cases, the header requires
+//! memory of the stated size from the caller; C cannot check this.
 #![expect(unsafe_code, reason = "pointers of a C program")]
 
 use std::ffi::{CStr, c_char};

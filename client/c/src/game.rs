@@ -43,8 +43,8 @@ pub trait CGame: 'static {
     /// If the bytes are no controls. The text names the field, its value and the range: the C program receives it.
     fn input(pad: &Self::Pad) -> Result<<Self::Sim as Simulation>::Input, String>;
 
-    /// Joins the controls of two frames that no tick was in between, so that a tap is not lost: buttons of both, sticks
-    /// of the later one. By default, only the later frame counts.
+    /// Joins the controls of two frames without a tick between them, so that a tap is not lost: the buttons of both,
+    /// the sticks of the later one. By default, only the later frame counts.
     #[must_use]
     fn merge(earlier: &Self::Pad, later: &Self::Pad) -> Self::Pad {
         let _ = earlier;
@@ -66,6 +66,6 @@ pub trait CGame: 'static {
     /// A sound or flash for C.
     fn cue(cue: &<Self::Sim as Simulation>::Cue) -> Self::Cue;
 
-    /// The scores and the like. Returns `None` before the first tick.
+    /// The rest of what an engine shows, such as scores. Returns `None` before the first tick.
     fn hud(session: &Session<Self::Sim, Self::Show>) -> Option<Self::Hud>;
 }

@@ -8,7 +8,7 @@ use crate::structs::{CDeclaration, CStruct};
 /// Changes with the functions and with the structs of every game.
 const FUNCTIONS: u32 = 1;
 
-/// The header of a game. `@p` stands for the prefix, `@P` for it in upper case.
+/// The header of a game. `@p` is the prefix, `@P` is the prefix in upper case.
 const TEMPLATE: &str = include_str!("header.template.h");
 
 fn declare<T: CStruct>() -> CDeclaration {

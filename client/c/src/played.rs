@@ -129,7 +129,7 @@ impl<G: CGame> CMatch<G> {
         }
     }
 
-    /// Remembers why something was refused, unless the match is over for a reason of its own.
+    /// Remembers why something was refused, unless the match is over, which has its own reason.
     fn refuse(&mut self, why: String) {
         if self.state != state::OVER {
             self.why = why;

@@ -125,7 +125,7 @@ macro_rules! c_struct {
 }
 
 c_struct! {
-    /// Stands where a game has no such type.
+    /// For a type that a game does not need.
     pub struct Unused {
         /// Not used.
         pub unused: u8,

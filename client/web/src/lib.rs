@@ -43,14 +43,14 @@ use twinstep_udp::{
     Ticket, Transport, TransportState, WebAddress,
 };
 
-/// The datagrams of all lines that wait for the client, or for the page.
+/// How many datagrams of all lines can wait for the client, or for the page.
 const WAITING_MAX: usize = 1_024;
-/// The most lines that wait for the page to open them.
+/// How many lines can wait for the page to open them.
 const DIALS_MAX: usize = 8;
 /// Random bytes that are kept.
 const RANDOM_MAX: usize = 4_096;
 
-/// The only address of a line, in the place of a server's.
+/// The only address of a line, instead of a server's address.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::LOCALHOST), 1);
 
 /// Everything between the page and the lines.
@@ -249,7 +249,7 @@ impl Transport for WebLine {
 pub mod page {
     use super::{DATAGRAM_MAX, DIALS_MAX, RANDOM_MAX, Ticket, WAITING_MAX, WebAddress, between};
 
-    /// Gives the ticket that [`ticket`](super::ticket) returns. Returns `false` if the text is none.
+    /// Gives the ticket that [`ticket`](super::ticket) returns. Returns `false` if the text is not a ticket.
     pub fn give_ticket(text: &str) -> bool {
         let Ok(ticket) = text.parse::<Ticket>() else {
             return false;
@@ -333,7 +333,7 @@ mod exports {
 
     use super::{between, page};
 
-    /// Room for the bytes of the next call. The address holds until then.
+    /// Room for the bytes of the next call. The address is valid until then.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_buffer(len: usize) -> *mut u8 {
         let buffer = &mut between().buffer;
@@ -363,7 +363,7 @@ mod exports {
         page::give_random(&given(len));
     }
 
-    /// The text of the next line to open: its number, a space, where. 0: none.
+    /// The length of the text of the next line to open: its number, a space, its address. 0: none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_dial() -> usize {
         let Some((line, web)) = page::dial() else {

@@ -27,7 +27,7 @@ pub struct Puck {
     pub bumps: u32,
 }
 
-/// Puts the own puck to a place on the table, in mm.
+/// Moves the player's puck to a position on the table, in mm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jump(pub [i16; 2]);
 
@@ -81,7 +81,7 @@ impl Simulation for Pucks {
     }
 }
 
-/// The picture: each player's puck, at its place.
+/// The picture: each player's puck, at its position.
 pub struct Picture;
 
 impl Show<Pucks> for Picture {

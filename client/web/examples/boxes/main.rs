@@ -17,7 +17,7 @@ use twinstep_web::{WebLine, page};
 struct Game {
     client: Option<Client<Boxes, Cubes, WebLine>>,
     why: String,
-    /// The number of reconnects, and of those that needed no new world.
+    /// The number of reconnects, and how many of them did not need a new world.
     returns: [u32; 2],
     lost: u32,
 }
