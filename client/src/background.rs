@@ -6,8 +6,8 @@
 //!         └───────────────── [1] ◀── rebuild, done ───────┘
 //! ```
 //!
-//! Invariant: the game's thread never waits, neither for a rebuild nor for the worker's end. A session has one rebuild
-//! at a time, so a channel with one slot is never full.
+//! Invariant: the game's thread waits neither for a rebuild nor for the worker's end. A session has one rebuild at a
+//! time, so a channel with one slot is never full.
 
 use std::io;
 use std::thread;
@@ -32,7 +32,7 @@ pub(crate) enum Background<S: Simulation> {
     #[default]
     Unused,
     Working(Channels<S>),
-    /// No thread could be started: `give` runs the rebuild, and keeps its result here.
+    /// A thread could not be started: `give` runs the rebuild, and keeps its result here.
     InPlace(Option<Box<Rebuild<S>>>),
 }
 

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use twinstep_core::bounds::{LEAD_MAX, nanos};
 
-/// The steps that one advance may take by default: at 60 Hz a burst of confirmed ticks and a rebuild of the whole lead.
+/// How many steps an advance may take by default: at 60 Hz a burst of confirmed ticks and a rebuild of the whole lead.
 pub const BUDGET_TICKS: u32 = 160;
 /// The part of a frame's time that the session may take by default.
 pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
-/// The smallest budget of a frame, however expensive its steps are: without any step, no cost would be measured and no
-/// tick shown.
+/// The smallest budget of a frame, however expensive its steps are: without a step, no cost would be measured and no
+/// tick would be shown.
 const TICKS_MIN: u32 = 2;
 /// The largest budget of a frame, and the budget before the first measurement.
 const TICKS_MAX: u32 = BUDGET_TICKS;
@@ -31,21 +31,21 @@ const STEP_MIN_S: f64 = 1e-7;
 
 /// The cost of a new step.
 pub(crate) const NEW_STEP: u32 = 256;
-/// The smallest cost of a repeated step; that of a new one is [`NEW_STEP`].
+/// The smallest cost of a repeated step. A new step costs [`NEW_STEP`].
 pub(crate) const REPEATED_MIN: u32 = 4;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepCounts {
     /// Steps of confirmed ticks, and of ticks that had not been predicted before.
     pub(crate) new: u64,
-    /// Steps of rebuilds, if the game has loops that take over results; otherwise they cost what new ones do.
+    /// Steps of rebuilds, if the game has loops that take over results. Otherwise they cost as much as new steps.
     pub(crate) repeated: u64,
 }
 
 impl Sub for StepCounts {
     type Output = StepCounts;
 
-    /// The steps since `before`, which may be of an earlier session.
+    /// The steps since `before`, which may come from an earlier session.
     fn sub(self, before: StepCounts) -> StepCounts {
         StepCounts {
             new: self.new.saturating_sub(before.new),
@@ -121,7 +121,7 @@ impl StepBudget {
         (((self.frame_s - idle) / costs.new) as u32).clamp(TICKS_MIN, TICKS_MAX)
     }
 
-    /// The cost of a repeated step; that of a new one is [`NEW_STEP`].
+    /// The cost of a repeated step. A new step costs [`NEW_STEP`].
     pub(crate) fn repeated_cost(&self) -> u32 {
         let share = self.costs().map_or(1.0, |costs| costs.repeated / costs.new);
         ((share * f64::from(NEW_STEP)).round() as u32).clamp(REPEATED_MIN, NEW_STEP)
@@ -226,8 +226,7 @@ impl StepAllowance {
 /// The time without shedding after which the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
-/// Frames without enough budget take this long before the lead is shed: a burst of frames after a late packet is over
-/// sooner.
+/// The lead is shed after frames without enough budget for this long. A burst of frames after a late packet is shorter.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Rebuilds stay rare at least for this time, so that the two stages do not alternate in every second.

@@ -56,8 +56,8 @@ fn is_moved(ended: SessionEnd) -> bool {
 
 const SILENT: SessionEnd = SessionEnd::Transport(CloseReason::TimedOut);
 
-/// Opens a transport with a ticket, at a time of the client's clock. A failed attempt with the same
-/// ticket is passed in, so that its socket can be reused.
+/// Opens a transport with a ticket, at a time of the client's clock. A failed attempt with the same ticket is passed as
+/// well, so that its socket can be reused.
 type Dial<T> =
     Box<dyn FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError> + Send + Sync>;
 
@@ -246,9 +246,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         &mut self.transport
     }
 
-    /// Returns the time of the next work of [`advance`](Client::advance), by the clock of [`now`](Client::now), unless
-    /// a packet arrives before. A program that draws nothing may sleep until then: at most 20 ms, because the transport
-    /// is polled and not waited for. A game calls `advance` for each drawn frame instead.
+    /// Returns when [`advance`](Client::advance) has work to do next, by the clock of [`now`](Client::now), unless a
+    /// packet arrives before. A program without a picture may sleep until then: at most 20 ms, because the transport
+    /// must be polled. A game calls `advance` for each drawn frame instead.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let line = self.at + LINE_EVERY;
@@ -471,8 +471,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Ends the session for `lost`, unless the server is only silent: it may still answer, and the transport decides
-    /// how long to wait.
+    /// Ends the session with the reason `lost`, unless the server is only silent: it may still answer, and the
+    /// transport decides how long to wait.
     fn end_for(&self, lost: SessionEnd) -> Result<(), SessionEnd> {
         match self.transport.state() {
             TransportState::Connected if lost == SILENT => Ok(()),

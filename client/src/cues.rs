@@ -65,7 +65,7 @@ pub enum CueKind<C> {
         /// tick it was started with.
         at: Tick,
     },
-    /// The cue did not happen: stop it, or let it fade.
+    /// The cue did not happen: stop it, or fade it out.
     Cancelled,
 }
 
@@ -149,8 +149,8 @@ impl<C: Wire> CueLedger<C> {
         self.open.iter().filter(|open| open.id.is_some()).count()
     }
 
-    /// Shows a player's cues (see [`Key::owner`]) of the ticks before `tick`, because it is drawn there. Later ones are
-    /// started when they are due, and never if they turn out wrong before. By default all cues are due.
+    /// Shows a player's cues (see [`Key::owner`]) of the ticks before `tick`, because the player is drawn there. Later
+    /// cues are started when they are due, and never if they turn out wrong before. By default all cues are due.
     pub fn show_until(&mut self, player: PlayerId, tick: Tick) {
         self.due[player.index()] = tick;
         for i in 0..self.open.len() {
@@ -262,7 +262,7 @@ impl<C: Wire> CueLedger<C> {
         self.jumped = false;
     }
 
-    /// Cancels all cues before `at`, because the client received another world of that tick (a heal or a join). Later
+    /// Cancels all cues before `at`, because the client received a new world of that tick (a heal or a join). Later
     /// cues stay open only if the prediction that is rebuilt before the next settling holds them.
     pub fn jump(&mut self, at: Tick) {
         self.match_unmatched();
@@ -312,7 +312,7 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Starts a cue that is confirmed already, or lets it wait until it is due.
+    /// Starts a cue that is already confirmed, or keeps it until it is due.
     fn start_confirmed(&mut self, at: Tick, key: Key, cue: C) {
         let is_due = self.is_due(at, key);
         if !is_due && self.waiting.len() < CUES_OPEN_MAX {

@@ -55,7 +55,7 @@ impl<S: Simulation> Guess<S> for Repeat {
     }
 }
 
-/// Guesses the outcome of a query for the prediction's next frame. A right guess is free. Like a [`Guess`], it must
+/// Guesses the outcome of a query for the prediction's next frame. A right guess has no cost. Like a [`Guess`], it must
 /// depend only on its arguments.
 pub trait Speculate<S: Simulation>: Send + Sync + 'static {
     /// Returns the likely outcome, or `None` to wait for the server's.
@@ -88,7 +88,7 @@ where
 /// Called once per query, with the confirmed world and outside of any step, so it may use any state. The server's
 /// referee may refuse the outcome.
 pub trait OwnerResolver<S: Simulation>: Send + Sync + 'static {
-    /// Returns the outcome, or `None` to leave the answer to the server, which answers if the owner has not done so in
+    /// Returns the outcome, or `None` to leave the answer to the server, which answers if the owner does not answer in
     /// time.
     fn resolve(
         &mut self,

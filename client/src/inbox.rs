@@ -1,7 +1,7 @@
 //! Frames that arrived and wait for the authority, and the digests that came with them.
 //!
-//! Invariant: frames are taken out without gaps. Frames beyond a gap are kept until it is filled: with a long round
-//! trip the server sends many of them before it learns of the gap.
+//! Invariant: frames are taken out without gaps. Frames beyond a gap are kept until the gap is filled: with a long
+//! round trip, the server sends many frames before it receives the report of the gap.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::frames::RUN_MAX;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// The most frames that wait without a gap: about 8 s at 60 Hz. Later ones must be repeated by the server.
+/// How many frames can wait without a gap: about 8 s at 60 Hz. The server must repeat later ones.
 const FRAMES_MAX: usize = 512;
 /// The number of remembered digests, a ring by tick.
 const DIGESTS: usize = 256;
@@ -25,7 +25,7 @@ const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
     beyond: VecDeque<FrameData<S>>,
-    /// Frames that are stepped but may have to be stepped again, up to the first of `frames`.
+    /// Frames that were stepped but may have to be stepped again, up to the first of `frames`.
     passed: VecDeque<FrameData<S>>,
     spare: Vec<FrameData<S>>,
     next: Tick,
@@ -167,7 +167,7 @@ impl<S: Simulation> Inbox<S> {
         self.join();
     }
 
-    /// Forgets all frames and begins at `tick`: another server may have sealed other frames.
+    /// Forgets all frames and begins at `tick`: another server may have sealed different frames.
     pub(crate) fn restart(&mut self, tick: Tick) {
         self.passed.clear();
         self.spare.extend(self.frames.drain(..));
@@ -194,7 +194,8 @@ mod tests {
     use twinstep_core::testing::doc::Counter;
     use twinstep_core::turn::Cadence;
 
-    /// Finding W3: with a long round trip, many frames beyond a lost one arrive before the server can know of the loss.
+    /// Finding W3: with a long round trip, many frames beyond a lost frame arrive before the server can know of the
+    /// loss.
     #[test]
     fn frames_beyond_a_gap_are_kept_until_the_gap_is_filled() {
         let mut inbox = Inbox::<Counter>::new(Tick(0));

@@ -42,17 +42,17 @@ use twinstep_core::bounds::nanos;
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::repeats::Repeats;
 
-/// The smallest number of packets that carry an input.
+/// At least this many packets carry each input.
 pub(crate) const PACKETS: usize = 6;
-/// The shortest time over which these packets are sent. A longer loss of acks is detected; this covers shorter ones.
+/// These packets are sent over at least this time. A longer loss of acks is detected; this covers shorter losses.
 pub(crate) const COVERED: Duration = Duration::from_millis(100);
 /// After a loss, the path counts as lossy for this long.
 pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
-/// The time without loss after which a path counts as proven.
+/// A path counts as proven after this time without loss.
 pub(crate) const PROVEN: Duration = Duration::from_secs(10);
 /// One in this many packets carries the flag that the path is lossy or not proven.
 pub(crate) const LOSSY_EVERY: u32 = 8;
-/// The server may be this many ticks behind its expected position.
+/// The server may be this many ticks behind the expected tick.
 const LATE_TICKS: u32 = 3;
 
 /// Selects the inputs of this session that a packet repeats, because the server may lack them.

@@ -15,7 +15,7 @@ use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::{Controls, PlayerId, Simulation, Tick, World, codec};
 use twinstep_protocol::share::is_large;
 
-/// The number of inputs kept per seat: inputs being sent, and inputs that may still appear in frames.
+/// How many inputs are kept per seat: inputs being sent, and inputs that may still appear in frames.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
 
 /// The maximum number of remembered commands whose frame was skipped; the oldest is forgotten first.
@@ -49,7 +49,7 @@ pub struct LocalActions<S: Simulation> {
     players: PlayerSet,
     /// A ring per seat. Each input is stored with its tick, because jumps leave gaps.
     inputs: Vec<(Tick, S::Input)>,
-    /// The unbroken run of inputs that ends at I is `first..next`.
+    /// `first..next` is the run of inputs without a gap that ends at I.
     first: Tick,
     next: Tick,
     /// The last tick at which a seat's input differed from the tick before.

@@ -184,8 +184,8 @@ impl<S: Simulation> Lockstep<S> {
         self.needed = at.number;
     }
 
-    /// Continues from another world, at turn `at`. The turns before it will not run here, so their batches are closed
-    /// with the current inputs: the match may wait for them.
+    /// Continues from a different world, at turn `at`. The turns before it will not run here, so their batches are
+    /// closed with the current inputs: the match may wait for them.
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
         let held = self.batches.back().map(|newest| newest.inputs.clone());
         if self.open > at.number + self.delay {

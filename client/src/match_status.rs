@@ -24,7 +24,8 @@ impl MatchStatus {
         (self.next_seal, self.began_at) = (at, at);
     }
 
-    /// Continues from another world or over another path; the server's next tick to seal will be reported again.
+    /// Continues from a different world or over a different path. The server's next tick to seal will be reported
+    /// again.
     pub(crate) fn continue_from(&mut self, at: Tick) {
         self.next_seal = at;
     }

@@ -20,7 +20,7 @@ const INPUT_BURST: u32 = 4;
 /// The number of goodbye packets. There are several because no later packet can repeat a lost one.
 const GOODBYES: u8 = 3;
 
-/// Large commands and answers that go up at the same time.
+/// How many large commands and answers can go up at the same time.
 pub(crate) const UPLOADS_MAX: usize = SEATS_MAX * LARGE_COMMANDS_OPEN_MAX + ANSWERS_MAX;
 
 pub(crate) struct Outgoing {
@@ -115,8 +115,8 @@ impl Outgoing {
 
 /// The mean time between two datagrams with older inputs.
 const OLDER_EVERY: Duration = Duration::from_millis(16);
-/// The maximum number of such datagrams in a burst. A host accepts 150 datagrams a second, and the newest inputs need
-/// most of them.
+/// The maximum number of datagrams with older inputs in a burst. A host accepts 150 datagrams a second, and the newest
+/// inputs need most of them.
 const OLDER_BURST: u32 = 12;
 
 /// Inputs that did not fit into the newest datagram. They follow in later datagrams of the same send, and then in those

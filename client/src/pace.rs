@@ -57,7 +57,7 @@ pub struct Beat {
     pub capped: bool,
     /// How long the clock was held in this advance.
     pub held: Duration,
-    /// The ticks that a jump skipped, so that they have no input.
+    /// The ticks that a jump skipped. They have no input.
     pub skipped_ticks: u32,
     /// Whether the input tick jumped ahead in this advance.
     pub jumped: bool,
@@ -73,11 +73,10 @@ pub struct Pace {
     steering: Steering,
     /// The input tick I: all ticks before it are sampled or skipped.
     input: Tick,
-    /// Whether the next sampled tick is that of the clock's position, so that the ticks in between
-    /// are skipped.
+    /// Whether the next sampled tick is at the clock's position, so that the ticks before it are skipped.
     skip: bool,
     is_leap: bool,
-    /// Whether the tick that runs is to be sampled before its end.
+    /// Whether to sample the running tick before its end.
     is_urged: bool,
     samples: Samples,
     silence: Silence,
@@ -220,8 +219,8 @@ impl Pace {
         self.clock.hold(self.clock.tick());
     }
 
-    /// Samples the next tick in the next [`advance`](Pace::advance), although it has not ended: an input changed. If that
-    /// tick is sampled already, the one after it is sampled as soon as it begins.
+    /// Samples the next tick in the next [`advance`](Pace::advance), before it has ended, because an input changed. If
+    /// that tick has already been sampled, the tick after it is sampled as soon as it begins.
     pub fn sample_now(&mut self) {
         self.is_urged = true;
     }
@@ -282,7 +281,7 @@ impl Pace {
         }
     }
 
-    /// The end of the ticks to sample: those that are over, or one more that is to be sampled now.
+    /// The end of the ticks to sample: the ticks that are over, and perhaps one more that must be sampled now.
     fn end(&mut self, whole: Tick, cap: Tick) -> Tick {
         let end = whole.min(cap).max(self.input);
         if !self.is_urged || self.is_early() {
@@ -295,9 +294,9 @@ impl Pace {
         }
     }
 
-    /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the first
-    /// tick that no received turn covers. So it moves only by single steps; ticks that are already sealed are skipped.
-    /// Reports on earlier samples are ignored from now on.
+    /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the
+    /// first tick that no received turn covers. So it moves only with single steps of the match; ticks that are already
+    /// sealed are skipped. Reports on earlier samples are ignored from now on.
     pub fn stand_still(&mut self, now: Duration, authority: Tick, known: Tick, lead: u32) -> Beat {
         self.clock.skip(now);
         if known > self.distance.known() {
@@ -342,7 +341,7 @@ impl Pace {
     }
 
     /// Measures how far I is ahead of the turns that arrived, up to `known`. If the clock waited for them, corrects the
-    /// lateness that this caused.
+    /// resulting lateness.
     fn record_known(&mut self, now: Duration, known: Tick) {
         if self.distance.record_known(now, known) {
             let reach = self.reach() as u32;

@@ -54,7 +54,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
-    /// Applies a message of the lane. Law **Hostile wire**: a message that is unreadable or out of place is counted and
+    /// Applies a message of the lane. Law **Hostile wire**: a message that is unreadable or unexpected is counted and
     /// dropped.
     pub(crate) fn take_message(&mut self, now: Duration, message: &Message) {
         let bytes = &message.bytes[..];

@@ -46,7 +46,7 @@ mod when;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Smoothing {
-    /// Errors longer than this are not smoothed; moves of one tick longer than this are not interpolated.
+    /// Longer errors are not smoothed, and longer moves within a tick are not interpolated.
     pub teleport: f32,
     /// The time in which a projectile glides from the muzzle onto its path.
     pub muzzle: Duration,
@@ -91,8 +91,8 @@ impl<K, P: Pose> Shown<K, P> {
         self.newest.minus(self.previous).length()
     }
 
-    /// Lets a local entity that stopped or became slower glide back to its place, instead of leaping. It was drawn
-    /// `alpha` after its tick before the newest. An entity that starts or turns moves at once.
+    /// Lets a local entity that stopped or became slower glide back to its position, instead of leaping. It was drawn
+    /// `alpha` after its second-newest tick. An entity that starts or turns moves at once.
     fn glide_back(
         &mut self,
         was: &Shown<K, P>,
@@ -131,7 +131,7 @@ struct Removed<K, P> {
 pub struct Picture<K, P> {
     smoothing: Smoothing,
     smooths: bool,
-    /// The player whose entities these are, if they are drawn at its time.
+    /// The player that the entities belong to, if they are drawn at that player's time.
     owner: Option<PlayerId>,
     entities: Vec<Shown<K, P>>,
     before: Vec<Shown<K, P>>,
@@ -385,14 +385,14 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// pDiff over time: the distance of each moving entity from its simulated place, at each tick. A glide from a
+    /// pDiff over time: the distance of each moving entity from its simulated position, at each tick. A glide from a
     /// muzzle does not count.
     #[must_use]
     pub fn errors(&self) -> &Errors {
         &self.shown
     }
 
-    /// pDiff at its largest: the distance by which a rebuild moved each entity.
+    /// The largest pDiff: the distance by which a rebuild moved each entity.
     #[must_use]
     pub fn corrections(&self) -> &Errors {
         &self.moved

@@ -19,7 +19,7 @@
 
 use std::time::Duration;
 
-/// The number of turns over which the smallest slack is taken.
+/// The smallest slack is taken over this many turns.
 const TURNS: usize = 16;
 /// The largest deviation of the clock's rate from 1.
 const RATE_MAX: f64 = 0.05;
@@ -27,8 +27,8 @@ const RATE_MAX: f64 = 0.05;
 const DEAD_BAND_MS: f64 = 12.0;
 /// A difference of slacks that exceeds the dead band by this much is corrected at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
-/// A tick may run this much early, because the next frame would be too late for it. A turn that is late by less causes
-/// no pause.
+/// A tick may run this much early, because the next frame would be too late for it. A turn that is late by less does
+/// not cause a pause.
 const EARLY: Duration = Duration::from_millis(1);
 /// A turn that has waited here for this much longer than needed causes a leap.
 const LEAP_MS: f64 = 600.0;
@@ -41,7 +41,7 @@ const LEAP_LATE_MS: f64 = 100.0;
 const STALE_TURNS: u32 = 24;
 /// A longer time between two calls means that the machine paused.
 const STOOD: Duration = Duration::from_millis(100);
-/// A client starts far behind if its arrived turns, without the newest, last longer than this.
+/// A client starts far behind if its arrived turns, without the newest one, take longer than this.
 const FEW: Duration = Duration::from_millis(500);
 /// The maximum number of turns whose arrival is recorded.
 const ARRIVALS: usize = 512;

@@ -117,7 +117,7 @@ impl Predicting {
     }
 
     /// Steps the authority through the arrived frames, and returns the rest of the budget. During a catch-up there is
-    /// no other work, so more than the budget may be used.
+    /// no other work, so it may exceed the budget.
     fn confirm<S: Simulation, V: Show<S>>(
         &self,
         replica: &mut Replica<S, V>,
@@ -340,9 +340,8 @@ fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
 /// The largest increase of the input delay at a time. The delay shrinks by one tick at a time.
 const DELAY_STEP_TICKS: u32 = 4;
 const DELAY_STEP: Duration = Duration::from_millis(500);
-/// The shortest interval, in ticks, at which the input delay shrinks. The clock stops for a tick
-/// each time, and must first make that up at 5 %. Otherwise, with long ticks, inputs would be too
-/// late while the delay shrinks.
+/// The shortest interval, in ticks, at which the input delay shrinks. The clock stops for a tick each time, and must
+/// first catch up at 5 %. Otherwise, with long ticks, inputs would be too late while the delay shrinks.
 const DELAY_STEP_EVERY: u32 = 30;
 
 /// The input delay in use, which approaches the match's setting.

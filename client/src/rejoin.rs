@@ -26,10 +26,10 @@ use crate::session::download::AWAKE_MAX;
 pub(crate) const TICKETS_KEPT: usize = 3;
 pub(crate) const ATTEMPTS_MAX: usize = 3;
 /// A server that is silent for this long counts as lost. (A server sends ten packets a second, or two a second to a
-/// client from which it has received none for four seconds.)
+/// client that was silent for four seconds.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 /// A server that was reached, but does not send a welcome or a part of a world for this long, is dialled again. (A
-/// match sends one world per five seconds to joiners, and other joiners may be first.)
+/// match sends one world per five seconds to joiners, and other joiners may come first.)
 pub(crate) const STALLED: Duration = Duration::from_secs(15);
 /// How long a client tries to return, without the time in which it slept.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
@@ -41,8 +41,8 @@ const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_EXPECTED: Duration = Duration::from_millis(83);
 /// The pause after the first failed attempt; it doubles with each failure.
 const FAILED_FIRST: Duration = Duration::from_millis(100);
-/// The number of a ticket's addresses that one attempt dials; the second one when the first does not answer soon. A
-/// server accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
+/// How many of a ticket's addresses an attempt dials: the second one when the first does not answer soon. A server
+/// accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
 const ADDRESSES_DIALLED: usize = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -63,7 +63,7 @@ pub(crate) struct Rejoin {
     tickets: VecDeque<Ticket>,
     held: Option<u64>,
     down: Option<Down>,
-    /// The newest time. `slept` is the part of it in which the client slept.
+    /// The current time. `slept` is the part of it in which the client slept.
     now: Duration,
     slept: Duration,
 }
@@ -105,7 +105,7 @@ impl Rejoin {
         self.tickets.extend(held);
     }
 
-    /// Dials in quick succession, and another address first, because the server announced a restart or a move.
+    /// Dials in quick succession, and other addresses first, because the server announced a restart or a move.
     pub(crate) fn expect(&mut self) {
         if let Some(down) = &mut self.down {
             down.is_expected = true;

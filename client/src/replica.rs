@@ -1,5 +1,5 @@
 //! [`Replica`]: a client's copies of its match, in either [mode](crate::session): both worlds, the frames that arrived,
-//! and the picture drawn from the worlds.
+//! and the picture of the worlds.
 //!
 //! Invariant: the authority steps only confirmed frames, in order. A difference from the server's world is detected
 //! before the authority is stepped further.
@@ -164,7 +164,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     }
 
     /// Records that the authority differs from the server's world of `tick`. A lockstep session then waits for its
-    /// heal, because it would close batches for turns of another match.
+    /// heal, because it would close batches for turns of a diverged match.
     fn record_difference(&mut self, tick: Tick) {
         self.divergence.begin(tick, self.timeline.authority());
         if self.timeline.is_in_lockstep() {

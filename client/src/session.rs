@@ -11,7 +11,7 @@
 //! draw(session.shown())
 //! ```
 //!
-//! A program that draws nothing runs the same loop, and sleeps until [`session.next_due()`](Session::next_due) or the
+//! A program without a picture runs the same loop, and sleeps until [`session.next_due()`](Session::next_due) or the
 //! next packet.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Smooth corrections of the picture: poses that can be interpolated, and the [`Correction`] by which an error decays.
+//! Smooth corrections of the picture: poses that can be interpolated, and the [`Correction`], an error that decays.
 //!
 //! ```text
 //!   shown ────╮  error = shown − rebuilt (pDiff)
@@ -82,7 +82,7 @@ impl<const N: usize> Pose for [f32; N] {
     }
 }
 
-/// A position and an attribute (a heading, a size). The length is that of the position, so that thresholds have one
+/// A position and an attribute (a heading, a size). The length is the position's length, so that thresholds have one
 /// unit.
 impl<A: Pose, B: Pose> Pose for (A, B) {
     fn minus(self, other: Self) -> Self {
@@ -102,7 +102,7 @@ impl<A: Pose, B: Pose> Pose for (A, B) {
     }
 }
 
-/// An angle in radians. It is interpolated the shortest way round, and normalized to (−π, π].
+/// An angle in radians. It is interpolated along the shorter arc, and normalized to (−π, π].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Angle(pub f32);
 
@@ -131,7 +131,7 @@ impl Pose for Angle {
     }
 }
 
-/// A position and a heading. The length is that of the position, so that thresholds have one unit.
+/// A position and a heading. The length is the position's length, so that thresholds have one unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Placed {
     /// The position.

@@ -343,17 +343,17 @@ pub struct SessionStats {
     /// How long the session's tick stood still because inputs had come much too early, after the server stood still; in
     /// ms.
     pub held_ms: f64,
-    /// Own ticks that a jump of the clock skipped, so that they had no input: after this client stood still, or the route
-    /// became longer. They are among the `fills`.
+    /// Ticks without an input of this session, because a jump of the clock skipped them: after this client stood still,
+    /// or the route became longer. They are among the `fills`.
     pub skipped_ticks: u64,
     /// The part of `skipped_ticks` that leaps skipped, because the server reported inputs that came more than 12 ticks
     /// too late.
     pub leapt_ticks: u64,
     /// The longest time without the local player's controls in the match: consecutive `fills`, in ticks.
     pub fills_run_max: u32,
-    /// Time in which the clock ran more than 2 % faster or slower than the match, in ms. Holds are not in it.
+    /// Time in which the clock ran more than 2 % faster or slower than the match, in ms. Holds do not count.
     pub clock_off_ms: f64,
-    /// Time in which the budget kept the prediction shorter than asked, in ms.
+    /// Time in which the budget made the prediction shorter than the pace asked for, in ms.
     pub shed_ms: f64,
     /// The total lateness of `advance` calls, beyond two frames of 60 Hz after the one before, in ms.
     pub late_ms: f64,
@@ -368,7 +368,7 @@ pub struct SessionStats {
     /// The sum of the times of all inputs of this session, in ms; with `confirmed_inputs` it gives the mean over any
     /// period.
     pub confirmed_ms_sum: f64,
-    /// Own inputs (in lockstep: batches) that ran in the authority.
+    /// Inputs of this session (in lockstep: batches) that ran in the authority.
     pub confirmed_inputs: u64,
     /// Mean of P − A, in ticks.
     pub lead_ticks_mean: f64,
@@ -411,7 +411,7 @@ pub struct SessionStats {
     pub down_bytes: u64,
     pub malformed: u64,
     pub returns: u64,
-    /// Silences long enough to dial the server again, after which it answered on the same path.
+    /// Silences after which the server was dialled again, but answered on the same path.
     pub silences: u64,
     /// Time in which the server was silent or lost, from the first dial on, in ms.
     pub away_ms: f64,

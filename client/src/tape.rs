@@ -328,7 +328,7 @@ mod tests {
         assert!((20..120).contains(&walks), "{walks} walks in 1,200 turns");
     }
 
-    /// With worlds of any size, an eighth of a reel can be saved, and both reels keep within their bound.
+    /// With worlds of any size, an eighth of a reel can be saved, and both reels stay within their bound.
     #[test]
     fn a_large_world_leaves_room_for_a_past_and_takes_no_more_than_two_reels() {
         let max = 8 << 10;

@@ -68,12 +68,12 @@ pub enum ConfirmError {
 
 /// Receives the timeline's events, for cues and pictures.
 pub trait Watch<S: Simulation> {
-    /// The authority stepped `tick`. `is_as_shown`: the shown prediction contains the same.
+    /// The authority stepped `tick`. `is_as_shown`: the shown prediction contains the same step.
     fn confirmed(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, is_as_shown: bool);
     /// The shown prediction stepped the new tick `tick`.
     fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>);
-    /// A rebuild has reached the world of `tick`. `is_last`: it is one of the last two, between which the picture is
-    /// drawn.
+    /// A rebuild has reached the world of `tick`. `is_last`: it is one of the last two worlds, between which the
+    /// picture is drawn.
     fn resimulated(&mut self, tick: Tick, sim: &S, is_last: bool);
     /// A rebuild is complete and shown: its ticks with their cues.
     fn rebuilt(
@@ -149,7 +149,7 @@ pub struct Timeline<S: Simulation> {
 
 impl<S: Simulation> Timeline<S> {
     /// Starts both simulations at `world`. With `verify` (the session's default in debug builds), every kept prediction
-    /// is compared with the authority when that reaches it.
+    /// is compared with the authority when the authority reaches it.
     pub fn new(
         rules: Arc<S::Rules>,
         world: World<S>,
@@ -416,8 +416,8 @@ impl<S: Simulation> Timeline<S> {
             .unwrap_or_default()
     }
 
-    /// The items of each loop of [`Effects::each`] in rebuilt ticks: how many were run, and of how many the result was
-    /// taken over.
+    /// The items of each loop of [`Effects::each`] in rebuilt ticks: how many were run, and how many results were taken
+    /// over.
     pub fn loops(&self) -> &[LoopStats] {
         &self.loops
     }
@@ -442,7 +442,7 @@ impl<S: Simulation> Timeline<S> {
         self.credit.is_rare = is_rare;
     }
 
-    /// Sets the part of the budget that a repeated step takes; a new one takes [`NEW_STEP`].
+    /// Sets the part of the budget that a repeated step takes. A new step takes [`NEW_STEP`].
     pub(crate) fn set_repeated_cost(&mut self, cost: u32) {
         self.repeated_cost = cost;
     }
@@ -713,8 +713,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Continues from another world after a heal. Own inputs are kept; announcements of other players are forgotten.
-    /// Returns the number of this session's commands that ran in the skipped frames.
+    /// Continues from a new world after a heal. The session's inputs are kept; announcements of other players are
+    /// forgotten. Returns the number of this session's commands that ran in the skipped frames.
     pub fn jump(&mut self, world: World<S>) -> usize {
         self.abandon();
         let ran = self.grounds.local_actions.jumped(&world);

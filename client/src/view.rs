@@ -147,7 +147,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    /// Moves on the pictures of other players, and the cues that are shown with them. Call it once the prediction is at
+    /// Advances the pictures of other players, and the cues that are shown with them. Call it once the prediction is at
     /// its new tick.
     pub(crate) fn move_others(&mut self, timeline: &Timeline<S>) {
         let passed = self.now.saturating_sub(self.moved_at);

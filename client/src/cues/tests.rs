@@ -46,7 +46,7 @@ fn a_right_guess_starts_at_once_and_is_confirmed_once() {
     assert_eq!((ledger.open(), ledger.open_since()), (0, None));
 }
 
-/// A player that is drawn late: its cues come when it is drawn there, and wrong guesses never.
+/// A player that is drawn late: its cues start when it is drawn there, and cues of wrong guesses never start.
 #[test]
 fn a_cue_of_a_player_that_is_drawn_late_waits_for_it() {
     let of = PlayerId(2);

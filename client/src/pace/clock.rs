@@ -1,7 +1,7 @@
-//! [`PaceClock`]: the position by which inputs are sampled, moved by own time at a rate near 1.
+//! [`PaceClock`]: the position by which inputs are sampled. It moves with this machine's time, at a rate near 1.
 //!
-//! Invariant: the clock never goes back. Its *offset* is the sum of all time that it ran, jumped or paused beyond own
-//! time. The clock counts in integers, so that it does not drift at rate 1.
+//! Invariant: the clock never goes back. Its *offset* is the sum of all time that it ran, jumped or paused beyond this
+//! machine's time. The clock counts in integers, so that it does not drift at rate 1.
 
 use core::time::Duration;
 
@@ -17,10 +17,10 @@ pub(super) struct PaceClock {
     /// The position is `whole` ticks and `nanos` into the next one.
     whole: Tick,
     nanos: u64,
-    /// The sum of all deviations from own time, in ticks.
+    /// The sum of all deviations from this machine's time, in ticks.
     offset: f64,
     hold: Duration,
-    /// The time that it was held, until it is taken.
+    /// How long the clock was held, until [`take_held`](PaceClock::take_held).
     was_held: Duration,
 }
 
@@ -137,7 +137,7 @@ impl PaceClock {
         self.hold = Duration::ZERO;
     }
 
-    /// Moves the clock back to the beginning of `tick`, to wait there. The skipped time is not made up for.
+    /// Moves the clock back to the beginning of `tick`, to wait there. It does not catch up with the skipped time.
     pub(super) fn wait_at(&mut self, tick: Tick) {
         self.offset -= self.position() - f64::from(tick.0);
         (self.whole, self.nanos) = (tick, 0);
@@ -150,7 +150,7 @@ impl PaceClock {
 
 /// The largest error that does not start steering.
 const DEAD_BAND_TICKS: f64 = 0.75;
-/// The error at which steering ends once it has begun.
+/// Steering ends at this error.
 const CALM_TICKS: f64 = 0.25;
 
 /// The clock's rate, from the error of its margin.

@@ -330,7 +330,7 @@ fn the_distance_of_a_waiting_clock_is_not_recorded() {
 }
 
 /// Finding W9: the usual distance was as long as the window, so each turn made the clock jump to the window's end and
-/// wait there again. Inputs between two jumps are no measurement of the route, so the clock jumped forever.
+/// wait there again. Inputs between two jumps do not measure the route, so the clock jumped forever.
 #[test]
 fn a_clock_that_would_wait_again_does_not_jump() {
     let (mut pace, since) = waited(TICK * (input_window(TICK) - 2));

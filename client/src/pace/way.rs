@@ -1,5 +1,5 @@
 //! [`Way`]: the properties of the route to the server, from the server's reports: how early inputs arrive, how much
-//! that varies, and the margin that suffices.
+//! this varies, and the margin that suffices.
 //!
 //! Invariant: a spike shorter than half of [`MEDIAN_OVER`] has no effect; the target rises immediately and falls
 //! slowly.
@@ -16,12 +16,12 @@ pub(super) const FREEZE: Duration = Duration::from_millis(250);
 const TARGET_MIN_TICKS: f64 = 1.5;
 /// The route varies little while the target is at most this.
 const TARGET_CALM_TICKS: f64 = 2.0;
-/// The largest target. More jitter is covered by the server's fills.
+/// The largest target. The server's fills cover more jitter.
 const TARGET_MAX_TICKS: f64 = 20.0;
-/// The fall of the target per quarter of a second when the route becomes quieter. The target rises immediately.
+/// How fast the target falls when the route becomes quieter, per quarter of a second. The target rises immediately.
 const TARGET_FALL_TICKS: f64 = 0.125;
 /// The median is taken over the reports of this time (or of four turns, if longer), so that a spike of less than half
-/// of it does not move it.
+/// of this time does not move the median.
 const MEDIAN_OVER: Duration = Duration::from_millis(500);
 /// The distance from the median within which reports are averaged.
 const NEAR_TICKS: f64 = 1.5;
@@ -191,7 +191,7 @@ impl Samples {
         self.unbroken_from = tick;
     }
 
-    /// The offset with which a tick was sampled. Returns `None` if the tick is no evidence about the route.
+    /// The offset with which a tick was sampled. Returns `None` if the tick is not evidence about the route.
     pub(super) fn offset_of(&self, now: Duration, tick: Tick) -> Option<f64> {
         let sampled = self.sampled[slot(tick)].filter(|sampled| sampled.tick == tick)?;
         let frozen = now.saturating_sub(self.sampled_at) > FREEZE;

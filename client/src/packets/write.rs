@@ -49,7 +49,7 @@ use crate::session::stage::Stage;
 /// that accumulates during the silence can be used when the server answers again.
 const OLDER_SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// The number of ticks without a changed input after which a client rests.
+/// A client rests after this many ticks without a changed input.
 const AFTER_TICKS: u32 = 8;
 /// A resting client sends a packet every this many ticks.
 const EVERY_TICKS: u32 = 2;

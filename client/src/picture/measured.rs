@@ -51,8 +51,8 @@ impl Errors {
         self.teleports
     }
 
-    /// The smallest length that the part `part` (0 ..= 1) of all errors does not exceed, rounded up by at most 13 %; 0
-    /// without errors, or below 2⁻⁸.
+    /// The quantile `part` (0 ..= 1): this part of all errors is not longer. Rounded up by at most 13 %; 0 without
+    /// errors, or below 2⁻⁸.
     #[must_use]
     pub fn quantile(&self, part: f64) -> f32 {
         let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;

@@ -9,7 +9,7 @@
 
 use core::mem;
 
-/// A key is searched this many places further on, when keys before it are new.
+/// A key is searched over this many further positions, in case keys before it are new.
 const SEARCH: usize = 8;
 const GONE: u32 = u32::MAX;
 
@@ -19,7 +19,7 @@ pub(super) struct KeyOrder<K> {
     sorted: Vec<(K, u32)>,
     earlier_keys: Vec<K>,
     earlier: Vec<(K, u32)>,
-    /// The present index of each earlier key, or [`GONE`].
+    /// The current index of each earlier key, or [`GONE`].
     places: Vec<u32>,
     new: Vec<(K, u32)>,
 }

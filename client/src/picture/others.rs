@@ -41,7 +41,7 @@ pub(crate) struct Moved<'a> {
     /// The prediction's next tick, and the picture's position before it.
     pub(crate) prediction: Tick,
     pub(crate) alpha: f32,
-    /// How far the prediction follows from what is known of each player.
+    /// How far the actions in the prediction are known, for each player.
     pub(crate) known: &'a Known,
 }
 
@@ -85,7 +85,7 @@ const STANDING: f32 = 0.1;
 pub(crate) struct Others<K, P> {
     smoothing: Smoothing,
     smooths: bool,
-    /// The poses of consecutive ticks from `first` on: those of a tick are of the world before it.
+    /// The poses of consecutive ticks from `first` on. The poses of a tick come from the world before it.
     ticks: VecDeque<Poses<K, P>>,
     spare: Vec<Poses<K, P>>,
     first: Tick,
@@ -125,7 +125,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         self.are_used
     }
 
-    /// Returns the list for the poses of a tick, if that tick is of use. [`put`](Self::put) or fill it, and order it.
+    /// Returns the list for the poses of a tick, if that tick is needed. [`put`](Self::put) or fill it, and order it.
     pub(crate) fn at(&mut self, tick: Tick) -> Option<&mut Poses<K, P>> {
         if tick < self.first {
             return None;
@@ -168,7 +168,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         self.first += 1;
     }
 
-    /// Continues with another world. Its poses follow.
+    /// Continues with a different world. Its poses follow.
     pub(crate) fn jump(&mut self, tick: Tick) {
         self.spare.extend(self.ticks.drain(..));
         self.first = tick;

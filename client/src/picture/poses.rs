@@ -19,7 +19,8 @@ pub trait Show<S>: Send + Sync + 'static {
     fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
     /// Returns when the entities of another player are drawn: those of [`put_player`](Poses::put_player) and
     /// [`put_from`](Poses::put_from), and the cues whose [`Key::owner`](twinstep_core::Key::owner) it is. Called for
-    /// each frame with the newest prediction, so it may change in play; the picture glides from one to the other.
+    /// each frame with the newest prediction, so it may change during play; the picture glides from one time to the
+    /// other.
     fn when(&self, _sim: &S, _player: PlayerId) -> When {
         When::Auto
     }
@@ -68,7 +69,7 @@ pub(super) struct Put<K, P> {
     pub(super) pose: P,
     pub(super) local: bool,
     pub(super) muzzle: Option<u32>,
-    /// The player that sets the time at which it is drawn.
+    /// The player that determines when the entity is drawn.
     pub(super) owner: Option<PlayerId>,
 }
 
@@ -95,9 +96,9 @@ pub struct Muzzle<K, P> {
 /// The entities that a list takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// All, of one time: as in lockstep.
+    /// All entities, at one time: as in lockstep.
     AtOnce,
-    /// All; other players' entities belong to their time.
+    /// All entities; other players' entities at those players' time.
     Apart,
     /// Only those of other players.
     Others,
@@ -206,8 +207,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.insert(key, pose, false, None, None);
     }
 
-    /// Puts an entity that is drawn at the newest tick, and [moves on](Pose::ahead) from there: one of a local player, or
-    /// one that must not lag behind it.
+    /// Puts an entity that is drawn at the newest tick, and [moves on](Pose::ahead) from there: an entity of a local
+    /// player, or one that must not lag behind the player.
     pub fn put_local(&mut self, key: K, pose: P) {
         self.insert(key, pose, true, None, None);
     }
@@ -220,8 +221,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Puts a projectile of a player. Another player's first appears at its shooter's muzzle as currently drawn, and
-    /// glides onto its path; a local player's is drawn at the newest tick.
+    /// Puts a projectile of a player. Another player's projectile first appears at the muzzle of its shooter as
+    /// currently drawn, and glides onto its path. A local player's projectile is drawn at the newest tick.
     pub fn put_from(&mut self, player: PlayerId, key: K, pose: P, muzzle: Muzzle<K, P>) {
         match self.is_local(player) {
             true => self.put_local(key, pose),

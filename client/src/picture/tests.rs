@@ -66,7 +66,8 @@ fn entities_appear_and_vanish_at_once() {
     assert_eq!(shown, [(2, 0.5), (3, 9.0)]);
 }
 
-/// Row 89: an entity that a rebuild removed fades where it was drawn, unless it appears again. One that ended does not.
+/// Row 89: an entity that a rebuild removed fades where it was drawn, unless it appears again. An entity that ended
+/// does not fade.
 #[test]
 fn only_what_a_rebuild_removed_fades() {
     let mut picture = picture();
@@ -267,7 +268,7 @@ fn quantiles_are_rounded_up_by_an_eighth_at_most() {
 }
 
 proptest! {
-    /// Rebuilds at random moments: the picture is continuous, each error shrinks without overshooting, and is gone
+    /// Rebuilds at random moments: the picture is continuous, each error shrinks without overshooting, and is zero
     /// after `OVER`. Row 38.
     #[test]
     fn errors_shrink_between_rebuilds_and_end(

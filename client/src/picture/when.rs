@@ -14,7 +14,8 @@
 /// When the entities of another player are drawn.
 ///
 /// A client guesses another player's inputs for the last ticks of its prediction. So a player that is drawn there is
-/// near its present place, but each wrong guess moves it; drawn at what is known, it is right, but late.
+/// near its current position, but each wrong guess moves it. If it is drawn at the newest known tick, it is right, but
+/// late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
@@ -35,7 +36,7 @@ const GUESSED_MAX: f64 = 4.0;
 /// `Auto` returns to the prediction when this many ticks fewer are guessed.
 const HYSTERESIS: f64 = 2.0;
 const GUESS: f64 = 2.0;
-/// The part of the time in which less may be known than the clock expects.
+/// The share of time in which less may be known than the clock expects.
 const LATE: f64 = 0.004;
 // The ticks after which the clock looks whether far more is known than it expects.
 const LOOK_TICKS: f64 = 24.0;
@@ -44,9 +45,9 @@ const HASTE: f64 = 0.1;
 /// The largest deviation of the clock's rate from 1, and the deviation for each tick of error.
 const RATE_MAX: f64 = 0.1;
 const RATE_PER_TICK: f64 = 0.05;
-/// A clock that is this many ticks late leaps.
+/// The clock leaps if it is this many ticks late.
 const LEAP: f64 = 40.0;
-/// A clock that is this near to the prediction's time has reached it.
+/// The clock has reached the prediction's time if it is this near.
 const NEAR: f64 = 0.05;
 
 /// The time at which one player is drawn, in ticks: at 7.5, it is halfway between the worlds of ticks 7 and 8.

@@ -115,7 +115,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Sets the thread that rebuilds predictions after a wrong guess; [`Reconcile`] states the cost of each choice.
+    /// Sets where predictions are rebuilt after a wrong guess; [`Reconcile`] states the cost of each choice.
     #[must_use]
     pub fn reconcile(mut self, how: Reconcile) -> Self {
         self.reconcile = how;

@@ -32,9 +32,9 @@ pub(crate) struct WorldDownload {
 #[derive(Default)]
 struct HeldUp {
     since: Option<Duration>,
-    /// Whether the welcome had arrived at that time, and the number of the world's bytes that had.
+    /// Whether the welcome had arrived at that time, and how many bytes of the world had arrived.
     had: (bool, usize),
-    /// The time at which the first bytes of the world were seen, and their number.
+    /// When the first bytes of the world arrived, and how many they were.
     first: Option<(Duration, usize)>,
     /// The time of the last check. At most [`AWAKE_MAX`] of the time between two checks counts.
     looked_at: Duration,
@@ -73,8 +73,8 @@ impl WorldDownload {
         Some(had)
     }
 
-    /// Records that a message of `total_bytes` is arriving. A large message before the welcome is another world: the
-    /// kept part is dropped.
+    /// Records that a message of `total_bytes` is arriving. A large message before the welcome is a different world:
+    /// the kept part is dropped.
     pub(crate) fn record_arriving(&mut self, total_bytes: usize) {
         if total_bytes > BESIDE_BYTES_MAX {
             self.part = None;

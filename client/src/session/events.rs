@@ -108,14 +108,14 @@ pub enum Event {
     /// prediction continues within its limits. [`Recovered`](Event::Recovered) or [`Reconnected`](Event::Reconnected)
     /// follows, or the session ends.
     Reconnecting,
-    /// The server was only silent: its packets arrive again on the same path, and no data was lost.
+    /// The server was only silent: its packets arrive again on the same path, without loss of data.
     Recovered,
     /// The session is back in its match, over another path, and takes commands.
     Reconnected {
         /// Whether the authority continues from where it was; if not, the server sent a world.
         resumed: bool,
-        /// Ticks that were confirmed to this client but that the server no longer has: it lost them in a power failure,
-        /// or loaded an earlier save.
+        /// Ticks that were confirmed to this client but that the server no longer has, because of a power failure, or
+        /// because it loaded an earlier save.
         lost_ticks: u32,
     },
     /// The match accepted a request, such as a pause, and applies it from its next turn on. The cadence of
@@ -136,7 +136,8 @@ pub enum Event {
     /// A message from the server's operator to the players: one line of plain text, at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes. Show it.
     Notice(String),
-    /// The server received no input of this seat for two seconds: the player is dropped, and its input is ignored.
+    /// The server has not received inputs of this seat for two seconds: the player is dropped, and its input is
+    /// ignored.
     ControlsLost { seat: usize },
     /// The input of this seat counts again. After the first drop this happens as soon as the server receives an input;
     /// a player that is dropped repeatedly returns at most once in five seconds.

@@ -5,7 +5,7 @@
 //!       └─▶ welcome: the start that the client has ─────────▶ it plays
 //! ```
 //!
-//! Law **Hostile wire**: a message that is unreadable or out of place is counted and dropped. Only an unreadable first
+//! Law **Hostile wire**: a message that is unreadable or unexpected is counted and dropped. Only an unreadable first
 //! world ends the session, because the client cannot play without it.
 
 use std::time::Duration;

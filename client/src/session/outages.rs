@@ -1,5 +1,4 @@
-//! [`Outages`]: the number and length of the times in which the server was lost, and the time of the first contact over
-//! the current path.
+//! [`Outages`]: how often and how long the server was lost, and when the current path was first used.
 //!
 //! Invariant: an outage ends once, by recovery or by return, and is added to the total once.
 
@@ -11,7 +10,7 @@ use crate::stats::SessionStats;
 
 #[derive(Default)]
 pub(crate) struct Outages {
-    /// The time at which the session began to play, or took its current path.
+    /// When the session began to play, or took its current path.
     pub(crate) met_at: Duration,
     /// The code with which the server closed the transport, if this player may return.
     pub(crate) cut: Option<CloseCode>,

@@ -102,7 +102,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The time of the last packet from the server, for a session in its match. The server sends at least ten packets a
-    /// second, or two a second to a client from which it has received none for four seconds.
+    /// second, or two a second to a client that was silent for four seconds.
     #[must_use]
     pub fn last_received_at(&self) -> Option<Duration> {
         let settled = matches!(self.stage, Stage::Playing(_));

@@ -59,9 +59,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.stage.antechamber()?.view()
     }
 
-    /// The rules that the session plays with, or will play with if its host chooses no others. Returns `None` until the
-    /// server has sent them to a client [without rules](super::SessionConfig::without_rules), and once the session is
-    /// over.
+    /// The rules that the session plays with, or will play with unless its host chooses other rules. Returns `None`
+    /// until the server has sent them to a client [without rules](super::SessionConfig::without_rules), and once the
+    /// session is over.
     #[must_use]
     pub fn rules(&self) -> Option<&Arc<S::Rules>> {
         match &self.stage {
@@ -265,7 +265,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The items of each loop of [`Effects::each`](twinstep_core::Effects::each) in rebuilt ticks: how many were run,
-    /// and of how many the result was taken over.
+    /// and how many results were taken over.
     #[must_use]
     pub fn loops(&self) -> &[LoopStats] {
         let timeline = self

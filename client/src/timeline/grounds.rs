@@ -30,8 +30,8 @@ pub(super) struct Grounds<S: Simulation> {
     /// How many ticks each player's input has been a fill.
     filled: [u32; PLAYERS_MAX],
     doubt: Option<Doubt>,
-    /// Whether the line is known to be wrong and continues for a turn. Such a line must not apply
-    /// new announcements: its players would repeat actions of earlier ticks.
+    /// Whether the line is known to be wrong and continues for a turn. New announcements must not be applied to such a
+    /// line, because its players would repeat actions of earlier ticks.
     pub(super) continues_wrong: bool,
 }
 

@@ -1,7 +1,7 @@
 //! [`Line`]: a predicted world, and the assumed frames that led to it from the authority.
 //!
 //! Invariant: a line begins at the authority and reaches at most [`LEAD_MAX`] ticks beyond it, so one slot per tick of
-//! lead holds all frames still to be compared. A line allocates only at its creation.
+//! lead is enough for all frames that are still to be compared. A line allocates only at its creation.
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Answer, FrameData, LargeEntry, Order, Perspective, PlayerSet};
@@ -147,7 +147,7 @@ pub(super) struct AssumedOrders {
 
 /// Builds one assumed frame, right before its step, so that guesses see the state of that tick.
 ///
-/// Invariant: a known action is never guessed, and each own command and claim is in one frame of a line.
+/// Invariant: a known action is never guessed, and each command and claim of the session is in one frame of a line.
 pub(super) struct Assume<'a, S: Simulation> {
     pub(super) tick: Tick,
     pub(super) base: Tick,
@@ -178,7 +178,7 @@ impl<S: Simulation> Assume<'_, S> {
 
     /// Adds the session's own commands and claims: each once, when its tick is reached, within the sealer's limits.
     ///
-    /// A command before one that has already run counts as refused, even if the refusal has not arrived yet.
+    /// If a later command has already run, an earlier one counts as refused, even if the refusal has not arrived yet.
     pub(super) fn own(
         &self,
         world: &World<S>,

@@ -93,7 +93,8 @@ pub enum Reconcile {
     /// [`poll_rebuild`](crate::Session::poll_rebuild).
     #[default]
     Auto,
-    /// The caller's thread. A rebuild that does not fit into the budget takes several frames, and the lead is shortened.
+    /// The caller's thread. If a rebuild does not fit into the budget, it takes several frames, and the lead is
+    /// shortened.
     Inline,
     /// A separate thread, which the game's thread never waits for. [`Client`](crate::Client) starts one; a program that
     /// drives a [`Session`](crate::Session) itself runs the rebuilds of [`poll_rebuild`](crate::Session::poll_rebuild)
@@ -219,12 +220,12 @@ pub struct TakenBack {
 /// every second turn.
 const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
-/// The largest credit: that of 30 turns, a second at 60 Hz in turns of two ticks.
+/// The largest credit: the credit of 30 turns, a second at 60 Hz in turns of two ticks.
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
 /// The longest turn in which a rebuild may wait.
 const SHORT_TURN: Duration = Duration::from_millis(40);
-/// The time between two rebuilds for other players' actions, while rebuilds cost too much: a third of the rebuilds, and
-/// other players are drawn up to this much later.
+/// The time between two rebuilds for other players' actions, while rebuilds cost too much. It reduces the rebuilds to a
+/// third, and other players are drawn up to this much later.
 const RARE: Duration = Duration::from_millis(200);
 
 /// The limit on how often the actions of other players may cause a rebuild.

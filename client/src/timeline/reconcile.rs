@@ -1,4 +1,4 @@
-//! The timeline's side of background rebuilds: sending them out, and taking their results back.
+//! The timeline's side of background rebuilds: it sends them out, and takes their results back.
 //!
 //! ```text
 //!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to one tick before the shown tick;

@@ -196,7 +196,7 @@ fn assert_same(a: &Timeline<Mix>, b: &Timeline<Mix>) {
     assert_eq!(a.frontier, b.frontier);
 }
 
-/// Finding K7: a background rebuild is bit for bit the inline one.
+/// Finding K7: a background rebuild equals the inline rebuild bit for bit.
 #[test]
 fn a_background_rebuild_equals_the_inline_one() {
     for seed in 0..20 {
@@ -335,8 +335,8 @@ fn wrong(guess: impl Guess<Mix>) -> (Timeline<Mix>, Box<Rebuild<Mix>>, Script) {
     (timeline, rebuild, script)
 }
 
-/// A panic of the author's code in a rebuild does not end the process: it is reported once, and the next rebuild omits
-/// more.
+/// A panic of the author's code in a rebuild does not end the process: it is reported once, and the next rebuild leaves
+/// out more.
 #[test]
 fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_begins_again_without_hooks() {
     let moody = |_: &Mix, _: &_, _: PlayerId, last: &Stick, _: u32| {
@@ -363,7 +363,7 @@ fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_begins_again_without_hooks()
     assert!(!timeline.is_stale() && timeline.take_fault().is_none());
 }
 
-/// A heal or a return happens during a rebuild: the result of the rebuild belongs to another past.
+/// A heal or a return happens during a rebuild: the result of the rebuild belongs to a different past.
 #[test]
 fn a_rebuild_of_another_past_is_dropped() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
