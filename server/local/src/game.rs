@@ -17,8 +17,8 @@ use super::errors::{LocalEnded, LocalStartError};
 /// The maximum number of ticks that a join may take. Usually it takes one; a world download takes more.
 const JOIN_TICKS_MAX: u32 = 600;
 
-/// The part of a tick by which a lockstep join advances, and a lockstep step continues if it needs more time: at most
-/// `STEP_PARTS_MAX` times, until the match has advanced.
+/// A tick has this many parts. A lockstep join advances part by part. A lockstep step continues part by part if it
+/// needs more time: at most `STEP_PARTS_MAX` times, until the match has advanced.
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 
@@ -29,7 +29,7 @@ struct LocalClient<S: Simulation, V: Show<S>> {
     has_left: bool,
 }
 
-/// The match, for a game that is `Sync`: the author's hooks need only be `Send`. Its lock is always free.
+/// The match. The lock makes the game `Sync`, although the author's hooks need only be `Send`; it is always free.
 struct HeldMatch<S: Simulation>(Mutex<Match<S>>);
 
 impl<S: Simulation> HeldMatch<S> {
@@ -334,7 +334,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Err(LocalEnded::Match { incident })
     }
 
-    /// Hands the match's packets to its clients, and runs its jobs immediately.
+    /// Passes the match's packets to its clients, and runs its jobs immediately.
     fn hand_down(&mut self) {
         while let Some(output) = self.server.get().poll() {
             match output {

@@ -122,8 +122,8 @@ impl<S: Simulation> Local<S> {
     }
 
     /// Begins the match from a save of [`LocalGame::save`] instead of from `sim`. `upgrade` adapts a save of an older
-    /// version, or of other rules; without it such a save is refused. Clients have the players again that clients of
-    /// their number had.
+    /// version, or of different rules; without it such a save is refused. Each client gets back the players that the
+    /// client with its number had.
     #[must_use]
     pub fn load(mut self, save: Vec<u8>, upgrade: Option<Upgrade<S>>) -> Self {
         self.load = Some((save, upgrade));

@@ -1,4 +1,4 @@
-//! A match and its players in one process play the same game as over a network, to the bit.
+//! A match and its players in one process play the same game as over a network, bit for bit.
 
 mod local_time;
 mod tale;

@@ -171,7 +171,8 @@ impl Referee<Tale> for Anyone {
     }
 }
 
-/// Row 81: alone as online. The default referee refuses; the author's own may admit, and the host always may.
+/// Row 81: the same rule as online. The default referee refuses, the author's referee may admit, and the host always
+/// may.
 #[test]
 fn a_local_match_is_paused_by_the_same_requests_as_online() {
     let mut now = Duration::ZERO;

@@ -15,7 +15,7 @@ pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
 /// Records all inputs and orders, so that two matches are equal only if they had the same course.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tale {
-    /// A mix of all inputs and orders, with their ticks.
+    /// A hash of all inputs and orders, with their ticks.
     mixed: u64,
     pub(crate) held: [u32; 4],
     asked: u32,
