@@ -31,9 +31,9 @@ use crate::server_world::{Failure, ServerWorld};
 
 pub(crate) struct Stepped {
     pub(crate) sized_digest: Option<SizedDigest>,
-    /// Players whose orders or input make the step fail alone.
+    /// Players whose orders or input alone make the step fail.
     guilty: PlayerSet,
-    /// The players that get a strike: one for each left-out order of theirs, or one for an input.
+    /// The players that get a strike: one for each of their left-out orders, or one for an input.
     pub(crate) strikes: Vec<PlayerId>,
 }
 

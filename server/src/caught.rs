@@ -1,7 +1,7 @@
 //! Calls an author's hooks and catches their panics, so that a panic ends neither the match nor its sessions.
 //!
-//! Law **Hostile wire**, for the author's code: a player's packet may make a hook panic, but the only effect is that
-//! this order is refused, or this query stays unanswered.
+//! Law **Hostile wire**, for the author's code: a player's packet may make a hook panic, but then only this order is
+//! refused, or this query stays unanswered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -19,15 +19,15 @@ pub(super) struct Clock {
     pub(super) ahead: VecDeque<Duration>,
     pub(super) waiting_since: Option<Duration>,
     pub(super) waited_for: Option<WaitReason>,
-    /// Before this time, the match is not paused for clients that trail.
+    /// The match is not paused for clients that trail before this time.
     pub(super) hold_from: Duration,
-    /// The part of this wait's cost that was charged already.
+    /// The part of this wait's cost that has already been charged.
     pub(super) paid: Duration,
     pub(super) advanced_at: Option<Duration>,
     pub(super) sent_at: Duration,
     /// The players that the match waits for after a crash.
     pub(super) returning: Option<Return>,
-    /// Until this time, waiting is not charged to players, because all clients had to reconnect.
+    /// Waiting is not charged to players until this time, because all clients had to reconnect.
     pub(super) excused_until: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// Continues the schedule after a restart: turns of length `turn` are sealed ahead already.
+    /// Continues the schedule after a restart: turns of length `turn` have already been sealed ahead.
     pub(super) fn resume(&mut self, turn: Duration) {
         self.ahead = std::iter::repeat_n(turn, self.mode.turns_ahead().into()).collect();
     }

@@ -20,8 +20,8 @@ use twinstep_protocol::packet::request::MatchRequest;
 pub enum SealWhen {
     /// At the tick's own deadline. Missing inputs are filled, and players never wait for each other.
     Deadline,
-    /// When all players' batches have arrived. Needs a command delay. A new player joins the match when its batches come
-    /// in time, at most 2 s later than otherwise.
+    /// When all players' batches have arrived. Needs a command delay. A new player joins the match when its batches
+    /// arrive in time. This delays the join by at most 2 s.
     WaitForAll {
         /// A player is removed when the others have waited for it for this long. It is also removed when the others
         /// have waited for it for a total of 20 s within a minute, however short each wait was. If `kick_after` is
@@ -69,9 +69,9 @@ impl TurnLength {
 pub enum TickLength {
     /// Always [`MatchConfig::tick`].
     Fixed,
-    /// Longer, for all players, while a client's machine cannot keep up. This ends when it has cost the others 20 s in
-    /// a minute, or as much as [`SealWhen::WaitForAll`] lets them wait for one player. After that the client trails,
-    /// and [`Laggards`] decides what happens.
+    /// Ticks become longer, for all players, while a client's machine cannot keep up. This ends when it has cost the
+    /// others 20 s in a minute, or as much as [`SealWhen::WaitForAll`] lets them wait for one player. After that the
+    /// client trails, and [`Laggards`] decides what happens.
     Adaptive {
         /// The longest tick.
         max: Duration,
@@ -103,7 +103,7 @@ pub enum StartWhen {
 pub enum Laggards {
     /// The client keeps trailing.
     Ignore,
-    /// The match pauses until the client has come closer, within these limits. Beyond the limits, and within half a second
+    /// The match pauses until the client trails less, within these limits. Beyond the limits, and within half a second
     /// after the server itself was late, the client keeps trailing.
     Hold {
         /// The match pauses at this lag beyond the client's usual lag: at least one turn. [`Duration::ZERO`] means
@@ -142,8 +142,8 @@ pub enum AnsweredBy {
     Owner,
 }
 
-/// Whether inputs and admitted commands that wait for their tick are sent to the other players
-/// before it. Those of a player with a strike in the last 10 s are never sent early.
+/// Whether inputs and admitted commands that wait for their tick are sent to the other players before it. Inputs and
+/// commands of a player with a strike in the last 10 s are never sent early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
     /// Inputs are sent before their tick. For co-op games only: a modified client can read others' inputs shortly
@@ -167,7 +167,7 @@ pub enum Checksums {
 /// The side that decides the claims of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claims {
-    /// The player's own client alone. The server does not check claims.
+    /// Only the player's own client. The server does not check claims.
     OwnerOnly,
     /// The player's own client. If it does not make a claim, the referee decides after this many ticks: see
     /// [`Referee::owed`](crate::hooks::Referee::owed).

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: [`CUT_OFF_BYTES_MAX`] and [`CUT_OFF_MAX`] bound the kept worlds, for any number of clients; the frames
-//! have bounds of their own ([`History::keep_from`](crate::history::History::keep_from)).
+//! have their own bounds ([`History::keep_from`](crate::history::History::keep_from)).
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -20,7 +20,8 @@ use crate::config::Announce;
 pub struct Degradation {
     /// The number of steps taken, 0..=4, in the order of the module's head.
     pub steps: u8,
-    /// The close code of another reason to refuse newcomers: memory or disk is short, or the server is about to end.
+    /// The close code of a different reason to refuse newcomers: memory or disk is short, or the server is about to
+    /// end.
     pub refusal: Option<CloseCode>,
 }
 
@@ -55,7 +56,7 @@ impl Degradation {
         self.refusal.or(late)
     }
 
-    /// The turn's length in ticks if it is `wish` without degradation.
+    /// The turn's length in ticks, if it would be `wish` without degradation.
     pub(super) fn turn_ticks(self, wish: u8) -> u8 {
         match self.steps {
             0..=3 => wish,

@@ -27,7 +27,7 @@ use crate::config::Checksums;
 /// A world of at most this many hashed bytes is digested at each tick. If the world's encoding also has at most this
 /// many bytes, a copy of the world is kept at each tick: 64 copies take 4 MiB.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;
-/// The bytes that digests of a larger world hash in a second, unless one digest exceeds that.
+/// How many bytes digests of a larger world hash in a second, unless one digest exceeds that.
 const BYTES_PER_SECOND: u64 = 256 << 10;
 /// The longest time between two digests, as far as turns allow.
 const EVERY: Duration = Duration::from_secs(1);

@@ -39,7 +39,7 @@ use crate::peer::Peer;
 use crate::seat::Seat;
 
 /// A frame is repeated for at least this long, or half of the round trip. If no ack arrives for longer, all frames that
-/// the client may lack are repeated again: so an outage costs the client no more time than the outage lasts.
+/// the client may lack are repeated again: so an outage does not cost the client more time than the outage lasts.
 const COVERED: Duration = Duration::from_millis(150);
 /// The assumed round trip before the first measurement.
 const RTT_GUESS: Duration = Duration::from_millis(200);
@@ -124,7 +124,7 @@ pub(crate) enum Extent {
     Whole,
     /// The first packet only, because the session does not send acks.
     First,
-    /// No frames: the session has been silent for too long, and was sent the first packet often enough.
+    /// No frames, because the session has been silent for too long, and the first packet was sent often enough.
     NoFrames,
 }
 
@@ -238,8 +238,8 @@ impl<S: Simulation> DownSender<'_, S> {
     }
 }
 
-/// The frames between `head` and `sent` that a client lacks. A full list of gaps may be cut short: all frames after it
-/// count as lacking.
+/// The frames between `head` and `sent` that a client lacks. A full list of gaps may be incomplete, so all frames after
+/// it count as lacking.
 fn lacking(gaps: &Gaps, head: Tick, sent: Tick) -> ArrayVec<(Tick, Tick), { GAPS_MAX + 1 }> {
     let rest = gaps.last().filter(|_| gaps.is_full());
     let rest = rest.map(|(_, end)| (*end, sent));

@@ -1,6 +1,6 @@
 //! Folds a journal to one tick: the world that its frames lead to.
 //!
-//! A journal covers more of the past than the worlds in memory, and each tick was written to it before any client saw
+//! A journal covers more of the past than the worlds in memory, and each tick is written to it before any client sees
 //! the tick.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use twinstep_core::{Simulation, Tick, codec};
 use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
-/// A fold begins this many world records before its tick, so that it also finds a world that was recorded incorrectly.
+/// A fold begins this many world records before its tick, so that it detects a world that was recorded incorrectly.
 const WORLDS_BACK: usize = 2;
 /// A fold steps at most this many ticks. Worlds that are too large for the journal leave gaps, so the nearest record
 /// may be far.

@@ -29,7 +29,7 @@ use worlds::Worlds;
 pub struct History<S: Simulation> {
     worlds: Worlds<S>,
     kept: u32,
-    /// The most frames that are kept for a session that loads a world.
+    /// How many frames are kept for a session that loads a world.
     kept_for_loads: u32,
     needed: Option<Tick>,
     first: Tick,
@@ -48,7 +48,7 @@ struct Sealed {
     cadence: Option<Cadence>,
     present: PlayerSet,
     filled: PlayerSet,
-    /// The numbers of its roster changes, outcomes, claims, commands and fragments.
+    /// How many roster changes, outcomes, claims, commands and fragments the tick has.
     lists: [u32; 5],
 }
 
@@ -167,7 +167,7 @@ impl<S: Simulation> History<S> {
         self.first + self.ticks.len() as u32
     }
 
-    /// Records the world before its next tick, after the last kept frame. Few of the worlds that are not `small` are
+    /// Records the world before its next tick, after the last kept frame. If worlds are not `small`, few of them are
     /// copied.
     pub fn keep_world(&mut self, world: &World<S>, small: bool) {
         self.worlds.keep(world, small);
@@ -256,9 +256,9 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).and_then(|sealed| sealed.digest)
     }
 
-    /// The newest beginning of a turn with a digest, for a run of frames `from..end`: that of the last turn, or of an
-    /// earlier turn that begins within the run. So a client that gets the frame of a digested tick gets that digest or
-    /// a newer one with it.
+    /// The newest beginning of a turn with a digest, for a run of frames `from..end`: the beginning of the last turn,
+    /// or of an earlier turn that begins within the run. So a client that gets the frame of a digested tick gets that
+    /// digest or a newer one with it.
     pub fn newest_digest(&self, from: Tick, end: Tick) -> Option<(Tick, u64)> {
         let mut began = self.turn_began(end.back(1))?;
         loop {

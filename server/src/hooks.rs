@@ -1,4 +1,4 @@
-//! A game's decisions on the server: how queries are resolved, and which orders are admitted.
+//! A game's decisions on the server: it resolves queries and admits orders.
 //!
 //! Law **One door**: a hook's decision enters the simulation as an action of a frame, on the server's own simulation
 //! too.
@@ -79,12 +79,12 @@ pub enum Decision<O> {
     Unanswered,
 }
 
-/// Answers queries: the only place where nondeterministic decisions are made.
+/// Answers queries. Only a resolver makes nondeterministic decisions.
 ///
-/// A resolver that panics yields `None`. It must not keep memory that cannot be rebuilt after a crash: after a crash,
+/// A resolver that panics yields `None`. It must not depend on state that cannot be rebuilt after a crash: then
 /// outcomes come from the journal, and only open queries are asked again, under the same key.
 pub trait Resolver<S: Simulation>: Send + 'static {
-    /// Answers `query`, which the step just done asked under `key`.
+    /// Answers `query`, which the last step asked under `key`.
     fn resolve(
         &mut self,
         context: &HookContext<'_, S>,

@@ -29,9 +29,9 @@ const REQUESTS_WINDOW: Duration = Duration::from_secs(10);
 // An identity can save the match this many times in a minute.
 const SAVES_MAX: usize = 2;
 const AWAY_MAX: usize = 256;
-/// An identity that was too slow is refused for this long; its client tries to return for twice as long.
+/// An identity that was too slow is refused for this long; its client keeps trying to return for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
-/// The budget that is left to an identity that returns with a spent budget: joining takes a moment.
+/// The budget that an identity gets if it returns with a spent budget, because joining takes a moment.
 const TO_SPARE: Duration = Duration::from_secs(1);
 /// An identity whose world download did not make progress is refused for this long. Otherwise it could hold its slot
 /// for a world forever by reconnecting.
@@ -41,7 +41,7 @@ const BAR_STRIKES: Duration = Duration::from_secs(60);
 /// The used limits of an identity, and the refusals that it has not acknowledged: kept from session to session.
 #[derive(Default)]
 pub(crate) struct IdentityLimits {
-    /// The times of its heals that still count, oldest first.
+    /// When the identity was healed, for the heals that still count, oldest first.
     heals: ArrayVec<Duration, HEALS_MAX>,
     differed_at: Option<Duration>,
     strikes: u32,
@@ -57,9 +57,9 @@ pub(crate) struct IdentityLimits {
     excused_at: Option<Duration>,
     held: Held,
     pub(crate) cost: Cost,
-    /// The time by which turns were longer because of the identity.
+    /// How much longer turns were because of the identity.
     pub(crate) slowed: Cost,
-    /// The time when the identity may return, and the reason why it was barred.
+    /// When the identity may return, and why it was barred.
     barred: Option<(Duration, CloseCode)>,
     /// Refused orders that the client has not acknowledged.
     pub(crate) refusals: Vec<NotAdmitted>,
@@ -207,8 +207,8 @@ impl IdentityLimits {
         self.heals.try_push(now).is_ok().then_some(true)
     }
 
-    /// Records a desync report. Returns `true` if it is counted: an identity counts once in [`HEALS_WINDOW`], so that
-    /// one cheater cannot set off an alarm.
+    /// Records a desync report. Returns `true` if it is counted: an identity counts once in [`HEALS_WINDOW`], so that a
+    /// single cheater cannot cause an alarm.
     pub(crate) fn record_desync(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < HEALS_WINDOW;
         let counts = !self.differed_at.is_some_and(lately);
@@ -234,7 +234,7 @@ impl Away {
     }
 }
 
-/// The limits of identities without a session, the longest away first.
+/// The limits of identities without a session. The identity that has been away longest comes first.
 #[derive(Default)]
 pub(crate) struct AwayIdentities {
     away: VecDeque<Away>,

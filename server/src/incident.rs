@@ -112,7 +112,7 @@ impl Trouble {
         "impure",
     ];
 
-    /// Returns `true` if the match is over because of it.
+    /// Returns `true` if it ends the match.
     #[must_use]
     pub fn is_fatal(self) -> bool {
         matches!(
@@ -248,7 +248,7 @@ pub struct Notices<T> {
 }
 
 impl<T: Clone> Notices<T> {
-    /// Keeps at most `most` notices for each reader.
+    /// Creates an empty list that keeps at most `most` notices for each reader.
     pub fn new(most: usize) -> Self {
         Notices {
             most,
@@ -257,7 +257,7 @@ impl<T: Clone> Notices<T> {
         }
     }
 
-    /// Adds a notice. A full log keeps its oldest notices, a full author's list its newest.
+    /// Adds a notice. A full log keeps its oldest notices; the author's list, when full, keeps the newest ones.
     pub fn push(&mut self, notice: T) {
         if self.log.len() < self.most {
             self.log.push_back(notice.clone());

@@ -22,7 +22,7 @@ pub(super) struct JournalOut<S: Simulation> {
 
 /// After this many late worlds in a row, [`UNWAITED`] worlds are encoded on the match's own thread.
 const MISSED_MAX: u8 = 3;
-/// The number of worlds that are then encoded on the match's own thread: one minute's worth.
+/// How many worlds are then encoded on the match's own thread: those of one minute.
 const UNWAITED: u8 = 6;
 
 pub(super) enum WorldDue {
@@ -175,7 +175,7 @@ impl<S: Simulation> JournalOut<S> {
 /// The end reason of a journal whose match another process will resume.
 pub const MOVED: &str = "moved";
 
-/// The end reason of a journal after an orderly end of its server. The match will be resumed.
+/// The end reason of a journal whose server ended cleanly. The match will be resumed.
 pub const KEPT: &str = "kept";
 
 /// The reason why the match of a journal is over for good. Returns `None` if the match can be resumed.

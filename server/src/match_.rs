@@ -304,7 +304,7 @@ impl<S: Simulation> Match<S> {
         session.map(Peer::stage).or(takeover)
     }
 
-    /// The number of ticks by which a session's authority trails the server, as reported by its client.
+    /// How many ticks a session's authority trails the server, as reported by its client.
     #[must_use]
     pub fn lag(&self, peer: SessionId) -> Option<u32> {
         self.people
@@ -387,7 +387,7 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.report(incident);
     }
 
-    /// Continues without a journal, because the journal cannot be written any more. From now on a crash ends the match.
+    /// Continues without a journal, because the journal cannot be written any more. After this, a crash ends the match.
     pub fn forgo_journal(&mut self) {
         self.journal = JournalOut::none();
         self.forgo_journal_later();
@@ -506,7 +506,7 @@ pub(super) struct Origin {
     pub(super) packed_rules: OnceLock<Option<Arc<[u8]>>>,
 }
 
-/// The first world of a match, which clients may have too.
+/// The first world of a match. Clients may have it too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) tick: Tick,

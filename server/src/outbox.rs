@@ -14,7 +14,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use crate::encoding::{Encoding, Saving};
 use twinstep_protocol::identity::{Identity, SessionId};
 
-/// One action that the match asks of its host.
+/// An action that the match requests from its host.
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Output<'a, O> {
     /// Append these bytes to the journal, before anything after this output is sent.
@@ -46,7 +46,7 @@ pub enum Output<'a, O> {
     /// The match accepted the session: its hello is compatible, and it has its seats. A host allows fewer sessions that
     /// are not accepted yet, and each of them for less time.
     Settled { peer: SessionId },
-    /// An identity has no seat any more. Before this, the host reserves a connection for the identity's return.
+    /// An identity no longer has a seat. Until then, the host reserves a connection for the identity's return.
     Unseated { identity: String },
     /// A client's world differed at this tick: fold the journal to this tick on another thread with `Folded::of`, and
     /// pass the result to `Match::hand_evidence`. Hosts without a journal ignore this.

@@ -78,7 +78,7 @@ pub(crate) struct Peer {
     pub(crate) fates: Fates,
     pub(crate) inquiry: Inquiry,
     pub(crate) tickets: Tickets,
-    /// The numbers of the names and of the presence block that were last sent to it.
+    /// The numbers of the names and of the presence block that were last sent to the session.
     pub(crate) names_sent: u32,
     pub(crate) presence_sent: u32,
     pub(crate) limits: IdentityLimits,

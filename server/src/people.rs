@@ -23,7 +23,7 @@ pub(super) struct People {
     identities: Vec<(String, PlayerId)>,
     /// The last identity that played each player number, even if that identity has left.
     last_owners: [Option<String>; PLAYERS_MAX],
-    /// The identities that seats are reserved for until they play. Such a seat is never freed.
+    /// The identities that seats are reserved for until they play. A reserved seat is never freed.
     expected: [Option<String>; PLAYERS_MAX],
     // Also if that session left before it played.
     pub(super) was_joined: bool,
@@ -64,8 +64,8 @@ pub struct Present {
     pub name: String,
     /// The state of the player's session.
     pub whereabouts: Whereabouts,
-    /// The ticks from the arrival of the player's inputs to their deadline. `None` in lockstep, where ticks have no
-    /// deadlines of their own.
+    /// The ticks from the arrival of the player's inputs to their deadline. `None` in lockstep, where ticks do not have
+    /// their own deadlines.
     pub margin_ticks: Option<i64>,
     /// The round trip to the player's client, once it was measured.
     pub round_trip: Option<Duration>,
@@ -212,8 +212,8 @@ impl People {
         self.takeovers.iter().any(|takeover| takeover.id == peer)
     }
 
-    /// The session that is responsible for a player: the player's own, or that of its identity, which may have returned
-    /// with fewer seats.
+    /// The session that is responsible for a player: the player's own session, or another session of its identity,
+    /// which may have returned with fewer seats.
     pub(super) fn session_behind(&self, player: PlayerId) -> Option<usize> {
         let own = |p: &Peer| p.players.contains(&player);
         self.peers.iter().position(own).or_else(|| {
@@ -222,7 +222,7 @@ impl People {
         })
     }
 
-    /// Returns `true` if the player that owns a query plays by its own session.
+    /// Returns `true` if the player that owns a query plays in its own session.
     pub(super) fn owner_plays(&self, key: Key) -> bool {
         key.owner().is_some_and(|owner| {
             let plays = |p: &Peer| p.plays() && p.players.contains(&owner);

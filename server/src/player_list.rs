@@ -64,7 +64,7 @@ impl<T> Versions<T> {
 
 pub(super) struct PlayerList {
     wished: [Name; PLAYERS_MAX],
-    /// The seats that [`names`](PlayerList::names) belong to; empty after a player wished for a new name.
+    /// The seats that [`names`](PlayerList::names) belong to; empty after a player asked for a new name.
     of: Vec<(String, PlayerId)>,
     names: Names,
     /// Versions of [`names`](PlayerList::names) as they are sent; the first number is 1.
@@ -91,7 +91,7 @@ impl Default for PlayerList {
 }
 
 impl PlayerList {
-    /// Sets the name that the player of a seat wishes for, until it wishes for another one.
+    /// Sets the name that the player of a seat asks for, until it asks for a new one.
     pub(super) fn wish(&mut self, player: PlayerId, name: Name) {
         self.wished[player.index()] = name;
         // Forces new names at the next update.

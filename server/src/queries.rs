@@ -68,7 +68,7 @@ enum QueryState<O> {
 
 struct QueryEntry<O> {
     id: QueryId,
-    /// The tick whose step opened it: its time runs from here, and not while it waited to be opened.
+    /// The tick whose step opened the query. Its time limit begins here, after any wait to be opened.
     opened: Tick,
     state: QueryState<O>,
 }
@@ -157,7 +157,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Asks the resolver, which answers directly or by a job. If it panics, the answer is `None`.
+    /// Asks the resolver, which answers directly or with a job. If it panics, the answer is `None`.
     fn resolve_open(
         &mut self,
         open: &OpenQuery<S::Query>,
@@ -188,8 +188,8 @@ impl<S: Simulation> OpenQueries<S> {
         diagnostics.report_panics();
     }
 
-    /// Takes the result of a job; `None` means that the job failed. The result is ignored unless a query still waits
-    /// for this job.
+    /// Takes the result of a job; `None` means that the job failed. The result is used only if a query still waits for
+    /// this job.
     pub(crate) fn complete(
         &mut self,
         job: JobId,

@@ -30,8 +30,8 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// The first frame that was never sent, or only in a send that counts as lost; for a send that cannot hold all
-    /// frames. `first` is the first unacknowledged frame; an ack takes about `rtt`.
+    /// For a send that cannot hold all frames: the first frame that was never sent, or only in a send that counts as
+    /// lost. `first` is the first unacknowledged frame; an ack takes about `rtt`.
     pub(crate) fn first_unsent(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
         if self.first != first {
             (self.first, self.since) = (first, now);

@@ -44,7 +44,7 @@ pub(crate) struct Sealer<S: Simulation> {
     pub(crate) frame: FrameData<S>,
     /// Refused orders whose owners were not informed yet.
     pub(crate) refused: Vec<NotAdmitted>,
-    /// Players whose claim in the sealed frame came from the referee, not from them.
+    /// Players whose claim in the sealed frame came from the referee.
     pub(crate) owed: PlayerSet,
 }
 
@@ -329,8 +329,8 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// The roster change that follows from a player's silence, or from the end of that silence. `seat` is at tick `next`;
-/// `is_active` is `true` if the player sends inputs.
+/// The roster change after a player fell silent, or sends inputs again. `seat` is at tick `next`; `is_active` is `true`
+/// if the player sends inputs.
 pub(crate) fn silence<S: Simulation>(
     presence: Presence,
     seat: &Seat<S>,

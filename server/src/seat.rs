@@ -24,7 +24,7 @@ const SKIP_MAX: u32 = 1 << 16;
 /// A claim may be repeated for this many ticks.
 pub(crate) const CLAIM_AGE_MAX: u32 = 384;
 
-/// The referee's decision in advance on an order that waits for its tick.
+/// The referee's preliminary decision on an order that waits for its tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
     Unasked,
@@ -38,7 +38,7 @@ pub(crate) struct Held<C> {
     /// The first tick (in lockstep, the first turn) at which it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
-    /// Whether the referee would admit the order; only then it is announced.
+    /// Whether the referee would admit the order. Otherwise it is not announced.
     pub(crate) outlook: Outlook,
 }
 
@@ -75,7 +75,7 @@ pub struct SeatStats {
     pub late_batches: u64,
     /// Turns in which the match had to wait for this player (in lockstep only).
     pub awaited: u64,
-    /// The time that the match waited for this player, alone or with others.
+    /// How long the match waited for this player, with or without others.
     pub waited: Duration,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) batch_at: Option<Tick>,
     pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
-    /// The sequence number up to which a command may skip missing ones.
+    /// Commands up to this sequence number may skip missing commands.
     gaps_until: u32,
     /// Claims of earlier ticks are ignored: they were made before a restart.
     claims_from: u32,
@@ -317,7 +317,7 @@ impl<S: Simulation> Seat<S> {
         self.rest = at.and_then(|at| Some((self.newest? + 1, at)));
     }
 
-    /// Returns `true` if the client skips the packet for this tick, so that its missing input is no loss.
+    /// Returns `true` if the client skips the packet for this tick, so that its missing input does not count as lost.
     pub(crate) fn rests_over(&self, tick: Tick) -> bool {
         self.rest.is_some_and(|(rest, _)| rest == tick)
     }

@@ -150,7 +150,7 @@ impl<S: Simulation> ServerWorld<S> {
         self.digest
     }
 
-    /// Restores the world of `tick`, which was stepped last. Returns `None` if that world is not kept.
+    /// Restores the world of `tick`, the last tick that was stepped. Returns `None` if that world is not kept.
     pub(super) fn step_back(&mut self, tick: Tick) -> Option<()> {
         let before = self.history.world(tick, &self.rules)?;
         self.current.clone_from(before);

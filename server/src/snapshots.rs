@@ -41,8 +41,8 @@ use crate::encoding::{Encoding, Snapshot};
 use crate::incident::{Incident, Trouble};
 use crate::server_world::ServerWorld;
 
-/// The maximum age of an encoded world that a session may join with. The frames since are sent too; they are smaller
-/// than a newer world.
+/// The maximum age of an encoded world that a session may join with. The frames since then are sent too: they are
+/// smaller than a newer world.
 const FRESH: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
@@ -107,8 +107,8 @@ impl Snapshots {
         self.aside.takes(diagnostics.stats.world_bytes, now)
     }
 
-    /// Starts the encoding of the world of the turn's beginning by the host. Returns `None` if the host is still
-    /// encoding another one.
+    /// Lets the host encode the world of the turn's beginning. Returns `None` if the host is still encoding another
+    /// world.
     pub(super) fn encode<S: Simulation>(
         &mut self,
         now: Duration,
@@ -244,14 +244,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Aside {
     /// Worlds of more bytes than this are encoded by the host.
     pub(super) over: Option<usize>,
-    /// The tick of the world that the host is encoding, and the time when that began.
+    /// The tick of the world that the host is encoding, and when the encoding began.
     under_way: Option<(Tick, Duration)>,
 }
 
 impl Aside {
-    /// Returns `true` if a world of this many bytes goes to the host for encoding. The match itself encodes small worlds,
-    /// and all worlds while the host is late. It also tries worlds above the limit itself, so that the error is reported
-    /// immediately.
+    /// Returns `true` if a world of this many bytes goes to the host for encoding. The match itself encodes small
+    /// worlds, and all worlds while the host is late. It also encodes worlds above the limit itself, so that the error
+    /// is reported immediately.
     pub(super) fn takes(&self, bytes: usize, now: Duration) -> bool {
         let is_late = |(_, since)| now.saturating_sub(since) >= PATIENCE;
         let is_large = |over| bytes > over && bytes <= WORLD_BYTES_MAX;

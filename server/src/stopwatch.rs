@@ -1,4 +1,4 @@
-//! Measures how long an author's code takes. A match has no clock, so its host lends it one.
+//! Measures how long an author's code takes. A match has no clock, so its host provides one.
 //!
 //! Invariant: measurements are only reported. A match does not depend on them.
 

@@ -19,9 +19,9 @@ use crate::config::{MatchConfig, TickLength, TurnLength};
 
 /// The window in which pauses are counted.
 const WINDOW: Duration = Duration::from_secs(5);
-/// The number of pauses within [`WINDOW`] that is too many.
+/// This many pauses within [`WINDOW`] are too many.
 const PAUSES_MAX: u32 = 3;
-/// The time after a change of the turn before its effect can be judged.
+/// After a change of the turn, its effect can be judged after this time.
 const SETTLE: Duration = Duration::from_secs(2);
 /// A trial of a shorter turn has failed if pauses return within this time. For a shorter tick it is [`WINDOW`].
 const TURN_TRIED_FOR: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ pub(crate) struct Seen {
 pub(crate) struct Tempo {
     /// The client's turn in ticks; 0 before its first turn.
     turn_ticks: u8,
-    /// The match's turn when this was last decided, in ticks.
+    /// The match's turn at the last decision, in ticks.
     last_ticks: u8,
     /// The turn that the client's round trip needs, in ticks.
     floor: u8,
@@ -96,7 +96,7 @@ impl Trial {
         }
     }
 
-    /// Restarts the times of a trial, because the current observations are no evidence about the value.
+    /// Restarts the times of a trial, because the current observations are not evidence about the value.
     fn wait_on(&mut self, now: Duration) {
         self.quiet_since = now;
         self.lowered_at = self.lowered_at.map(|_| now);
@@ -262,7 +262,7 @@ impl Tempo {
         self.turn_ticks = wished.clamp(min, max);
     }
 
-    /// Ignores pauses for [`SETTLE`]: they are still effects of the shorter turn.
+    /// Ignores pauses for [`SETTLE`], because they are still effects of the shorter turn.
     fn settle(&mut self, now: Duration) {
         self.pauses = 0;
         self.window_began = now + SETTLE;

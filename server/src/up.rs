@@ -43,7 +43,7 @@ pub(crate) struct MatchPosition {
     pub(crate) turn: u32,
     pub(crate) mode: MatchMode,
     pub(crate) due: Duration,
-    /// Whether the match is paused: then no batch is late.
+    /// Whether the match is paused. During a pause, no batch is late.
     pub(crate) is_paused: bool,
     pub(crate) turn_length: Duration,
     pub(crate) tick: Duration,

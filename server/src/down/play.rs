@@ -76,9 +76,9 @@ impl<S: Simulation> DownSender<'_, S> {
         status
     }
 
-    /// The newest input's tick minus the next tick to seal, and the number of inputs without a gap, both of the worst
-    /// seat. −127 means this late or later; −128 means that no input arrived. A client that confused the two would
-    /// never set its clock right.
+    /// The newest input's tick minus the next tick to seal, and the number of inputs without a gap, both for the worst
+    /// seat. −127 means this late or later; −128 means that no input arrived. If a client confused the two, it could
+    /// never correct its clock.
     fn held(&self, peer: &Peer) -> (i8, u8) {
         let mut worst = (i8::MAX, u8::MAX);
         for player in &peer.players {

@@ -21,8 +21,8 @@ use twinstep_core::{Simulation, Tick};
 pub const APART: u32 = 16;
 
 pub(super) struct Worlds<S: Simulation> {
-    /// In tick order. The first world is at the oldest tick that can be requested, or before that tick. If all worlds
-    /// are kept, the first is reused for the newest at each tick. Worlds are boxed so that the queue's order changes
+    /// In tick order. The first world is at or before the oldest tick that can be requested. If all worlds are kept,
+    /// the first one is reused for the newest one at each tick. Worlds are boxed so that the queue's order changes
     /// without moving them.
     kept: VecDeque<Box<World<S>>>,
     /// Requested worlds, by their ticks modulo [`HISTORY`].
@@ -37,8 +37,8 @@ impl<S: Simulation> Worlds<S> {
         }
     }
 
-    /// Continues with `world`, the one before the next tick. The world is kept if it is `small`, or if the last kept
-    /// world is too old.
+    /// Continues with `world`, which is the world before the next tick. The world is kept if it is `small`, or if the
+    /// last kept world is too old.
     pub(super) fn keep(&mut self, world: &World<S>, small: bool) {
         let next = world.tick();
         self.looked_at[Self::slot(next)].take();
@@ -67,7 +67,7 @@ impl<S: Simulation> Worlds<S> {
         self.kept.push_back(kept);
     }
 
-    /// The world before `tick`. If it is not kept, `fold` leads there from the newest one before it.
+    /// The world before `tick`. If it is not kept, `fold` computes it from the newest world before it.
     pub(super) fn before(
         &self,
         tick: Tick,

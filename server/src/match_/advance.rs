@@ -45,8 +45,7 @@ use crate::up;
 
 /// How often unacknowledged frames are repeated in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
-/// The match catches up with a lateness of at most this many ticks, and at least the duration. The match's clock skips
-/// the rest.
+/// A late match catches up at most this many ticks, or the duration below if that is longer. Its clock skips the rest.
 const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
 /// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.
@@ -55,10 +54,10 @@ const STOOD: Duration = Duration::from_millis(500);
 /// margin covers one frame of the client, because it steps and reports only once a frame.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
-/// A client with a known usual lag trails only if it is at least this many ticks above that: its reports and the ticks
-/// are not in phase.
+/// A client with a known usual lag trails only if it is at least this many ticks above that: its reports do not come
+/// exactly at the ticks.
 const HOLD_TICKS_MIN: u32 = 2;
-/// The shortest time between two pauses for clients that trail: after a pause all clients are a little out of step.
+/// The shortest time between two pauses for clients that trail: after a pause all clients are slightly late or early.
 const HOLD_APART: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {
@@ -176,7 +175,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Skips the time in which this process was stopped: sessions are not charged for it, and the match does not catch
+    /// Skips the time in which this process was stopped: it is not charged to sessions, and the match does not catch
     /// up.
     fn give_way(&mut self, now: Duration) {
         let Some(due) = self.clock.due else { return };
@@ -278,8 +277,8 @@ impl<S: Simulation> Match<S> {
         !is_held && self.clock.due.is_some_and(is_late)
     }
 
-    /// Handles a wait of the match. A player that the match waits for too long is removed, and the others continue
-    /// without it.
+    /// Handles a wait of the match. If the match waits too long for a player, the player is removed, and the others
+    /// continue.
     fn wait_on(&mut self, now: Duration, wait: WaitReason) {
         self.record_missed(now, wait);
         // Up to now, the match waited for the players of the last call.
@@ -395,7 +394,7 @@ impl<S: Simulation> Match<S> {
         self.people.charge(now, players, present, waited, budget);
     }
 
-    /// Continues after a pause, which is not made up for. A pause is no sign of a slow machine or connection.
+    /// Continues after a pause, without catching up. A pause does not show a slow machine or connection.
     fn end_pause(&mut self, now: Duration) {
         let lasted = self.paused_for(now);
         self.diagnostics.stats.paused += lasted;
@@ -469,9 +468,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The number of ticks by which a session's authority is farther behind than expected. Expected are the turns that
-    /// are sealed ahead, the session's round trip, one turn, and jitter; or the usual lag of the session, if that is
-    /// known and leads to a smaller result.
+    /// How many ticks a session's authority is farther behind than expected. The expected lag is the turns that are
+    /// sealed ahead, the session's round trip, one turn, and jitter; or the usual lag of the session, if it is known
+    /// and leads to a smaller result.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);
@@ -555,8 +554,9 @@ impl<S: Simulation> Match<S> {
             .collect()
     }
 
-    /// The median of the turns that players' sessions ask for, and the longest of these turns, in ticks. Of an even
-    /// number the shorter median counts. If most connections need long turns, no session is charged for them.
+    /// The median of the turns that players' sessions ask for, and the longest of these turns, in ticks. For an even
+    /// number of sessions, the shorter of the two middle turns counts. If most connections need long turns, no session
+    /// is charged for them.
     fn asked_turns(&self) -> (u8, u8) {
         let players = self
             .people
@@ -621,7 +621,7 @@ impl<S: Simulation> Match<S> {
     }
 }
 
-/// The number of ticks that a time on the way takes, rounded up.
+/// A travel time in ticks, rounded up.
 fn ticks_of(time: Duration, cadence: Cadence) -> u32 {
     let time = time.min(RTT_MAX).as_nanos();
     time.div_ceil(cadence.tick().as_nanos()) as u32

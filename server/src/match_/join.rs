@@ -460,7 +460,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes a session that is not in the match yet. Frees the seats of its players that never joined.
+    /// Closes a session that is not in the match yet. Frees the seats of those of its players that never joined.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
         for player in self.people[at].players.clone() {
             if self.world.current.presence(player) == Presence::Absent {
@@ -471,7 +471,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Adds the session's players that are not in the match to it. If a player's number still belongs to a player that
-    /// is about to leave, this waits until that player has left.
+    /// is about to leave, the new player waits until that player has left.
     pub(super) fn let_in(&mut self, at: usize) {
         let players = self.people[at].players.clone();
         if players.iter().any(|p| self.sealer.changes(*p)) {
@@ -505,7 +505,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Returns `true` if the others would now wait for the batches of new players. A client closes batches from the
-    /// first turn that it runs, so those show whether the next ones will arrive in time.
+    /// first turn that it runs, so these batches show whether the next ones will arrive in time.
     fn would_delay_others(&self, at: usize) -> bool {
         let (world, peer) = (&self.world.current, &self.people[at]);
         let is_new = |player: &&PlayerId| world.presence(**player) == Presence::Absent;

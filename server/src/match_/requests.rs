@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Invariant: a request that changes the course of the match takes effect at the first tick of a turn. So it is part of
-//! a frame, and all clients, journals and replays switch at the same tick. A save and a start change no frame.
+//! a frame, and all clients, journals and replays switch at the same tick. A save and a start do not change frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,8 +54,8 @@ impl<S: Simulation> Match<S> {
         self.requested.offers_saves = true;
     }
 
-    /// Takes the result of an [`Output::Save`]. If it was written, all clients get `Event::Request` with the player that
-    /// asked for it; otherwise that player gets a refusal.
+    /// Takes the result of an [`Output::Save`]. If the save was written, all clients get `Event::Request` with the
+    /// player that asked for it; otherwise that player gets a refusal.
     pub fn hand_saved(&mut self, is_written: bool) {
         let Some(by) = self.requested.saving.take() else {
             return;

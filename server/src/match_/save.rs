@@ -32,7 +32,7 @@ use crate::errors::{LoadError, MatchStartError, SeatError};
 use crate::history::History;
 use crate::hooks::Resolver;
 
-/// A saved state of an older version of the game, or of other rules.
+/// A saved state of an older version of the game, or of different rules.
 #[derive(Clone, Copy, Debug)]
 pub struct OldSave<'a> {
     /// The [`VERSION`](Simulation::VERSION) that saved it, at most the current one.
@@ -41,8 +41,8 @@ pub struct OldSave<'a> {
     pub rules_digest: u64,
     /// The encoded state, as the old version's type: see [`read`](OldSave::read).
     pub sim: &'a [u8],
-    /// Queries that get no answer, not even `None`: the tick whose step asked, and the key. A state that waits for one
-    /// of them must stop waiting.
+    /// Queries that do not get an answer, not even `None`: the tick whose step asked, and the key. A state that waits
+    /// for one of them must stop waiting.
     pub unanswered: &'a [(Tick, Key)],
 }
 

@@ -124,8 +124,8 @@ impl<S: Simulation> Match<S> {
             .count()
     }
 
-    /// Sends the names to sessions that do not have them. The names wait until the lane is idle, so that they do not
-    /// queue behind a world.
+    /// Sends the names to sessions that do not have them. Names are queued only when the lane is idle, so that they do
+    /// not wait behind a world.
     pub(super) fn introduce(&mut self) {
         for at in 0..self.people.len() {
             let shown = self.shown_to(at);

@@ -131,7 +131,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Returns `true` if the match has no sessions and no seat is kept: all players have left. Owners of a
-    /// [loaded](Match::load) match that have not come do not count.
+    /// [loaded](Match::load) match that have not connected yet do not count.
     #[must_use]
     pub fn is_deserted(&self) -> bool {
         let is_away = |(_, player): &(_, _)| self.people.expected(*player).is_some();
@@ -261,7 +261,7 @@ impl<S: Simulation> Match<S> {
         self.end_journal_saying(&reason);
     }
 
-    /// Like [`end_journal`](Self::end_journal), with this reason as text.
+    /// Like [`end_journal`](Self::end_journal), with a reason as text.
     pub fn end_journal_saying(&mut self, reason: &str) {
         if is_resumable(reason) {
             // Without the world, a resumed match would step the last seconds again.
@@ -734,7 +734,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Like [`connect`](Match::connect), with the stamp of the ticket that was used. The ticket becomes safe when the
-    /// session plays: a refused or interrupted join does not use the ticket up.
+    /// session plays: a refused or interrupted join does not use up the ticket.
     ///
     /// # Errors
     /// The errors of [`connect`](Match::connect), and [`CloseCode::Superseded`] if the ticket is out of date.
@@ -792,8 +792,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Gives a session the ticket to return with that [`Output::Ticket`](crate::outbox::Output::Ticket) asked for.
-    /// `stamp` comes from [`next_ticket`](Match::next_ticket), dated now; the bytes are understood only by the host and
-    /// the client.
+    /// `stamp` comes from [`next_ticket`](Match::next_ticket), dated now; only the host and the client understand the
+    /// bytes.
     pub fn hand_ticket(&mut self, peer: SessionId, stamp: Stamp, ticket: Vec<u8>) {
         let Some(peer) = self.people.peer_mut(peer) else {
             return;

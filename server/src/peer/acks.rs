@@ -1,4 +1,4 @@
-//! [`FrameAcks`]: how far a client has come in the stream of frames, by its own reports.
+//! [`FrameAcks`]: which frames a client has, by its own reports.
 //!
 //! ```text
 //!          view        wanted                       sent
@@ -23,10 +23,10 @@ pub(crate) struct FrameAcks {
     /// The frames after `wanted` that the client lacked at its last report of gaps.
     gaps: Gaps,
     view: Tick,
-    /// The last time when the client reported recent packet loss, or that its connection is too new to know; at first,
-    /// its connect time.
+    /// When the client last reported recent packet loss, or that its connection is too new to know; at first, its
+    /// connect time.
     lossy_at: Duration,
-    /// The last time when the client acknowledged a frame, or when no frame was left to acknowledge.
+    /// When the client last acknowledged a frame, or had no frame left to acknowledge.
     progress_at: Duration,
 }
 
@@ -70,7 +70,7 @@ impl FrameAcks {
         (self.wanted, self.progress_at) = (wanted, now);
     }
 
-    /// Restarts the client's time limit: it could not have acknowledged more until now.
+    /// Restarts the client's time limit, because it could not have acknowledged more until now.
     pub(crate) fn forgive(&mut self, now: Duration) {
         self.progress_at = now;
     }

@@ -5,8 +5,8 @@
 //!  refuse, acknowledge ─▶ open ─ sent in packet n ─▶ sent ─ a packet ≥ n with fates is acknowledged ─▶ forgotten
 //! ```
 //!
-//! Invariant: a fate is in every packet with fates from its first one on. So an ack of any newer packet with fates is
-//! enough, and no timer is needed.
+//! Invariant: after its first packet, a fate is in every packet with fates. So an ack of any newer packet with fates is
+//! enough, without a timer.
 
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, REFUSALS_PER_PACKET};
 use twinstep_protocol::link::LinkState;
@@ -28,7 +28,7 @@ pub(crate) struct Fates {
     refusals: Vec<OpenRefusal>,
     /// `Some` while the client may not know the command acks: the first packet that held them; 0 if none did yet.
     acks_sent_in: Option<u32>,
-    /// Whether each of the last packets held fates, by sequence. Packets of the lane hold none.
+    /// Whether each of the last packets held fates, by sequence. Packets of the lane do not hold fates.
     held_fates: [bool; PACKETS_KEPT],
     /// The newest acknowledged packet that held fates.
     acked_packet: u32,

@@ -31,13 +31,13 @@ impl Inquiry {
         self.evidence = evidence;
     }
 
-    /// Adds the journal's verdict. A fault that was found once is kept.
+    /// Adds the journal's verdict. A fault that was found stays.
     pub(crate) fn judge(&mut self, verdict: Verdict) {
         self.verdict.server_at_fault |= verdict.server_at_fault;
         self.verdict.step_impure |= verdict.step_impure;
     }
 
-    /// Records the journal's world of a tick. It replaces the server's own world if that was wrong or is missing.
+    /// Records the journal's world of a tick. It replaces the server's own world if that world was wrong or is missing.
     pub(crate) fn correct(&mut self, tick: Tick, world: Arc<[u8]>, was_wrong: bool) {
         if was_wrong || self.evidence.is_none() {
             self.evidence = Some((tick, world));

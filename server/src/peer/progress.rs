@@ -84,7 +84,7 @@ impl Peer {
         may
     }
 
-    /// Answers the hello with this world on the session's lane, or with frames alone, from `from` on.
+    /// Answers the hello with this world on the session's lane, or with frames only, from `from` on.
     pub(crate) fn begin_loading(&mut self, now: Duration, world: Option<WorldId>, from: Tick) {
         self.stage = PeerStage::Loading(Loading {
             world,
@@ -95,8 +95,8 @@ impl Peer {
         self.acks.begin(from);
     }
 
-    /// Handles the next frame that the client wants. Returns `true` if `wanted` acknowledges frames. From a session
-    /// that is loading, `wanted` only shows that it has the world: the session then goes to the next stage.
+    /// Handles the next frame that the client wants. Returns `true` if `wanted` acknowledges frames. If the session is
+    /// loading, `wanted` only shows that it has the world, and it goes to the next stage.
     pub(crate) fn take_wanted(&mut self, now: Duration, wanted: Tick) -> bool {
         if !matches!(self.stage, PeerStage::Loading(_)) {
             return true;
@@ -197,8 +197,8 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if the join made no progress for this long. A lost chunk is detected a round trip later, and may
-    /// be lost again.
+    /// Returns `true` if the join did not make progress for this long. A lost chunk is detected a round trip later, and
+    /// may be lost again.
     fn has_stalled_for(&self, now: Duration, time: Duration) -> bool {
         let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
         match &self.stage {

@@ -13,10 +13,10 @@ pub(super) enum PeerStage {
     Playing,
 }
 
-/// A session's request for a world or frames to begin with. The session that asked first is served first, but must
-/// repeat its request to keep its turn.
+/// A session's request for its first world or frames. The session that asked first is served first, but must repeat its
+/// request to keep its turn.
 pub(crate) struct Greeting {
-    /// The first time when the session asked for a world.
+    /// When the session first asked for a world.
     since: Option<Duration>,
     /// The time of the session's latest request for a world or for frames.
     pub(super) at: Duration,
@@ -185,7 +185,7 @@ pub(crate) enum Judgement {
 }
 
 impl Stride {
-    /// Records a distance. A distance is progress if it is at least a step smaller than all before.
+    /// Records a distance. A distance is progress if it is at least a step smaller than all earlier ones.
     pub(super) fn come_to(&mut self, now: Duration, distance: &Distance) {
         let least = self.distance;
         if least.is_none_or(|least| distance.ticks.saturating_add(distance.step) <= least) {

@@ -1,14 +1,14 @@
 //! [`Tickets`]: the ticket that a session connected with, and the tickets that it was given to return with.
 //!
-//! Invariant: a client can only make tickets safe that it was given. Otherwise a client could lock itself out with an
-//! arbitrary number, and fill the records with numbers up to it.
+//! Invariant: a client can make only those tickets safe that it was given. Otherwise a client could lock itself out
+//! with an arbitrary number, and fill the records with numbers up to it.
 
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use twinstep_protocol::lineage::Stamp;
 
-/// The number of given tickets that a session may still report as stored. A session gets one every 10 s.
+/// How many of its tickets a session may still report as stored. A session gets one every 10 s.
 const HANDED_MAX: usize = 16;
 /// How often a playing session gets a new ticket to return with.
 const TICKET_EVERY: Duration = Duration::from_secs(10);

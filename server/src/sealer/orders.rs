@@ -1,4 +1,4 @@
-//! The commands and claims of a frame. Players take turns, as far as there is room.
+//! The commands and claims of a frame. Players take turns while there is room.
 
 use serde::Serialize;
 use twinstep_core::bounds::{
@@ -160,8 +160,8 @@ impl<S: Simulation> Sealing<'_, S> {
         Next::Sealed
     }
 
-    /// Seals a fragment of the player's next command, which is large, and the command itself with the last one. The
-    /// referee decides before the first and before the last.
+    /// Seals a fragment of the player's next command, which is large; with the last fragment, seals the command itself.
+    /// The referee decides before the first fragment and before the last one.
     fn take_fragment(&mut self, player: PlayerId, room: &mut Room) -> Next {
         let seated = self.is_seated(player);
         let seat = &mut self.seats[player.index()];
@@ -223,7 +223,8 @@ impl<S: Simulation> Sealing<'_, S> {
         Next::Sealed
     }
 
-    /// Refuses waiting commands beyond the bound of bytes: the newest of the player with the most bytes waiting.
+    /// Refuses waiting commands beyond the bound of bytes: the newest command of the player with the most waiting
+    /// bytes.
     pub(super) fn shed(&mut self) {
         let (due, seats) = (self.due, &mut *self.seats);
         let mut waiting = [0usize; PLAYERS_MAX];
@@ -256,7 +257,7 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// The bytes that a command counts while it waits. The number of large ones is bounded already.
+/// The number of bytes that a command counts while it waits. The number of large commands is bounded separately.
 fn waiting_bytes<C: Serialize>(held: &Held<C>) -> usize {
     order_bytes(&held.order.command).min(ORDER_BYTES_MAX)
 }

@@ -31,8 +31,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room left in a frame that already holds `taken` bytes; `waits` returns `true` for kinds with waiting
-    /// entries.
+    /// The room that is left in a frame with `taken` bytes. `waits` returns `true` for kinds with waiting entries.
     pub(crate) fn new(taken: usize, waits: impl Fn(Kind) -> bool) -> Room {
         Room {
             left: FRAME_BYTES.saturating_sub(taken).max(FRAME_ROOM_MIN),
@@ -40,7 +39,7 @@ impl Room {
         }
     }
 
-    /// The room that a kind may take: what is not reserved for other kinds.
+    /// The room that a kind may take: the room that is not reserved for other kinds.
     pub(crate) fn free(&self, kind: Kind) -> usize {
         let others: usize = self.kept.iter().sum::<usize>() - self.kept[kind as usize];
         self.left.saturating_sub(others)
@@ -62,7 +61,7 @@ impl Room {
         has
     }
 
-    /// Releases the rest of a kind's share to all kinds, after the kind was served.
+    /// Gives the rest of a kind's share to all kinds, after the kind was served.
     pub(crate) fn release(&mut self, kind: Kind) {
         self.kept[kind as usize] = 0;
     }
@@ -80,7 +79,7 @@ pub(crate) fn turns(tick: Tick) -> impl Iterator<Item = Kind> {
     (0..2 * KINDS.len()).map(move |i| KINDS[(first + i) % KINDS.len()])
 }
 
-/// The order in which the players are served at a tick. A player stays first until every kind was first.
+/// The order in which the players are served at a tick. A player stays first until every kind was first once.
 pub(crate) fn in_turn(tick: Tick, players: usize) -> impl Iterator<Item = PlayerId> {
     let first = tick.0 as usize / KINDS.len();
     (0..players).map(move |i| PlayerId(((first + i) % players) as u8))
