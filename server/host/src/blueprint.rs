@@ -11,7 +11,7 @@ use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
 use twinstep_server::{LoadError, Match, MatchStartError, Upgrade};
 
-/// The initial world, rules, hooks and configuration of a match. All computation waits until the match is made.
+/// The initial world, rules, hooks and configuration of a match. Nothing is computed before the match is made.
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter;
@@ -54,7 +54,7 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// Sets the referee, which admits commands and claims. Without one all within the bounds are admitted.
+    /// Sets the referee, which admits commands and claims. Without one, all orders within the bounds are admitted.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.hooks.referee(referee);

@@ -1,4 +1,4 @@
-//! [`HostClock`]: the only place of this crate that reads the clock.
+//! [`HostClock`]: the only code of this crate that reads the clock.
 
 use std::future::Future;
 use std::time::{Duration, Instant, SystemTime};

@@ -21,7 +21,7 @@ use super::save_file::SaveFileError;
 use super::web::WebConfig;
 use twinstep_server::MatchStartError;
 
-/// The default for the time until a restarted server continues its matches.
+/// The default time until a restarted server continues its matches.
 pub(crate) const BACK_AFTER: Duration = Duration::from_secs(5);
 
 /// The configuration of a host.
@@ -33,7 +33,7 @@ pub struct HostConfig {
     pub listen: SocketAddr,
     /// The addresses that tickets name and players dial, if not `listen` (behind NAT, or bound to every address).
     pub public: Vec<ServerAddress>,
-    /// Takes browsers, too. Needs the feature `web`.
+    /// Accepts browsers, too. Needs the feature `web`.
     pub web: Option<WebConfig>,
     /// One or two keys; tickets of each are valid.
     pub keys: Vec<TicketKey>,
@@ -41,10 +41,9 @@ pub struct HostConfig {
     pub lineages_file: Option<PathBuf>,
     /// The folder of incident files. If `None`, they are written next to each match's journal.
     pub incidents: Option<PathBuf>,
-    /// The folder in which matches are saved that players [ask to save](twinstep_server::MatchRequest::Save); created
-    /// with the first one. Match 1 has the file `match-1.save` there, and each of its saves replaces that file. The
-    /// file of an earlier match 1 is kept as `match-1.1.save`, `match-1.2.save` and so on. If `None`, such requests are
-    /// refused.
+    /// The folder for matches that players [ask to save](twinstep_server::MatchRequest::Save); created with the first
+    /// one. Match 1 has the file `match-1.save` there, and each of its saves replaces that file. The file of an earlier
+    /// match 1 is kept as `match-1.1.save`, `match-1.2.save` and so on. If `None`, such requests are refused.
     pub saves: Option<PathBuf>,
     /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
     /// receive it in whole seconds.
@@ -184,7 +183,7 @@ fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     Ok(socket.into())
 }
 
-/// Makes a socket that will listen at `[::]` receive IPv4, too.
+/// Lets a socket that will listen at `[::]` receive IPv4, too.
 pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     if listen.is_ipv6()
         && listen.ip().is_unspecified()
@@ -198,7 +197,7 @@ pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
 /// small datagram.
 const HELD_BYTES: usize = 4 << 20;
 
-/// Enlarges the socket's buffers, and logs if they stay small: datagrams that find no room are lost.
+/// Enlarges the socket's buffers, and logs if they stay small: datagrams without room are lost.
 pub(super) fn make_room(socket: &std::net::UdpSocket) {
     let socket = socket2::SockRef::from(socket);
     // The system may grant less; Linux reports the double of what it grants.
@@ -222,7 +221,7 @@ pub(super) fn public_of(bound: SocketAddr, configured: Vec<ServerAddress>) -> Ve
     }
 }
 
-/// The addresses to dial if none is configured: the bound address, or loopback if that is every address.
+/// The addresses to dial if none is configured: the bound address, or loopback if the socket is bound to every address.
 fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
     let loopback: IpAddr = match bound.ip() {
         ip if !ip.is_unspecified() => return vec![bound],

@@ -1,6 +1,6 @@
 //! [`HostControl`]: the interface of a running host for an operator's tools.
 //!
-//! Invariant: no call delays a match. A call reads published state, or sends an order that the match carries out
+//! Invariant: a call does not delay a match. It reads published state, or sends an order that the match carries out
 //! between two steps.
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub struct HostControl {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct HostStatus {
     pub matches: u64,
-    /// The limit of matches made on demand; 0: none are made.
+    /// The limit of matches made on demand; 0 if matches are not made.
     pub matches_max: usize,
     pub players: u64,
     pub spectators: u64,
@@ -78,7 +78,7 @@ impl Drains {
     }
 }
 
-/// The reason why newcomers should not be routed to this server.
+/// Why newcomers should not be routed to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
@@ -189,8 +189,8 @@ impl HostControl {
         self.demand.is_on()
     }
 
-    /// Removes an identity from all matches, after the sessions already routed to them. Returns the matches that it was
-    /// in.
+    /// Removes an identity from all matches, including its sessions that are already on their way there. Returns the
+    /// matches that it was in.
     pub async fn remove(&self, identity: &str, code: CloseCode) -> Vec<MatchId> {
         let mut answers = self.begin_removal(identity, code).await;
         let mut left = Vec::new();
@@ -240,7 +240,7 @@ impl HostControl {
         Ok(())
     }
 
-    /// The key that makes tickets. It changes only once the listener accepts its tickets.
+    /// The key that makes tickets. A new key makes tickets only once the listener accepts them.
     #[must_use]
     pub fn newest_key(&self) -> TicketKey {
         self.tickets.key()

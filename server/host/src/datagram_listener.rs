@@ -1,8 +1,8 @@
 //! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, the lines of browsers, and the state machine of
 //! all their sessions.
 //!
-//! Invariant: a browser's line is one more peer of the same state machine. So all slots, shares and bounds are counted
-//! over both.
+//! Invariant: a browser's line is a peer of the same state machine. So all slots, shares and bounds are counted over
+//! both.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl DatagramListener {
         })
     }
 
-    /// Sends the datagrams at the front that go by UDP, as many as one system call takes. Returns how many are gone.
+    /// Sends the datagrams at the front that leave by UDP, as many as one system call takes. Returns how many left.
     fn transmit_udp(&mut self, count: usize, traffic: &mut Traffic) -> usize {
         let outgoing = self.endpoint.outgoing().take(count);
         match self.socket.send_some(outgoing.clone()) {
@@ -67,7 +67,7 @@ impl DatagramListener {
         }
     }
 
-    /// Sends the datagram at the front by its line. Returns 1: it is gone.
+    /// Sends the datagram at the front over its line. Returns 1, because it is gone.
     fn transmit_line(&mut self, traffic: &mut Traffic) -> usize {
         if let Some((path, datagram)) = self.endpoint.outgoing().next()
             && let Some(web) = &mut self.web

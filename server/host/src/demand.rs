@@ -38,8 +38,8 @@ pub use counts::{MatchEnd, NotMade};
 /// The matches of a server, by id.
 pub trait Template<S: Simulation>: Send + Sync + 'static {
     /// Returns the blueprint of match `id`, or `None` if the template has no match `id`. Sessions with a ticket for it
-    /// are then refused. Called on a thread for blocking work, for several ids at the same time. A panic refuses that
-    /// match alone.
+    /// are then refused. Called on a thread for blocking work, for several ids at the same time. A panic refuses only
+    /// that match.
     fn blueprint(&self, id: MatchId) -> Option<Blueprint<S>>;
 }
 
@@ -98,14 +98,14 @@ impl<S: Simulation> OnDemand<S> {
         }
     }
 
-    /// Sets how many matches may run at a time, at least 1. Beyond it, players are refused because the server is full.
+    /// Sets how many matches may run at a time, at least 1. Further players are refused because the server is full.
     #[must_use]
     pub fn at_once(mut self, matches: usize) -> Self {
         self.at_once = matches.max(1);
         self
     }
 
-    /// Sets how many matches may be made per second, at least 1; after a quiet second this many at once. Beyond it,
+    /// Sets how many matches may be made per second, at least 1; after a quiet second, this many at once. Further
     /// players are asked to come back in a moment.
     #[must_use]
     pub fn per_second(mut self, matches: u32) -> Self {
@@ -173,7 +173,7 @@ struct Shared {
     wanted: OnceLock<mpsc::Sender<Wanted>>,
     /// The limit; 0: no matches are made on demand.
     at_once: AtomicUsize,
-    /// Matches that are being made, run or are being put away.
+    /// Matches that are being made, run, or are being closed down.
     alive: AtomicUsize,
 }
 
@@ -202,7 +202,7 @@ impl Demand {
         self.0.alive.store(matches, Ordering::Relaxed);
     }
 
-    /// Asks the maker for the match of a waiting session. Spectators make no match.
+    /// Asks the maker for the match of a waiting session. A spectator does not start a match.
     pub(super) fn ask(&self, session: SessionId, ticket: &TicketClaims) {
         if let Some(wanted) = self.0.wanted.get()
             && ticket.seats > 0

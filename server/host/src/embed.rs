@@ -124,7 +124,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Sets the referee, which admits commands and claims. Without one all within the bounds are admitted.
+    /// Sets the referee, which admits commands and claims. Without one, all orders within the bounds are admitted.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.blueprint = self.blueprint.referee(referee);
@@ -160,7 +160,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Sets the key that seals tickets, and a previous key whose tickets stay valid. Without any, a key is generated at
+    /// Sets the key that seals tickets, and a previous key whose tickets stay valid. Without keys, one is generated at
     /// the start, and only [`Running::ticket`] makes tickets.
     #[must_use]
     pub fn keys(mut self, current: TicketKey, previous: impl Into<Option<TicketKey>>) -> Self {
@@ -200,7 +200,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Sets the folder in which games are saved that players ask to save: see [`HostConfig::saves`].
+    /// Sets the folder for games that players ask to save: see [`HostConfig::saves`].
     #[must_use]
     pub fn saves(mut self, folder: impl Into<PathBuf>) -> Self {
         self.host.saves = Some(folder.into());
@@ -223,15 +223,15 @@ impl<S: Simulation> Server<S> {
     }
 
     /// Begins the match from a file that [`Running::save`] wrote, instead of from the initial world of this server.
-    /// Players have their seats again, in any order: see [`Match::load`](twinstep_server::Match::load). A match that
-    /// is [resumed](Server::resume) does not use the file.
+    /// Players get back their seats, in any order: see [`Match::load`](twinstep_server::Match::load). A match that is
+    /// [resumed](Server::resume) does not use the file.
     #[must_use]
     pub fn load(mut self, path: impl Into<PathBuf>) -> Self {
         self.load = Some(path.into());
         self
     }
 
-    /// Sets the function that adapts a save of an older version, or of other rules. Without one, such a save is
+    /// Sets the function that adapts a save of an older version, or of different rules. Without one, such a save is
     /// refused.
     #[must_use]
     pub fn upgrade(mut self, upgrade: Upgrade<S>) -> Self {
@@ -303,7 +303,7 @@ impl<S: Simulation> Server<S> {
         Ok(self)
     }
 
-    /// Checks whether the server would start, up to the bind of the address. Leaves no file behind.
+    /// Checks whether the server would start, up to the bind of the address. Does not leave files behind.
     ///
     /// # Errors
     /// The errors of [`listen`](Self::listen).
@@ -373,7 +373,7 @@ impl<S: Simulation> Server<S> {
 mod tests {
     use super::*;
 
-    /// Finding A3-11: a match was resumed, and none of its players could come back.
+    /// Finding A3-11: a match was resumed, and its players could not come back.
     #[test]
     fn a_server_whose_players_cannot_return_after_a_crash_reports_what_it_needs() {
         assert_eq!(lacks(true, true, 7_777), None);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The upper bounds of the buckets, in microseconds; the last bucket has none.
+/// The upper bounds of the buckets, in microseconds. The last bucket has no upper bound.
 pub const BOUNDS_US: [u64; 16] = [
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000, 5_000_000,
@@ -66,8 +66,8 @@ impl Spread {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this part (0 to 1) of all did not exceed. Interpolates within a bucket; returns the last bound
-    /// for the last bucket.
+    /// The quantile `part` (0 to 1): this part of all durations was not longer. Interpolates within a bucket; returns
+    /// the last bound for the last bucket.
     pub fn quantile(&self, part: f64) -> Duration {
         let wanted = part * self.count() as f64;
         if wanted == 0.0 {

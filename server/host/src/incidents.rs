@@ -44,7 +44,7 @@ impl IncidentFiles {
         self.write_as(incident, incident.trouble.is_fatal());
     }
 
-    /// Writes an incident that the match survives although its kind is fatal to most: a lost journal.
+    /// Writes an incident that this match survives, although its kind is usually fatal: a lost journal.
     pub(super) fn write_survived(&self, incident: &Incident) {
         self.write_as(incident, false);
     }

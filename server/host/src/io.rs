@@ -49,15 +49,16 @@ use super::workers::Workers;
 #[cfg(test)]
 mod tests;
 
-/// The part of this task's channel that packets cannot use: it is kept for orders that must not be lost.
+/// The part of this task's channel that packets cannot use. It is reserved for orders that must not be lost.
 pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
 /// A released match is not resumed here for this long, so that its players reach the next server of their tickets. The
 /// time is short, because that server may release the match too.
 const MOVED_FOR: Duration = Duration::from_secs(5);
-/// Datagrams, or orders, that are handled before the other side gets its turn.
+/// How many datagrams, or orders, are handled before the others get their turn.
 const BATCH: usize = 256;
-/// The longest time that a session waits for its match: a restarted host resumes its matches one after the other.
+/// The longest time that a session waits for its match. It is this long because a restarted host resumes its matches
+/// one after the other.
 const MATCH_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The longest pause between two log lines about dropped datagrams. The first pause is a second.
@@ -96,7 +97,7 @@ impl LossLines {
 }
 
 pub(super) enum ToIo {
-    /// Route sessions to this match. The rulings outdate some of its tickets; the holders have seats in it.
+    /// Route sessions to this match. The holders have seats in it.
     Open(MatchId, InboxSender, Vec<Holder>),
     Settled(SessionId),
     Unseated(Holder),
@@ -107,10 +108,10 @@ pub(super) enum ToIo {
     /// All packets of the turn that was sealed at this time precede this order.
     Sealed(Duration),
     Close(SessionId, CloseCode),
-    /// No match is made: close this waiting session, or all that wait for this match.
+    /// The match is not made: close this waiting session, or all that wait for this match.
     Refuse(SessionId, CloseCode),
     RefuseAll(MatchId, CloseCode),
-    /// Asks whether a match has no session that plays. If so, new sessions are no longer routed there: they wait.
+    /// Asks whether a match is without a session in play. If so, new sessions are no longer routed there: they wait.
     Rest(MatchId, oneshot::Sender<bool>),
     Wake(MatchId),
     /// A match has released everything: waiting sessions may have it made again.
@@ -568,7 +569,7 @@ impl Io {
         self.listeners.send(session, &buffer[..len]);
     }
 
-    /// Logs dropped datagrams: at most one line a second, and one in ten minutes while the losses last.
+    /// Logs dropped datagrams: at most one line a second at first, and one in ten minutes while the losses continue.
     fn log_losses(&mut self) {
         let now = (self.traffic, self.listeners.counters());
         let (before, counters) = self.lost_before;

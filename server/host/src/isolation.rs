@@ -1,4 +1,4 @@
-//! A watch over each match, so that a panic or a hang in one match does not stop the others.
+//! Watches each match, so that a panic or a hang in one match does not stop the others.
 //!
 //! ```text
 //!  a worker     catch_unwind(round) ──beat──beat──beat── … no more
@@ -6,9 +6,10 @@
 //!                                                            its sessions are closed, its worker is lost
 //! ```
 //!
-//! It counts looks instead of time: a process that was paused as a whole has missed beats, but looks too.
+//! It counts looks instead of time: a process that was paused as a whole has missed beats, but it has missed looks too.
 //!
-//! Invariant: a condemned match loses everything that it owned, even its journal, so the match can be resumed from it.
+//! Invariant: a condemned match loses everything that it owned, even its journal, so that the match can be resumed from
+//! the journal.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -36,7 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const SAME_BEATS_MAX: u32 = 10;
 /// The longest wait for the disk: for an incident file, and for taking a journal away.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
-/// The latest time after which sessions are closed.
+/// Sessions are closed after at most this time.
 const DISK_SOON: Duration = Duration::from_millis(500);
 /// A match that hung this many times within [`HANGS_WITHIN`] is not made again: each time costs the process a thread.
 const HANGS_MAX: usize = 3;
@@ -219,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A dropped server sometimes sent a close code; the clients did not come back then.
+    /// A dropped server sometimes sent a close code, and then the clients did not come back.
     #[tokio::test]
     async fn clients_of_an_abandoned_match_get_no_close_code() {
         for (ended, has_code) in [(None, false), (Some(CloseCode::MatchOver), true)] {

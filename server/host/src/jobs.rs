@@ -18,7 +18,7 @@ use twinstep_server::internal::panic_message;
 pub(super) const AT_ONCE: usize = 8;
 /// How many threads of a match may be given up. After that, waiting jobs wait for the running ones.
 pub(super) const HUNG_MAX: usize = 24;
-/// A job that takes longer is given up: its query was answered without it long before.
+/// A job that takes longer is given up. Its query was answered with `None` long before.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work<O> = Box<dyn FnOnce() -> O + Send>;
@@ -50,7 +50,7 @@ impl<O: Send + 'static> Jobs<O> {
         self.running.is_empty() && self.waiting.is_empty()
     }
 
-    /// Starts a job, now or when a thread is free. Returns its id if there are too many jobs.
+    /// Starts a job, now or when a thread is free. If there are too many jobs, returns the job's id instead.
     pub(super) fn start(&mut self, now: Duration, id: JobId, work: Work<O>) -> Option<JobId> {
         if self.running.len() < AT_ONCE {
             self.run(now, id, work);

@@ -48,11 +48,11 @@ impl JournalFileError {
 /// The failures that a journal survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The end of the process, in any way. Costs one system call per turn (measured: under 1 us).
+    /// The journal survives the end of the process, in any way. Costs one system call per turn (measured: under 1 us).
     #[default]
     Process,
-    /// A loss of power, too. Costs a wait for the disk per turn, before the packets of that turn leave (measured on a
-    /// virtual disk: 4 ms, one in a hundred 9 ms; `twinstep-bench journal FOLDER` measures yours).
+    /// The journal survives a loss of power, too. Costs a wait for the disk per turn, before the packets of that turn
+    /// leave (measured on a virtual disk: 4 ms, one in a hundred 9 ms; `twinstep-bench journal FOLDER` measures yours).
     Power,
 }
 
@@ -125,7 +125,7 @@ impl fmt::Debug for WaitForDisk {
 
 /// The right to write a journal. The match holds it until the right is taken away.
 ///
-/// Invariant: afterwards the match cannot write to the file at the journal's path, whenever its thread continues.
+/// Invariant: afterwards the match cannot write to the file at the journal's path, even if its thread continues.
 #[derive(Debug)]
 pub(super) struct JournalHold {
     path: PathBuf,
@@ -133,7 +133,7 @@ pub(super) struct JournalHold {
     state: AtomicU8,
 }
 
-/// The states of a journal: at rest, being written, taken away.
+/// The states of a journal: idle, being written, taken away.
 const AT_REST: u8 = 0;
 const WRITTEN: u8 = 1;
 const TAKEN: u8 = 2;
@@ -196,7 +196,7 @@ pub struct Journal {
     unsettled: bool,
     /// Bytes were appended and settled.
     begun: bool,
-    /// The disk has the name of the file, too.
+    /// The disk also has the name of the file.
     named: bool,
 }
 
@@ -360,7 +360,7 @@ impl Journal {
         self.on_failure
     }
 
-    /// Passes bytes to the operating system: they survive this process.
+    /// Passes bytes to the operating system. From then on, they survive the end of this process.
     ///
     /// # Errors
     /// If the bytes cannot be written. Then none of them are in the file, unless it cannot be cut either.
@@ -381,7 +381,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Cuts the file at `end`. The file is not opened in append mode: with that, Windows cannot cut it.
+    /// Cuts the file at `end`. The file is not opened in append mode, because Windows could not cut it then.
     fn cut(&mut self) -> io::Result<()> {
         let Some(end) = self.end else {
             return Ok(());
@@ -418,7 +418,7 @@ impl Journal {
             .map_err(|source| self.unwritable(source))
     }
 
-    /// Removes a new file without a first world: no client saw its match, and the file would only puzzle an operator.
+    /// Removes a new file without a first world: no client saw its match, and the file would only confuse an operator.
     pub(super) fn discard_unbegun(self) {
         let is_file = self.file.metadata().is_ok_and(|data| data.is_file());
         if self.is_new && !self.begun && is_file {

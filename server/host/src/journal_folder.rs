@@ -30,7 +30,7 @@ const START_BYTES: u64 = 1 << 10;
 pub struct Unfinished {
     /// The newest journal that this program can continue.
     pub newest: Option<PathBuf>,
-    /// The ignored journals that are newer than it, newest first, then those without a start time, each with its
+    /// The ignored journals that are newer than that one, newest first, then those without a start time, each with its
     /// reason.
     pub left_alone: Vec<(PathBuf, LeftAlone)>,
 }
@@ -54,7 +54,7 @@ pub enum LeftAlone {
 }
 
 impl LeftAlone {
-    /// Returns `true` if it may hold a match that an operator misses.
+    /// Returns `true` if the file may hold a match that an operator expects to continue.
     #[must_use]
     pub fn is_strange(&self) -> bool {
         !matches!(self, LeftAlone::Ended(_) | LeftAlone::Recording)
@@ -162,7 +162,7 @@ pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
 }
 
 enum Beginning {
-    /// A journal whose match began at this time, in seconds since 1970; or perhaps the rest of one.
+    /// A journal, perhaps an incomplete one, whose match began at this time, in seconds since 1970.
     At(u64),
     None(LeftAlone),
 }

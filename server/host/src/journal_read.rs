@@ -1,7 +1,7 @@
 //! [`StoredJournal`]: reads journals in a folder, plain or compressed (gzip).
 //!
-//! The first bytes tell which. Both are read through a window, so a journal of any length takes the memory of its
-//! largest record.
+//! The first bytes show which kind it is. Both kinds are read through a window, so a journal of any length takes the
+//! memory of its largest record.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -14,8 +14,8 @@ use super::own_files::open_to_read;
 
 /// The first bytes of a compressed file (RFC 1952).
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// A compressed file may unpack to this many times its length (a small file to a fixed size): a few kilobytes could
-/// unpack to any length, while journals compress about ten to one.
+/// A compressed file may unpack to this many times its length (a small file to a fixed size). A few kilobytes could
+/// unpack to any length, but journals compress about ten to one.
 const RATIO_MAX: u64 = 100;
 const PLAIN_BYTES: u64 = 256 << 20;
 const WINDOW_BYTES: usize = 256 << 10;

@@ -56,7 +56,7 @@ pub(super) trait Listener: Send {
 
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
-    /// Marks a session whose match takes it in: it no longer counts as a stranger when slots run out.
+    /// Marks a session that its match has accepted: it no longer counts as a stranger when slots run out.
     fn settle(&mut self, session: SessionId);
 
     /// From now on, accepts only tickets of these keys.

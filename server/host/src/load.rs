@@ -14,30 +14,30 @@ pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// The pause after the last tending if no datagram has arrived for [`IDLE_AFTER`]. A datagram or a
 /// match that was run wakes the task immediately; orders to the task wait this long.
 const IDLE_BEAT: Duration = Duration::from_millis(80);
-/// The latest check after the next match was due: by then it was run, or it hangs and the other matches need another
-/// worker.
+/// The workers are checked at most this long after the next match was due: by then it was run, or it hangs and the
+/// other matches need another worker.
 const OVERDUE: Duration = LOST.saturating_add(Duration::from_millis(2));
-/// A match that hangs delays other matches by at most this, once, counted from the beginning of its
-/// round. It is declared lost after [`LOST`], and the next check finds that.
+/// A match that hangs delays other matches by at most this time, once, counted from the beginning of its round. It is
+/// declared lost after [`LOST`], and the next check finds that.
 const LATE_BY_HANG_MAX: Duration = Duration::from_millis(50);
-/// The most that tokio's timers add to a wait.
+/// How much tokio's timers add to a wait at most.
 const ROUNDING: Duration = Duration::from_millis(2);
 const _: () = assert!(
     OVERDUE.as_millis() + BEAT.as_millis() + ROUNDING.as_millis() < LATE_BY_HANG_MAX.as_millis()
 );
-/// Listeners are tended, and sessions checked, at the first beat this long after the last time.
-/// Transports need it ten times a second.
+/// Listeners are advanced, and sessions are checked, at the first beat this long after the last time. Transports need
+/// it ten times a second.
 const TEND_EVERY: Duration = Duration::from_millis(35);
 /// [`TEND_EVERY`] if no datagram has arrived for [`IDLE_AFTER`].
 const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
-/// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two of them.
+/// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two milliseconds.
 pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
 
 /// How many datagrams per [`BEAT`] are a high load: 2,000 a second, some six matches of four players.
 const HIGH: usize = 20;
 /// The load is no longer high after [`LOW_FOR`] beats below this. Switching the socket's wake-ups off and on costs more
-/// than one of them.
+/// than one wake-up.
 const LOW: usize = 10;
 const LOW_FOR: u32 = 10;
 

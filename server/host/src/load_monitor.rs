@@ -52,12 +52,12 @@ const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum lateness of ticks: the 99th percentile of 5 s, in half of the matches or more. Default: 20 ms, a
-    /// tick and a fifth at 60 Hz, which clients hide. Without effect while only one match runs.
+    /// tick and a fifth at 60 Hz, which clients hide. It has no effect while only one match runs.
     pub tick_lateness: Duration,
     /// The maximum memory of the process, in bytes. If `None`, 85 % of the cgroup's memory, or else of the machine's.
     /// If neither is known, memory is not limited.
     pub memory_bytes: Option<u64>,
-    /// The minimum of free bytes on each disk with a journal. Default: 256 MiB. Measured on unix only.
+    /// The minimum number of free bytes on each disk with a journal. Default: 256 MiB. Measured on unix only.
     pub disk_free_bytes: u64,
 }
 
@@ -139,7 +139,7 @@ impl LoadMonitor {
     }
 
     /// Returns `true` once memory and disks were measured, or did not answer in time. Before that, the process does not
-    /// know whether it has room.
+    /// know whether it can take more players.
     pub(super) fn is_measured(&self) -> bool {
         self.0.is_measured.load(Ordering::Relaxed)
     }

@@ -73,8 +73,8 @@ impl LogRoom {
         false
     }
 
-    /// Takes the number of suppressed lines and the time since the first, if there is room for that line: one more than
-    /// for other lines, so that during a flood each second has its sum.
+    /// Takes the number of suppressed lines and the time since the first one, if there is room for their sum. The sum
+    /// has room for one more line than others, so that during a flood each second has its sum.
     fn sum(&mut self, now: Duration) -> Option<(u64, Duration)> {
         if self.left_out == 0 || !self.take(now, LINES_AT_ONCE + 1) {
             return None;
@@ -195,8 +195,8 @@ impl CountedLines {
         lock(&self.0).get(words).copied().unwrap_or_default()
     }
 
-    /// Checks that a flood was logged within the bound: `words` occur at least once, and at most as often as they may
-    /// `within` this time.
+    /// Checks that a flood was logged within the bound: `words` occur at least once, and at most as often as the bound
+    /// allows `within` this time.
     pub(crate) fn check_bound(&self, words: &str, within: Duration) {
         let most = LINES_AT_ONCE + within.as_secs() as u32 + 1;
         let lines = self.of(words);

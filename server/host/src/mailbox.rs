@@ -1,5 +1,5 @@
-//! [`Mailbox`]: requests to a match from others than its players: an operator's orders, inspections. A request wakes a
-//! match that rests (`host/waker.rs`).
+//! [`Mailbox`]: requests to a match that do not come from its players: an operator's orders, inspections. A request
+//! wakes a match that rests (`host/waker.rs`).
 
 use tokio::sync::mpsc::{self, Receiver, Sender, error::SendError};
 

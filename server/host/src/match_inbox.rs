@@ -1,6 +1,7 @@
 //! [`MatchInbox`]: the channel from the I/O task to a match. Any worker may run the match.
 //!
-//! A match reads its inbox when its next tick is due. A match that waits for a packet listens, and is woken by the sender.
+//! A match reads its inbox when its next tick is due. If a match waits for a packet, it listens, and the sender wakes
+//! it.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::waker::{Listening, Waker};
 use twinstep_server::SessionId;
 
 const INBOX_MAX: usize = 4_096;
-/// The part of the capacity that packets cannot use: it is kept for connects, disconnects and removals.
+/// The part of the capacity that packets cannot use. It is reserved for connects, disconnects and removals.
 const RESERVED: usize = 2_048;
 
 pub(super) enum FromIo {
@@ -27,7 +28,8 @@ pub(super) enum FromIo {
 pub(super) struct InboxSender {
     send: Sender<FromIo>,
     waker: Waker,
-    /// The close code for its players if the process ends cleanly before it: a match with a journal is kept.
+    /// The close code for its players if the process ends cleanly before the match does: a match with a journal is
+    /// kept.
     pub(super) if_kept: Option<CloseCode>,
 }
 

@@ -1,4 +1,4 @@
-//! [`MatchSpawner`]: starts matches, with all that a match needs of its host.
+//! [`MatchSpawner`]: starts matches, with everything that they need from their host.
 //!
 //! Invariant: the id of a match is taken before anything of the match is opened, and is free again when the match is over.
 
@@ -47,7 +47,7 @@ pub(super) enum Hosted {
     Runs(JoinHandle<()>),
 }
 
-/// An id that is taken by a match that is starting. Dropped before [`runs`](Taken::runs), it frees the id.
+/// The id of a match that is starting. If this is dropped before [`runs`](Taken::runs), the id is free again.
 struct Taken<'h> {
     matches: &'h Mutex<BTreeMap<MatchId, Hosted>>,
     id: MatchId,
@@ -212,7 +212,7 @@ impl MatchSpawner {
         opened.map_err(|_| HostError::Stopped)
     }
 
-    /// Returns `true` if no match has a session, nor a seat that its player may come back to.
+    /// Returns `true` if no match has a session, or a seat that its player may come back to.
     pub(super) fn is_deserted(&self) -> bool {
         let register = self.register.running();
         register.values().all(|listed| listed.pulse.is_deserted())
@@ -290,8 +290,7 @@ mod tests {
         (spawner, to_io_receiver)
     }
 
-    /// Regression: players were routed to the match and waited there, and its id was taken for
-    /// ever.
+    /// Regression: players were routed to the match and waited there, and its id was never free again.
     #[tokio::test]
     async fn a_match_that_gets_no_thread_is_over_and_can_be_started_again() {
         let (spawner, mut to_io_receiver) = spawner();

@@ -1,4 +1,4 @@
-//! [`Host`]: the matches of one process, from the bind of the socket to the last close code.
+//! [`Host`]: the matches of one process, from binding the socket to the last close code.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,7 @@ const TO_IO_MAX: usize = 16_384;
 /// A shutdown waits this long, plus `PATIENCE_PER_MATCH` for each match, for matches to end, and then at most this long
 /// for close codes to arrive.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
-/// Each match adds this to the wait: 1,000 matches have 10 s. A supervisor should wait for longer than that.
+/// Each match adds this to the wait: 10 s for 1,000 matches. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
 /// How often a draining host checks whether all players have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
@@ -237,8 +237,8 @@ impl Host {
         self.spawner.add_match(id, match_, journal).await
     }
 
-    /// Waits until no one plays, at most for [`HostConfig::drain_within`]. From here on the host is not ready, makes no
-    /// matches and refuses newcomers; players with a seat may come back. The remaining matches end with
+    /// Waits until no player is left, at most for [`HostConfig::drain_within`]. From now on the host is not ready, does
+    /// not make matches, and refuses newcomers; players with a seat may come back. The remaining matches end with
     /// [`shutdown`](Host::shutdown).
     pub async fn drain(&self) {
         if self.drain_within.is_zero() {

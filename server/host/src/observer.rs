@@ -89,7 +89,7 @@ pub trait MatchObserver: Debug + Send + Sync {
 
     fn panicked(&self) {}
 
-    /// The match is over. A thread that hangs in the match may still call.
+    /// The match is over. A thread that hangs in the match may still call this observer.
     fn over(&self) {}
 }
 

@@ -20,9 +20,9 @@ pub struct PersonLine {
     pub state: &'static str,
     /// Whether there is a session.
     pub connected: bool,
-    /// The duration of the state so far, in seconds.
+    /// How long the person has been in this state, in seconds.
     pub since_s: f64,
-    /// The number of ticks by which inputs arrive early.
+    /// How many ticks inputs arrive early.
     pub margin_ticks: Option<i64>,
     /// The round trip of its packets.
     pub round_trip_ms: Option<f64>,
@@ -33,7 +33,7 @@ pub struct PersonLine {
 pub enum MatchOrder {
     /// Lists players and spectators.
     People(oneshot::Sender<Vec<PersonLine>>),
-    /// Removes an identity for the rest of the match. Answers whether it was there.
+    /// Removes an identity for the rest of the match. Answers whether the identity was in the match.
     Kick(String, oneshot::Sender<bool>),
     /// Lifts a kick. Answers whether the identity was kicked.
     Pardon(String, oneshot::Sender<bool>),
@@ -42,7 +42,7 @@ pub enum MatchOrder {
     Revoke(String, oneshot::Sender<u64>),
     /// Sends a message to all. Answers the number of recipients.
     Notify(String, oneshot::Sender<usize>),
-    /// Makes a request to the match, such as a pause. Answers whether it is taken up.
+    /// Makes a request to the match, such as a pause. Answers whether the match accepts it.
     Request(MatchRequest, oneshot::Sender<Result<(), ConfigError>>),
     /// Ends the match, for this reason.
     End(String, oneshot::Sender<()>),
@@ -50,8 +50,8 @@ pub enum MatchOrder {
     Save(oneshot::Sender<Result<Vec<u8>, SaveWriteError>>),
     /// Answers the absolute path of the journal, or why there is none.
     Journal(oneshot::Sender<Result<PathBuf, &'static str>>),
-    /// Ends the match here, so that another process can resume it from its journal. Answers the next tick once that
-    /// process can open the journal, or why the match stays.
+    /// Ends the match here, so that another process can resume it from its journal. When that process can open the
+    /// journal, answers the next tick; or answers why the match stays.
     Release(oneshot::Sender<Result<u32, &'static str>>),
     /// Ends the match if it is deserted. Answers whether it ends.
     EndDeserted(oneshot::Sender<bool>),

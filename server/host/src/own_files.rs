@@ -34,7 +34,7 @@ pub fn access_advice(error: &io::Error) -> &'static str {
 pub enum Opened {
     /// The file, locked by this process.
     Alone(File),
-    /// Another process, or another part of this one, writes it.
+    /// Another process, or another part of this process, writes it.
     InUse,
 }
 
@@ -119,7 +119,7 @@ fn lock(file: &File, path: &Path) -> bool {
     }
 }
 
-/// On Windows, being open for writing is the lock.
+/// On Windows, a file that is open for writing is locked.
 #[cfg(not(unix))]
 fn lock(_: &File, _: &Path) -> bool {
     true

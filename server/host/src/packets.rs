@@ -11,10 +11,11 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use twinstep_server::SessionId;
 
-/// Buffers that a match keeps: for the packets it sends while earlier ones are still being sent, and some more.
+/// How many buffers a match keeps: for the packets that it sends while earlier ones are still being sent, and some
+/// more.
 const SPARE_MAX: usize = 4;
-/// Larger buffers are not kept. A turn for 32 sessions in packets of the maximum size has 34 KB, and its buffer was
-/// doubled as it grew; a larger one held worlds.
+/// Larger buffers are not kept. A turn for 32 sessions in packets of the maximum size has 34 KB, and its buffer doubles
+/// as it grows. A larger buffer has held worlds.
 const SPARE_BYTES_MAX: usize = 96 << 10;
 
 pub(super) struct Packets {

@@ -1,4 +1,4 @@
-//! Signs of life of the I/O loop, which beats only while matches are run, and of each match. Writers never wait for
+//! The beats of the I/O loop, which beats only while matches are run, and of each match. Writers never wait for
 //! readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -93,7 +93,7 @@ impl Pulse {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the match has no session, nor a seat that its player may come back to.
+    /// Returns `true` if the match has no session, and no seat that its player may come back to.
     pub(super) fn is_deserted(&self) -> bool {
         self.deserted.load(Ordering::Relaxed)
     }
@@ -128,7 +128,7 @@ impl Pulse {
         self.beats.load(Ordering::Relaxed)
     }
 
-    /// Publishes that the match has ended cleanly, and waits only for the disk.
+    /// Publishes that the match has ended cleanly, and now waits only for the disk.
     pub(super) fn show_end(&self) {
         self.ended.store(true, Ordering::Release);
     }

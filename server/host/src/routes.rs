@@ -49,7 +49,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Adds a session that waits for its match until this time.
+    /// Adds a session, which waits for its match until this time.
     pub(super) fn come(&mut self, session: SessionId, ticket: TicketClaims, until: Duration) {
         self.came += 1;
         let routed = RoutedSession {

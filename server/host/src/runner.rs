@@ -61,13 +61,13 @@ const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 /// Worlds larger than this are encoded on another thread. Smaller ones take a few hundredths of a millisecond.
 const ASIDE_BYTES: usize = 128 << 10;
-/// The longest pause between two rounds, also where ticks are longer: joining clients wait for the next round.
+/// The longest pause between two rounds, even if ticks are longer, because joining clients wait for the next round.
 const NAP: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
     Told(CloseCode),
-    /// Clients receive no close code, as if the process had been killed.
+    /// Clients do not receive a close code, as if the process had been killed.
     Abandoned,
 }
 
@@ -118,11 +118,11 @@ pub(super) struct Runner<S: Simulation> {
     ),
     /// The release to another process: its deadline, and the operator's pending answer.
     released: Option<(Duration, oneshot::Sender<Result<u32, &'static str>>)>,
-    /// The end of the rest. Rounds before it are not needed: no packet came.
+    /// The end of the rest. Rounds before it are not needed, because no packet arrived.
     rested_until: Duration,
     // The mean time per tick that was caught up after the last rest.
     tick_cost: Duration,
-    /// The most time that catching up may take. A match with slower ticks rests for shorter.
+    /// How long catching up may take. A match with slower ticks rests for a shorter time.
     catch_up_max: Duration,
     rests: bool,
     // The deadline for the end of the current turn, once the match was asked to end.
@@ -283,7 +283,7 @@ impl<S: Simulation> Runner<S> {
         self.match_.encode_aside(ASIDE_BYTES);
     }
 
-    /// Records the mean time per tick of those played since `began`.
+    /// Records the mean time per tick of the ticks played since `began`.
     fn record_tick_cost(&mut self, began: Duration, ticks: u64) {
         let played = self.match_.stats().ticks - ticks;
         if played > 0 {
@@ -305,7 +305,7 @@ impl<S: Simulation> Runner<S> {
             && !is_awaited
     }
 
-    /// Ticks after a rest are not late: no client waited for them.
+    /// Ticks after a rest do not count as late, because no client waited for them.
     fn record_lateness(&self, now: Duration, due: Duration) {
         if !self.rests {
             let lateness = now.saturating_sub(due);

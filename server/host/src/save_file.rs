@@ -173,8 +173,8 @@ pub fn read_save(path: &Path) -> Result<Vec<u8>, SaveFileError> {
     })
 }
 
-/// Reads what a list of saves shows of one: its game, label and owners. Reads at most [`SAVE_INFO_BYTES_MAX`] bytes, and
-/// never the world, which may be damaged or of another version.
+/// Reads the part of a save that a list shows: its game, label and owners. Reads at most [`SAVE_INFO_BYTES_MAX`] bytes,
+/// and never the world, which may be damaged or of another version.
 ///
 /// # Errors
 /// [`SaveFileError::Read`] if the file cannot be read. [`SaveFileError::Info`] if it is not a save.

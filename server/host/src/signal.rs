@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Receives requests to end this process, from its creation on: Ctrl-C, or SIGTERM on unix.
+/// Receives requests to end this process, from the moment of its creation: Ctrl-C, or SIGTERM on unix.
 #[derive(Debug)]
 pub struct StopSignal {
     #[cfg(unix)]

@@ -221,7 +221,7 @@ fn take_each(
     Ok(())
 }
 
-/// Systems without batches, and without the destination address of a datagram.
+/// For systems that do not support batches or report the destination address of a datagram.
 #[cfg(not(target_os = "linux"))]
 mod many {
     use std::net::{IpAddr, SocketAddr};

@@ -67,7 +67,7 @@ impl Limited {
         }
     }
 
-    /// Runs `work` when a thread is free. It must not panic.
+    /// Runs `work` when a thread is free. `work` must not panic.
     pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) {
         {
             let mut state = self.lock();
@@ -114,7 +114,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Finding H11: a fold of the journal waited for ever behind jobs that hang.
+    /// Finding H11: a fold of the journal waited forever behind jobs that hang.
     #[test]
     fn a_job_that_hangs_does_not_delay_other_jobs() {
         let pool = ThreadPool::new();

@@ -1,4 +1,4 @@
-//! [`TicketOffice`]: mints all tickets of a host, and knows which ones are good.
+//! [`TicketOffice`]: mints all tickets of a host, and knows which ones are valid.
 //!
 //! ```text
 //!  authors ── ticket ──▶ ┌──────────────┐ ── mints ──▶ a ticket of a maker, or the next one of a session
@@ -30,13 +30,13 @@ use super::clock::unix_now;
 use super::logged;
 
 const RULINGS_AT_ONCE: usize = 256;
-/// Rulings within this time are written together.
+/// Rulings that arrive within this time are written together.
 const TOGETHER: Duration = Duration::from_millis(200);
 /// The pause after a failed write.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// The longest time that an ending host waits for its file.
 const LAST_WRITE: Duration = Duration::from_secs(6);
-/// The shortest life of a ticket to return with: ten minutes, and ten more for a clock that is set.
+/// The shortest life of a ticket to return with: ten minutes, and ten more in case a clock is set.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
 
 /// See the [module](self). Clones share it.
@@ -129,7 +129,7 @@ impl TicketOffice {
         self.0.web().clone()
     }
 
-    /// Names this address in the tickets of now on.
+    /// From now on, names this address in tickets.
     pub(super) fn set_web(&self, web: WebAddress) {
         *self.0.web() = Some(web);
     }
@@ -215,7 +215,7 @@ impl TicketOffice {
         }
     }
 
-    /// Applies a ruling of a match, and has it written soon.
+    /// Applies a ruling of a match, and writes it to the file soon.
     pub(super) fn rule(&self, holder: &Holder, ruling: Ruling) {
         if !self.0.ledger.apply(holder, &ruling) {
             return;
@@ -363,7 +363,7 @@ mod tests {
         }
     }
 
-    /// Finding K3-A: the runtime's threads waited for the file. Rulings are written once that is possible again.
+    /// Finding K3-A: the runtime's threads waited for the file. Rulings are written when this is possible again.
     #[tokio::test]
     async fn a_stalled_file_blocks_no_runtime_thread_and_gets_the_missed_rulings() {
         let name = format!("twinstep-lineages-{}", std::process::id());

@@ -1,4 +1,4 @@
-//! [`Waker`]: wakes a match that listens for events, because it rests or waits for a packet. Other matches see events
+//! [`Waker`]: wakes a match that listens for events because it rests or waits for a packet. Other matches read events
 //! when their next tick is due.
 
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Waker {
 }
 
 impl Listening {
-    /// Sets whether an event wakes the match. Must be followed by a look for events that have already arrived.
+    /// Sets whether an event wakes the match. After this, check for events that have already arrived.
     pub(super) fn set(&self, listens: bool) {
         self.0.store(listens, Ordering::Relaxed);
         fence(Ordering::SeqCst);

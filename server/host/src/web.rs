@@ -33,10 +33,10 @@ pub(super) use lines::WebLines;
 #[cfg(feature = "web")]
 const TICKET_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Where and how a host takes browsers, by WebTransport. Needs the feature `web`.
+/// Where and how a host accepts browsers, by WebTransport. Needs the feature `web`.
 #[derive(Clone, Debug)]
 pub struct WebConfig {
-    /// The UDP address of QUIC. It needs a port of its own.
+    /// The UDP address of QUIC. It needs its own port.
     pub listen: SocketAddr,
     /// The addresses that browsers dial. If empty: the machines of [`HostConfig::public`](super::HostConfig::public), or
     /// `listen` if that is one address.
@@ -74,10 +74,10 @@ impl WebConfig {
         }
     }
 
-    /// Checks that browsers can be accepted with this certificate. Listens on no address and writes no file.
+    /// Checks that browsers can be accepted with this certificate. Does not listen on an address or write a file.
     ///
     /// # Errors
-    /// A certificate or key that cannot be used, or a build without the feature `web`.
+    /// If a certificate or key cannot be used, or the build does not have the feature `web`.
     pub fn check(&self) -> io::Result<()> {
         match &self.certificate {
             #[cfg(not(feature = "web"))]
@@ -138,11 +138,11 @@ pub struct WebTraffic {
     pub lines: u64,
     pub datagrams_in: u64,
     pub datagrams_out: u64,
-    /// Datagrams that came faster than they were handled.
+    /// Datagrams that arrived faster than they were handled.
     pub lost: u64,
     /// Dials that were not accepted: too many lines without a valid ticket, in all or from one address.
     pub refused: u64,
-    /// Lines that showed no valid ticket in time.
+    /// Lines that did not show a valid ticket in time.
     pub mute: u64,
     /// Lines whose page opened a stream.
     pub streams: u64,
@@ -158,7 +158,7 @@ pub(crate) enum Heard<'a> {
 /// A change of the address or the certificates, for new tickets.
 pub(super) type OnWebChange = Box<dyn Fn(WebAddress) + Send + Sync>;
 
-/// The lines of a build without the feature `web`: there are none.
+/// Replaces the lines in a build without the feature `web`.
 #[cfg(not(feature = "web"))]
 mod absent {
     use std::task::{Context, Poll};

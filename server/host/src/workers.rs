@@ -37,7 +37,7 @@ mod tests;
 const LATE: Duration = Duration::from_millis(1);
 /// A worker that is in one round for this long does not count until it returns.
 pub(super) const LOST: Duration = Duration::from_millis(20);
-/// Before a match whose rounds usually take longer, another worker is woken to watch the heap.
+/// If a match's rounds usually take longer than this, another worker is woken before it runs, to watch the heap.
 const LONG: Duration = Duration::from_micros(300);
 /// Matches count as no longer run if a match is late and no round begins for this long.
 const UNSERVED_MAX: Duration = Duration::from_secs(2);
@@ -93,7 +93,7 @@ struct State {
     watched: Option<Duration>,
     slots_made: u64,
     threads_made: u64,
-    /// The number of rounds so far, that number at the last look, and when the matches were last seen to be served.
+    /// The number of rounds so far, the number at the last look, and when matches were last seen to be run.
     rounds: u64,
     rounds_seen: u64,
     served_at: Duration,
@@ -109,7 +109,7 @@ struct Slot {
 }
 
 impl Workers {
-    /// Makes workers with at most `most` threads, not counting lost ones. Starts no thread before there is work.
+    /// Makes workers with at most `most` threads, not counting lost ones. Threads are started when there is work.
     pub(super) fn new(name: impl Into<String>, most: usize, clock: HostClock) -> Workers {
         Workers(Arc::new(Shared {
             name: name.into(),
@@ -369,7 +369,7 @@ impl State {
         None
     }
 
-    /// Takes the match that is due first, if it is due by `now`. Returns the usual duration of its rounds, too.
+    /// Takes the match that is due first, if it is due by `now`. Also returns the usual duration of the match's rounds.
     fn take(&mut self, now: Duration) -> Option<(SlotId, Box<dyn Playable>, Duration)> {
         self.first().filter(|due| *due <= now)?;
         let Reverse((_, slot)) = self.due.pop()?;

@@ -1,5 +1,5 @@
-//! Browsers: sessions over WebTransport, next to those over UDP. The page is a task with a WebTransport client of its
-//! own; the client above is the one that runs in a browser.
+//! Browsers: sessions over WebTransport, next to those over UDP. The page is a task with its own WebTransport client;
+//! the client code above it is the code that runs in a browser.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

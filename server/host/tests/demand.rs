@@ -221,7 +221,7 @@ async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A session that connects again after a failure must not get the old close code for ever.
+/// A session that connects again after a failure must not get the old close code forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -297,7 +297,7 @@ impl Simulation for Shy {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// Finding K3-L7: after a panic during the start of a match, its id was taken for ever, and its players waited.
+/// Finding K3-L7: after a panic during the start of a match, its id was never free again, and its players waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_whose_start_panics_is_refused_and_created_on_the_next_request() {
     let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;

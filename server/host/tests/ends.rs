@@ -40,7 +40,7 @@ fn workers(port: u16) -> usize {
         .count()
 }
 
-/// Finding H1: a dropped server's match ran on for ever, and kept the thread, the socket and the lock of the journal.
+/// Finding H1: a dropped server's match ran on forever, and kept the thread, the socket and the lock of the journal.
 #[test]
 fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
     let folder = Folder::new("ends-dropped");
@@ -153,7 +153,7 @@ fn a_server_without_its_first_player_is_not_deserted() {
     });
 }
 
-/// Finding A7: an inspection that closes the match was answered only by luck.
+/// Finding A7: an inspection that closes the match was answered only by chance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inspection_that_closes_its_match_gets_an_answer() {
     let host = host().await;

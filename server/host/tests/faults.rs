@@ -29,12 +29,12 @@ const POISONED: u64 = 13;
 const SLOW: u64 = 14;
 const FULL_ENDS: u64 = 15;
 const FULL_GOES_ON: u64 = 16;
-/// The time in which ticks are measured before the faults, and from then on. The journal on a full disk fails at its
-/// next world, within 10 s.
+/// How long ticks are measured before the faults, and after them. The journal on a full disk fails at its next world,
+/// within 10 s.
 const BEFORE: Duration = Duration::from_secs(3);
 const DURING: Duration = Duration::from_secs(13);
-/// The most lateness that a fault may cause to other matches, once: a lost worker counts for 20 ms, and the workers are
-/// checked every 10.
+/// How late a fault may make other matches, once: a lost worker counts for 20 ms, and the workers are checked every 10
+/// ms.
 const LATE_MAX: Duration = Duration::from_millis(50);
 const NOISE: Duration = Duration::from_millis(150);
 

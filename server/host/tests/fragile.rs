@@ -124,7 +124,7 @@ pub(crate) fn fragile_from(start: Fragile) -> Match<Fragile> {
     Match::new(MatchConfig::action(), start, Arc::new(()), resolver).unwrap()
 }
 
-/// The lateness of ticks, sorted: against the earliest of the ticks around each.
+/// The lateness of ticks, sorted. Each tick is compared with the earliest of the ticks around it.
 pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) -> Vec<Duration> {
     const AROUND: usize = 30;
     let length = MatchConfig::action().tick;

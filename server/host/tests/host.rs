@@ -19,7 +19,7 @@ use crate::players::{Player, closed_by, end_of, play, tick};
 
 const PANIC: u8 = 99;
 
-/// Each held input opens a query for as much, answered by a job; the state is the sum of the answers.
+/// Each held input opens a query with the same number, answered by a job. The state is the sum of the answers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Tally {
     sum: u64,
@@ -164,7 +164,7 @@ async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// The file next to the key remembers outdated tickets, also of matches without a journal.
+/// The file next to the key remembers outdated tickets, even of matches without a journal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     let (folder, key) = (Folder::new("host-restart"), TicketKey::generate());

@@ -208,8 +208,8 @@ async fn a_resolver_that_panics_leaves_its_query_unanswered() {
     world.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A job that never returns costs its query; a resolver or a step that never returns costs its match. A fourth match is
-/// not affected.
+/// If a job never returns, its query is lost; if a resolver or a step never returns, its match is lost. A fourth match
+/// is not affected.
 #[tokio::test]
 async fn a_step_that_never_returns_ends_only_its_own_match() {
     let mut world = World::new("hangs").await;

@@ -1,4 +1,5 @@
-//! Journals as files: one writer at a time, torn ends cut off, and which match of a folder is continued.
+//! Journals as files: one process writes at a time, torn ends are cut off, and the right match of a folder is
+//! continued.
 
 use std::fs;
 use std::io::Write;

@@ -33,7 +33,7 @@ pub(crate) struct Player<S: Simulation> {
     pub(crate) held: u8,
     pub(crate) events: Vec<Event>,
     pub(crate) ended: Option<SessionEnd>,
-    /// Tickets to return with that it received, and that no test has taken.
+    /// The tickets to return with that the player received and that the test has not taken.
     pub(crate) tickets: mpsc::Receiver<Ticket>,
     newest: Option<Ticket>,
 }

@@ -1,4 +1,5 @@
-//! Anna hosts a town in her process, Ben is her guest. Their game goes on another evening, from a save or a journal.
+//! Anna hosts a town in her process, Ben is her guest. Their game continues on another evening, from a save or a
+//! journal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -76,8 +77,8 @@ enum Keeps {
     Journal,
 }
 
-/// The first evening ends at a moment of its own: at once after the last order, or when Ben or Anna has seen it run.
-/// Returns the gold that a client was shown by then.
+/// The first evening ends at a different moment in each round: at once after the last order, or when Ben or Anna has
+/// seen it run. Returns the gold that a client was shown by then.
 fn first_evening(n: u32, keeps: Keeps, file: &Path) -> u32 {
     let running = match keeps {
         Keeps::Save => server().listen("127.0.0.1:0"),
@@ -156,7 +157,7 @@ fn next_evening(n: u32, keeps: Keeps, file: &Path, shown: u32) {
     running.shutdown();
 }
 
-/// Row 83: the right owners, and no order lost that a client was shown.
+/// Row 83: the right owners, and every order that a client was shown.
 #[test]
 fn a_game_of_two_goes_on_with_its_owners_and_all_orders_that_a_client_was_shown() {
     let rounds = std::env::var("TWINSTEP_EVENINGS").ok();

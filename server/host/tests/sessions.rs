@@ -50,11 +50,11 @@ fn returns(one: &Player) -> Vec<bool> {
     one.events.iter().filter_map(resumed).collect()
 }
 
-/// A link to the server that can be cut: it forwards a client's datagrams from a socket of its own, like a NAT. When
-/// cut, it forgets these sockets, so that the next datagram comes from a new address.
+/// A link to the server that can be cut: it forwards a client's datagrams from its own socket, like a NAT. When cut, it
+/// forgets these sockets, so that the next datagram comes from a new address.
 struct Line {
     address: SocketAddr,
-    /// The number of cuts and mends; odd: the link is down.
+    /// How often the link was cut and mended. If it is odd, the link is down.
     cuts: Arc<AtomicU32>,
 }
 
@@ -210,7 +210,7 @@ fn is_out_of_date(server: &Running<Counter>, name: &str, role: Role, ticket: &Ti
     look.unwrap()
 }
 
-/// Findings O1, O2: a client that was killed before it had stored a newer ticket was locked out for ever.
+/// Findings O1, O2: a client that was killed before it had stored a newer ticket was locked out forever.
 #[test]
 fn a_ticket_admits_its_holder_until_a_newer_one_is_stored() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -251,7 +251,7 @@ fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused(
     server.shutdown();
 }
 
-/// Finding O1: a ticket is used only once its session plays. A join that breaks off uses none.
+/// Finding O1: a ticket is used only once its session plays. A join that breaks off does not use up its ticket.
 #[test]
 fn an_interrupted_join_spends_no_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -383,7 +383,7 @@ fn a_client_gives_up_on_a_lost_server_when_its_tickets_expire() {
     assert!(returns(&anna).is_empty());
 }
 
-/// Row 73: a server in a player's own process, by the same calls; it may outlive that player's game.
+/// Row 73: a server in a player's own process, with the same calls; it may outlive that player's game.
 #[test]
 fn a_listen_server_is_server_and_client_in_one_process() {
     let server = server().listen("127.0.0.1:0").unwrap();

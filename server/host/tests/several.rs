@@ -69,8 +69,8 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// An identity banned by another server was known here from the next ban of this server on, so it was refused; but its
-/// current sessions stayed, and a later read of the file found no change.
+/// An identity banned by another server was known here only after the next ban of this server, so it was refused; but
+/// its current sessions stayed, and a later read of the file found no change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_identity_banned_by_another_server_is_kicked_when_the_shared_file_is_read() {
     let folder = Folder::new("several-bans");

@@ -1,4 +1,4 @@
-//! The end of a host of many matches: all players learn when to come back, also those of matches that do not end in
+//! The end of a host of many matches: all players are told when to come back, even those of matches that do not end in
 //! time.
 
 use std::time::Duration;

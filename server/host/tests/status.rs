@@ -191,7 +191,7 @@ async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     assert!(noted().await > slept + 10.0, "it is awake again");
 }
 
-/// Resting matches are run twice a second, so they would notice the end as rarely.
+/// Resting matches are run twice a second, so without a wake-up they would notice the end that late.
 #[tokio::test(flavor = "multi_thread")]
 #[expect(
     clippy::disallowed_methods,

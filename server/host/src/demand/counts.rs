@@ -1,11 +1,11 @@
-//! [`NotMade`] and [`MatchEnd`]: the outcomes of requests for a match, by which observers count.
+//! [`NotMade`] and [`MatchEnd`]: the outcomes of requests for a match, for observers to count.
 
 use twinstep_protocol::packet::closed::CloseCode;
 
 use crate::load_monitor::Full;
 use twinstep_server::Degradation;
 
-/// The reason why no match was made for a ticket.
+/// Why no match was made for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
@@ -16,7 +16,7 @@ pub enum NotMade {
     /// The template has no match with this id.
     Id,
     Superseded,
-    /// The server is about to end, or its matches move elsewhere.
+    /// The server is about to end, or its matches move to other servers.
     Draining,
     Lateness,
     Memory,

@@ -32,8 +32,8 @@ use twinstep_server::Match;
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 impl Host {
-    /// Makes matches from now on when players connect for them, next to those that were [added](Host::add_match). A
-    /// second call has no effect.
+    /// From now on, makes matches when players connect for them, in addition to those that were
+    /// [added](Host::add_match). A second call has no effect.
     pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
         let spawner = self.spawner();
         let matches = Arc::new(matches);
@@ -80,7 +80,7 @@ enum Stage {
     Resting,
 }
 
-/// The time since which a match is deserted, and the number of its visits by then
+/// Since when a match is deserted, and how many visits it had had by then
 /// ([`Pulse::visits`](super::super::pulse::Pulse::visits)).
 #[derive(Clone, Copy)]
 struct Deserted {
@@ -149,7 +149,7 @@ impl<S: Simulation> Maker<S> {
         self.makes.push((making.id(), id));
     }
 
-    /// Checks in this order: a permanent reason is reported before a temporary one.
+    /// Checks permanent reasons first, so that they are reported before temporary ones.
     fn may_be_made(&mut self, ticket: &TicketClaims) -> Result<(), NotMade> {
         let refusal = self.spawner.tickets.ledger().refusal(ticket);
         if refusal == Some(TicketRefusal::Superseded) {
@@ -218,7 +218,7 @@ impl<S: Simulation> Maker<S> {
         }
     }
 
-    /// Asks matches to end that have been deserted for long enough.
+    /// Asks matches that have been deserted for long enough to end.
     fn sweep(&mut self) {
         let now = self.spawner.clock.now();
         let register = self.spawner.register.running();
@@ -248,7 +248,7 @@ impl<S: Simulation> Maker<S> {
     }
 }
 
-/// Asks a match to end if it is deserted. Meanwhile new sessions wait. Returns `true` if it ends.
+/// Asks a match to end if it is deserted. Until it answers, new sessions wait. Returns `true` if it ends.
 async fn rest(id: MatchId, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>) -> bool {
     let (answer, is_deserted) = oneshot::channel();
     let asked = to_io.send(ToIo::Rest(id, answer)).await.is_ok();
@@ -337,7 +337,7 @@ impl<S: Simulation> Plan<S> {
         Ok(Ok((match_, Some(journal))))
     }
 
-    /// Waits until a match is over, and puts its journal away. Returns its close code.
+    /// Waits until a match is over, and numbers its journal. Returns its close code.
     async fn see_off(self: Arc<Self>, id: MatchId, match_: MatchHandle<S>) -> Option<CloseCode> {
         let code = match_.ended().await;
         drop(match_);
@@ -387,7 +387,7 @@ mod tests {
         (ends, answers.await.unwrap())
     }
 
-    /// If a match that continues is not woken, new sessions wait there for ever.
+    /// If a match that continues is not woken, new sessions wait there forever.
     #[tokio::test]
     async fn a_deserted_match_that_does_not_end_is_woken() {
         assert_eq!(rested(true, Some(true)).await, (true, false));

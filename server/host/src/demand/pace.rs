@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Limits new matches to a number per second: evenly, or all at the same moment after a quiet second.
+/// Limits new matches to a number per second: evenly spaced, or all at once after a quiet second.
 #[derive(Debug)]
 pub(super) struct Pace {
     each: Duration,

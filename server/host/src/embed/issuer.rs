@@ -31,7 +31,7 @@ impl TicketIssuer {
     }
 }
 
-/// Runs `look` on a match from any thread, within another runtime too: see [`MatchHandle::inspect`].
+/// Runs `look` on a match from any thread, even within another runtime: see [`MatchHandle::inspect`].
 pub(super) fn inspect<S: Simulation, R: Send + 'static>(
     runtime: &Handle,
     match_: &MatchHandle<S>,

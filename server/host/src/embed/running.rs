@@ -31,9 +31,9 @@ const SAYS_WITHIN: Duration = Duration::from_millis(100);
 pub enum Stopped {
     /// On request, or because all players had left.
     InOrder,
-    /// The match was over before, with this close code.
+    /// The match had already ended, with this close code.
     Over(CloseCode),
-    /// On a second request: without waiting for clients or the disk, as if the process had been killed.
+    /// At once, on a second request: without waiting for clients or the disk, as if the process had been killed.
     AtOnce,
 }
 
@@ -112,8 +112,8 @@ impl<S: Simulation> Running<S> {
         self.match_.clone()
     }
 
-    /// Runs `look` on the match between two steps: see [`MatchHandle::inspect`]. Blocks until then, within another
-    /// tokio runtime too. Must not be called from within `look`.
+    /// Runs `look` on the match between two steps: see [`MatchHandle::inspect`]. Blocks until then, even within another
+    /// tokio runtime. Must not be called from within `look`.
     ///
     /// # Errors
     /// If the match is over.

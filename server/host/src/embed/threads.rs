@@ -1,5 +1,5 @@
-//! [`OnThreads`]: a host on its own threads. Dropped, the threads end immediately, without close codes, as if the
-//! process had been killed.
+//! [`OnThreads`]: a host on its own threads. When it is dropped, the threads end immediately, without close codes, as
+//! if the process had been killed.
 
 use std::io;
 use std::time::Duration;
@@ -99,7 +99,7 @@ pub(super) fn threads(heeds_stop: bool) -> Result<(Runtime, Option<StopSignal>),
     Ok((runtime, stop.map_err(HostError::Threads)?))
 }
 
-/// Waits a while for the matches to end. A match in an author's code may never end.
+/// Waits a while for the matches to end. A match that runs an author's code may never end.
 fn wait_for(host: &Host) {
     let looks = DROP_PATIENCE.as_millis() / DROP_LOOK.as_millis();
     for _ in 0..looks {

@@ -127,7 +127,7 @@ async fn a_flood_of_dials_writes_a_bounded_log() {
     lines.check_bound("session closed", took);
 }
 
-/// Under load, waking for each datagram costs half of the process's time.
+/// Under load, waking for each datagram would cost half of the process's time.
 #[tokio::test]
 async fn wakeups_are_off_under_load_and_on_again_afterwards() {
     let listener = Flood::default();
@@ -141,7 +141,7 @@ async fn wakeups_are_off_under_load_and_on_again_afterwards() {
     io.abort();
 }
 
-/// One junk datagram a second wrote a line a second, for ever (finding P3-L1).
+/// One junk datagram a second wrote a line a second, forever (finding P3-L1).
 #[test]
 fn lines_about_dropped_datagrams_grow_rare_during_losses() {
     let mut lines = LossLines::new();

@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::histogram::Spread;
 
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The number of looks that the lateness is taken over.
+/// The lateness is taken over this many looks.
 const LOOKS: usize = 5;
-/// The least number of ticks, over all matches, for a result.
+/// A result needs at least this many ticks, over all matches.
 const TICKS_MIN: u64 = 100;
-/// The least number of matches with ticks for a result.
+/// A result needs at least this many matches with ticks.
 const MATCHES_MIN: usize = 2;
 /// If two looks are farther apart than this, the process was paused between them.
 const GAP: Duration = LOOK_EVERY.saturating_mul(2);

@@ -1,5 +1,5 @@
-//! Values from the operating system about this process, the machine and the disks. `None` where the system does not
-//! provide a value.
+//! Values from the operating system about this process, the machine and the disks. A value is `None` if the system does
+//! not provide it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(super) fn memory_bytes() -> Option<u64> {
     kilobytes(&status, "VmRSS:")
 }
 
-/// The memory that this process may use, in bytes: a share of its cgroup's, or of its machine's.
+/// The memory that this process may use, in bytes: a share of its cgroup's memory, or of its machine's.
 pub(super) fn memory_max_bytes() -> Option<u64> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| kilobytes(&text, "MemTotal:"));

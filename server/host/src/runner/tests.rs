@@ -301,7 +301,7 @@ fn a_match_woken_from_a_deep_rest_has_lost_no_tick() {
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
-/// Holds for any turn length, and wherever a turn ends within a rest.
+/// This holds for any turn length, and for any end of a turn within a rest.
 #[test]
 fn a_silent_client_gets_packets_twice_a_second() {
     let on_a_thread = |turn| {
@@ -516,7 +516,7 @@ fn turns(told: &mut mpsc::Receiver<ToIo>) -> usize {
         .count()
 }
 
-/// A slow disk delays its own match only, even if one worker runs both.
+/// A slow disk delays only its own match, even if one worker runs both matches.
 #[test]
 fn a_slow_disk_delays_only_the_packets_of_its_own_match() {
     let (file, clock) = (File::new("slow"), HostClock::start());

@@ -1,8 +1,8 @@
 //! Several datagrams per system call, `recvmmsg` and `sendmmsg`, with the address of this machine that each was sent to
 //! or leaves from. The only module that uses nix.
 //!
-//! nix's headers cannot be sent between threads, so each thread has its own. A call sends from one address only: the
-//! caller groups datagrams by it.
+//! nix's headers cannot be sent between threads, so each thread has its own. A call sends from one address only, so the
+//! caller groups datagrams by address.
 
 use std::array;
 use std::cell::RefCell;
@@ -29,8 +29,8 @@ type Headers = MultiHeaders<SockaddrStorage>;
 const LOCAL_BYTES: usize = 64;
 
 thread_local! {
-    /// One set per kind of socket: each call stores the length of the addresses in them, and the next call takes that
-    /// for the available room.
+    /// One set per kind of socket, because each call stores the length of the addresses in it, and the next call takes
+    /// that length for the available room.
     static HEADERS: [RefCell<Headers>; 4] = array::from_fn(|at| RefCell::new(headers_for(at)));
     /// Headers for sending: without and with a source address.
     static OUT_V4: [RefCell<MultiHeaders<SockaddrIn>>; 2] = [

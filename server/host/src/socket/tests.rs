@@ -229,7 +229,8 @@ async fn datagrams_sent_while_wakeups_are_switched_are_not_lost() {
     }
 }
 
-/// An old kernel, or a sandbox: it is tried once for receiving, a few times for sending, and no datagram is lost.
+/// An old kernel, or a sandbox: batches are tried once for receiving and a few times for sending, and no datagram is
+/// lost.
 #[tokio::test]
 async fn refused_batches_are_sent_and_received_one_by_one() {
     for reason in [ErrorKind::Unsupported, ErrorKind::PermissionDenied] {

@@ -24,7 +24,7 @@ use wtransport::tls::self_signed::time::OffsetDateTime;
 use wtransport::tls::{Certificate, CertificateChain, PrivateKey, rustls};
 
 const DAY_S: u64 = 86_400;
-/// Clocks of browsers that are late accept a new certificate.
+/// A new certificate is valid this long before it is made, for browsers whose clocks are late.
 const SLACK_S: u64 = 3_600;
 const LIFE_S: u64 = 13 * DAY_S;
 /// The next certificate is made when the current one is valid for less than this.
@@ -227,7 +227,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(1_800_000_000);
     const DAY: Duration = Duration::from_secs(DAY_S);
 
-    /// Looks once an hour, as a host does. A ticket's hashes must be good for five days.
+    /// Looks once an hour, as a host does. A ticket's hashes must be valid for five days.
     #[test]
     fn the_next_certificate_is_named_days_before_it_is_shown() {
         let mut certificates = Certificates::open(None, NOW).unwrap();

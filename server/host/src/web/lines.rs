@@ -34,14 +34,15 @@ use super::{
 use crate::clock::unix_now;
 use crate::logged;
 
-/// The datagrams of all lines that wait. More are lost, as on any network.
+/// How many datagrams of all lines can wait. Further ones are lost, as on any network.
 const CAME_MAX: usize = 4_096;
-/// The datagrams that wait in QUIC for one line, in bytes: above the burst of a join. QUIC drops the oldest.
+/// How many bytes of datagrams can wait in QUIC for a line: more than the burst of a join. QUIC drops the oldest
+/// datagrams.
 const LINE_OUT_BYTES: usize = 32 * 1_024;
 const LINE_IN_BYTES: usize = 16 * 1_024;
 /// A browser on a bad network needs 1.5 s for QUIC, TLS and HTTP/3.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
-/// Longer than a session is kept without an answer.
+/// A silent line is closed after this time, which is longer than a session is kept without an answer.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_secs(3_600);
 /// The codes with which lines are closed; a page can read them.
@@ -72,7 +73,7 @@ struct Counters {
 pub(crate) struct WebLines {
     lines: BTreeMap<SocketAddr, Line>,
     came: mpsc::Receiver<FromLine>,
-    /// Taken from the channel to learn that there is something.
+    /// Taken from the channel to see whether it is empty.
     first: Option<FromLine>,
     rouses: bool,
     counters: Arc<Counters>,
@@ -287,7 +288,7 @@ impl Shown {
         }
     }
 
-    /// Looks whether it must be renewed. Returns `true` if anything changed.
+    /// Checks whether the certificate must be renewed. Returns `true` if anything changed.
     fn renew(&mut self) -> io::Result<bool> {
         match self {
             Shown::Made(made, kept) => made.renew(kept.as_deref(), unix_now()),

@@ -1,16 +1,17 @@
 //! [`Strangers`]: the lines whose client has not shown a valid ticket yet.
 //!
-//! Invariant: there are at most [`STRANGERS_MAX`] in all, and [`FROM_ONE_MAX`] from one address. They take at most 64 kB
-//! each, so at most 32 MB.
+//! Invariant: there are at most [`STRANGERS_MAX`] such lines in total, and [`FROM_ONE_MAX`] from one address. They take
+//! at most 64 kB each, so at most 32 MB.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) const STRANGERS_MAX: usize = 512;
-/// The most of them from one IPv4 address, or one network of IPv6: enough for a room of players behind one router.
+/// How many strangers' lines may come from one IPv4 address, or one network of IPv6: enough for a room of players
+/// behind one router.
 pub(super) const FROM_ONE_MAX: usize = 32;
-/// From this number on, a dial must first prove that its address is real.
+/// If there are this many lines, a dial must first prove that its address is real.
 const PROOF_FROM: usize = 64;
 
 /// Clones share the count.

@@ -202,7 +202,7 @@ fn a_woken_match_runs_again_immediately_even_if_it_was_running() {
     wait(&workers, "the round after", || is(&rounds, 3));
 }
 
-/// Waits until `done` without watching the workers: they must be in time by themselves.
+/// Waits until `done` without watching the workers, which must be in time without help.
 fn wait_alone(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     let clock = workers.0.clock;
     let until = clock.now() + PATIENCE;
