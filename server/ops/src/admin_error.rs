@@ -36,7 +36,7 @@ pub enum AdminError {
 
 const NEW_TOKEN: &str = "for a new token, remove the file and restart the server";
 
-/// The token is stored as a key file, but the remedies for a key do not fit it.
+/// The text of the error. The token is stored as a key file, but the remedies for a key do not apply to it.
 fn token_text(error: &TicketKeyError) -> String {
     match error {
         TicketKeyError::Missing { path } => format!(

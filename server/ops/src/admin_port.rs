@@ -1,8 +1,7 @@
 //! The HTTP side of the admin port: access, time-outs and the number of connections.
 //!
-//! Invariant: any connection occupies one of [`CONNECTIONS_MAX`] places for at most [`REQUEST_PATIENCE`]. When all
-//! places are taken, the oldest connection without a request is closed, so the port answers however many connections
-//! are idle.
+//! Invariant: a connection occupies one of [`CONNECTIONS_MAX`] slots for at most [`REQUEST_PATIENCE`]. When all slots
+//! are taken, the oldest connection without a request is closed, so the port answers even if many connections are idle.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -34,7 +33,7 @@ const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
 const CONNECTIONS_MAX: usize = 64;
 /// The size limit of a request's head, and of its body.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// The pause after a failed accept: there may be no descriptor left.
+/// The pause after a failed accept, because the process may have no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone)]

@@ -74,7 +74,7 @@ pub(super) struct Bans(Arc<Kept>);
 struct Kept {
     known: Mutex<BTreeMap<String, Ban>>,
     path: Option<PathBuf>,
-    /// Changes that the file does not have yet; `None` ends a ban. Locked while the file is written.
+    /// Changes that are not in the file yet; `None` ends a ban. Locked while the file is written.
     unwritten: Mutex<BTreeMap<String, Option<Ban>>>,
     /// Bans of other processes that were read with a change of this one: their identities may have sessions here.
     learned: Mutex<Vec<Ban>>,
@@ -461,7 +461,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding O3-6: any user who could open the lock blocked each start and each ban, for ever and without a log line.
+    /// Finding O3-6: any user who could open the lock blocked each start and each ban, forever and without a log line.
     #[cfg(unix)]
     #[test]
     fn a_lock_held_by_another_process_is_reported_and_stops_neither_a_start_nor_a_ban() {

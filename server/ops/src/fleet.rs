@@ -1,4 +1,4 @@
-//! [`Membership`]: a server in a fleet: Agones, through its sidecar.
+//! [`Membership`]: a server in a fleet, which is managed by Agones through its sidecar.
 //!
 //! ```text
 //!  /health        every 2 s while /livez is 200, so that a server that hangs is replaced
@@ -29,7 +29,7 @@ pub use sidecar::{FleetNews, Sidecar, SidecarError};
 /// The interval of health reports. By default, Agones replaces a server that has been silent for 15 s (3 times 5 s).
 const HEALTH_EVERY: Duration = Duration::from_secs(2);
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// The pause after a request was refused for good, e.g. because a counter is not in the manifest.
+/// The pause after a request was refused permanently, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// How long the sidecar is asked at the end.

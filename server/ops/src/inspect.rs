@@ -33,7 +33,7 @@ mod lanes;
 mod tapes;
 mod words;
 
-/// The most ticks on one page: an hour at 60 Hz.
+/// How many ticks a page has at most: an hour at 60 Hz.
 pub const INSPECT_TICKS_MAX: u32 = 216_000;
 // The greatest size of a page, in bytes.
 const PAGE_BYTES_MAX: u64 = 256 << 20;
@@ -85,7 +85,7 @@ pub struct Inspected {
     pub ticks: Range<Tick>,
     /// The size of the page, in bytes.
     pub bytes: u64,
-    /// The reason if the journal could not be played to its end; everything before it is on the page.
+    /// Why the journal could not be played to its end, if it could not. Everything before is on the page.
     pub stopped: Option<ReplayError>,
 }
 

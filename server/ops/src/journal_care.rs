@@ -22,7 +22,7 @@ use twinstep_protocol::replay::{Index, Survey};
 /// The kind of damage of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// The last record is incomplete. A resume cuts it off, too: no client saw its content.
+    /// The last record is incomplete. A resume cuts it off as well, because no client saw its content.
     Torn,
     /// Zeros, or other bytes that are not records, follow the last record.
     Junk,
@@ -40,7 +40,7 @@ pub enum Harm {
 pub struct Checkup {
     /// The index of its good records.
     pub index: Index,
-    /// The tick with which its match continues.
+    /// The tick at which its match continues.
     pub next: Tick,
     /// The playing time up to that tick.
     pub length: Duration,
@@ -163,7 +163,7 @@ impl Checkup {
     }
 }
 
-/// Makes a complete copy under a free name, `.damaged` or with a number, or none at all.
+/// Makes a complete copy under a free name, `.damaged` or with a number. If that fails, no copy is left.
 fn copy_beside(
     path: &Path,
     copy_to: impl FnOnce(&mut File) -> io::Result<u64>,

@@ -6,7 +6,7 @@
 //!  *.gz                          over: compressed journals are not continued
 //! ```
 //!
-//! Invariant: the journal of a match that can continue is never touched, nor a foreign file.
+//! Invariant: the journal of a match that can continue, and a foreign file, are never touched.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,7 +19,7 @@ use twinstep_host::internal::{COMPRESSED_EXTENSION, ended, logged, unix_now};
 /// The time between two passes over a folder of journals.
 const RETAIN_EVERY: Duration = Duration::from_secs(60);
 
-/// The limits for journals of ended matches. Without a limit all are kept.
+/// The limits for journals of ended matches. Without a limit, all journals are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeepJournals {
     /// The maximum time since the match ended.
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// A server of one match kept its journals for ever, uncompressed.
+    /// A server of one match kept its journals forever, uncompressed.
     #[test]
     fn journals_of_a_server_of_one_match_are_limited_once_their_match_is_over() {
         let over = journal_that_ends(Some(CloseCode::MatchOver));

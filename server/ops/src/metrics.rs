@@ -7,7 +7,8 @@
 //!  I/O task ──▶ IoCounts ───────────┘
 //! ```
 //!
-//! Invariant: a scrape costs the matches no time: it reads published numbers, and takes a lock that they do not need.
+//! Invariant: a scrape does not cost the matches time: it reads published numbers, and takes a lock that matches do not
+//! need.
 
 mod counts;
 mod ledger;

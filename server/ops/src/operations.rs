@@ -30,7 +30,7 @@ use crate::metrics::Metrics;
 pub struct OpsConfig {
     /// The admin port: an address on loopback.
     pub admin: Option<SocketAddr>,
-    /// A Unix socket for the same requests, private to its owner. A process that can open it needs no token.
+    /// A Unix socket for the same requests, private to its owner. A process that can open it does not need a token.
     pub admin_socket: Option<PathBuf>,
     /// The file with the token for changes through the admin port; created if it does not exist, private to its owner.
     /// If `None`, the admin port is read-only.
@@ -38,11 +38,11 @@ pub struct OpsConfig {
     /// The file of bans, created if it does not exist; shared by processes that share a folder of journals. If
     /// `None`, bans end with the process.
     pub bans_file: Option<PathBuf>,
-    /// The folder in which the admin port saves games; created with the first one. If `None`, it saves none.
+    /// The folder in which the admin port saves games; created with the first one. If `None`, it does not save games.
     pub saves: Option<PathBuf>,
-    /// The fleet of the host, by its manager's sidecar.
+    /// The sidecar of the fleet manager, if the host belongs to a fleet.
     pub fleet: Option<Sidecar>,
-    /// A folder of journals, and how long those of ended matches are kept there.
+    /// A folder of journals, and how long the journals of ended matches are kept there.
     pub keep: Option<(PathBuf, KeepJournals)>,
 }
 
@@ -148,7 +148,7 @@ impl Ops {
     }
 }
 
-/// The tools of a running host. Dropped, they end without informing the fleet.
+/// The tools of a running host. If they are dropped, they end without informing the fleet.
 pub struct RunningOps {
     address: Option<SocketAddr>,
     _socket: Option<admin::AtSocket>,
@@ -203,7 +203,8 @@ impl RunningOps {
         Ok(RereadBans { banned, forgiven })
     }
 
-    /// Reads the admin port's token again. Returns `true` if it changed; `false` also without an admin port or a token.
+    /// Reads the admin port's token again. Returns `true` if it changed; `false` if not, or without an admin port or a
+    /// token.
     ///
     /// # Errors
     /// If the file cannot be read, or does not hold a token. Then the old token stays valid.

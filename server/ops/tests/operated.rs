@@ -180,8 +180,8 @@ fn invalid_flags_are_reported_and_exit_with_2() {
     ends(listens, 2, "", "error: cannot listen on");
 }
 
-/// A secret is named by a file. A credential of systemd needs no name, and the files that belong to it are in its state
-/// folder.
+/// A secret is named by a file. A credential of systemd does not need a name, and the files that belong to it are in
+/// its state folder.
 #[cfg(unix)]
 fn a_credential_is_used_if_no_file_was_named() {
     let folder = Folder::new();

@@ -49,8 +49,8 @@ fn within(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The child's main function: like [`operate`](twinstep_ops::operator::operate), and prints values that no request can
-/// ask for.
+/// The child's main function: does the same as [`operate`](twinstep_ops::operator::operate), and prints values that
+/// requests cannot ask for.
 pub(crate) fn serve() -> ExitCode {
     let read = twinstep_ops::operator::read::<Flags>(std::env::args_os(), std::env::vars_os());
     let Ok((flags, _)) = read else {
@@ -314,7 +314,7 @@ fn memory(folder: &Folder) {
     server.is_full_of("memory");
 }
 
-/// A certificate. Its key was thrown away.
+/// A certificate whose key does not exist any more.
 const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBfzCCASWgAwIBAgIUBQvfqcDQBG3NvhsZ0UExEiic8DEwCgYIKoZIzj0EAwIw

@@ -10,7 +10,7 @@
 //!  release a match ends here and is kept: see `host/runner.rs`     MatchOrder::Release ─▶ that match
 //! ```
 //!
-//! Invariant: the I/O task knows a ban before sessions are removed, so no new session slips in between.
+//! Invariant: the I/O task knows a ban before sessions are removed, so that no new session can begin in between.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -310,8 +310,8 @@ async fn ask<A>(
     Ok(answer)
 }
 
-/// Sends an order to all matches, then waits for their answers. Returns also one match that did not answer,
-/// if any. Such a match does not block the others, and carries the order out if it continues.
+/// Sends an order to all matches, then waits for their answers. Also returns one match that did not answer, if any.
+/// Such a match does not block the others, and carries the order out if it continues.
 async fn ask_all<A>(
     admin: &Admin,
     matches: BTreeMap<MatchId, ListedMatch>,
@@ -367,7 +367,7 @@ fn unwritten(identity: &str, error: &BansError) -> Refusal {
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
 }
 
-/// Runs work that takes milliseconds of disk time, off the runtime's threads.
+/// Runs work that takes milliseconds of disk time on a thread for blocking work.
 async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let done = tokio::task::spawn_blocking(work).await;
     done.expect("nothing panics there")

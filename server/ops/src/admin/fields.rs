@@ -1,6 +1,6 @@
 //! [`Fields`]: the parameters of a request, from its query or from a JSON object. Parsed strictly.
 //!
-//! Invariant: an unexpected field is an error, so a misspelt field is never a silent default.
+//! Invariant: an unexpected field is an error, so a misspelt field is never ignored silently.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Refusal {
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads the fields of the body, or without a body those of the query.
+    /// Reads the fields of the body; without a body, the fields of the query.
     pub(super) fn read(query: Option<&str>, body: &str) -> Result<Fields, Refusal> {
         if body.trim().is_empty() {
             return Fields::of_query(query.unwrap_or_default());

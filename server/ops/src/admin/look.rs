@@ -1,5 +1,5 @@
-//! The admin port's answers for everyone on this machine: whether the process lives, whether newcomers find a place,
-//! the matches, and the metrics. They name no players.
+//! The admin port's answers for everyone on this machine: whether the process lives, whether newcomers can join, the
+//! matches, and the metrics. They do not contain players' names.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,6 +1,7 @@
-//! [`Sidecar`]: a fleet manager's sidecar, by HTTP on loopback. Each request has its own connection, and a time-out.
+//! [`Sidecar`]: a client of a fleet manager's sidecar, by HTTP on loopback. Each request has its own connection, and a
+//! time-out.
 //!
-//! HTTP/1.0, so that an answer ends with its connection, and is never chunked.
+//! It uses HTTP/1.0, so that an answer ends with its connection, and is never chunked.
 //!
 //! Invariant: even if the sidecar misbehaves, a request takes at most [`ASK_PATIENCE`], and an answer at most
 //! [`ANSWER_BYTES_MAX`].
@@ -69,7 +70,7 @@ pub struct FleetNews {
 }
 
 impl FleetNews {
-    /// The address that players dial. Looks a name up, which may take seconds.
+    /// The address that players dial. Looks up a name, which may take seconds.
     fn dialled(&self) -> Option<SocketAddr> {
         let (_, port) = self.ports.first().filter(|(_, port)| *port != 0)?;
         let mut found = (self.address.as_str(), *port).to_socket_addrs().ok()?;

@@ -1,4 +1,4 @@
-//! The tapes of clients on a page: a lane for each, and lines in the words of its ticks.
+//! The tapes of clients on a page: each has a lane, and lines in the texts of its ticks.
 
 use serde::Serialize;
 use twinstep_core::{PlayerId, Tick};

@@ -116,7 +116,7 @@ fn find(named: Option<&PathBuf>, name: &str) -> Option<(PathBuf, String)> {
     })
 }
 
-/// The folder that a service manager names in a variable, or the first of several with colons.
+/// The folder that a service manager names in a variable; if there are several, separated by colons, the first.
 fn folder_of(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable)?;
     let first = std::env::split_paths(&value).next();

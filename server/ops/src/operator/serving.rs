@@ -24,13 +24,13 @@ use crate::{Ops, OpsConfig, Sidecar};
 const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 const MATCH: u64 = 1;
 const LEFT_ALONE_LINES: usize = 16;
-/// Open files of a host besides one per match's journal: sockets, secrets, operators' requests.
+/// How many files a host opens besides one per match's journal: sockets, secrets, operators' requests.
 const FILES_OF_A_HOST: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preparing {
     Start,
-    /// A check whether the start would succeed, which removes all files that it makes.
+    /// Checks whether the start would succeed, and removes all files that it makes.
     Check,
 }
 
