@@ -9,7 +9,7 @@ use glam::Vec2;
 /// exact in `f32` up to [`COORDINATE_MAX`](super::COORDINATE_MAX), and short on the wire.
 pub const STEPS_PER_UNIT: f32 = 64.0;
 
-/// A set of up to 32 layers. A shape is in some of them; a query selects some.
+/// A set of up to 32 layers. A shape is in some layers, and a query selects some.
 ///
 /// ```
 /// use twinstep_rapier2d::Layers;

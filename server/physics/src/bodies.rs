@@ -149,7 +149,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         Some(self.bodies.remove(index))
     }
 
-    /// Changes a body: its motion, its push, its place. A changed id is ignored.
+    /// Changes a body: its motion, its push, its position. A changed id is ignored.
     ///
     /// # Errors
     /// If there is no such body, or if a number is then not finite or out of range. The body is as before then.
@@ -186,10 +186,10 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         &self.contacts
     }
 
-    /// Moves all bodies on by one tick. A body that reaches the end of [`REACH`] stays there.
+    /// Moves all bodies by one tick. A body that reaches the end of [`REACH`] stays there.
     ///
-    /// Cost: the guide's chapter 22 has a table. Bodies that lie still without gravity are not stepped; of the walls only
-    /// those near a body that moves are looked at. It allocates.
+    /// Cost: the guide's chapter 22 has a table. Bodies that lie still without gravity are not stepped, and only walls
+    /// near a moving body are tested. It allocates.
     pub fn step(&mut self, room: &Flights, tick: Duration) {
         if self.is_settled {
             for contact in &mut self.contacts {

@@ -48,8 +48,9 @@ pub use super::bounds::{PUSH_MAX, REACH, SPEED_MAX};
 use near::Walls;
 use way_out::free_of;
 
-/// The maximum work of one run, as the number of bodies (fixed ones too) times the number of ticks of 1/60 s: 256 bodies
-/// for four seconds. A longer tick counts several times. That takes some 60 ms, so answer with [`Decision::Later`] long before.
+/// The maximum work of one run, as the number of bodies (fixed ones too) times the number of ticks of 1/60 s: 256
+/// bodies for four seconds. A longer tick counts several times. This takes some 60 ms, so use [`Decision::Later`] long
+/// before this limit.
 ///
 /// [`Decision::Later`]: https://docs.rs/twinstep-server/latest/twinstep_server/enum.Decision.html
 pub const BODY_TICKS_MAX: u64 = 61_440;
@@ -171,7 +172,7 @@ pub struct Body<Id> {
     pub twist: f32,
 }
 
-/// The place and speed of a body at one moment of its flight. A run can begin where a sample of another one was.
+/// The position and speed of a body at one moment of its flight. A run can begin at a sample of another run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
     /// The position in 1/64 of a unit, rounded.
@@ -500,7 +501,8 @@ struct Room<Id> {
     /// Fixed shapes, walls and bodies, each named by its number.
     still: Scene<usize>,
     movers: Vec<Mover<Id>>,
-    /// Whether gravity or a push can move a body that is slow now: at the top of its flight, or about to slide down.
+    /// Whether gravity or a push can move a body that is slow now: because it is at the top of its flight, or about to
+    /// slide down.
     is_forced: bool,
     /// The number of exact tests of a body against a fixed shape.
     tested: u64,

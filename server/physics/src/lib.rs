@@ -154,7 +154,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(())
     }
 
-    /// Removes all bodies and accepts new ones. A body that is not put again is gone; walls stay.
+    /// Removes all bodies and accepts new ones. Bodies that are not put again are removed; walls stay.
     pub fn refill(&mut self) -> Fill<'_, Id> {
         self.bodies.clear();
         Fill {
@@ -303,8 +303,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(self.first(&sweep, filter.into()))
     }
 
-    /// Returns the least impact of the sweep. Candidates up to a step farther than the nearest so far are kept, because
-    /// rounding may make them equal, and then their ids decide.
+    /// Returns the least impact of the sweep. Keeps candidates up to a step farther than the nearest one so far,
+    /// because rounding may make them equal, and then their ids decide.
     fn first(&mut self, sweep: &Sweep, filter: Filter<Id>) -> Option<Impact<Id>> {
         self.settle();
         let mut first: Option<Impact<Id>> = None;

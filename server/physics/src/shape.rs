@@ -33,7 +33,7 @@ pub enum Shape {
     Segment {
         /// One end, relative to the origin.
         a: Vec2,
-        /// The other end, which must be another point.
+        /// The other end, which must be a different point.
         b: Vec2,
     },
 }

@@ -125,8 +125,8 @@ fn no_body_is_ever_inside_a_wall_or_outside_the_room() {
     assert!(flown > 200_000, "{flown} samples");
 }
 
-/// Finding H9: the cost of a run must not grow with the walls of the level, except for the few near a body; and a body
-/// near the same walls must fly the same way.
+/// Finding H9: the cost of a run must not grow with the number of walls in the level, except for the few near a body;
+/// and a body near the same walls must fly the same way.
 #[test]
 fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
     let bodies = crowd(&mut Dice::new(3), 20, 40.0);

@@ -9,11 +9,11 @@ use rapier2d::parry::query::{DefaultQueryDispatcher, QueryDispatcher};
 use super::super::scene::{Scene, Solid};
 use super::super::shape::Shape;
 
-/// The number of times that a body is moved out of the shape it overlaps most, before it is left in place.
+/// A body is moved out of the shape that it overlaps most at most this many times. Then it is left in place.
 pub(super) const WAY_OUT_TRIES: usize = 4;
 
-/// Returns a pose close to `pose` that overlaps no fixed shape. Inside the engine, a body that others squeeze sinks
-/// into a wall for a tick or two.
+/// Returns a pose close to `pose` that does not overlap a fixed shape. Inside the engine, a body that others squeeze
+/// sinks into a wall for a tick or two.
 pub(super) fn free_of(
     still: &Scene<usize>,
     shape: &Shape,

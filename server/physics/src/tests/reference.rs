@@ -1,7 +1,7 @@
 //! The mirror compared with plain formulas in `f64`, over random scenes; a failure prints the seed.
 //!
-//! The formulas cannot decide cases within rounding of an edge, so these are skipped; each test requires that enough
-//! others remain.
+//! The formulas cannot decide cases that are within rounding of an edge, so these cases are skipped. Each test requires
+//! that enough other cases remain.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn turn(p: Point, angle: f64) -> Point {
     [p[0] * cos - p[1] * sin, p[0] * sin + p[1] * cos]
 }
 
-/// A Taylor series after halving the angle, so that the reference shares no function with the engine.
+/// A Taylor series after halving the angle, so that the reference does not share a function with the engine.
 fn series(angle: f64) -> (f64, f64) {
     let x = angle / 64.0;
     let (mut sin, mut cos) = (
