@@ -69,8 +69,7 @@ impl Game {
         })
     }
 
-    /// Asks which bodies the blast hits, when a fuse has burnt down. (Law *One door*: a step does not compute
-    /// physics.)
+    /// When a fuse has burnt down, asks which bodies the blast hits. (Law *One door*: a step does not compute physics.)
     pub(super) fn burst(&mut self, n: u8, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
             return;
@@ -218,7 +217,8 @@ impl Game {
         }
     }
 
-    /// Puts all barrels back, whole. An answer that is still on its way for an old life no longer matches one.
+    /// Puts all barrels back, whole. An answer to a query of an old life, if it is still on its way, no longer matches
+    /// a barrel.
     pub(super) fn reset_barrels(&mut self, frame: &Frame<'_, Game>) {
         for n in 0..self.barrels.len() as u8 {
             self.timers.cancel(self.barrels[usize::from(n)].key(n));

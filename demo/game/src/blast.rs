@@ -25,8 +25,8 @@ pub(super) fn agree(hits: &[BlastHit], others: &[BlastHit]) -> bool {
     hits.len() == others.len() && hits.iter().all(known)
 }
 
-/// Returns all bodies that a blast at `center` may reach, with place and form. Ignores walls; props in the air are
-/// left out.
+/// Returns all bodies that a blast at `center` may reach, with their positions and shapes. Ignores walls; props in the
+/// air are left out.
 pub fn bodies_near(
     game: &Game,
     center: Vec2,

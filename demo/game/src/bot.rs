@@ -1,6 +1,6 @@
 //! An automatic player: reads a state, draws from its own generator, holds a pad.
 //!
-//! Bots are real clients: their inputs take the same way as a person's, and their generator is not part of the game's
+//! Bots are real clients: their inputs take the same path as a person's, and their generator is not part of the game's
 //! state. The same seed and the same states make the same bot.
 
 use glam::Vec2;
@@ -18,7 +18,7 @@ use super::weapon::Weapon;
 pub enum Sticks {
     /// Keys and a mouse: one of eight directions, held for some ticks; the aim changes at every tick.
     Keys,
-    /// Both directions change at every tick, as a human thumb's do: the hardest to guess.
+    /// Both directions change at every tick, as with a human thumb: the hardest to guess.
     Analog,
     /// All inputs change at every tenth tick.
     Sticky,
@@ -27,8 +27,7 @@ pub enum Sticks {
 }
 
 const STICKY_TICKS: u32 = 10;
-/// The least time between two decisions of a bot at the keys. People react after about 0.3 s (18
-/// ticks).
+/// The shortest time between two decisions of a bot with keys. People react after about 0.3 s (18 ticks).
 const REACTION_TICKS: u32 = 18;
 const WAYS: i32 = 8;
 // A new direction is taken only when the wish is at least this far off, in 255ths of a circle. That is more than half
@@ -150,7 +149,8 @@ impl Bot {
         wish.nearest_of(WAYS)
     }
 
-    /// Returns the wished direction, of any length: away from dangers, toward pick-ups, around the target.
+    /// Returns the direction that the bot chooses, of any length: away from dangers, toward pick-ups, around the
+    /// target.
     fn course(
         &self,
         game: &Game,

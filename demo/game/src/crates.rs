@@ -1,4 +1,4 @@
-//! Crates: solid, they hide from blasts, and hold loot. Blasts throw them about, see `toss`.
+//! Crates are solid, give cover from blasts, and hold loot. Blasts throw them: see `toss`.
 //!
 //! The content of a crate is unknown until it breaks. The server draws it then (`Query::Loot`), and no client guesses.
 
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Returns a game whose crate has just been broken and its content asked for.
+    /// Returns a game whose crate has just been broken. The query for its content is open.
     fn broken() -> (SoloGame, Key) {
         let mut game = yard();
         game.hold(ONE, fire());

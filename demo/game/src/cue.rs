@@ -28,14 +28,14 @@ pub enum Cue {
         item: Item,
     },
     Ready(PlayerId),
-    /// A player's score rose. Played only when confirmed: a score that counts back looks like a bug.
+    /// A player's score rose. Played only when it is confirmed, because a score that falls again looks like a bug.
     Scored {
         player: PlayerId,
         points: u16,
     },
     /// A shot hit the enemy in this slot.
     Hit(u16),
-    /// A hit on the enemy in this slot was critical: the server drew it.
+    /// A hit on the enemy in this slot was critical, as drawn by the server.
     Crit(u16),
     /// The enemy in this slot fired: a bullet, a fan or a ring of them.
     Volley(u16),

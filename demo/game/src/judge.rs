@@ -27,8 +27,8 @@ use super::state::{Game, Player};
 use super::throw::speculate;
 use super::{blast, throw};
 
-/// The greatest distance of a claimed cause from the player, in units. The player's screen is some
-/// ticks away from the server's, and shows a guess.
+/// The greatest distance of a claimed cause from the player, in units. The player's screen is some ticks ahead of or
+/// behind the server, and shows a guess.
 pub(super) const CLAIM_REACH: f32 = 8.0;
 /// The greatest distance of an enemy whose bullet the server does not know, in units. The bullet
 /// may have flown on the player's screen until the server's frame removed it.
@@ -38,7 +38,7 @@ const LOOK_EVERY_TICKS: u32 = 4;
 /// A player that makes a claim in a tick is not asked for debts in that tick. So the referee looks at as many ticks as
 /// claims can cover, and one more.
 const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
-/// The longest wait for a debt, in ticks. The match keeps no older worlds.
+/// The longest wait for a debt, in ticks. The match does not keep older worlds.
 const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,7 +123,7 @@ impl Referee<Game> for Judge {
     }
 
     /// Searches `OWED_TICKS` worlds for an unpaid debt, from the world of `within` ticks ago on; `within` is limited to
-    /// `OWED_WITHIN_MAX`, because the match keeps no older worlds.
+    /// `OWED_WITHIN_MAX`, because the match does not keep older worlds.
     fn owed(
         &mut self,
         look: &HookContext<'_, Game>,

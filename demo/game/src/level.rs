@@ -16,7 +16,8 @@ use super::wall::Wall;
 use super::wave;
 
 impl Rules {
-    /// The endless arena with `enemies` enemies at once, each replaced when it dies; no lobby, no lives, no end.
+    /// The endless arena with `enemies` enemies at once, each replaced when it dies. It has no lobby, no lives and no
+    /// end.
     #[must_use]
     pub fn arena(enemies: u16) -> Rules {
         let v = Vec2::new;

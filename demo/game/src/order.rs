@@ -21,7 +21,7 @@ pub enum Command {
         /// Its number in [`Rules::barrels`].
         barrel: u8,
     },
-    /// A short sprint in the direction of walking; if standing, of facing.
+    /// A short sprint in the direction in which the player walks or, if it stands, faces.
     Dash,
     /// "I am ready": when all players are, the round begins; when half of them are, it begins soon. A second `Ready`
     /// takes it back.
@@ -29,7 +29,7 @@ pub enum Command {
     /// "I was hit, and live": a claim, like `Died`. It never kills.
     Hurt { by: Key },
     /// "I died": a claim that the owner's own prediction makes (seed row 63). No other step tests whether a player is
-    /// hit, the server's least of all (row 64): a player dies of what *its own screen* showed.
+    /// hit, not even the server's (row 64): a player dies of what *its own screen* showed.
     Died { by: Key },
 }
 
@@ -42,7 +42,7 @@ pub enum Refusal {
     NotAsked,
     #[error("barrel {0} is gone or already lit; choose another")]
     NoBarrel(u8),
-    /// Too far away, even with the lag of a bad link allowed for.
+    /// Too far away, even for the lag of a bad link.
     #[error("barrel {0} is out of reach; go nearer")]
     TooFar(u8),
     #[error("only the first player may pause the match or change its speed")]

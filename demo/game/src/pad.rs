@@ -11,11 +11,11 @@ use super::units::Heading;
 /// A twin-stick pad. Neutral by default: standing, keeping the last aim, not firing.
 ///
 /// A missing pad is repeated for the framework's usual time and is neutral after that: a player that is cut off soon
-/// stops instead of running into a wall for ever.
+/// stops instead of running into a wall forever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
     pub walk: Heading,
-    /// The right stick; at rest the player keeps facing the same way.
+    /// The right stick. While it is not moved, the player keeps facing the same way.
     pub aim: Heading,
     /// Held buttons, as a mask.
     pub buttons: u8,
@@ -29,8 +29,8 @@ impl Pad {
         self.buttons & Pad::FIRE != 0
     }
 
-    /// Returns `true` if a button or a key of the keyboard was pressed or released between the two: a walk that turns by
-    /// an eighth of a circle or more, begins or ends. A stick is rarely so fast.
+    /// Returns `true` if a button or a key of the keyboard was pressed or released between the two pads: a walk begins,
+    /// ends, or turns by an eighth of a circle or more. A stick is rarely that fast.
     #[must_use]
     pub fn has_other_keys(&self, other: &Pad) -> bool {
         let walks = [self.walk, other.walk].map(|walk| walk != Heading::NONE);

@@ -13,7 +13,7 @@ pub enum Path {
     /// A Lissajous figure: each axis swings with its own period.
     Orbit {
         center: Vec2,
-        /// Its swing to each side, in units.
+        /// How far it swings to each side, in units.
         reach: Vec2,
         /// The period of the x axis, in ticks, at least 1.
         period_x_ticks: u32,
@@ -90,7 +90,7 @@ impl Path {
     }
 }
 
-/// Returns the part of a period that an age is in, in [0, 1).
+/// Returns the position of an age within its period, in [0, 1).
 fn part(age_ticks: u32, period_ticks: u32) -> f32 {
     (age_ticks % period_ticks) as f32 / period_ticks as f32
 }

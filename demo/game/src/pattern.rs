@@ -18,7 +18,7 @@ use super::units::{angle_of, direction};
 const IDLE_TICKS: u32 = 30;
 /// The range of a gunner's sight, in units.
 const SIGHT: f32 = 30.0;
-/// The golden angle: no lane between the bullets of a spiral stays free.
+/// The golden angle: the bullets of a spiral do not leave a free lane.
 const GOLDEN: f32 = 2.399_963_2;
 
 struct Muzzle<'a, 'o> {
@@ -30,7 +30,7 @@ struct Muzzle<'a, 'o> {
 }
 
 impl Enemy {
-    /// Fires a volley, which must be due, at living players at these positions.
+    /// Fires a volley at living players at these positions. The volley must be due.
     pub(super) fn fire(
         &mut self,
         slot: u16,

@@ -45,8 +45,8 @@ impl Game {
         }
     }
 
-    /// Brings a player back that was cut off, with the health that it had. A dead player stays dead for its time, and
-    /// a player that is out waits for the end of the wave.
+    /// Brings back a player that was cut off, with the health that it had. A dead player stays dead for its time, and a
+    /// player that is out waits for the end of the wave.
     fn rejoin(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return self.join(id, frame, fx);

@@ -29,7 +29,7 @@ const WALLS: Layers = Layers::bit(0);
 const BODIES: Layers = Layers::bit(1);
 const CRATES: Layers = Layers::bit(2);
 
-/// A shell hits a player at most where that player was seen this long ago: 300 ms of round trip, and some jitter. So a
+/// A shell hits a player where that player was seen at most this long ago: 300 ms of round trip, and some jitter. So a
 /// player that has turned away or taken cover is safe after 0.5 s, even if the owner's client claims an older view.
 const SEEN_TICKS_MAX: u32 = 30;
 
@@ -41,9 +41,9 @@ const EDGE: f32 = 4.0;
 /// The source of the server's random numbers: one seed for each query, by its key.
 pub enum Luck {
     /// Random numbers from a seed, for tests: the same queries get the same answers in each run. A player that knows
-    /// the seed could read ahead.
+    /// the seed could predict them.
     Seeded(u64),
-    /// Random numbers from outside, such as the operating system's generator: no player can read ahead.
+    /// Random numbers from outside, such as the operating system's generator: players cannot predict them.
     Drawn(fn() -> u64),
 }
 
@@ -150,7 +150,7 @@ impl Arbiter {
         ))
     }
 
-    /// Returns the flights of what a blast throws, and of what that pushes.
+    /// Returns the flights of the things that a blast throws, and of the things that these push.
     fn toss(
         &mut self,
         game: &Game,
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(toss(&game, &mut arbiter, Key::new(7, 1), at), first);
     }
 
-    /// A client's guess is near the outcome; only collisions and luck lie between them.
+    /// A client's guess is near the outcome. They differ only by collisions and luck.
     #[test]
     fn a_client_guesses_roughly_where_things_land() {
         let mut errors = Vec::new();

@@ -1,7 +1,7 @@
 //! The rules: level, waves and tuning. Read-only, and equal at every peer (the handshake compares their digest).
 //!
-//! Two sets come with the game: [`Rules::campaign`], a round of waves with a boss at its end, and
-//! [`Rules::arena`], the same enemies for ever. One step plays both.
+//! Two sets come with the game: [`Rules::campaign`], a round of waves with a boss at its end, and [`Rules::arena`], the
+//! same enemies forever. The same step plays both.
 
 use glam::Vec2;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use super::path::Path;
 use super::wall::{Wall, crossing};
 use super::wave::Wave;
 
-/// The most enemies of one wave; the rest of a larger wave does not appear.
+/// How many enemies a wave has at most. The others of a larger wave do not appear.
 pub(super) const SLOTS_MAX: u16 = 256;
 
 /// Everything that does not change during a match.
@@ -27,9 +27,9 @@ pub struct Rules {
     pub half: Vec2,
     pub walls: Vec<Wall>,
     pub spawns: Vec<Vec2>,
-    /// The places of barrels at the start, on whole 64ths of a unit; at most 128.
+    /// The positions of barrels at the start, on whole 64ths of a unit; at most 128.
     pub barrels: Vec<Vec2>,
-    /// The places of crates at the start, on whole 64ths of a unit; at most 128.
+    /// The positions of crates at the start, on whole 64ths of a unit; at most 128.
     pub crates: Vec<Vec2>,
     /// Paths of enemies that shoot; at least one.
     pub orbits: Vec<Path>,
@@ -54,7 +54,7 @@ pub struct Tuning {
     pub dash_speed: f32,
     pub dash_ticks: u32,
     pub dash_rest_ticks: u32,
-    /// A player's health at birth, and the most it can have.
+    /// A player's health at birth, which is also its maximum.
     pub player_health: i16,
     pub bullet_damage: i16,
     pub touch_damage: i16,
@@ -83,7 +83,7 @@ pub struct Tuning {
     /// The speed that a blast gives to a barrel or crate in the middle; at the edge, a quarter of this speed.
     pub toss_speed: f32,
     pub crate_health: i16,
-    /// The time from a crate's end to the next crate in its place.
+    /// The time from a crate's end to the next crate at its position.
     pub crate_return_ticks: u32,
     pub pickup_ticks: u32,
     pub heal: i16,
@@ -92,7 +92,7 @@ pub struct Tuning {
     pub carry_percent: u32,
     pub lives: u16,
     pub lives_per_player: u16,
-    /// Once at least half of the present players are ready, the others are waited for this long.
+    /// Once at least half of the present players are ready, the round waits for the others for this long.
     pub patience_ticks: u32,
     /// The time from the last "ready" to the first wave.
     pub countdown_ticks: u32,
@@ -165,7 +165,7 @@ impl Rules {
         !self.waves.is_empty()
     }
 
-    /// Returns the place nearest to `at` where a disc of `radius` fits: outside of walls, inside the arena.
+    /// Returns the position nearest to `at` where a disc of `radius` fits: outside of walls, inside the arena.
     #[must_use]
     pub fn place(&self, at: Vec2, radius: f32) -> Vec2 {
         let free = self

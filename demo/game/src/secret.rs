@@ -33,7 +33,7 @@ pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
     luck.below(100) < tuning.crit_percent
 }
 
-/// The most critical hits asked for in one tick, so that a blast of the same tick always finds room.
+/// How many critical hits are asked for in one tick at most, so that there is always room for a blast of the same tick.
 const CRITS_PER_TICK: usize = 8;
 
 impl Game {

@@ -94,7 +94,8 @@ impl Game {
         !is_spent
     }
 
-    /// Returns a body that a shot is in and has not pierced yet: enemies before barrels before crates, each by number.
+    /// Returns a body that a shot touches and has not pierced yet: first enemies, then barrels, then crates, each kind
+    /// by number.
     fn struck_by(&self, shot: &Shot) -> Option<Victim> {
         let near = |at: Vec2, radius: f32| {
             let reach = radius + SHOT_RADIUS;

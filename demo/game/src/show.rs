@@ -46,7 +46,7 @@ pub enum ShowKey {
         life: u32,
         kind: EnemyKind,
     },
-    /// A player, in one of its lives: a return to life is not a movement.
+    /// A player, in one of its lives: so that a return to life does not count as a movement.
     Player {
         id: PlayerId,
         life: u32,
@@ -118,7 +118,7 @@ pub struct Pose {
     pub angle: f32,
 }
 
-/// Hands everything that is drawn to `draw`: crates, barrels, pick-ups, enemies, players, then shots and bullets. Draw
+/// Passes everything that is drawn to `draw`: crates, barrels, pick-ups, enemies, players, then shots and bullets. Draw
 /// in this order. Each key occurs once. A player's shot comes with its state.
 pub fn poses(game: &Game, mut draw: impl FnMut(ShowKey, Pose, Option<&Shot>)) {
     let mut put = |key, pose| draw(key, pose, None);
@@ -199,7 +199,7 @@ impl ShowKey {
     }
 }
 
-/// Hands a client of Powderkeg the poses that it draws.
+/// Gives a client of Powderkeg the poses that it draws.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GameShow;
 

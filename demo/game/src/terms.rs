@@ -28,8 +28,8 @@ pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
     Arc::new(enemies.map_or_else(Rules::campaign, Rules::arena))
 }
 
-/// The default policies of a match: those of an action game, but a death that its owner does not claim is claimed by
-/// the referee after two thirds of a second.
+/// The default policies of a match: those of an action game, except that the referee claims a death after two thirds of
+/// a second if its owner does not claim it.
 #[must_use]
 pub fn policies() -> MatchConfig {
     MatchConfig {
@@ -38,8 +38,8 @@ pub fn policies() -> MatchConfig {
     }
 }
 
-/// Longer than a claim takes on a bad link, so that the owner is nearly always first; short enough for the 64 ticks
-/// that a referee can look back.
+/// The referee waits this long for an owner's claim: longer than a claim takes on a bad link, so that the owner is
+/// nearly always first, but short enough for the 64 ticks that a referee can look back.
 pub(crate) const CLAIM_TICKS: u32 = 40;
 
 #[must_use]

@@ -1,4 +1,4 @@
-//! Helpers of this game's tests: small arenas, and players and enemies put where a test needs them.
+//! Helpers of this game's tests: small arenas, with players and enemies where a test needs them.
 
 use glam::Vec2;
 use twinstep_core::{Key, PlayerId, Tick};

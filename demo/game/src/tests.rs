@@ -1,4 +1,4 @@
-//! Whole matches: the same frames make the same game, on every copy and through every save.
+//! Whole matches: the same frames make the same game, on every copy and after every save.
 
 use glam::Vec2;
 use twinstep_core::frame::{Learned, PlayerSet};

@@ -17,9 +17,9 @@ use super::query::{Outcome, Query};
 use super::rules::{Rules, Tuning};
 use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 
-/// The part of its speed that a bounce keeps.
+/// The part of its speed that a thing keeps when it bounces.
 pub(super) const BOUNCE: f32 = 0.35;
-/// The part of a push along a wall that is passed on.
+/// The part of a push along a wall that is transferred.
 pub(super) const FRICTION: f32 = 0.3;
 pub(super) const DRAG: f32 = 3.5;
 /// The largest change of a speed by luck, as a part of the speed.
@@ -30,11 +30,11 @@ pub(super) const LUCK_ANGLE: f32 = 0.25;
 pub(super) const TICKS_PER_SECOND: f32 = 60.0;
 /// Below this speed a thing lies still, in units per tick.
 const REST_SPEED: f32 = 0.004;
-/// The tolerance for a place, in units: the grain of a path.
+/// The tolerance for a position, in units: the resolution of a path.
 const GRAIN: f32 = 0.1;
 
-/// Returns the speed that a blast gives to a thing it hits, in units per tick: away from its middle; at the edge a
-/// quarter of the full speed.
+/// Returns the speed that a blast gives to a thing that it hits, in units per tick, away from the blast's middle. At
+/// the edge it is a quarter of the full speed.
 pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &BlastHit, tuning: &Tuning) -> Vec2 {
     let away = (at - center).normalize_or(Vec2::X);
     let part = f32::from(hit.distance_8ths) / (8.0 * bomb.radius(tuning));
@@ -49,12 +49,12 @@ fn way_max(tuning: &Tuning) -> f32 {
     speed_max(tuning) * (TICKS_PER_SECOND / DRAG + 1.0) + GRAIN
 }
 
-/// The distance from a blast beyond which neither the blast nor the things that it throws move anything, in units.
+/// The distance from a blast, in units, beyond which the blast and the things that it throws do not move anything.
 pub(super) fn reach(bomb: Bomb, tuning: &Tuning) -> f32 {
     bomb.radius(tuning) + way_max(tuning)
 }
 
-/// Returns a client's guess of a toss, as if only walls were in the way. `game` is the state at the end of the tick
+/// Returns a client's guess of a toss, which takes only walls into account. `game` is the state at the end of the tick
 /// that asked, and `hits` the guessed hits of the blast.
 ///
 /// Cost: 60 tests of all walls for each thing that is thrown.
@@ -86,7 +86,7 @@ pub(super) fn guess(
     Outcome::Toss { throws }
 }
 
-/// The hits that throw a barrel or crate, nearest first: the thing, its place, and the hit.
+/// The hits that throw a barrel or crate, nearest first: the thing, its position, and the hit.
 pub(super) fn thrown<'a>(
     game: &'a Game,
     hits: &'a [BlastHit],
@@ -188,8 +188,8 @@ fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
         .any(|corner| corner.distance(lay) <= reach)
 }
 
-/// Returns `true` if the thing overlapped another thing, as two things that landed in one place can, and only moves out
-/// of it.
+/// Returns `true` if the thing overlapped another thing, as two things can that landed at the same position, and only
+/// moves out of it.
 fn comes_out(game: &Game, throw: &Throw) -> bool {
     let Some(from) = place_of(game, throw.prop) else {
         return false;

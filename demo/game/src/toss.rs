@@ -28,7 +28,7 @@ use super::query::Query;
 use super::state::{Flight, Game, Prop, Throw};
 use super::units::Point;
 
-/// The number of queries of a tick beyond which tosses are left out, so that every blast finds room.
+/// If a tick has more queries than this, tosses are left out, so that there is room for every blast.
 const ASKS_FIRST: usize = 8;
 
 impl Game {
@@ -153,7 +153,7 @@ struct Place<'a> {
     rests: &'a mut Option<Tick>,
 }
 
-/// The key of the toss query that belongs to a blast query under `cause`; of the same owner.
+/// The key of the toss query that belongs to a blast query under `cause`. It has the same owner.
 fn toss_key(cause: Key) -> Key {
     match cause.owner() {
         Some(player) => Key::player(player, TOSS | cause.n),

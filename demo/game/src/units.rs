@@ -1,4 +1,4 @@
-//! Whole numbers for the wire: values there are compared by `Eq`, which floats do not have.
+//! Whole numbers for the wire, where values are compared by `Eq`, which floats do not implement.
 //!
 //! The simulation computes in `f32` units; one unit is about a player's width. Only pads, queries, outcomes and cues
 //! use the numbers of this file.
@@ -43,7 +43,7 @@ impl Heading {
         self.turned_to(i32::from(self.0.max(1)) - 1 + steps)
     }
 
-    /// Returns the steps by which this heading must be turned to become `other`, the shorter way round.
+    /// Returns the number of steps from this heading to `other`, along the shorter arc.
     #[must_use]
     pub fn turn_to(self, other: Heading) -> i32 {
         let circle = HEADINGS as i32;
@@ -83,7 +83,7 @@ impl Heading {
     }
 }
 
-/// A place in 64ths of a unit, within ±511 units.
+/// A position in 64ths of a unit, within ±511 units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Point {
     /// To the right.

@@ -18,7 +18,7 @@ pub struct Group {
     pub kind: EnemyKind,
     pub count: u16,
     pub after_ticks: u32,
-    /// The time from one arrival to the next. A larger group arrives in the same time, closer together.
+    /// The time from one arrival to the next. A larger group arrives in the same total time, at shorter intervals.
     pub every_ticks: u32,
 }
 

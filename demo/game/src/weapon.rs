@@ -42,7 +42,8 @@ impl Weapon {
         }
     }
 
-    /// The speed of a shot in units per tick; below an enemy's diameter, otherwise shots would jump over enemies.
+    /// The speed of a shot in units per tick. It must be below an enemy's diameter, because otherwise shots would jump
+    /// over enemies.
     #[must_use]
     pub const fn speed(self) -> f32 {
         match self {

@@ -17,7 +17,8 @@ use crate::state::{Fate, Former, Game, Player, RoundPhase, Timer};
 const FORGOTTEN_TICKS: u32 = 3_600;
 
 impl Player {
-    /// Makes an unborn player that continues the count of keys and the dash rest of the seat's former player.
+    /// Makes a player without a life yet. It continues the count of keys and the rest after a dash of the seat's former
+    /// player.
     fn after(former: Option<Former>) -> Player {
         let unborn = Player::unborn();
         former.map_or(unborn, |former| Player {

@@ -94,7 +94,7 @@ fn the_lobby_does_not_wait_for_players_that_left_or_are_cut_off() {
     }
 }
 
-/// A player that is connected but never ready does not hold up the others for ever.
+/// A player that is connected but never ready does not hold up the others forever.
 #[test]
 fn a_round_begins_when_half_have_been_ready_for_a_while() {
     let mut game = lobby();
@@ -145,7 +145,7 @@ fn an_idle_player_does_not_delay_a_lost_round() {
     );
 }
 
-/// A player that leaves and joins again is no better off than one that stays.
+/// A player that leaves and joins again has no advantage over one that stays.
 #[test]
 fn without_a_life_left_a_joiner_waits_for_the_end_of_the_wave() {
     let mut game = first_wave();

@@ -347,7 +347,7 @@ fn elsewhere(game: &mut SoloGame) {
     game.predict(PlayerSet::from_iter([TWO]), now, Learned::new());
 }
 
-/// Rows 68 and 69: a lance's ghost too, and it flies on like the real shot will.
+/// Rows 68 and 69, for a lance's ghost, which flies on like the real shot.
 #[test]
 fn a_ghost_lance_pierces_enemies_and_withholds_each_hit() {
     let mut game = row(3);

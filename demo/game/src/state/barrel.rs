@@ -1,4 +1,4 @@
-//! [`Barrel`]: a place for barrels, and the barrel in it. Its behaviour is in `barrel`.
+//! [`Barrel`]: a slot for barrels, and the barrel in it. Its behaviour is in `barrel`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum BarrelStage {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Barrel {
-    /// The number of earlier barrels of this place.
+    /// The number of earlier barrels in this slot.
     pub life: u32,
     pub born: Tick,
     pub stage: BarrelStage,
@@ -47,8 +47,8 @@ impl Barrel {
         Key::new(cause::BARREL | u64::from(n), self.life)
     }
 
-    /// The key of its query. If a player lit it, the key is that player's, so that the player's client may answer
-    /// where owners do; otherwise the barrel's own.
+    /// The key of its query. If a player lit the barrel, the key belongs to that player, so that the player's client
+    /// can answer in matches where owners answer. Otherwise the key belongs to the barrel.
     #[must_use]
     pub fn question(&self, n: u8) -> Key {
         match self.by {

@@ -1,4 +1,5 @@
-//! [`Crate`] and [`Pickup`]: the things that can be broken, and what they leave. Taking a pick-up is in `pickup`.
+//! [`Crate`] and [`Pickup`]: the things that can be broken, and the things that they leave. Taking a pick-up is in
+//! `pickup`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ pub const CRATE_HALF: f32 = 0.75;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crate {
-    /// The number of earlier crates of this place.
+    /// The number of earlier crates in this slot.
     pub life: u32,
     pub born: Tick,
     pub at: Vec2,
@@ -35,7 +36,7 @@ impl Crate {
         self.health > 0
     }
 
-    /// Returns `true` if there is a crate on the ground: it is solid, and hides what is behind it from blasts.
+    /// Returns `true` if there is a crate on the ground: it is solid, and gives cover from blasts.
     #[must_use]
     pub fn stands(&self) -> bool {
         self.is_there() && self.rests.is_some()
@@ -56,7 +57,7 @@ impl Crate {
     }
 }
 
-/// Returns the place nearest to `at` where a disc of `radius` fits: outside of crates on the ground.
+/// Returns the position nearest to `at` where a disc of `radius` fits: outside of crates on the ground.
 #[must_use]
 pub(crate) fn push_out(crates: &[Crate], at: Vec2, radius: f32) -> Vec2 {
     let standing = crates.iter().filter(|chest| chest.stands());
@@ -71,7 +72,7 @@ pub enum Item {
     /// A weapon with full ammunition.
     Weapon(Weapon),
     Health,
-    /// Takes one hit in its owner's place.
+    /// Takes one hit instead of its owner.
     Shield,
     Life,
 }

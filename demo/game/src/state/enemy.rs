@@ -21,7 +21,7 @@ pub struct Enemy {
     /// Its health; 0: dead, the slot is empty.
     pub health: i16,
     pub full_health: i16,
-    /// A boss's stage: 0 at first, one more for each third of its health that is gone.
+    /// A boss's stage: 0 at first, and one more for each third of its health that it has lost.
     pub stage: u8,
     pub carries: Option<Item>,
     pub is_coming: bool,
@@ -89,7 +89,8 @@ impl Enemy {
         self.follow_path(now, rules);
     }
 
-    /// Returns `true` if a key is an enemy's, of any slot and life. A bullet's key is a child of it, and is not.
+    /// Returns `true` if a key names an enemy, of any slot and life. A bullet's key is a child of that key, and does
+    /// not count.
     #[must_use]
     pub(crate) fn is_name(key: Key) -> bool {
         (cause::ENEMY..=cause::ENEMY | u64::from(u16::MAX)).contains(&key.of)

@@ -9,11 +9,11 @@ use super::barrel::BARREL_RADIUS;
 use super::crates::CRATE_HALF;
 use crate::hit::{Form, Victim};
 
-/// The most things that one blast throws, nearest first. Keeps an outcome within 256 B.
+/// How many things a blast throws at most, nearest first. This keeps an outcome within 256 B.
 pub const TOSSED_MAX: usize = 10;
 pub const LEGS_MAX: usize = 10;
 pub const LEG_TICKS: u32 = 6;
-/// A path goes in whole 16ths of a unit: exact in `f32`, and one byte for a coordinate up to 79 units a second.
+/// A path is in whole 16ths of a unit: exact in `f32`, and one byte for a coordinate up to 79 units a second.
 const STEPS_PER_UNIT: f32 = 16.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Returns its place at the end of a tick, and `true` if it flies on from there.
+    /// Returns its position at the end of a tick, and `true` if it flies on from there.
     pub(crate) fn at(&self, now: Tick) -> (Vec2, bool) {
         // A flight moves in the tick that starts it.
         let age = (now - self.since) + 1;

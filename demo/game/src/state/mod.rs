@@ -71,7 +71,7 @@ pub enum RoundPhase {
     Endless,
     /// Players gather and say when they are ready; they cannot be hurt.
     Lobby,
-    /// All are ready; they cannot be hurt yet.
+    /// All players are ready; they cannot be hurt yet.
     Countdown,
     Wave,
     Lull,
@@ -113,8 +113,8 @@ const BULLETS_PER_ENEMY: usize = 8;
 const TIMERS_ROOM: usize = 128;
 
 impl Game {
-    /// Gives the lists room for what this many enemies bring, once: after that, stepping or copying this state or a
-    /// copy of it does not allocate. About 30 bytes for each bullet.
+    /// Makes room in the lists for this many enemies and their bullets, once. After that, stepping or copying this
+    /// state or a copy of it does not allocate. About 30 bytes for each bullet.
     pub(crate) fn make_room(&mut self, enemies: usize) {
         fn room<T>(list: &mut Vec<T>, items: usize) {
             if list.capacity() < items {
@@ -155,7 +155,7 @@ clone_fields!(Game {
     seed
 } first |to, from| to.make_room(from.enemies.len()));
 
-/// Causes that are not players: the upper half of a key's `of`, so that the keys of two kinds never collide.
+/// The causes that are not players, as the upper half of a key's `of`, so that the keys of two kinds never collide.
 pub(crate) mod cause {
     pub(crate) const ENEMY: u64 = 1 << 32;
     pub(crate) const BARREL: u64 = 2 << 32;

@@ -1,4 +1,4 @@
-//! [`Player`]: its body and its record. Its behaviour is in `player`, `harm` and `claim`.
+//! [`Player`]: a player's body and record. Its behaviour is in `player`, `harm` and `claim`.
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};

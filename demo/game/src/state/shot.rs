@@ -1,4 +1,4 @@
-//! [`Shot`] and [`Bullet`]: what players and enemies have fired. Their flight is in `shot`.
+//! [`Shot`] and [`Bullet`]: the shots of players, and the bullets of enemies. Their flight is in `shot`.
 
 use glam::Vec2;
 use serde::de::Error;
@@ -70,7 +70,7 @@ impl Shot {
         self.slots[..usize::from(self.pierced)].contains(&slot)
     }
 
-    /// Records a hit. Returns `true` if the shot is spent with it.
+    /// Records a hit. Returns `true` if this was the shot's last hit.
     pub(crate) fn pierce(&mut self, slot: u16) -> bool {
         self.slots[usize::from(self.pierced)] = slot;
         self.pierced += 1;

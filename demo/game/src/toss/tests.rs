@@ -1,4 +1,4 @@
-//! Flights of barrels and crates by hand-made answers, tick for tick.
+//! Flights of barrels and crates with hand-made answers, tick for tick.
 
 use arrayvec::ArrayVec;
 use twinstep_core::bounds::OUTCOME_BYTES_MAX;
@@ -15,7 +15,7 @@ use crate::{
 const BOMB: u8 = 3;
 const BARREL: Prop = Prop::Barrel(6);
 const CRATE: Prop = Prop::Crate(0);
-/// The place of the bomb. Within ten units there are only the things that the tests put there.
+/// The position of the bomb. Within ten units there are only the things that the tests put there.
 const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
 const BARREL_AT: Vec2 = Vec2::new(-26.0, 1.0);
 const CRATE_AT: Vec2 = Vec2::new(-25.0, -1.0);
