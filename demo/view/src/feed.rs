@@ -302,13 +302,14 @@ impl Feed {
         &self.news.shown
     }
 
-    /// The bodies that a correction removed, by key: where each was, and the part of its fade that is left.
+    /// The bodies that a correction removed, by key: where each was, and its remaining opacity.
     #[must_use]
     pub fn fading(&self) -> &[(ShowKey, Placed, f32)] {
         &self.news.fading
     }
 
-    /// The state behind the picture: the prediction's, or the authority's if prediction is off, or the replay's.
+    /// The state of the picture: the prediction's state; if prediction is off, the authority's; for a replay, the
+    /// replay's.
     #[must_use]
     pub fn game(&self) -> Option<&Game> {
         match self.replay() {
@@ -340,8 +341,8 @@ impl Feed {
         Some(tick * begins.0.saturating_sub(self.tick().0))
     }
 
-    /// Passes the poses of the authority to `put`: the lagged truth behind a prediction. A replay
-    /// has none, because its picture is the truth.
+    /// Passes the poses of the authority to `put`: the confirmed, delayed state behind a prediction. A replay has none,
+    /// because its picture is the truth.
     pub fn ghosts(&self, mut put: impl FnMut(ShowKey, Pose)) {
         let authority = self.source.session().and_then(Session::authority);
         if let Some(authority) = authority {
@@ -461,7 +462,7 @@ impl Feed {
         }
     }
 
-    /// Returns `true` if the prediction is shown. Otherwise the authority is, which feels like plain lockstep.
+    /// Returns `true` if the prediction is shown. Otherwise the authority is shown, which feels like plain lockstep.
     #[must_use]
     pub fn predicts(&self) -> bool {
         self.replay().is_none() && self.showing.predicts()
@@ -515,8 +516,8 @@ impl Feed {
         }
     }
 
-    /// Saves a replay in the working directory, like [`save_replay`](Feed::save_replay). A note has its path, or the
-    /// reason of a failure.
+    /// Saves a replay in the working directory, like [`save_replay`](Feed::save_replay). A note shows its path, or the
+    /// reason for a failure.
     pub fn keep_replay(&mut self) {
         let words = match self.save_replay(Path::new("")) {
             Ok(path) => format!("replay saved: {}", path.display()),

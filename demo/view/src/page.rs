@@ -1,5 +1,5 @@
-//! Clocks, settings, files and gamepads of a browser's page. The script `demo/page/powderkeg.js`
-//! gives them, by the functions below.
+//! Clocks, settings, files and gamepads of a browser's page. The script `demo/page/powderkeg.js` provides them through
+//! the functions below.
 
 #![expect(unsafe_code, reason = "names that the linker sees count as unsafe")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use twinstep_client::SessionStats;
 use twinstep_web::page::answer;
 
-/// The most gamepads, and the numbers of each: two sticks, and its buttons as bits.
+/// The maximum number of gamepads, and the numbers of each gamepad: two sticks, and its buttons as bits.
 const PADS: usize = 4;
 const PAD_NUMBERS: usize = 5;
 

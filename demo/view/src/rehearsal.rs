@@ -27,12 +27,12 @@ use twinstep_server::{Match, Output, SessionId};
 
 use crate::time::{Instant, now};
 
-/// The parts of a frame; packets move in each.
+/// A frame has this many parts. Packets move in each part.
 const PARTS: u32 = 8;
 const BUDGET_TICKS: u32 = 128;
-/// A client counts a server as lost that is silent for this long.
+/// A client counts its server as lost if it is silent for this long.
 const SILENCE: Duration = Duration::from_millis(700);
-/// The longest frame that is played: after a pause of the view, the match continues where it was.
+/// The longest frame that is played. After a longer pause of the view, the match continues where it was.
 const FRAME_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ struct RehearsalMember {
     session: Session<Game, GameShow>,
     net: SimLink,
     bot: Option<Bot>,
-    /// The pad of a bot that does not choose.
+    /// The pad of a bot that does not decide by itself.
     held: Option<Pad>,
     /// The end of its handshake with a server that was started again.
     dialled_at: Option<Duration>,
@@ -172,10 +172,11 @@ impl Rehearsal {
         }
     }
 
-    /// Adds a mirror of the local session, which draws other players at another time. Call it before the first frame.
+    /// Adds a mirror of the local session, which draws other players at a different time. Call it before the first
+    /// frame.
     ///
     /// # Panics
-    /// Not before the first frame, or the rules contain a NaN.
+    /// If the first frame has been played, or the rules contain a NaN.
     pub fn add_mirror(&mut self, when: When) {
         assert_eq!(self.now, Duration::ZERO, "a mirror sees all packets");
         let config = terms::session(&self.rules);
@@ -226,7 +227,7 @@ impl Rehearsal {
     }
 
     /// Returns whether the local session's authority equals the server's world of the same tick, or `None` if there is
-    /// none to compare.
+    /// no world to compare.
     #[must_use]
     pub fn agrees(&self) -> Option<bool> {
         let authority = self.session().authority()?;

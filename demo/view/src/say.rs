@@ -1,7 +1,7 @@
-//! Printing: the only way to standard output and standard error.
+//! Printing: only this module writes to standard output and standard error.
 //!
 //! Printed text cannot control the terminal, even if it contains a path, a player's name or an error of a journal: see
-//! [`twinstep_protocol::text`]. If the reader of the output has gone away, that is not an error, and the match
+//! [`twinstep_protocol::text`]. If the reader of the output has closed its end, this is not an error, and the match
 //! continues.
 
 use std::fmt::Display;

@@ -6,7 +6,7 @@
 //!   Feed ── cues ──▶ ViewEffects ────────────────┴─▶ terminal::draw   cells
 //! ```
 //!
-//! Both views draw from these two alone. So a picture can be made, and looked at by tests, without a window or a match.
+//! Both views draw only from these two. So a test can make a picture, and inspect it, without a window or a match.
 
 pub(crate) mod bursts;
 pub(crate) mod effects;
@@ -42,7 +42,7 @@ pub(crate) struct ViewScene {
     pub(crate) now: Duration,
     pub(crate) tick: Tick,
     pub(crate) things: Vec<ViewThing>,
-    /// Bullets and shots that a correction removed, and the part that is left of each.
+    /// Bullets and shots that a correction removed, and the remaining opacity of each.
     pub(crate) fading: Vec<(ShowKey, Vec2, f32)>,
     /// Things that were shown a moment ago, and the time they were last shown. A cue may come after
     /// its subject has vanished.

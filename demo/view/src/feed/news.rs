@@ -1,4 +1,4 @@
-//! Output of a feed for its view, live or replayed: [`News`] until the view takes it, and [`Companion`], a player of
+//! Output of a feed for its view, live or replayed: [`News`], which waits for the view, and [`Companion`], a player of
 //! the match.
 
 use std::collections::VecDeque;
@@ -47,7 +47,8 @@ impl Companion {
 
 const WAITING_MAX: usize = 4_096;
 
-/// The output of one advance, until the view takes it. Bounded: if the view takes none, the oldest are dropped.
+/// The output of one advance, until the view takes it. Bounded: if the view does not take the output, the oldest is
+/// dropped.
 #[derive(Default)]
 pub(super) struct News {
     pub(super) shown: Vec<(ShowKey, Placed)>,

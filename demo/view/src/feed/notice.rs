@@ -1,4 +1,4 @@
-//! Messages for the player: what keeps it from playing, and events besides the cues.
+//! Messages for the player: reasons why it cannot play, and events besides the cues.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Notice {
         total_bytes: usize,
         rest: Option<Duration>,
     },
-    /// The world has arrived, and steps through the ticks since.
+    /// The world has arrived, and steps through the ticks since then.
     CatchingUp {
         done_ticks: u32,
         total_ticks: u32,

@@ -23,7 +23,7 @@ use twinstep_protocol::replay::{Replay, ReplayError};
 use super::news::{Companion, News};
 use crate::time::{Instant, now};
 
-/// The most steps of one advance: after a stall of the view, older time is skipped.
+/// How many steps an advance takes at most. After a longer stall of the view, older time is skipped.
 const STEPS_MAX: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,7 +120,7 @@ pub struct Playback {
     speed: Speed,
     is_paused: bool,
     at: Option<Duration>,
-    /// Match time that is due and not stepped yet.
+    /// The match time that is due and not stepped yet.
     owed: Duration,
     /// The picture must be rebuilt, without interpolation from the old one.
     jumped: bool,
@@ -203,7 +203,7 @@ impl Playback {
         (self.tick() - self.first) as f32 / all as f32
     }
 
-    /// Returns `true` if it does not move: paused, or at its end.
+    /// Returns `true` if the replay does not move: it is paused, or at its end.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.is_paused || self.is_over()
@@ -232,8 +232,8 @@ impl Playback {
         self.speed = speed;
     }
 
-    /// Goes to a tick, or as near as possible, at the next advance. Of several seeks in one frame only the last costs
-    /// time.
+    /// Goes to a tick, or as near as possible, at the next advance. If there are several seeks in one frame, only the
+    /// last one costs time.
     pub fn seek(&mut self, tick: Tick) {
         self.wanted = Some(tick.max(self.first).min(self.end));
     }

@@ -87,8 +87,8 @@ impl Showing {
     }
 }
 
-/// The picture of plain lockstep: the authority, one turn late, and no cue before it is confirmed. The prediction
-/// continues unseen, so switching back is immediate.
+/// The picture of plain lockstep: the authority, one turn late, and only confirmed cues. The prediction continues
+/// without being shown, so switching back is immediate.
 pub(crate) struct Lagged {
     show: GameShow,
     picture: Picture<ShowKey, Placed>,

@@ -1,4 +1,4 @@
-//! The effects of each cue: particles, sound, shaking, and words.
+//! The effects of each cue: particles, sounds, shakes, and words.
 //!
 //! All random numbers come from the cue's own number, so that the same match gives the same picture.
 
@@ -21,7 +21,7 @@ pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
 const EMBER: Tint = Tint::new(0xff_6a_1f);
 const SMOKE: Tint = Tint::new(0x3a_3d_42);
 const WOOD: Tint = Tint::new(0xa8_7a_48);
-/// The height at which words start above their place, in units: names are below.
+/// The height at which words start above their position, in units: names are below.
 const FLOAT_HEIGHT: f32 = 1.8;
 
 struct Spray {

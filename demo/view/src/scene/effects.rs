@@ -1,4 +1,4 @@
-//! [`ViewEffects`]: the effects of cues, each started exactly once, and how they end.
+//! [`ViewEffects`]: the effects of cues. Each is started exactly once, and ends with its cue.
 //!
 //! ```text
 //!   Started ──▶ particles, flash, sound, shake, a line ──┬── Confirmed ──▶ stays; points are shown now
@@ -64,7 +64,7 @@ pub(crate) struct LogLine {
     pub(crate) tint: Tint,
     pub(crate) born: Duration,
     pub(crate) fate: CueFate,
-    /// Important enough for views with room for few lines.
+    /// Whether it is important enough for views with room for few lines.
     pub(crate) is_news: bool,
 }
 
@@ -253,7 +253,7 @@ impl ViewEffects {
         news().skip(news().count().saturating_sub(NEWS_MAX))
     }
 
-    /// Forgets what is over; lines stay for the log.
+    /// Forgets effects that are over. Lines stay for the log.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.particles.advance(now);
         self.flashes.retain(|flash| now < flash.born + FLASH);

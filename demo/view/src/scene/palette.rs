@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A colour, its opacity, and whether it is light that adds up or paint that covers.
+/// A colour, its opacity, and whether it is light, which adds up, or paint, which covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tint {
     pub(crate) rgb: [u8; 3],
@@ -44,7 +44,7 @@ impl Tint {
         Tint { rgb, ..self }
     }
 
-    /// Returns the vertex colour for premultiplied blending. Light has no cover.
+    /// Returns the vertex colour for premultiplied blending. Light does not cover.
     pub(crate) fn premultiplied(self) -> [u8; 4] {
         let alpha = self.alpha.clamp(0.0, 1.0);
         let [r, g, b] = self.rgb.map(|part| (f32::from(part) * alpha) as u8);

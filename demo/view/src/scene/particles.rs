@@ -1,7 +1,7 @@
 //! [`Particles`]: sparks, smoke, rings. Each belongs to the cue that threw it; the particles of a cancelled cue fade
 //! within a tenth of a second.
 //!
-//! A particle's place is a function of its age: no integration, and a paused replay stands still.
+//! A particle's position is a function of its age, without integration, so a paused replay stands still.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use twinstep_client::CueId;
 use super::palette::Tint;
 use super::sprite::Sprite;
 
-/// The most simultaneous particles; the oldest makes room (law *Bounded*).
+/// The maximum number of simultaneous particles; the oldest makes room (law *Bounded*).
 const PARTICLES_MAX: usize = 1_536;
 const FADE: Duration = Duration::from_millis(100);
 
@@ -27,7 +27,7 @@ pub(crate) struct Particle {
     /// The decay of the speed, per second; 0: none.
     pub(crate) drag: f32,
     pub(crate) half: (f32, f32),
-    /// Its height as a part of its width.
+    /// Its height, as a fraction of its width.
     pub(crate) slim: f32,
     pub(crate) angle: f32,
     pub(crate) spin: f32,

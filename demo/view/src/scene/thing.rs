@@ -37,7 +37,7 @@ pub(crate) enum ThingLook {
     Fading,
 }
 
-/// The direction an enemy faces. The simulation has none, so the view makes it up.
+/// The direction an enemy faces. The simulation does not have one, so the view invents it.
 pub(super) fn facing(
     kind: EnemyKind,
     at: Vec2,

@@ -78,7 +78,7 @@ fn title(scene: &ViewScene) -> String {
     }
 }
 
-/// The inputs that the keys hold, as words: on terminals that report no releases a player could not see them
+/// The inputs that the keys hold, as words: on terminals that do not report releases, a player could not see them
 /// otherwise.
 fn held(pad: &Pad) -> String {
     let arrow = |heading: Heading| {

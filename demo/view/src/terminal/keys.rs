@@ -14,12 +14,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use glam::Vec2;
 use powderkeg_game::{Heading, Pad};
 
-/// On terminals that report no releases, a second press of space within this time counts as a
-/// repeat of the held key.
+/// On terminals that do not report releases, a second press of space within this time counts as a repeat of the held
+/// key.
 const REPEAT: Duration = Duration::from_millis(600);
 /// The shortest time between two orders, so that a held key does not send a flood of them.
 const ORDER_REST: Duration = Duration::from_millis(150);
-/// The step of U and O, which turn the aim, in 255ths of a circle.
+/// How far U and O turn the aim, in 255ths of a circle.
 const AIM_TURN: i32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,10 +33,10 @@ pub enum TerminalError {
     Io(#[from] io::Error),
 }
 
-/// The most panic messages of other threads that are kept; more are dropped (law *Bounded*).
+/// How many panic messages of other threads are kept; further ones are dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
 
-/// Whether the terminal must be restored. `IS_KITTY`: whether it was asked to report releases.
+/// Whether the terminal must be restored. `IS_KITTY`: whether the terminal was asked to report releases.
 static IS_BORROWED: AtomicBool = AtomicBool::new(false);
 static IS_KITTY: AtomicBool = AtomicBool::new(false);
 

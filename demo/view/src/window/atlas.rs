@@ -13,7 +13,7 @@ use crate::scene::Sprite;
 use crate::scene::palette::ColorMode;
 
 const BORDER: usize = 2;
-/// Steps of the grid below and above a letter, so that pens have room.
+/// How many steps of the grid are free below and above a letter, so that pens have room.
 const PEN_ROOM: f32 = 1.6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,7 +144,7 @@ impl Atlas {
         (BASE + PEN_ROOM) * self.grid(size)
     }
 
-    /// The colour at a place of the texture, interpolated between its four nearest pixels like on a graphics card.
+    /// The colour at a point of the texture, interpolated between its four nearest pixels as on a graphics card.
     pub(crate) fn texel(&self, uv: Vec2) -> [f32; 4] {
         let at = (uv * self.side as f32 - 0.5).max(Vec2::ZERO);
         let (first, part) = (at.floor(), at - at.floor());
@@ -194,7 +194,7 @@ fn letter(glyph: &Glyph, size: Type, scale: f32) -> Canvas {
     canvas
 }
 
-/// Finds places for boxes in a square whose side is a power of two: in rows, the highest first.
+/// Packs boxes into a square whose side is a power of two, in rows, the highest boxes first.
 fn packed(sizes: &[(usize, usize)]) -> (usize, Vec<(usize, usize)>) {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|n| (std::cmp::Reverse(sizes[*n].1), *n));

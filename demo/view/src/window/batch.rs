@@ -1,8 +1,8 @@
-//! [`Batch`]: one picture as quads over the atlas, in painter's order. Pure data: it needs no screen, so tests can
-//! inspect it.
+//! [`Batch`]: one picture as quads over the atlas, in painter's order. Pure data: it does not need a screen, so tests
+//! can inspect it.
 //!
-//! Own code: macroquad's drawing functions need an open window, and begin another draw call whenever the texture or
-//! the blending changes.
+//! Own code: macroquad's drawing functions need an open window, and begin a new draw call whenever the texture or the
+//! blending changes.
 //!
 //! ```text
 //!   ViewScene ──paint::*──▶ Batch ──gpu──▶ one draw call per 16,000 quads

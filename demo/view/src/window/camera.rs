@@ -1,7 +1,7 @@
-//! [`Camera`]: the part of the arena that is visible, and its place on the screen.
+//! [`Camera`]: the part of the arena that is visible, and its position on the screen.
 //!
-//! Invariant: all local players are visible. A single player stays at the same place of the screen while walking, so a
-//! key shows immediately.
+//! Invariant: all local players are visible. A single player stays at the same point of the screen while it walks, so a
+//! key press shows immediately.
 
 use glam::{Vec2, vec2};
 use twinstep_core::Mwc;
@@ -31,7 +31,7 @@ pub(crate) struct Camera {
 }
 
 pub(crate) struct Focus<'a> {
-    /// The places to follow; empty: the whole arena.
+    /// The positions to follow; if empty, the whole arena is shown.
     pub(crate) whom: &'a [Vec2],
     /// The vector from a single player to its aim, in units.
     pub(crate) aim: Vec2,
@@ -109,7 +109,7 @@ impl Camera {
         self.at
     }
 
-    /// The place on the screen; the screen's y axis points down.
+    /// The position on the screen, whose y axis points down.
     pub(crate) fn to_screen(&self, at: Vec2) -> Vec2 {
         let offset = (at - self.at - self.offset) * self.zoom;
         self.screen * 0.5 + vec2(offset.x, -offset.y)

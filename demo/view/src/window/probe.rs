@@ -1,5 +1,5 @@
-//! Checks before a window is opened: is there a display, does it answer, and are the libraries installed that are
-//! loaded at run time? A missing library is named with its package.
+//! Checks before a window is opened: is there a display, does it answer, and are the libraries that are loaded at run
+//! time installed? A missing library is named with its package.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;

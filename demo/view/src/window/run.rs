@@ -36,7 +36,7 @@ use crate::time::{Instant, now, unix_now};
 const FRAME_MIN: Duration = Duration::from_millis(4);
 /// How long the reason for the end of the match stays, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
-/// A key pressed earlier was meant for the match, and does not close the reason.
+/// A key that is pressed earlier than this was meant for the match, and does not close the reason.
 const CLOSING_MIN: Duration = Duration::from_millis(800);
 /// The longest step of animations, in seconds; after a longer pause they do not jump.
 const DT_MAX: f32 = 0.1;
@@ -138,7 +138,7 @@ fn note(feed: &Feed) {
     }));
 }
 
-/// Opens a window and runs the future of `play` in it, until that ends.
+/// Opens a window and runs the future of `play` in it, until the future ends.
 pub(super) fn open<F, P>(title: &str, options: WindowOptions, play: P) -> Result<(), NoWindow>
 where
     F: Future<Output = ()> + 'static,

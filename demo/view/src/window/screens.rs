@@ -18,7 +18,7 @@ pub(crate) struct Screens {
     pub(crate) netgraph: bool,
     pub(crate) netgraph_at: usize,
     pub(crate) row: usize,
-    /// The gamepad was used after keyboard and mouse, so help texts name its buttons.
+    /// Whether the gamepad was used last, so that help texts name its buttons.
     pub(crate) by_gamepad: bool,
     pub(crate) closing: Option<String>,
 }

@@ -125,7 +125,7 @@ impl Settings {
 
 pub(crate) struct SettingsFile {
     path: Option<PathBuf>,
-    /// The settings in the file, or that would be there if it could be written.
+    /// The settings in the file, or those that would be there if it could be written.
     kept: Settings,
 }
 

@@ -38,7 +38,7 @@ pub enum ShotsError {
 struct Moment {
     name: &'static str,
     link: &'static str,
-    /// The number of waves made very short, so that the interesting one comes early.
+    /// How many waves are made very short, so that the interesting one comes early.
     skips: usize,
     seed: u64,
     open: fn(&mut WindowStage),
@@ -170,7 +170,7 @@ fn seen(stage: &WindowStage, of: fn(&ShowKey) -> bool) -> usize {
         .count()
 }
 
-/// Returns `true` if a wave is on, the player lives, and no banner lies across the arena.
+/// Returns `true` if a wave is being played, the player lives, and no banner covers the arena.
 fn is_fought(stage: &WindowStage) -> bool {
     stage.scene.phase == RoundPhase::Wave
         && stage.effects.banner.is_none()

@@ -5,8 +5,8 @@
 //!                                                                              └──▶ save: a picture without a window
 //! ```
 //!
-//! Places and sizes are in units of the caller, x to the right and y down; colours are 0xRRGGBB, opacities 0 to 1. Later
-//! shapes cover earlier ones.
+//! Positions and sizes are in units of the caller, x to the right and y down; colours are 0xRRGGBB, opacities 0 to 1.
+//! Later shapes cover earlier ones.
 
 use std::cell::RefCell;
 use std::error::Error;

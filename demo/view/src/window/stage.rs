@@ -30,7 +30,7 @@ use crate::scene::effects::{HeardCue, ViewEffects};
 use crate::scene::palette::{FAINT, INK, Tint, WARN};
 use crate::scene::{Sound, ViewMember, ViewScene};
 
-/// Sounds from farther away are not played, in units.
+/// Sounds from farther away than this are not played, in units.
 const EARSHOT: f32 = 34.0;
 
 pub(crate) struct StageInput<'a> {
@@ -38,7 +38,7 @@ pub(crate) struct StageInput<'a> {
     pub(crate) sticks: &'a [Stick],
     pub(crate) size: Vec2,
     pub(crate) dt: f32,
-    /// Inputs of a script or a test, instead of the hands'.
+    /// The inputs of a script or a test, which replace the hands.
     pub(crate) pads: Option<&'a [Pad]>,
 }
 

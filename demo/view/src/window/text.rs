@@ -1,9 +1,9 @@
-//! The width of text, and fitting it into a space.
+//! Measures the width of text, and fits text into a space.
 
 use super::art::{CAP, GLYPHS, glyph};
 use super::atlas::Type;
 
-/// Steps of the grid between two letters.
+/// How many steps of the grid are between two letters.
 const SPACING: f32 = 2.3;
 /// The width of a space, in steps of the grid.
 const SPACE: f32 = 3.4;

@@ -116,7 +116,8 @@ pub(crate) struct Tour {
     chapter: usize,
     began: u32,
     meter: Meter,
-    /// The number below each pane, and the age of its friend: renewed twice a second, so that they can be read.
+    /// The number below each pane, and the age of its friend. They are renewed twice a second, so that they can be
+    /// read.
     captions: [[String; 2]; 4],
     guessed: Vec<(CueId, u8)>,
     barrels: [[Vec2; 4]; 4],
@@ -346,8 +347,8 @@ impl Tour {
         }
     }
 
-    /// Marks the panes in which the oldest unseen key is visible now: the player moves along the new way rather than along
-    /// the old one.
+    /// Marks the panes in which the oldest unseen key is visible now: the player moves along the new direction rather
+    /// than along the old one.
     fn see_keys(&mut self, frame: &TourFrame) {
         let Some(before) = self.frames.back() else {
             return;
@@ -407,7 +408,7 @@ fn bodies(shown: impl Iterator<Item = (ShowKey, Placed)>, game: Option<&Game>) -
     shown.filter_map(body).collect()
 }
 
-/// An arena without walls and enemies that is seen whole, with barrels that throw each other and hurt no player.
+/// An arena without walls and enemies that is shown whole, with barrels that throw each other and do not hurt players.
 fn rules() -> Rules {
     let mut rules = Rules::arena(0);
     rules.half = HALF;

@@ -1,4 +1,4 @@
-//! Players and enemies: players in light steel, enemies in dark, each kind with its own silhouette.
+//! Players in light steel, and enemies in dark steel; each kind has its own silhouette.
 
 use core::f32::consts::PI;
 

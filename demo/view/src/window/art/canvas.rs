@@ -17,7 +17,7 @@ pub(crate) const fn veil(value: f32, alpha: f32) -> Ink {
     [value, value, value, alpha]
 }
 
-/// Opacities up to this, of 255, are invisible.
+/// Opacities up to this (out of 255) are invisible.
 const FAINTEST: u8 = 4;
 
 pub(crate) struct Canvas {

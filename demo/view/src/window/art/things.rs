@@ -1,4 +1,4 @@
-//! Walls, barrels, crates, pick-ups; and the boxes of panels.
+//! Walls, barrels, crates and pick-ups; and the boxes of panels.
 
 use glam::{Vec2, vec2};
 

@@ -16,7 +16,7 @@ pub(crate) enum SeatOrder {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MouseView {
-    /// The player's place, in pixels. `None` if the player is not shown.
+    /// The player's position, in pixels. `None` if the player is not shown.
     pub(crate) player: Option<Vec2>,
     pub(crate) seats: usize,
 }

@@ -1,4 +1,4 @@
-//! Everything that lies, walks and flies in the arena, layer by layer.
+//! Everything that lies, walks or flies in the arena, layer by layer.
 
 use core::f32::consts::TAU;
 
@@ -151,7 +151,8 @@ fn barrel(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing) {
     }
 }
 
-/// The colour of a bullet: all of one family, so that every bullet looks dangerous, with a small difference by kind.
+/// The colour of a bullet: all colours are similar, so that every bullet looks dangerous, with a small difference by
+/// kind.
 fn bullet_tint(hostile: Tint, kind: EnemyKind) -> Tint {
     match kind {
         EnemyKind::Gunner => hostile,

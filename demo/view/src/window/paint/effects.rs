@@ -1,4 +1,4 @@
-//! Particles, rising points, and pointers to players outside of the picture.
+//! Particles, rising score numbers, and pointers to players outside of the picture.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{EnemyKind, ShowKey};
@@ -98,8 +98,7 @@ fn pointers(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
 }
 
-/// Returns the nearest place inside `inside` that is next to the box covering `at`; `at` itself if
-/// no box covers it.
+/// Returns the nearest point inside `inside` that is next to the box that covers `at`; `at` itself if no box covers it.
 fn beside(at: Vec2, covered: &[Rect], inside: Rect) -> Vec2 {
     let Some(over) = covered.iter().find(|one| one.contains(at)) else {
         return at;

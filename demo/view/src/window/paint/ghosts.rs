@@ -1,5 +1,5 @@
-//! The authority's players and enemies: the lagged truth, drawn as outlines, with a line to their place in the
-//! prediction. The gap is the round trip, made visible.
+//! The authority's players and enemies: the confirmed, delayed state, drawn as outlines, with a line to their positions
+//! in the prediction. The gap is the round trip, made visible.
 
 use glam::vec2;
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};

@@ -1,7 +1,7 @@
 //! Players' names and health, above them.
 //!
-//! Invariant: a label never overlaps another label, another player, the heads-up display, or the edge of the screen.
-//! If there is no free place for a name, it is not drawn; the player's number is on its hull.
+//! Invariant: a label never overlaps another label, another player, the heads-up display, or the edge of the screen. If
+//! there is no free space for a name, it is not drawn; the player's number is on its hull.
 
 use glam::{Vec2, vec2};
 use powderkeg_game::{PLAYER_RADIUS, ShowKey};

@@ -1,4 +1,4 @@
-//! Sound: computed at start-up, mixed in a thread of its own, and played by any available output.
+//! Sound: computed at start-up, mixed in its own thread, and played by any available output.
 //!
 //! ```text
 //!   cue ──▶ HeardCue ──▶ Speaker::play ──channel──▶ Mixer (thread) ──blocks of stereo──▶ output
@@ -6,8 +6,8 @@
 //!                            └──▶ system: Windows and macOS, whose own mixers are linked with every program
 //! ```
 //!
-//! On Linux no system library is needed, at build time or later: the program speaks the socket's protocol. Without a
-//! device there is no sound; that is reported once.
+//! On Linux a system library is not needed, at build time or later: the program speaks the socket's protocol. Without a
+//! device there is no sound, which is reported once.
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod mixer;

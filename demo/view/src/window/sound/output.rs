@@ -9,7 +9,7 @@ use pulseaudio::{AsPlaybackSource, Client, ClientError, PlaybackStream};
 use super::mixer::Mixer;
 use super::synth::RATE;
 
-/// The bytes that the server may hold: 46 ms, because a shot must sound at once.
+/// How many bytes the sound server may hold: 46 ms, because a shot must sound at once.
 const LATENCY_BYTES: u32 = 8_192;
 
 pub(super) struct SoundOutput {

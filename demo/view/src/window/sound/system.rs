@@ -1,4 +1,4 @@
-//! [`System`]: sounds by the system's own mixer, which Windows and macOS always have.
+//! [`System`]: plays sounds with the system's own mixer, which Windows and macOS always have.
 
 use macroquad::audio::{PlaySoundParams, Sound as Loaded, load_sound_from_bytes, play_sound};
 

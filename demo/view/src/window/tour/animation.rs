@@ -1,6 +1,7 @@
 //! [`Animation`]: an animated PNG with one palette, in which each frame stores only what has changed.
 //!
-//! The palette of 16 colours is fixed, so no frame is kept, and flat areas stay flat. Four bits for a pixel halve the file.
+//! The palette of 16 colours is fixed, so frames need not be kept, and flat areas stay flat. Four bits for a pixel
+//! halve the file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -27,7 +28,7 @@ pub(super) struct Animation {
 }
 
 impl Animation {
-    /// Begins a file of `frames` frames, `per_second` a second, that repeats for ever.
+    /// Begins a file of `frames` frames, `per_second` a second, that repeats forever.
     pub(super) fn begin(
         path: &Path,
         [width, height]: [usize; 2],

@@ -26,7 +26,7 @@ pub(super) struct Body {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PaneShot {
     pub(super) bodies: Vec<Body>,
-    /// The drawn time of the friend, and that of things without an owner, in ticks.
+    /// The drawn times of the friend and of things without an owner, in ticks.
     pub(super) friend_time: f64,
     pub(super) thing_time: f64,
     pub(super) blasts: Vec<(Vec2, u32)>,
@@ -49,7 +49,8 @@ pub(super) struct TourFrame {
     pub(super) is_killed: bool,
 }
 
-/// A pressed key, the ways before and after it, and the frames in which it was pressed and became visible in each pane.
+/// A pressed key, the directions before and after it, and the frames in which it was pressed and became visible in each
+/// pane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyMark {
     pub(super) turn: [Vec2; 2],
@@ -84,7 +85,7 @@ impl Truth {
         }
     }
 
-    /// The place of a body at a time in ticks, if the server has played it.
+    /// The position of a body at a time in ticks, if the server has played it.
     pub(super) fn at(&self, time: f64, key: ShowKey) -> Option<Vec2> {
         let place = |tick: u32| {
             let bodies = self.ticks.get(tick.checked_sub(self.first)? as usize)?;

@@ -17,15 +17,15 @@ const JUMPS: f32 = 0.35;
 pub(super) enum Measure {
     /// The median time from a key to the picture, in ms.
     KeyLate,
-    /// The longest way of the friend in one frame, if it is a jump, in radii.
+    /// The longest movement of the friend in one frame, if it is a jump, in radii.
     Jump,
-    /// 95 of 100 frames draw the friend no farther than this from its place, in radii.
+    /// In 95 of 100 frames, the friend is drawn at most this far from its position, in radii.
     Off,
     /// The longest time that the local player stood still, in ms.
     Stood,
     /// The time from the first picture of a blast to this one, in ms.
     BlastLate,
-    /// The farthest that a barrel was drawn from its place, in radii.
+    /// The largest distance of a barrel as drawn from its position, in radii.
     BarrelOff,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Measures a frame, and the way from it to the next one.
+    /// Measures a frame, and the movement from it to the next one.
     pub(super) fn measure(
         &mut self,
         [frame, next]: [&TourFrame; 2],
