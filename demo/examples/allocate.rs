@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// The match of a server that runs only one.
 const MATCH: u64 = 1;
-/// The time in which players must join with their first ticket. After that they get newer tickets.
+/// Players must join with their first ticket within this time. After that they get newer tickets.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
 
 type Failure = Box<dyn std::error::Error>;

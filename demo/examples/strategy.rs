@@ -82,7 +82,7 @@ impl Simulation for Realm {
     }
 }
 
-/// The `n`th place of a block of `count` units around `middle`.
+/// The `n`th position in a block of `count` units around `middle`.
 fn formation(middle: Spot, n: u16, count: usize) -> Spot {
     let side = count.isqrt().max(1) as i16;
     let place = |at: i16, n: i16, end| (at + n - side / 2).clamp(0, end - 1);
@@ -124,7 +124,7 @@ impl Realm {
         }
     }
 
-    /// Lets a unit strike, walk or rest. Returns its place, and the ticks until it acts again.
+    /// Lets a unit strike, walk or rest. Returns its position, and the ticks until it acts again.
     fn act(&mut self, at: Spot, unit: Unit) -> (Spot, u32) {
         let mut around = (0..9).map(|n| (at.0 + n % 3 - 1, at.1 + n / 3 - 1));
         let is_foe = |other: &Unit| other.id.0 != unit.id.0;
@@ -145,7 +145,7 @@ impl Realm {
     }
 }
 
-/// The server's decision, by real chance: the nearer to the bomb, the likelier a hit.
+/// The server's decision, by real chance: a hit is more likely near the bomb.
 fn blast(look: &Look<'_>, _: Key, bomb: &Spot) -> Decision<Vec<UnitId>> {
     let chance = RandomState::new();
     let is_hit = |(at, unit): &(&Spot, &Unit)| {
@@ -172,7 +172,8 @@ fn poses(realm: &Realm, out: &mut Poses<UnitId, [f32; 3]>) {
     }
 }
 
-/// A bot's order: a foe that it picks is a goal, an own unit is in the middle of a selection.
+/// A bot's order: if it picks an enemy's unit, the unit is a goal; if it picks its own unit, the unit is the middle of
+/// a selection.
 fn think<V: Show<Realm>>(session: &Session<Realm, V>, luck: &mut Mwc) -> Option<Order> {
     let (world, me) = session.authority().zip(session.seats().first())?;
     let (units, orders) = (&world.sim().units, session.stats().commands_sent);

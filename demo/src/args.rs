@@ -35,7 +35,7 @@ impl ViewArgs {
     }
 }
 
-/// The size of a window in pixels, as `1280x720`.
+/// The size of a window in pixels, such as `1280x720`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowSize {
     pub(crate) width: u16,
@@ -185,7 +185,7 @@ pub(crate) struct HostArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// The address of a page. A browser has WebTransport only in pages that came by https, or from its own machine.
+/// The address of a page. A browser has WebTransport only in pages that were loaded by https, or from its own machine.
 fn page(text: &str) -> Result<String, String> {
     let is_secure = ["https://", "http://127.0.0.1", "http://localhost"]
         .iter()

@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::report::{ClientReport, Kinds, RebuildCauses, RunReport, SeenReport};
 use crate::wiring;
 
-/// Bots give no orders in this last part of a run.
+/// Bots do not give orders in this last part of a run.
 const QUIET: Duration = Duration::from_secs(3);
 /// Counting begins this many ticks after the last player joined.
 const SETTLING_TICKS: u32 = 60;
@@ -160,8 +160,8 @@ impl BotClient {
         world.map_or(self.kept.1, |world| world.sim().score)
     }
 
-    /// The tick of its authority and the digest of that world; `None` before the world has arrived, or after the end
-    /// of the session.
+    /// The tick of the client's authority and the digest of that world; `None` before the world has arrived, or after
+    /// the end of the session.
     #[must_use]
     pub fn digest(&self) -> Option<(Tick, u64)> {
         let world = self.client.session().authority()?;

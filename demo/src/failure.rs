@@ -116,7 +116,7 @@ pub enum Failure {
     },
 }
 
-/// Wrong rules are most often the campaign instead of an arena, or another number of enemies.
+/// If rules are wrong, it is usually the campaign instead of an arena, or a different number of enemies.
 fn arena_hint(enemies: Option<u16>) -> String {
     let here = match enemies {
         None => "the campaign".to_owned(),

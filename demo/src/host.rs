@@ -194,7 +194,7 @@ fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
 }
 
 /// Returns the addresses that players dial, in order: the given one, those of this machine on its networks, loopback.
-/// Empty: the address that the server listens at is enough.
+/// If the result is empty, the address that the server listens at is enough.
 fn dialled(
     listen: SocketAddr,
     public: Option<ServerAddress>,
@@ -296,7 +296,7 @@ fn in_order(outward: &[IpAddr], listed: impl Iterator<Item = (IpAddr, String)>) 
     ips
 }
 
-/// Creates a file that does not exist yet: another match's invites may be in the same folder.
+/// Creates a file that does not exist yet, because another match's invites may be in the same folder.
 fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

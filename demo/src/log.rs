@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter,
 use tracing_subscriber::registry::LookupSpan;
 use twinstep_protocol::text::plain;
 
-/// A log whose events take one row of the terminal each.
+/// A log in which each event takes one row of the terminal.
 pub(crate) fn plain_rows<W>(
     filter: EnvFilter,
     writer: W,
@@ -336,7 +336,7 @@ pub(crate) mod tests {
         assert!(!logged.contains('\u{1b}'), "nothing steers a terminal");
     }
 
-    /// Finding C6: for all kinds of logged values.
+    /// Finding C6, for all kinds of logged values.
     #[test]
     fn logged_text_cannot_control_the_terminal_and_stays_on_one_row() {
         let evil = "\u{1b}]0;owned\u{7}\u{202e}\ntwo";

@@ -1,4 +1,4 @@
-//! The program `powderkeg`. All of it is in the library; see [`powderkeg::cli`].
+//! The program `powderkeg`. All its code is in the library; see [`powderkeg::cli`].
 
 fn main() -> std::process::ExitCode {
     powderkeg::cli::main()

@@ -30,7 +30,7 @@ use crate::serve::beside;
 use crate::view::{self, HasPlayed, Shown, ViewChoice};
 use crate::{signals, wiring};
 
-/// The most players of a match that others can join.
+/// The maximum number of players in a match that others can join.
 const SEATS: usize = 8;
 const PASTED_BYTES_MAX: u64 = 16 << 10;
 // A full or busy server is dialled this many times, with this pause in between: for a minute.
@@ -159,7 +159,7 @@ enum Played {
     Unseen,
 }
 
-/// Plays the game of the local players, or of a bot in their place if others can join.
+/// Plays the game of the local players, or, if others can join, of a bot instead of them.
 fn play_here(
     args: &PlayArgs,
     view: ViewChoice,
@@ -363,9 +363,8 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
 /// program.
 type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
-/// Returns to a match with the ticket that an earlier process kept, or with the older ticket if the
-/// kept one is refused. If both are refused, the error is that of the kept one. Returns `None` if
-/// no ticket was kept.
+/// Returns to a match with the ticket that an earlier process kept, or with the older ticket if the kept one is
+/// refused. If both are refused, the error is the error of the kept ticket. Returns `None` if no ticket was kept.
 fn rejoin(
     kept: &Path,
     older: &Ticket,

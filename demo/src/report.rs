@@ -33,10 +33,10 @@ pub struct RunReport {
     pub queries: u64,
     pub outcomes: u64,
     pub commands_sent: u64,
-    /// Commands that the server put into a frame.
+    /// How many commands the server put into a frame.
     pub commands_accepted: u64,
     pub commands_refused: u64,
-    /// Own commands that ran in the clients' authorities.
+    /// The clients' own commands that ran in their authorities.
     pub commands_executed: u64,
     pub desyncs: u64,
     pub server_digest: String,
@@ -59,7 +59,7 @@ pub struct ClientReport {
     pub stall_ms: f64,
     /// How long the local player stood still because the server had stood still.
     pub held_ms: f64,
-    /// Own ticks that a jump of the clock skipped.
+    /// The client's ticks that a jump of the clock skipped.
     pub skipped_ticks: u64,
     // Those of them that a leap skipped: inputs had come more than 12 ticks too late.
     pub leapt_ticks: u64,
@@ -73,7 +73,7 @@ pub struct ClientReport {
     pub lead_ticks_mean: f64,
     /// Inputs minus authority.
     pub reach_ticks_mean: f64,
-    /// The newest input at the server minus the tick that it seals next.
+    /// The tick of the newest input at the server minus the tick that the server seals next.
     pub margin_ticks_p50: i32,
     pub rtt_ms_p50: i32,
     pub seen: SeenReport,

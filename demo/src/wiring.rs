@@ -11,7 +11,7 @@ use twinstep_udp::{Ticket, UdpClient};
 /// Makes a server of one match, not listening yet.
 ///
 /// # Panics
-/// The level has a wall without size; the built-in one has none.
+/// If the level has a wall without size. The built-in level does not.
 #[must_use]
 pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game> {
     Server::of(blueprint(rules, seed, players_max))

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run, succeed, within};
 
-/// Finding O5: the match had died of a full disk, but the process exited with success; and again when it was restarted
-/// on that disk.
+/// Finding O5: a full disk had ended the match, but the process exited with success; and the same happened when it was
+/// restarted on that disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_with_a_full_disk_ends_with_an_error_and_an_incident_file() {
@@ -188,7 +188,7 @@ fn a_join_that_a_draining_server_refuses_exits_with_1() {
     assert!(said.contains("the server is shutting down"), "{said}");
 }
 
-/// Finding P3-H2: the process read a closed terminal 11,600 times a second, for ever.
+/// Finding P3-H2: the process read a closed terminal 11,600 times a second, forever.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {

@@ -1,4 +1,4 @@
-//! The program as a process: started, read, signalled, and gone with its test.
+//! The program as a process: it is started, read and signalled, and ends with its test.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -124,7 +124,7 @@ pub(crate) fn address(line: &str) -> Option<String> {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A new one for each call, because tests of one program run in parallel.
+    /// Makes a new folder for each call, because tests of one program run in parallel.
     pub(crate) fn new(name: &str) -> Folder {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let (process, nth) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
