@@ -7,7 +7,7 @@
 //! ─────────── safety is checked at every drawn frame ─────┼─ liveness is checked at the end
 //! ```
 //!
-//! Invariant: one seed is one run, to the bit; no clock is read.
+//! Invariant: one seed always gives the same run, bit for bit; no clock is read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -269,8 +269,8 @@ impl<S: Simulation> Resolver<S> for Answers<S> {
     }
 }
 
-/// The statistics of a run. Print it, and look at the rebuilds: a bad guess is corrected, so it shows only in their
-/// number.
+/// The statistics of a run. Print them, and look at the rebuilds: a bad guess is corrected, so it shows only in the
+/// number of rebuilds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Played {
@@ -286,7 +286,7 @@ pub struct Played {
     pub server: MatchStats,
     /// The statistics of each client, by name.
     pub clients: BTreeMap<String, SessionStats>,
-    /// The cues that the clients started, by the variant of [`Cue`](Simulation::Cue); `all` if that is no enum.
+    /// The cues that the clients started, by the variant of [`Cue`](Simulation::Cue); `all` if it is not an enum.
     pub cues: BTreeMap<&'static str, CueCounts>,
     /// The variants of commands, queries, outcomes and cues that never occurred, such as "command Vote".
     pub never: Vec<String>,

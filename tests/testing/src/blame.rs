@@ -9,7 +9,8 @@
 //!                                                   └─ equal: half of the changes, and so on down to one
 //! ```
 //!
-//! Invariant: a change is blamed only if the runs with it alone always differ, and those without any never do.
+//! Invariant: a change is blamed only if runs with only this change always differ, and runs without any change never
+//! do.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +24,12 @@ use crate::process::change::Change;
 use crate::process::request;
 use crate::process::{Judged, ask, judge};
 
-/// The runs without a change that must agree before a change is blamed. A value drawn once per process agrees by chance.
+/// How many runs without a change must agree before a change is blamed. A value drawn once per process may agree by
+/// chance.
 const SAME_RUNS: usize = 8;
-/// The processes that repeat one step alike.
+/// How many processes repeat a step in the same way.
 const ALIKE: usize = 4;
-/// The runs with one change that must differ before it is blamed.
+/// How many runs with a change must differ before the change is blamed.
 const OTHER_RUNS: usize = 4;
 /// The reasons for what was skipped, when no fault was found.
 #[derive(Default)]
@@ -108,7 +110,7 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
             && answers(&[]).is_some_and(|free| free.len() > 1)
     }
 
-    /// Finds the one change that makes the difference, by halves.
+    /// Finds the one change that makes the difference, by bisection.
     fn narrow(&self, changes: &[Change]) -> Option<(Change, Found)> {
         let mut left = changes.to_vec();
         while left.len() > 1 {

@@ -1,5 +1,5 @@
 //! Finds the reason why one step has two results: repeats it, immediately, after pauses, on other threads and with its
-//! memory in other places, and compares the results.
+//! memory at other addresses, and compares the results.
 //!
 //! ```text
 //!   the repetitions ── differ by the same number each time ─────────▶ a counter outside the state
@@ -28,15 +28,15 @@ use crate::sent;
 use crate::steps::{Steps, differences};
 use crate::traces::{Traces, elsewhere};
 
-/// The most fields that are compared to recognise another order.
+/// How many fields are compared to recognise a different order.
 const LOOKED_AT: usize = 64;
-/// The most attempts to catch a step that only sometimes disagrees with itself.
+/// How often a step is repeated to detect that it sometimes disagrees with itself.
 const TRIES: usize = 24;
-/// The attempts with its memory in other places.
+/// How often a step is repeated with its memory at other addresses.
 const PLACES: u64 = 16;
 /// The repetitions in each place.
 const SAME_PLACE: usize = 3;
-/// The new threads that must begin alike.
+/// How many new threads must begin in the same way.
 const THREADS: u64 = 6;
 /// Runs without a pause, and then with a pause before each. With this many, a step with two random results shows both,
 /// and goes up and down.
@@ -65,7 +65,7 @@ impl<S: Simulation> Repeatable<'_, S> {
         self.run()?.digest().ok()
     }
 
-    /// Repeats the step and drops each world, so that the next one lies in the same place. Returns the digests.
+    /// Repeats the step and drops each world, so that the next one has the same address. Returns the digests.
     fn in_place(&self) -> [Option<u64>; TRIES] {
         let mut digests = [None; TRIES];
         // The first one finds a heap that others left.
@@ -94,7 +94,8 @@ impl<S: Simulation> Repeatable<'_, S> {
         Traces::of(|| drop(self.run()))
     }
 
-    /// New threads begin alike, wherever their memory lies, and go on otherwise.
+    /// Returns `true` if new threads begin with the same result, wherever their memory lies, and then continue with
+    /// different ones.
     fn counts_in_its_thread(&self) -> bool {
         let runs: Vec<_> = (0..THREADS)
             .map_while(|places| self.on_a_thread(places))
@@ -126,7 +127,7 @@ pub(crate) fn of<S: Simulation>(
     unsettled(Found::new(kind, frame.tick, text).at(fields), before, frame)
 }
 
-/// Adds the step to a fault whose cause one process does not settle.
+/// Adds the step to a fault whose cause one process cannot find.
 fn unsettled<S: Simulation>(mut found: Found, before: &World<S>, frame: &FrameData<S>) -> Found {
     let is_settled = !matches!(found.kind, Kind::Chance | Kind::HashOrder | Kind::Impure);
     let mut world = Vec::new();
@@ -307,7 +308,7 @@ fn by_one_result<S: Simulation>(
     by_traces(trial, false)
 }
 
-/// Returns `true` if the fields hold the same values in another order.
+/// Returns `true` if the fields hold the same values in a different order.
 pub(crate) fn is_reordered(fields: &[Difference]) -> bool {
     if fields.iter().any(|field| field.path.contains("keys()[")) {
         return true;

@@ -10,8 +10,8 @@
 //!                       from the bytes of worlds in the middle
 //! ```
 //!
-//! Invariant: the first disagreement at the first tick that has one is reported. A comparison that relies on another
-//! one runs after it.
+//! Invariant: `check` reports the first disagreement of the first tick with a disagreement. A comparison that relies on
+//! another one runs after it.
 
 mod ways;
 

@@ -25,7 +25,7 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether the shared counter is on. It is off until it is asked for, because threads would contend for it.
+/// Whether the shared counter is on. It is off until it is requested, because threads would contend for it.
 static TOGETHER: AtomicBool = AtomicBool::new(false);
 static ALL: AtomicU64 = AtomicU64::new(0);
 

@@ -17,7 +17,7 @@ pub(crate) const FIELDS_MAX: usize = 8;
 pub enum Kind {
     Clock,
     /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than by making a list of it), or on
-    /// a generator that is made of a hasher. No run can distinguish the two, because both are drawn again each time.
+    /// a generator that is made of a hasher. Runs cannot distinguish the two, because both are drawn again each time.
     Chance,
     /// The step depends on chance, but not by a hasher: it draws from a generator outside the state. Without
     /// libfaketime, it may also read the last digits of a clock.

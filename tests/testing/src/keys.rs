@@ -20,7 +20,7 @@ use crate::steps::Steps;
 use crate::values::Values;
 
 const STRETCH_TICKS: usize = 10;
-/// Fewer renamed keys than this are no fault.
+/// Fewer renamed keys than this are not a fault.
 const RENAMED_MIN: u32 = 3;
 /// Renamed keys are a fault if there is at least one for each group of this many unchanged keys.
 const RENAMED_IN: u32 = 8;
@@ -102,7 +102,7 @@ impl<S: Simulation> Keys<S> {
         }
     }
 
-    /// Counts cues or queries with the same key in both runs, and those with another key.
+    /// Counts cues or queries with the same key in both runs, and those with a different key.
     fn compare<T: PartialEq + std::fmt::Debug>(
         &mut self,
         tick: Tick,
@@ -139,14 +139,14 @@ impl<S: Simulation> Keys<S> {
     }
 }
 
-/// Picks one of the players present, another one in each turn; `None` if there is only one.
+/// Picks one of the players present, a different one in each turn; `None` if there is only one.
 fn other_player<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<PlayerId> {
     let present: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
     (present.len() > 1).then(|| present[turn % present.len()])
 }
 
-/// The frame as it might have been guessed: the players `who` hold another input and give no orders. It is adapted to
-/// `world`, because the earlier ticks of that world may differ.
+/// The frame as it might have been guessed: the players `who` hold a different input and do not give orders. It is
+/// adapted to `world`, because the earlier ticks of that world may differ.
 pub(crate) fn otherwise<S: Simulation>(
     frame: &FrameData<S>,
     world: &World<S>,

@@ -17,7 +17,7 @@ use crate::values::Values;
 
 /// The lead of the prediction that makes claims.
 const LEAD_TICKS: u32 = 6;
-/// Rules up to this size are digested after every step, larger ones after one step in 16.
+/// Rules up to this size are digested after every step; larger rules are digested after one step in 16.
 const SMALL_RULES_BYTES: usize = 64 << 10;
 
 pub(crate) struct Emitted<S: Simulation> {

@@ -28,7 +28,7 @@ pub struct Cost {
 pub struct Costs {
     /// A step.
     pub step: Cost,
-    /// `clone_from`, with which each rebuild of a prediction begins.
+    /// The cost of `clone_from`, with which each rebuild of a prediction begins.
     pub clone_from: Cost,
     /// A digest, taken once per turn.
     pub digest: Cost,

@@ -23,14 +23,15 @@ use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::steps::{Steps, differences, fold};
 use crate::traces::stir;
 
-/// The number of equal parts of a run. A moment lies between two of them.
+/// A run has this many equal parts. A moment lies between two of them.
 const PARTS: u32 = 8;
-/// The number of parts that a run from a moment lasts.
+/// A run from a moment takes this many parts.
 const LASTS: u32 = 2;
-/// The runs from one moment on new threads that must agree before a cache is blamed.
+/// How many runs from one moment, on new threads, must agree before a cache is blamed.
 const TRIES: usize = 3;
 
-/// A whole run: the digests of the rules, of each frame and of the world after it; and what a run from the middle needs.
+/// A whole run: the digests of the rules, of each frame and of the world after it; and the data that a run from the
+/// middle needs.
 pub(crate) struct Trace<S: Simulation> {
     pub(crate) rules: u64,
     pub(crate) ticks: Vec<(u64, u64)>,
@@ -81,7 +82,7 @@ impl Moment {
 /// The world that differs, or the message of a panic.
 pub(crate) type Differs<S> = Result<World<S>, String>;
 
-/// Runs `work` on a new thread, where allocations lie elsewhere.
+/// Runs `work` on a new thread, where allocations have other addresses.
 pub(crate) fn on_a_new_thread<T: Send>(seed: u64, work: impl FnOnce() -> T + Send) -> Option<T> {
     let elsewhere = || {
         let held = stir(seed);
@@ -92,7 +93,7 @@ pub(crate) fn on_a_new_thread<T: Send>(seed: u64, work: impl FnOnce() -> T + Sen
     thread::scope(|scope| scope.spawn(elsewhere).join().ok())
 }
 
-/// Runs from every moment on a new thread each, and names what differs.
+/// Runs from every moment, each on a new thread, and names the difference.
 pub(crate) fn compare<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,

@@ -45,15 +45,15 @@ use crate::traces::elsewhere;
 const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
 const MARK: &str = "twinstep-testing: ";
 const WORDS_MAX: usize = 600;
-/// The repetitions of a step that a second process returns.
+/// How many repetitions of a step a second process returns.
 const REPEATS: usize = 24;
-/// The pause before one of this many repetitions, after which a clock has moved on.
+/// There is a pause, after which a clock has moved on, before one of this many repetitions.
 const PAUSE_EVERY: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 /// A difference below this is not a moved clock.
 const SHIFTED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The name of a check: its place in the source, and its number among the calls from there.
+/// The name of a check: its line in the source, and its number among the calls from that line.
 pub(crate) fn name(place: &Location<'_>) -> String {
     thread_local! {
         static CHECKS: RefCell<BTreeMap<String, u32>> = const { RefCell::new(BTreeMap::new()) };

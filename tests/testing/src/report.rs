@@ -1,4 +1,4 @@
-//! [`Report`]: what a check without a fault looked at, and the costs of the game.
+//! [`Report`]: the coverage of a check without a fault, and the costs of the game.
 
 use std::any::TypeId;
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct Size {
     pub bound: usize,
 }
 
-/// The events of a check, to show the author what was not tried.
+/// The events of a check. They show the author what was not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
@@ -46,7 +46,7 @@ pub struct Tried {
     pub cues: u64,
     /// Ticks in which a prediction withheld an effect.
     pub withheld_ticks: u32,
-    /// Cues and queries that kept their key when another player acted differently, and those that did not.
+    /// How many cues and queries kept their key when another player acted differently, and how many did not.
     pub keys: (u32, u32),
 }
 
@@ -98,11 +98,10 @@ pub struct Report {
     pub tick_length: Duration,
     /// The reason why there was no second process. `None` if a second process agreed.
     pub skipped: Option<String>,
-    /// The reason why no second process had another clock, so that dates were not tried. `None` if a second process
-    /// had.
+    /// Why no second process had a different clock, so that dates were not tried. `None` if one had.
     pub same_clock: Option<String>,
-    /// The reason why no second process had another environment: variables, working folder, locale and time zone.
-    /// `None` if a second process had.
+    /// Why no second process had a different environment: variables, working folder, locale and time zone. `None` if
+    /// one had.
     pub same_environment: Option<String>,
     /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,

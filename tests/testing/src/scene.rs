@@ -28,7 +28,7 @@ const MOMENT_MAX: Duration = Duration::from_millis(5);
 
 /// A client's place in a scene: the link, the times of frames, and a freeze of the process.
 pub struct Place {
-    /// The number of its session at the server.
+    /// The id of its session at the server.
     pub peer: SessionId,
     /// The link to the server, with a leg for each direction.
     pub line: SimLink,
@@ -38,7 +38,7 @@ pub struct Place {
     pub next_frame: Duration,
     /// The end of a freeze of its process; packets wait until then.
     pub frozen_until: Duration,
-    /// A record of the packets in both directions, since it was set.
+    /// The packets in both directions, since recording began.
     pub recorded: Option<Recorded>,
     /// The ends of a link that carries only small datagrams, as a real transport has them.
     narrow: Option<Box<Narrow>>,
@@ -56,7 +56,7 @@ pub struct Recorded {
 
 impl Place {
     /// Creates a place whose client draws every `frame` from `now` on. The session's number sets the phase, so that
-    /// neighbours do not draw at the same time.
+    /// clients do not all draw at the same time.
     ///
     /// # Panics
     /// If `frame` is zero.
@@ -75,7 +75,7 @@ impl Place {
         }
     }
 
-    /// Returns `true` if a frame is due. Missed frames are not made up for.
+    /// Returns `true` if a frame is due. Missed frames are skipped.
     pub fn draws(&mut self, now: Duration) -> bool {
         let is_due = now >= self.next_frame;
         while self.next_frame <= now {

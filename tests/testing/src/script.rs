@@ -16,7 +16,7 @@ use twinstep_core::turn::Cadence;
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, Simulation, Tick};
 
-/// The view of a script that decides for one player.
+/// The data that a script sees when it decides for one player.
 #[non_exhaustive]
 pub struct Seen<'a, S: Simulation> {
     /// The state before the tick.
@@ -137,8 +137,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Answers queries like a server, once for each. Without it, or if it returns `None`, a query gets no answer. One
-    /// answer in eight is withheld anyway, and all arrive between 1 and 30 ticks late.
+    /// Answers queries like a server, once for each. Without it, or if it returns `None`, a query is not answered. One
+    /// answer in eight is always withheld, and all arrive between 1 and 30 ticks late.
     #[must_use]
     pub fn outcomes(
         mut self,
@@ -148,8 +148,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Admits commands and claims like the server's referee; without it, all are admitted. One claim in eight is
-    /// refused anyway.
+    /// Admits commands and claims like the server's referee; without it, all are admitted. One claim in eight is always
+    /// refused.
     #[must_use]
     pub fn admits(
         mut self,
@@ -202,14 +202,15 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Keeps all players present from the first tick to the last: none leaves, drops or returns, and no input is late.
+    /// Keeps all players present from the first tick to the last: players do not leave, drop or return, and inputs are
+    /// not late.
     #[must_use]
     pub fn steady(mut self) -> Script<S> {
         self.steady = true;
         self
     }
 
-    /// Runs no second process. The report states that.
+    /// Does not run a second process. The report states that.
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
         self.second_process = false;

@@ -13,11 +13,11 @@ use crate::script::{Asked, Script, Seen};
 use crate::values::Values;
 
 const COME_EVERY_TICKS: u32 = 5;
-/// In one tick of this many, a player drops or leaves.
+/// In one of this many ticks, a player drops or leaves.
 const GOES_IN: u32 = 60;
 /// A player that dropped or left returns about this many ticks later.
 const BACK_IN: u32 = 25;
-/// An input is late in one tick of this many, for each player.
+/// Each player's input is late in one of this many ticks.
 const LATE_IN: u32 = 24;
 /// One in this many answers and claims is refused.
 const REFUSED_IN: u32 = 8;

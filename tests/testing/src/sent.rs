@@ -1,6 +1,7 @@
 //! Frames and other values as bytes, for the second process.
 //!
-//! Invariant: both processes are one program, so the format has no version; a value that cannot be read is an answer.
+//! Invariant: both processes are one program, so the format has no version. If a value cannot be read, the answer says
+//! so.
 
 use std::borrow::Cow;
 

@@ -33,7 +33,7 @@ impl<'r, S: Simulation> Steps<'r, S> {
         self.step(world, frame, perspective, PlayerSet::default())
     }
 
-    /// The key under which the last step asked twice, even if the step panicked then.
+    /// The key under which the last step asked twice, even if the step then panicked.
     pub(crate) fn asked_twice(&self) -> Option<Key> {
         self.stepper.effects().asked_twice()
     }
@@ -52,7 +52,7 @@ impl<'r, S: Simulation> Steps<'r, S> {
         })
     }
 
-    /// Steps `world` as a rebuild does: loops take over what they left in `memos` at this tick.
+    /// Steps `world` as a rebuild does: loops take over the results that `memos` has for this tick.
     pub(crate) fn with_memos(
         &mut self,
         world: &mut World<S>,

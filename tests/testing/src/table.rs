@@ -28,10 +28,10 @@ const JOB_MS_MAX: u32 = 400;
 const GOOD_NETWORK: Duration = Duration::from_secs(6);
 /// How long the game continues without commands, so that open orders are settled. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
-/// The number of ticks by which a client may trail the server then, in addition to the length of its turns.
+/// How many ticks a client may then trail the server, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;
 const MAY_WAIT_TICKS: u32 = 60;
-/// The number of the server's worlds that are kept, to name the fields in which a client differs.
+/// How many of the server's worlds are kept, to name the fields in which a client differs.
 const WORLDS_KEPT: usize = 240;
 
 pub(crate) struct Client<S: Simulation> {
@@ -39,7 +39,7 @@ pub(crate) struct Client<S: Simulation> {
     session: Session<S>,
     place: Place,
     down_until: Duration,
-    /// The input it decided for a tick that is not sampled yet.
+    /// The client's input for a tick that is not sampled yet.
     decided: Option<(Tick, S::Input)>,
     compared: Option<Tick>,
 }

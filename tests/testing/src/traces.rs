@@ -1,7 +1,8 @@
 //! The traces that a step leaves in its process: hashers that it makes, threads that it starts, and whether its result
-//! depends on the places of its memory.
+//! depends on the addresses of its memory.
 //!
-//! Invariant: what cannot be measured here counts as not seen, so no name depends on how the standard library is built.
+//! Invariant: a trace that cannot be measured counts as not found, so the named cause does not depend on how the
+//! standard library is built.
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
@@ -10,15 +11,15 @@ use std::thread;
 
 use twinstep_core::Mwc;
 
-/// Other threads of the process may start threads too; a step does so in every one of this many runs.
+/// Other threads of the process may start threads too; a step that starts threads does so in each of this many runs.
 const RUNS: usize = 64;
 /// The hashers that one call of `next_hasher` makes.
 const HASHERS: u64 = 2;
-/// The blocks by which the places of later allocations move.
+/// How many blocks move the addresses of later allocations.
 const BLOCKS: usize = 256;
-/// Two checks that count at once would count each other's threads.
+/// Locked while a check counts, because two checks at once would count each other's threads.
 static COUNTING: Mutex<()> = Mutex::new(());
-/// The part of the stack by which a deeper call moves a step's own variables, times up to [`DEPTHS`].
+/// How far a deeper call moves a step's own variables on the stack, up to [`DEPTHS`] times.
 const DEEPER_BYTES: usize = 4_096 + 48;
 const DEPTHS: u64 = 5;
 
@@ -72,7 +73,7 @@ fn number_after(text: &str, mark: &str) -> Option<u64> {
     number[..end].parse().ok()
 }
 
-/// Runs `step` with its memory in another place: behind other blocks of the heap, and deeper in the stack.
+/// Runs `step` with its memory at other addresses: behind other blocks of the heap, and deeper in the stack.
 pub(crate) fn elsewhere<T>(seed: u64, step: impl FnOnce() -> T) -> T {
     let held = stir(seed);
     let (mut step, mut done) = (Some(step), None);
@@ -83,8 +84,8 @@ pub(crate) fn elsewhere<T>(seed: u64, step: impl FnOnce() -> T) -> T {
     done.expect("`descend` runs it once")
 }
 
-/// Allocates blocks, and frees a part of them in another order, so that later allocations lie elsewhere. Returns the
-/// blocks that stay.
+/// Allocates blocks, and frees some of them in a different order, so that later allocations have other addresses.
+/// Returns the blocks that stay.
 pub(crate) fn stir(seed: u64) -> Vec<Vec<u8>> {
     let mut luck = Mwc::seed(seed);
     let size = |n: usize| 16 << (n % 8);

@@ -79,7 +79,7 @@ impl<T: Wire> Default for Variants<T> {
 }
 
 impl<T: Wire> Variants<T> {
-    /// The place of a value's variant; 0 for a type that is no enum.
+    /// The index of a value's variant; 0 for a type that is not an enum.
     pub(crate) fn place(&self, value: &T) -> usize {
         // The codec begins an enum with the number of its variant, in one byte for all small numbers.
         let mut bytes = Vec::new();
@@ -108,7 +108,7 @@ fn names<T: DeserializeOwned>() -> &'static [&'static str] {
     names
 }
 
-/// A deserializer without a value, which notes the variants that it is asked for.
+/// A deserializer without a value, which records the names of the variants that it is asked for.
 struct VariantProbe<'a>(&'a mut &'static [&'static str]);
 
 fn no_value() -> Error {

@@ -1,4 +1,4 @@
-//! [`Verdicts`]: findings of an arena that did not fail: cues that were cancelled, values that never occurred, a
+//! [`Verdicts`]: the findings of an arena that did not fail: cues that were cancelled, values that never occurred, a
 //! world that grows.
 //!
 //! The events come from the match's journal, which is played once more at the end; cues come from the clients.
@@ -17,7 +17,7 @@ use twinstep_server::Match;
 use crate::failure::{FailureKind, Wrong};
 use crate::variants::{VariantTally, Variants};
 
-/// Fewer cancelled cues of a kind than this are chance.
+/// If fewer cues of a kind than this were cancelled, it may be chance.
 const CANCELLED_MIN: u64 = 10;
 /// A world that gained less than this in the second half of a run does not grow.
 const GROWN_BYTES_MIN: usize = 512;
@@ -35,7 +35,7 @@ pub struct CueCounts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Growth {
-    /// The list, map or text that gained most elements, by its path, with its lengths in the middle and at the end.
+    /// The list, map or text that gained the most elements, by its path, with its lengths in the middle and at the end.
     pub field: Option<(String, u64, u64)>,
     /// The sizes of the world in the middle and at the end, in bytes.
     pub bytes: (usize, usize),

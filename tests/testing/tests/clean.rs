@@ -9,7 +9,7 @@ use twinstep_testing::{Script, check};
 
 use crate::planting::game;
 
-/// A race that uses every feature: a generator of its own, queries, claims, cues, a table.
+/// A race that uses every feature: its own generator, queries, claims, cues, a table.
 #[derive(Clone, Serialize, Deserialize)]
 struct Race {
     pawns: Table<PlayerId, Pawn>,
@@ -213,7 +213,7 @@ fn a_report_counts_the_lead_by_the_games_tick_length() {
     assert!(report.to_string().contains("of 144 at 120 Hz"), "{report}");
 }
 
-/// A report of no fault proves little about untried features, so it names them.
+/// A report without a fault does not prove much about untried features, so it names them.
 #[test]
 fn features_that_the_script_never_uses_are_listed() {
     let idle = check(race(), 6, Script::inputs([0]).ticks(60)).unwrap();

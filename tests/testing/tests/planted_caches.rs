@@ -51,7 +51,7 @@ fn a_cache_in_the_rules() {
     expect(found, Kind::Cache, "sim.way");
 }
 
-/// A cache that is right: its key holds all that the value depends on.
+/// A correct cache: its key contains everything that the value depends on.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Squares {
     sum: u32,

@@ -1,5 +1,5 @@
-//! Tiny games with bugs that look alike, and must not be called alike: orders and numbers of hashes, addresses, threads,
-//! clocks and generators.
+//! Tiny games with bugs that look similar, and must get different names: orders and numbers of hashes, addresses,
+//! threads, clocks and generators.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! Tiny games with one planted bug each in the state: a copy of it, or its bytes, lack a part.
+//! Tiny games with one planted bug each in the state: a copy of it, or its bytes, is incomplete.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation};

@@ -15,11 +15,11 @@ use crate::keys::{Keys, otherwise};
 use crate::line::{Emitted, Line};
 use crate::steps::{Steps, differences};
 
-/// `clone_from` replaces the stray world in one tick of this many.
+/// `clone_from` replaces the stray world in one of this many ticks.
 const REBUILD_IN: u32 = 4;
 /// Every this many ticks, `clone_from` replaces the start state instead of a later one.
 const FROM_START_TICKS: u32 = 50;
-/// The repetitions of a comparison that must find a fault before it is named by that comparison.
+/// How often a comparison must find a fault again before the fault is named by that comparison.
 const CONFIRMED_BY: usize = 8;
 const LEADS: [u32; 3] = [1, 8, 40];
 /// Floats whose relative difference is below this count as rounded.
@@ -134,7 +134,7 @@ impl<S: Simulation> Ways<S> {
         Ok(bytes)
     }
 
-    /// Returns `true` if the comparison that found this finds it each time.
+    /// Returns `true` if the comparison that found this fault finds it each time.
     fn is_confirmed(&mut self, found: &Found, line: &mut Line<'_, S>) -> bool {
         let mut finds_it = |ways: &mut Self| -> bool {
             let again = match found.kind {

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use crate::fault::Kind;
 
-/// The time by which libfaketime moves the second process's clock: to another year, month, day, weekday and hour.
+/// How far libfaketime moves the second process's clock: to a different year, month, day, weekday and hour.
 const AHEAD: &str = "+401.3d";
-/// Variables that programs and tests need, by their beginnings.
+/// The beginnings of the names of variables that programs and tests need.
 const KEPT: [&str; 22] = [
     "PATH",
     "LD_",
@@ -37,15 +37,15 @@ const KEPT: [&str; 22] = [
 
 #[derive(Clone)]
 pub(crate) enum Change {
-    /// The clock is a year ahead, by this library.
+    /// The clock is a year ahead. This library does that.
     Clock(PathBuf),
-    /// The clock stands still, by this library.
+    /// The clock stands still. This library does that.
     Frozen(PathBuf),
     /// The program and its stack lie at the same addresses in each process, where the system's `setarch` can do that.
     FixedAddresses,
-    /// A variable of the environment has another value, or none.
+    /// A variable of the environment has a different value, or none.
     Variable(OsString, Option<&'static str>),
-    /// The working folder is another one, from the first tick on.
+    /// The working folder is a different one, from the first tick on.
     Folder,
 }
 

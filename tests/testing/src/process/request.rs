@@ -15,7 +15,7 @@ pub(crate) enum Request<S: Simulation> {
         /// `true` if the second process leaves its working folder.
         leaves_folder: bool,
     },
-    /// Repeat one step with its memory in places by this seed, and return the digests.
+    /// Repeat one step with its memory at addresses that follow from this seed, and return the digests.
     Repeat(Box<(World<S>, FrameData<S>)>, u64),
 }
 
@@ -28,7 +28,7 @@ struct RequestHead {
     ticks: usize,
 }
 
-/// Encodes the request to compare a run; with the runs from the middle if `from_the_middle`.
+/// Encodes the request to compare a run, and the runs from the middle if `from_the_middle` is `true`.
 pub(crate) fn compare<S: Simulation>(
     trace: &Trace<S>,
     from_the_middle: bool,
@@ -58,7 +58,7 @@ pub(crate) fn compare<S: Simulation>(
     bytes
 }
 
-/// Encodes the request to repeat a step with its memory in places by `seed`.
+/// Encodes the request to repeat a step with its memory at addresses that follow from `seed`.
 pub(crate) fn repeat((world, frame): &(Vec<u8>, Vec<u8>), seed: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let head = RequestHead {
