@@ -17,10 +17,10 @@ use twinstep_core::{Controls, Effects, Frame, Never, Simulation, Tick, clone_fie
 pub(crate) const PLAYERS: usize = 4;
 pub(crate) const STATE_BYTES: usize = 64;
 
-/// The words of 8 bytes that a step touches.
+/// How many words of 8 bytes a step touches.
 const TOUCHED: usize = 8;
 const TICK_US: f64 = 1e6 / 60.0;
-/// The most ticks that are logged until [`Seals::take`]: half a minute.
+/// How many ticks are logged until [`Seals::take`]: half a minute.
 const KEPT: usize = 1_800;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,15 +27,15 @@ use crate::process::cpu_us;
 use crate::rows::{Row, Section};
 
 const AGENTS: usize = 1_000;
-/// The cells of a side of the map, and the parts of a cell.
+/// How many cells a side of the map has, and how many parts a cell has.
 const SIDE: i32 = 128;
 const PARTS: i32 = 16;
 /// An agent sees players this far, in cells.
 const SIGHT: i32 = 8;
 const LOOKS_EVERY: u32 = 16;
-/// The cells of a ray, which make a step take about a millisecond.
+/// The length of a ray in cells. With this length, a step takes about a millisecond.
 const REACH: i32 = 176;
-/// The steps of a frame's default time of 4 ms.
+/// How many steps fit into a frame's default time of 4 ms.
 const BUDGET: u32 = 4;
 const LINES: [(&str, LinkProfile); 3] = [
     ("wan", LinkProfile::WAN),
@@ -65,7 +65,7 @@ impl Map {
         self.walls[cell as usize]
     }
 
-    /// The open cells in a heading, at most [`REACH`].
+    /// The number of open cells in a heading, at most [`REACH`].
     fn cast(&self, from: [i32; 2], heading: [i32; 2]) -> i32 {
         let cell = |n: i32| [from[0] + heading[0] * n, from[1] + heading[1] * n];
         let is_open = |n: &i32| !self.is_wall(cell(*n));
@@ -201,7 +201,7 @@ impl Play for Horde {
         }
     }
 
-    /// Another heading every 0.1 to 0.6 s.
+    /// Chooses a new heading every 0.1 to 0.6 s.
     fn drive(&self, hand: &mut Hand, _: &Map, _: PlayerId, now: Tick) -> (u8, Option<Never>) {
         if now >= hand.until {
             hand.heading = hand.luck.below(8) as u8;
@@ -219,7 +219,7 @@ impl Play for Horde {
 struct Way {
     is_plain: bool,
     how: Reconcile,
-    /// The new steps of a frame, and the cost of a repeated one in 256ths.
+    /// The number of new steps in a frame, and the cost of a repeated step in 256ths.
     budget: [u32; 2],
 }
 
@@ -231,7 +231,7 @@ struct Played {
     again: f64,
 }
 
-/// Items of all clients so far whose result was taken over, and those that were run again.
+/// How many items of all clients so far took over a result, and how many were run again.
 fn items(rig: &Rig<Horde>) -> [u64; 2] {
     let loops = rig.clients.iter().flat_map(|client| client.session.loops());
     loops.fold([0; 2], |[taken, run], of| [taken + of.taken, run + of.run])
@@ -266,7 +266,7 @@ fn play(link: LinkProfile, way: Way, time: Duration) -> Played {
     }
 }
 
-/// The milliseconds of a plain step, of a new predicted step, and of one repeated with equal items.
+/// The time in milliseconds of a plain step, of a new predicted step, and of a step that is repeated with equal items.
 fn steps() -> [f64; 3] {
     const STEPS: u32 = 200;
     let lap = |is_plain: bool, repeats: bool| {

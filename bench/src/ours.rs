@@ -48,7 +48,7 @@ struct Leg {
     spare: Vec<Vec<u8>>,
     packets: u64,
     bytes: u64,
-    /// One of this many packets is lost; 0 loses none.
+    /// One of this many packets is lost; 0: none is lost.
     lose_every: u64,
 }
 
@@ -124,8 +124,8 @@ pub(crate) struct Table<P = Session<Blob>> {
 }
 
 impl Table {
-    /// Makes four settled players of the action preset with turns of this length. Announcements are off: they would
-    /// make guesses better, and each guess must be wrong.
+    /// Makes four settled players of the action preset with turns of this length. Announcements are off, because they
+    /// would make guesses better, and each guess must be wrong.
     pub(crate) fn new(state_bytes: usize, turn_ticks: u8, sticks: Sticks) -> Self {
         let config = MatchConfig {
             turn: TurnLength::Fixed(turn_ticks),

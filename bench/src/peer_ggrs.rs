@@ -23,7 +23,7 @@ use crate::game::{Blob, PLAYERS, Pad, Pads, Sticks};
 use crate::ours::ONE_WAY_TICKS;
 use crate::turns::{Counts, Meters, Party, WHOLE};
 
-/// The smallest window without waits. ggrs's work for a packet grows with the window.
+/// The smallest window that avoids waits. ggrs's work for a packet grows with the window.
 const PREDICTION_WINDOW: usize = ONE_WAY_TICKS as usize + 1;
 const SYNC_ROUNDS_MAX: u32 = 2_000;
 const SETTLE_ROUNDS: u32 = 600;

@@ -29,7 +29,7 @@ const DOWN_BYTES: usize = 60;
 const SEAL_BYTES: usize = 28;
 
 const PROTOCOL: u64 = 0x7415;
-/// One program starts server and players, so the key needs no protection.
+/// One program starts server and players, so the key does not need protection.
 const KEY: [u8; 32] = [7; 32];
 /// renet_netcode's own bound.
 const PLAYERS_MAX: usize = 1_024;

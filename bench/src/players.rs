@@ -29,7 +29,7 @@ pub(crate) struct Players {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLoss {
-    /// The measurement fails: the numbers would be those of fewer players.
+    /// The measurement fails, because the numbers would be the numbers of fewer players.
     Fail,
     PlayOn,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Played {
     pub(crate) cpu: Cpu,
     pub(crate) frames: u64,
     pub(crate) late: u64,
-    /// Frames that were skipped, because they would have begun more than a frame late.
+    /// How many frames were skipped because they would have begun more than a frame late.
     pub(crate) left_out: u64,
 }
 

@@ -27,13 +27,14 @@ pub(crate) enum Kind {
     Twinstep,
     /// renet with renet_netcode, with its tokens and encryption.
     Renet,
-    /// A UDP socket that answers: the kernel's part alone.
+    /// A UDP socket that answers: only the kernel's part.
     Echo,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// The server's processor time when the sample was requested and when it was ready. The sample itself costs some.
+    /// The server's processor time when the sample was requested and when it was ready. The sample itself takes some
+    /// processor time.
     asked: Cpu,
     answered: Cpu,
     pub(crate) resident_kb: u64,

@@ -19,7 +19,7 @@ use crate::subject::Player;
 
 const KINDS: [Kind; 3] = [Twinstep, Renet, Echo];
 
-/// A round with more late frames of players than this, in percent, does not count.
+/// A round does not count if more of the players' frames than this were late, in percent.
 const LATE_FRAMES_MAX: f64 = 10.0;
 /// A core is full when p99.9 of its ticks is this late.
 const LATE_US_MAX: f64 = 2_000.0;

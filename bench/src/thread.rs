@@ -1,7 +1,7 @@
 //! The cost of a client's frame to the game's thread when a step is costly and every turn refutes a guess. Predictions are
 //! rebuilt inline, or on a worker thread ([`Reconcile::Background`]).
 //!
-//! Frames follow each other in real time, because the worker needs that time. Other work on the machine spoils p99
+//! Frames follow each other in real time, because the worker needs that time. Other work on the machine affects p99
 //! first.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::rows::{Row, Section};
 use crate::subject::{FRAME, Plays};
 use crate::turns::{Party, spent};
 
-/// A step plays the blob this often, which takes about 50 µs.
+/// A step plays the blob this many times, which takes about 50 µs.
 const PLAYS: u32 = 4_000;
 const SETTLE_FRAMES: u32 = 60;
 

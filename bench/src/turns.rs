@@ -28,7 +28,7 @@ pub(crate) const MATCH: usize = 1;
 pub(crate) type Meters = [Meter; 2];
 
 const BLOCK_LAPS: u64 = 8;
-/// An even number, so that all chunks have the same number of turns of two ticks.
+/// The number is even, so that all chunks have the same number of turns of two ticks.
 const CHUNK_FRAMES: usize = 300;
 
 #[derive(Clone, Debug, Default)]
