@@ -365,7 +365,7 @@ fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> 
     kills
 }
 
-/// Finding O1: seven of seven players that were killed within 2.5 s of a return were locked out for ever.
+/// Finding O1: seven of seven players that were killed within 2.5 s of a return were locked out forever.
 #[test]
 fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 3);

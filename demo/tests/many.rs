@@ -1,5 +1,5 @@
-//! `powderkeg serve --matches` as a process: matches are made for their players, and the server ends as an
-//! orchestrator wants it.
+//! `powderkeg serve --matches` as a process: matches are made for their players, and the server ends in the way that an
+//! orchestrator expects.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

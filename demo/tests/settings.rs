@@ -65,7 +65,7 @@ fn a_settings_file_is_checked_printed_and_used() {
     );
 }
 
-/// A missing folder is made by the start, not by `--check`; and both refuse a file in its place.
+/// The start makes a missing folder, `--check` does not; and both refuse a file with a folder's name.
 #[test]
 fn folders_are_checked_before_the_start_and_made_by_it() {
     let folder = Folder::with_a_key("settings-folders");
