@@ -24,7 +24,7 @@ use plan::{Crashes, Game, Misfortune, Person, Plan};
 use reached::{Edge, Reached};
 
 const CLIENTS_MAX: usize = 6;
-/// This many crashes within [`AGAIN`] count as a server that crashes repeatedly.
+/// How many crashes within [`AGAIN`] count as a server that crashes repeatedly.
 const CRASHES_AGAIN: usize = 4;
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -34,14 +34,14 @@ pub struct Run {
     pub crashes: u64,
     pub planted: u64,
     pub desyncs: u64,
-    /// Rebuilds of all clients that remained until the end.
+    /// How many rebuilds the clients had that remained until the end.
     pub rebuilds: u64,
     pub cues: u64,
     pub queries: u64,
     pub commands: u64,
-    /// Returns by frames, of all clients that remained until the end.
+    /// How often the clients that remained until the end returned by frames.
     pub resumed: u64,
-    /// Returns by a world, of all clients that remained until the end.
+    /// How often the clients that remained until the end returned by a world.
     pub reloaded: u64,
     pub reached: Reached,
 }
@@ -385,7 +385,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             .expect("a delay within its range");
     }
 
-    /// Freezes a client for a shorter time than that after which a player may be dropped.
+    /// Freezes a client, too briefly for its player to be dropped.
     fn hiccup(&mut self, index: usize) {
         let while_ = Duration::from_millis(u64::from(300 + self.luck.below(600)));
         self.rig.freeze(index, self.rig.now + while_);

@@ -32,7 +32,7 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The clients. Their session ids are numbered from 0.
     pub sessions: Vec<Session<S, V>>,
     pub now: Duration,
-    /// Steps that a client's prediction may take in one frame. With 0 it shows the confirmed world.
+    /// How many steps a client's prediction may take in one frame. With 0 the client shows the confirmed world.
     pub budget_ticks: u32,
     pub mute_until: Duration,
     /// The clients receive no packet before these times.
@@ -44,7 +44,7 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     frame: Duration,
 }
 
-/// A game with a world of any size. Players count in its first bytes.
+/// A game with a world of any size. Players count up its first bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Heavy {
     bytes: Vec<u8>,

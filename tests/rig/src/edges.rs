@@ -20,7 +20,7 @@ mod shape;
 pub use driver::{Driver, LARGE_EVERY};
 pub use shape::{Shape, Tag};
 
-/// Bytes of an input besides its filling.
+/// How many bytes an input has besides its filling.
 const INPUT_HEAD_BYTES: usize = 3;
 /// A stick value that makes the step panic.
 const PANICS: u8 = 253;
@@ -52,17 +52,17 @@ pub struct Load {
     pub command_bytes: u8,
     pub outcome_bytes: u16,
     pub claim_bytes: u8,
-    /// Bytes of the large commands and outcomes, some of all. 0 without.
+    /// How many bytes the large commands and outcomes have. 0 if none are large.
     pub large_bytes: u16,
-    /// Ticks a second, which the rates below refer to.
+    /// How many ticks a second has. The rates below refer to it.
     pub hertz: u16,
     pub commands_in_10_s: u16,
     pub claims_in_10_s: u16,
-    /// Queries that each player's trigger asks in each tick while it is held.
+    /// How many queries each player's trigger asks in each tick while it is held.
     pub asks: u8,
     pub world_bytes: u32,
     pub growth_bytes: u32,
-    /// Bytes at which the world stops growing.
+    /// The size at which the world stops growing, in bytes.
     pub world_bytes_max: u32,
     pub tiles: u32,
     pub hooks: Hooks,
@@ -232,7 +232,7 @@ impl Simulation for Edges {
     }
 }
 
-/// Kinds of tiles: as many as one byte on the wire can encode.
+/// How many kinds of tiles there are: as many as one byte on the wire can encode.
 const TILES: u8 = 200;
 
 fn hertz(frame: &Frame<'_, Edges>) -> u32 {

@@ -15,7 +15,7 @@ use crate::rig::{Play, Sticks};
 
 /// A number with this bit set represents a job that never returns.
 const NEVER: u32 = 1 << 31;
-/// Ticks from a shot to its hit.
+/// How many ticks a shot takes to hit.
 const FLIGHT: u32 = 9;
 
 /// The answer that a client predicts: right three times out of four.

@@ -34,7 +34,7 @@ const FRAME: Duration = Duration::from_millis(8);
 const BEAT: Duration = Duration::from_millis(10);
 /// How long a closed session is kept.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Bytes before a datagram on a link: the client's port.
+/// How many bytes precede a datagram on a link: the client's port.
 const PORT_BYTES: usize = 2;
 
 /// The links of one machine, one to each address of the server, shared by all its sockets.
@@ -159,7 +159,7 @@ pub struct Lines<S: Play> {
     pub match_: Match<S>,
     pub players: Vec<Player<S>>,
     pub now: Duration,
-    /// The place where players that join from now on rebuild their predictions: inline, or in threads.
+    /// Where players that join from now on rebuild their predictions: inline, or in threads.
     pub reconcile: Reconcile,
     rules: Arc<S::Rules>,
     key: TicketKey,
@@ -282,8 +282,8 @@ impl<S: Play> Lines<S> {
         (player.client, player.ended) = (client, None);
     }
 
-    /// Lets this many strangers with valid tickets connect. They send no hello, and connect again whenever they are
-    /// refused or closed.
+    /// Lets this many strangers with valid tickets connect. They do not send a hello, and connect again whenever they
+    /// are refused or closed.
     pub fn add_mute_strangers(&mut self, strangers: u8) {
         for n in 0..strangers {
             let ticket = self.ticket(&format!("stranger {n}"), 1, &NextTicket::default());
@@ -374,7 +374,7 @@ impl<S: Play> Lines<S> {
     }
 
     /// Kills the server's process. After `down`, another process resumes the match from its journal. Datagrams that
-    /// arrive before are lost.
+    /// arrive earlier are lost.
     pub fn kill(&mut self, down: Duration) {
         self.dead_until = Some(self.now + down);
     }

@@ -5,8 +5,8 @@
 //!   this code, built for x86_64, aarch64, wasm32, Windows ... ──▶ table() == tests/golden/digests.txt, on each of them
 //! ```
 //!
-//! `ci/machines.sh` builds and runs this for every target with installed tools. No clock, socket, file or thread is
-//! needed, so it runs on targets without them.
+//! `ci/machines.sh` builds and runs this for every target with installed tools. It does not need a clock, a socket, a
+//! file or a thread, so it runs on targets without them.
 
 use std::fmt::Write as _;
 

@@ -11,7 +11,7 @@ use twinstep_server::{Decision, HookContext, Resolver};
 use crate::rig::{Play, Sticks};
 
 const MAP: (i16, i16) = (4_000, 2_000);
-/// Ticks from one event of a villager to its next one.
+/// How many ticks pass between two events of a villager.
 const BEAT_TICKS: u32 = 20;
 /// How many steps a villager walks from event to event.
 const STRIDE: i16 = 60;
@@ -50,7 +50,7 @@ pub struct Villager {
     pub owner: PlayerId,
     pub health: u8,
     pub at: Place,
-    /// The end of its way; a villager without an order turns back there.
+    /// The villager's destination. A villager without an order turns back there.
     pub to: Place,
     is_ordered: bool,
 }

@@ -52,9 +52,9 @@ const TICKET_BYTES: usize = 1_190;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Allocations of all clients in `handle`, `advance` and drain.
+    /// How often all clients allocated in `handle`, `advance` and drain.
     pub client: u64,
-    /// Allocations of the match in `handle`, `advance` and drain, without its resolver.
+    /// How often the match allocated in `handle`, `advance` and drain, without its resolver.
     pub server: u64,
     pub resolver: u64,
 }
@@ -91,7 +91,7 @@ pub struct Rig<S: Play> {
     elsewhere: Elsewhere,
     /// Whether a client spoils its packets, or did earlier.
     spoiled: bool,
-    /// The total time by which ticks were longer than configured, up to `looked_at`.
+    /// How much longer all ticks up to `looked_at` were than configured, in total.
     slowed: Duration,
     /// Clients that left, with their number of seats.
     left: Vec<(String, usize)>,

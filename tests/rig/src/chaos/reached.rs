@@ -32,11 +32,11 @@ edges! {
     Alone,
     SixteenPlayers,
     FourSeats,
-    /// Ticks of 50 ms or more were played.
+    /// Some ticks took 50 ms or more.
     SlowTicks,
-    /// Ticks of 5 ms or less were played.
+    /// Some ticks took 5 ms or less.
     FastTicks,
-    /// Turns of 100 ms or more were played.
+    /// Some turns took 100 ms or more.
     LongTurns,
     WideInputs,
     WideCommands,
@@ -153,7 +153,7 @@ struct Minutes {
 }
 
 impl Minutes {
-    /// The number of minutes that renew a budget three times.
+    /// How many minutes renew a budget three times.
     const MANY: usize = 4;
 
     fn look<S: Play>(&mut self, rig: &Rig<S>) -> impl Iterator<Item = Edge> {

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::rig::{Play, RigConfig, Role, Sticks};
 
-/// Bytes of an outcome besides its value: its tag and number.
+/// How many bytes an outcome has besides its value: its tag and number.
 const OUTCOME_HEAD_BYTES: usize = 6;
-/// Bytes of a command besides its value: its tag and mark.
+/// How many bytes a command has besides its value: its tag and mark.
 const COMMAND_HEAD_BYTES: usize = 6;
 /// One in this many commands is large, and so is the outcome that it asks for, if the load has large ones.
 pub const LARGE_EVERY: u32 = 5;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use twinstep_core::{Mwc, Simulation};
 use twinstep_server::{Encoding, Match};
 
-/// Larger worlds are encoded in the background. Small enough for nearly every game.
+/// Worlds larger than this are encoded in the background. Nearly every game has such a world.
 const OVER_BYTES: usize = 64;
 /// One in this many encodings never completes.
 const LOST_ONE_IN: u32 = 16;

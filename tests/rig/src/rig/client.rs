@@ -14,12 +14,12 @@ use super::play::{Play, Role};
 
 /// An identity that was too slow is barred for this long.
 pub(super) const BAR: Duration = Duration::from_secs(30);
-/// The length of the parts that waiting times are summed up in.
+/// The length of the parts of time in which waiting times are summed up.
 const PART: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
-    /// The players of its last session that had seats.
+    /// The players of the client's last session that had seats.
     pub(super) players: Vec<PlayerId>,
     /// The start of each part, and the pause within it; oldest first.
     parts: VecDeque<(Duration, Duration)>,
@@ -42,7 +42,7 @@ impl Awaited {
         }
     }
 
-    /// Ends the present wait: the match does not wait for this client, or at another turn.
+    /// Ends the present wait: the match does not wait for this client, or waits for it at a different turn.
     pub(super) fn end(&mut self, now: Duration) {
         if let Some(since) = self.since.take() {
             self.last = (now, now - since);
@@ -100,7 +100,7 @@ pub struct RigClient<S: Play> {
     pub(super) excuse: Duration,
     pub(super) cut_at: Option<Duration>,
     pub(super) awaited: Awaited,
-    /// The time since which the client is not in the match, and the waiting time excused by then.
+    /// When the client left the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
     /// The times at which the server received the client's packets of the last seconds.
     pub(super) received_at: VecDeque<Duration>,

@@ -31,7 +31,7 @@ const HOLD_MAX: Duration = Duration::from_secs(5);
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
 /// The effects of a fault end at most this long after the fault.
 const RECOVERY: Duration = Duration::from_secs(2);
-/// A player is not dropped after a shorter silence.
+/// A player may be dropped only after a silence of this length.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 /// A player may be dropped within this time after its arrival, or after a restart of the server.
 const SETTLING: Duration = Duration::from_secs(8);
@@ -115,8 +115,8 @@ impl<S: Play> Rig<S> {
         self.patience_for(0)
     }
 
-    /// The same for a command given when `open` commands were open: the queue gets shorter as commands run, but the
-    /// time waited does not.
+    /// Returns the longest time that a command may take if `open` commands were open when it was given: the queue gets
+    /// shorter as commands run, but the time waited does not.
     fn patience_for(&self, open: usize) -> Duration {
         let cadence = self.match_.world().turn().cadence;
         let ahead =

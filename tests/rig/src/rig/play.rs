@@ -80,7 +80,7 @@ pub trait Play: Simulation {
     type Show: Show<Self>;
     type Driver;
 
-    /// The rules for a world with `crowd` entities of its own (0: the default number).
+    /// The rules for a world in which the game has `crowd` entities (0: the default number).
     fn rules(crowd: u16) -> Self::Rules;
     fn rules_for(config: &RigConfig) -> Self::Rules {
         Self::rules(config.crowd)
@@ -97,7 +97,7 @@ pub trait Play: Simulation {
     fn speculate(_sim: &Self, _rules: &Self::Rules, _query: &Self::Query) -> Option<Self::Outcome> {
         None
     }
-    /// The answer of the client that owns the query, if owners answer; `forge`: the client cheats.
+    /// The answer of the client that owns the query, if owners answer. `forge`: the client cheats.
     fn answer(
         _sim: &Self,
         _rules: &Self::Rules,
@@ -168,7 +168,7 @@ pub struct RigConfig {
     pub clients: usize,
     pub link: LinkProfile,
     pub sticks: Sticks,
-    /// The number of the game's own entities; 0: the default number.
+    /// How many entities the game has; 0: the default number.
     pub crowd: u16,
     pub starts: Starts,
     pub load: Load,

@@ -46,7 +46,7 @@ impl<S: Play> Rig<S> {
         self.disturb(which, now);
     }
 
-    /// Ends a client's process without a goodbye, and starts another one with a return ticket.
+    /// Ends a client's process without a goodbye, and starts a new process with a return ticket.
     ///
     /// # Panics
     /// If the match refuses the client.

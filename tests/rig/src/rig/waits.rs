@@ -23,7 +23,7 @@ const SLACK: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl<S: Play> Rig<S> {
-    /// Charges the `passed` time to the clients that the match waited for at the last check. `moved`: the match has
+    /// Charges the time `passed` to the clients that the match waited for at the last check. `moved`: the match has
     /// continued since then.
     pub(super) fn record_waits(&mut self, passed: Duration, moved: bool) {
         let now = self.now;
