@@ -1,5 +1,5 @@
-//! No heap allocation in the steady state: counted per thread, between entry to and exit from `handle`, `advance` and
-//! drain of client and match, with fire, blasts, rebuilds and journal worlds.
+//! No heap allocation in the steady state: allocations are counted per thread, inside of `handle`, `advance` and drain
+//! of client and match, with fire, blasts, rebuilds and journal worlds.
 //!
 //! The game's resolver is excluded and counted separately.
 

@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const ANNA: PlayerId = PlayerId(0);
 const BEN: PlayerId = PlayerId(1);
 
-/// All run after the nearest other one. The input is a direction; a command is a shout.
+/// All players run after the nearest other player. The input is a direction; a command is a shout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Chase {
     runners: Table<PlayerId, Runner>,
@@ -34,7 +34,7 @@ struct Runner {
 impl Simulation for Chase {
     const NAME: &'static str = "chase";
     const VERSION: u32 = 1;
-    /// The number of seats in which bots play while no person does.
+    /// How many seats have a bot while no person plays in them.
     type Rules = u8;
     type Input = [i8; 2];
     type Command = ();

@@ -27,8 +27,8 @@ fn action(seed: u64) -> RigConfig {
     config
 }
 
-/// Finding K22: a joiner's world is of the beginning of its turn: the ticks since are not written, so a crash forgets
-/// them. (It was the current world, so a client that joined in the middle of a long turn had seen ticks that no longer
+/// Finding K22: a joiner's world is of the beginning of its turn: later ticks are not written, so a crash forgets them.
+/// (It was the current world, so a client that joined in the middle of a long turn had seen ticks that no longer
 /// existed.)
 #[test]
 fn a_mid_turn_joiner_sees_only_journalled_frames() {
@@ -145,8 +145,8 @@ fn claims_are_not_admitted_twice_over_a_crash() {
     assert!(all > 50, "{all} claims: too few to tell");
 }
 
-/// Turns that wait for all players are resumed too: sealed batches are not sent again, and unsent ones are not waited
-/// for.
+/// Turns that wait for all players are resumed too: sealed batches are not sent again, and the match does not wait for
+/// unsent ones.
 #[test]
 fn a_match_in_lockstep_survives_kills() {
     for seed in 0..4 {

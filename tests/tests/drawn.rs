@@ -1,4 +1,4 @@
-//! The golden table of what players see of each other: how far from where he finally was, and how smoothly another
+//! The golden table of what players see of each other: how far from its final position, and how smoothly, another
 //! player is drawn. `UPDATE_GOLDEN=1` rewrites it.
 
 use std::cell::Cell;
@@ -26,7 +26,7 @@ const WALK: f32 = 0.16;
 /// A player's real motion is searched for this many ticks on either side of the drawn time.
 const ABOUT: usize = 12;
 
-/// One player as drawn in one frame: the life, the drawn time in ticks, and the place.
+/// One player as drawn in one frame: the life, the drawn time in ticks, and the position.
 #[derive(Clone, Copy)]
 struct Drawn {
     life: u32,
@@ -34,7 +34,7 @@ struct Drawn {
     at: Vec2,
 }
 
-/// The places of a player by tick, with its life.
+/// The positions of a player by tick, with its life.
 type Path = Vec<Option<(u32, Vec2)>>;
 
 #[derive(Default)]

@@ -24,7 +24,7 @@ const PLAYERS: usize = 8;
 const OTHERS: usize = PLAYERS - 1;
 const SECONDS: u32 = 10;
 const COMMANDS_PER_SECOND: u32 = 20;
-/// Rebuilds that other players may cause in a turn, and a constant.
+/// How many rebuilds other players may cause: this many in a turn, and a constant.
 const PER_TURN: f64 = 5.0 / 9.0;
 const CREDIT: f64 = 17.0;
 

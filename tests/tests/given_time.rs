@@ -1,4 +1,4 @@
-//! A client whose time and stopwatch are given, in virtual time: it keeps its budget without a clock of its own.
+//! A client whose time and stopwatch are given, in virtual time: it keeps its budget without reading a clock.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ struct Felt {
     leap: f64,
     /// The longest time that the client's tick stood still while no packets were held, in ms.
     stood_ms: f64,
-    /// Own ticks that the server filled in, of one hiccup.
+    /// How many ticks of the client the server filled in during one hiccup.
     dead: u64,
 }
 

@@ -329,7 +329,7 @@ fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
     assert!(waited < SECOND * 16, "it waited for {waited:?}");
 }
 
-/// Finding P3-B1: a join is judged by its progress. A join without any ends sooner than one that advances.
+/// Finding P3-B1: a join is judged by its progress. A join without progress ends sooner than one that advances.
 #[test]
 fn a_client_without_acknowledgements_is_removed_in_bounded_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);

@@ -70,7 +70,7 @@ fn wrong_predictions_never_reach_the_confirmed_state() {
     }
 }
 
-/// Law Only on difference: a filled input that was predicted right is no difference. One player's link loses every
+/// Law Only on difference: a filled input that was predicted right is not a difference. One player's link loses every
 /// third packet up; no other client rebuilds for it.
 #[test]
 fn a_correctly_filled_tick_does_not_cost_a_rebuild() {

@@ -423,8 +423,8 @@ fn guests_without_rules_get_a_chosen_map_and_play_to_equal_digests() {
     }
 }
 
-/// Row 82: the first turn follows from the round trips of all, measured in the lobby. An early client alone knows its
-/// own only.
+/// Row 82: the first turn follows from the round trips of all, measured in the lobby. A client that is early and alone
+/// knows only its own round trip.
 #[test]
 fn the_first_turn_is_as_long_as_the_longest_round_trip() {
     let map = Map::new("isle", 100);

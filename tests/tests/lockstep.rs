@@ -212,7 +212,7 @@ fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {
     }
 }
 
-/// Row 16: turn n + m is sealed when turn n is due, on a schedule without drift: always by the same time after a client
+/// Row 16: turn n + m is sealed when turn n is due, on a schedule without drift: always the same time after a client
 /// began turn n. The two legs share the slack of m turns, so on a perfect line that time is half of it.
 #[test]
 fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {

@@ -1,4 +1,4 @@
-//! Worlds that outgrow their bound, and impure steps: each has a report of its own, and neither panics.
+//! Worlds that outgrow their bound, and impure steps: each has a separate report, and neither panics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

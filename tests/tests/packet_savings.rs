@@ -1,5 +1,5 @@
 //! Savings in packets on lossless links: inputs and frames in flight are not repeated, and clients without changes
-//! rest. And play is no worse for it: each test compares with the result without the saving.
+//! rest. Play does not get worse: each test compares with the result without the saving.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -29,7 +29,7 @@ fn me(rig: &Rig<Game>, client: usize) -> PlayerId {
     rig.clients[client].session.seats()[0]
 }
 
-/// A player's place in a client's prediction, and the place where that client shows it.
+/// A player's position in a client's prediction, and the position at which that client shows it.
 fn places(rig: &Rig<Game>, client: usize, who: PlayerId) -> Option<(Vec2, Vec2)> {
     let session = &rig.clients[client].session;
     let player = session.prediction()?.sim().players.get(&who)?;

@@ -149,7 +149,7 @@ fn an_outdated_ticket_gives_no_claim_on_a_session() {
     rig.converge();
 }
 
-/// Finding O1: a client could report each number below the one of its newest ticket as stored, and each was written to
+/// Finding O1: a client could report every number below that of its newest ticket as stored, and each was written to
 /// the journal.
 #[test]
 fn only_issued_tickets_count_as_stored() {

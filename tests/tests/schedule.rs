@@ -91,8 +91,8 @@ fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     assert!(match_.is_unacked());
 }
 
-/// Runs the match for `time` while its player is silent. Returns the number of packets to the player in the second half
-/// of it, and the size of the largest one in bytes.
+/// Runs the match for `time` while its player is silent. Returns how many packets the player gets in the second half of
+/// that time, and the size of the largest packet in bytes.
 fn packets_to_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (usize, usize) {
     let (began, until) = (table.now, table.now + time);
     let mut sizes = Vec::new();

@@ -163,8 +163,7 @@ impl Simulation for LastInput {
     }
 }
 
-/// Row 29: keys, mouse and presses, in a type of the game's own, reach the server's frames unchanged, each for its
-/// tick.
+/// Row 29: keys, mouse and presses, in the game's own type, reach the server's frames unchanged, each for its tick.
 #[test]
 fn any_type_of_controls_reaches_the_servers_frames() {
     let config = SessionConfig::<LastInput>::new(Arc::new(()));

@@ -220,7 +220,7 @@ impl Play for March {
 }
 
 /// Row 59: players with steady inputs are predicted right from their last known input: not one misprediction, however
-/// long the link is. The age of the last known input is no sign of a change.
+/// long the link is. The age of the last known input does not indicate a change.
 #[test]
 fn a_remote_player_with_steady_inputs_costs_no_misprediction() {
     let ways = [

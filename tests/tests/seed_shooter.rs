@@ -168,7 +168,7 @@ fn sapper(shield_ticks: u32) -> Arc<Rules> {
 }
 
 /// Rows 63 and 64: one player kills the sapper. The other does not know that yet, and runs into it on its own screen.
-/// It dies of that on all sides, because the steps do not question the claim in the frame.
+/// It dies of that on all sides, because a step does not question the claim in its frame.
 #[test]
 fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
     let rules = sapper(1);

@@ -155,7 +155,7 @@ fn the_largest_outcome_fits_next_to_the_largest_inputs() {
     assert!(sim.waited <= 3, "no other player had entries: {sim:?}");
 }
 
-/// Commands of a client alone run where it assumed them, however many and large they are: no tick is stepped again.
+/// The commands of a lone client run where it assumed them, however many and large they are: no tick is stepped again.
 #[test]
 fn a_lone_client_predicts_when_its_orders_run() {
     let mut table = board(1, true);

@@ -1,5 +1,5 @@
 //! A client that has the match's initial world joins by digest and frames: no world is sent, and no slot is needed. A
-//! client with another one gets a world as usual. All in virtual time.
+//! client with a different world gets the match's world as usual. All in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;

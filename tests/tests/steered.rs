@@ -242,7 +242,8 @@ fn delays(guesses: bool) -> Vec<Duration> {
     delays
 }
 
-// A guess shows the own steering at the next question, three ticks later at most. Without one it shows after the answer's way.
+// A guess shows a player its own steering at the next question, at most three ticks later. Without a guess the player
+// sees it when the answer has arrived.
 #[test]
 fn a_guess_takes_the_round_trip_out_of_steering() {
     let [guessed, waited] = [true, false].map(delays);

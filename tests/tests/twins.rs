@@ -211,12 +211,13 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
 
 #[derive(Debug, Default)]
 struct Comparison {
-    /// Frames without a rebuild at the inline twin, in which both showed the same; and those in which they differed.
+    /// How many frames without a rebuild at the inline twin showed the same at both twins (`same`), and how many did
+    /// not (`other`).
     same: u32,
     other: u32,
     rebuilt: u32,
-    /// The number of differing frames that the other twin showed one frame later, and that of all other differing
-    /// frames.
+    /// How many differing frames the other twin showed one frame later (`a_frame_late`), and how many it did not
+    /// (`later`).
     a_frame_late: u32,
     later: u32,
 }
@@ -300,8 +301,8 @@ impl CuesOfTwin {
     }
 }
 
-/// Finding K7: with guesses alone, both pictures are bit for bit the same in every frame in which the inline twin does
-/// not rebuild: each of its rebuilds is in the other picture exactly one frame later.
+/// Finding K7: without announcements, both pictures are bit for bit the same in every frame in which the inline twin
+/// does not rebuild: each of its rebuilds is in the other picture exactly one frame later.
 #[test]
 fn a_background_rebuild_shows_the_same_picture_at_most_one_frame_later() {
     for (seed, link) in [
