@@ -349,6 +349,7 @@ fn a_panic_in_a_loop_is_reported_with_its_name_and_costs_only_the_memo_of_its_ti
     let sound = town(10);
     let falls = Town {
         falls: true,
+        goals: [1.0].into(),
         ..sound.clone()
     };
     // The first step has no memo yet: no loop has run before.

@@ -94,7 +94,7 @@ fn play<S: Play>(name: &str, seed: u64, sticks: Sticks, lines: &mut String) {
         let world = replay.world();
         if world.tick().0.is_multiple_of(TICKS_PER_LINE) {
             let digest = world.digest().expect("no NaN");
-            let _ = writeln!(lines, "{name}/{} {digest:016x}", world.tick());
+            let _ = writeln!(lines, "{name}/t{} {digest:016x}", world.tick().0);
         }
         if !replay.step().expect("its own frames") {
             break;

@@ -348,11 +348,11 @@ fn a_check_reads_all_files_and_creates_no_file() {
         (&*format!("--key-file {key}"), "TWINSTEP_LISTEN"),
         (
             "--listen 127.0.0.1:0 --key-file nowhere",
-            "--key-file: expected a key file at nowhere",
+            "--key-file: there is no key file at nowhere",
         ),
         (
             &*format!("{sound} --old-key-file nowhere"),
-            "--old-key-file: expected a key file",
+            "--old-key-file: there is no key file",
         ),
         (&*format!("{sound} --spectators 17"), "--spectator-delay"),
         (
