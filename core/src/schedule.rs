@@ -586,7 +586,7 @@ mod tests {
     }
 
     proptest! {
-        /// Row 4: cancelled, saved and copied in any order.
+        /// Row 4: events are cancelled, saved and copied in any order.
         #[test]
         fn a_schedule_behaves_like_a_naive_list(ops in prop::collection::vec(op(), 0..200)) {
             let mut schedule = Schedule::new();

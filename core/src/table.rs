@@ -605,7 +605,7 @@ mod tests {
         codec::decode_whole(bytes)
     }
 
-    /// Row 4: even if the copy has different pages, of different sizes.
+    /// Row 4: the copy's pages differ from the source's, also in size.
     #[test]
     fn clone_from_keeps_allocations() {
         let mut source: Table<u32, Vec<u32>> = (0..1_000).map(|n| (n, vec![n; 4])).collect();

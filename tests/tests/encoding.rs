@@ -142,7 +142,7 @@ fn a_match_encodes_worlds_itself_if_the_host_returns_none() {
     assert!(play(&mut table, 12 * SECOND, 0) > 0);
 }
 
-/// Longer than a world stays fresh, which counts from its completion.
+/// An encoding takes longer than a world stays fresh. A world's age counts from its completion.
 #[test]
 fn clients_join_though_an_encoding_takes_seconds() {
     for later in [90, 200] {

@@ -100,7 +100,7 @@
 //! assert_eq!(before, header(), "pucks.h was out of date, and is renewed");
 //! ```
 
-mod border;
+mod boundary;
 mod game;
 mod header;
 mod library;

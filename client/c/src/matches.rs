@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::border::{read, read_text, write, write_text};
+use crate::boundary::{read, read_text, write, write_text};
 use crate::game::CGame;
 use crate::header::abi;
 use crate::played::{CCue, CEntity, CEvent, CMatch, state};
@@ -44,7 +44,7 @@ fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panicked(&*panic))
 }
 
-/// Each function has the safety conditions of [`border`](crate::border): pointers are null, or as the header demands.
+/// Each function has the safety conditions of [`boundary`](crate::boundary): pointers are null, or as the header says.
 #[expect(clippy::missing_safety_doc, reason = "hidden; see the line above")]
 impl<G: CGame> CMatches<G> {
     #[expect(clippy::new_without_default, reason = "for a static")]

@@ -62,8 +62,8 @@ struct Reached {
     saw_nan: bool,
 }
 
-/// The serializer. It is small, so that a list can have its own one, which the loop over the elements keeps in
-/// registers: three times as fast as a shared one that each number reads back from memory.
+/// The serializer. It is small, so that a list can have a separate serializer, which the loop over the elements keeps
+/// in registers: three times as fast as a shared serializer that each number reads back from memory.
 pub(super) struct Hasher<'g> {
     gathered: &'g mut Gathered,
     reached: Reached,

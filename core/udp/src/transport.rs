@@ -159,7 +159,7 @@ pub enum TransportState {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum CloseReason {
-    /// No datagram arrived from the server for the ticket's timeout.
+    /// No datagram arrived from the server within the ticket's timeout.
     #[error("no packet came from the server for too long: check your connection, then join again")]
     TimedOut,
     #[error(
@@ -187,7 +187,7 @@ pub enum CloseReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaveReason {
-    /// No authentic datagram arrived from the client for the ticket's timeout.
+    /// No authentic datagram arrived from the client within the ticket's timeout.
     TimedOut,
     /// The client said goodbye.
     Left,

@@ -114,7 +114,7 @@ pub(super) enum ToIo {
     /// Asks whether a match is without a session in play. If so, new sessions are no longer routed there: they wait.
     Rest(MatchId, oneshot::Sender<bool>),
     Wake(MatchId),
-    /// A match has released everything: waiting sessions may have it made again.
+    /// A match has released everything, so the host may make it again for waiting sessions.
     Free(MatchId),
     /// Close the waiting sessions of a banned identity with this code. Matches that had the identity report their ids.
     PutOut(String, CloseCode, Sender<MatchId>),

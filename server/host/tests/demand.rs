@@ -272,7 +272,7 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
 #[derive(Clone, Debug, Deserialize)]
 struct Shy;
 
-/// The number of encodings of its world, and the count at which encoding fails.
+/// How often the world was encoded, and the count at which encoding panics.
 static SHOWN: AtomicU32 = AtomicU32::new(0);
 static PANICS_AT: AtomicU32 = AtomicU32::new(u32::MAX);
 

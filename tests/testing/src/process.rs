@@ -47,7 +47,7 @@ const MARK: &str = "twinstep-testing: ";
 const WORDS_MAX: usize = 600;
 /// How many repetitions of a step a second process returns.
 const REPEATS: usize = 24;
-/// There is a pause, after which a clock has moved on, before one of this many repetitions.
+/// One in this many repetitions begins after a pause, in which a clock moves on.
 const PAUSE_EVERY: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 /// A difference below this is not a moved clock.

@@ -520,8 +520,8 @@ proptest! {
         }
     }
 
-    /// No record after the next payload is accepted: a payload's check misses damage only with 2⁻³². (Before it, one
-    /// idle turn in 256 with a flipped bit passes.)
+    /// No record after the next payload is accepted: a payload's check misses damage only with a chance of 2⁻³².
+    /// (Before it, one idle turn in 256 with a flipped bit passes.)
     #[test]
     fn a_flipped_bit_is_found_at_the_next_payload_at_the_latest(records in any_records()) {
         let mut bytes = journal(&borrowed(&records));

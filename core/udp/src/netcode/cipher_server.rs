@@ -365,7 +365,7 @@ fn address_to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
 mod tests {
     use super::*;
 
-    /// Holds for all numbers that clients may choose: random and consecutive ones.
+    /// Tests random and consecutive numbers, because clients may choose any.
     #[test]
     fn all_sessions_of_a_full_server_find_places_in_their_shards() {
         const SESSIONS: usize = 1_024;

@@ -54,7 +54,7 @@ const BLAST: u32 = 75;
 const KEY_LOST: u32 = 90;
 const KEYS_KEPT: u32 = 10 * FRAMES_PER_SECOND;
 const HALF: Vec2 = vec2(15.0, 5.25);
-/// No player has this number, so it is drawn at the time of things without an owner.
+/// No player has this number, so it stands for things without an owner when their time is read.
 const NO_PLAYER: PlayerId = PlayerId(15);
 
 struct Walker {

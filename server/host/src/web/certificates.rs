@@ -227,7 +227,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(1_800_000_000);
     const DAY: Duration = Duration::from_secs(DAY_S);
 
-    /// Looks once an hour, as a host does. A ticket's hashes must be valid for five days.
+    /// Checks the certificates once an hour, as a host does. A ticket's hashes must be valid for five days.
     #[test]
     fn the_next_certificate_is_named_days_before_it_is_shown() {
         let mut certificates = Certificates::open(None, NOW).unwrap();

@@ -175,7 +175,7 @@ impl WebLines {
         self.rouses = rouses;
     }
 
-    /// Passes at most `at_most` datagrams and ends of lines to `handle`. Returns how many.
+    /// Passes at most `at_most` datagrams and ends of lines to `handle`. Returns how many it passed.
     pub(crate) fn receive(
         &mut self,
         now: Duration,

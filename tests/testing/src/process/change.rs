@@ -37,9 +37,9 @@ const KEPT: [&str; 22] = [
 
 #[derive(Clone)]
 pub(crate) enum Change {
-    /// The clock is a year ahead. This library does that.
+    /// The clock is a year ahead, by means of this library.
     Clock(PathBuf),
-    /// The clock stands still. This library does that.
+    /// The clock stands still, by means of this library.
     Frozen(PathBuf),
     /// The program and its stack lie at the same addresses in each process, where the system's `setarch` can do that.
     FixedAddresses,

@@ -110,7 +110,7 @@ enum SoundOrder {
     Volume(f32),
 }
 
-/// There is no sound, and the reason.
+/// The reason why there is no sound.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(
     target_os = "linux",
