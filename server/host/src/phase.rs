@@ -20,8 +20,8 @@ const APART: Duration = Duration::from_millis(2);
 /// How often a match without players is run. If the interval were much longer, the match would take it for a pause of
 /// its process.
 pub(super) const REST: Duration = Duration::from_millis(101);
-/// The interval for a match whose clients have all been silent for so long that they rarely get packets, all at the
-/// same moment. The match is run for these packets only, and catches up in small steps.
+/// The interval of a match whose clients have all been silent long enough to get few packets, all at the same moment.
+/// The match is run for these packets only, and catches up in small steps.
 pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::from_millis(5));
 
 #[derive(Clone, Copy, Debug)]
