@@ -111,7 +111,8 @@ pub(crate) struct Seat<S: Simulation> {
     /// Claims of earlier ticks are ignored: they were made before a restart.
     claims_from: u32,
     next_claim: u32,
-    early: Vec<Held<S::Command>>,
+    /// Commands that may wait for earlier ones, each with the number from which on the fates of earlier ones are known.
+    early: Vec<(u32, Held<S::Command>)>,
     pub(crate) commands: VecDeque<Held<S::Command>>,
     pub(crate) claims: VecDeque<Held<S::Command>>,
     command_rate: Bucket,
@@ -341,40 +342,48 @@ impl<S: Simulation> Seat<S> {
         let CommandUp {
             stamp,
             seq,
-            is_oldest,
+            settled_from,
             command,
             ..
         } = given;
-        if is_oldest && seq > self.next_seq && seq < self.gaps_until {
-            self.next_seq = seq;
-            self.early.retain(|held| held.order.seq >= seq);
+        let known = self
+            .early
+            .iter_mut()
+            .find(|(_, held)| held.order.seq == seq);
+        if let Some((from, _)) = known {
+            *from = settled_from.min(*from);
+            return;
         }
-        let are_too_many = is_large(&command)
-            && self
-                .early
-                .iter()
-                .filter(|held| is_large(&held.order.command))
-                .count()
-                >= LARGE_COMMANDS_OPEN_MAX;
-        let is_open = !are_too_many
-            && (self.next_seq..self.next_seq.saturating_add(COMMANDS_OPEN_MAX as u32))
-                .contains(&seq);
-        if is_open && self.early.iter().all(|held| held.order.seq != seq) {
+        let large = |(_, held): &&(u32, Held<S::Command>)| is_large(&held.order.command);
+        let are_too_many = self.early.len() >= COMMANDS_OPEN_MAX
+            || is_large(&command)
+                && self.early.iter().filter(large).count() >= LARGE_COMMANDS_OPEN_MAX;
+        // A large command arrives only once, even if many settled ones precede it.
+        let window = self.next_seq.saturating_add(COMMANDS_OPEN_MAX as u32);
+        if !are_too_many && (self.next_seq..window.max(self.gaps_until)).contains(&seq) {
             let order = Order {
                 player,
                 seq,
                 command,
             };
-            self.early.push(Held::new(stamp, order));
+            self.early.push((settled_from, Held::new(stamp, order)));
         }
     }
 
     /// Takes the next command of the sequence, if it has arrived. Returns the command's number, and whether it may wait
     /// for its tick.
     pub(crate) fn take_command(&mut self, now: Duration) -> Option<(u32, Arrival)> {
-        let seq = self.next_seq;
-        let next = self.early.iter().position(|held| held.order.seq == seq)?;
-        let held = self.early.swap_remove(next);
+        let (next_seq, gaps_until) = (self.next_seq, self.gaps_until);
+        let is_next = |from: u32, seq: u32| {
+            seq == next_seq || from <= next_seq && next_seq < seq && seq < gaps_until
+        };
+        let early = self.early.iter().map(|(from, held)| (*from, held.order.seq));
+        let (at, (_, seq)) = early
+            .enumerate()
+            .filter(|(_, (from, seq))| is_next(*from, *seq))
+            .min_by_key(|(_, (_, seq))| *seq)?;
+        let (_, held) = self.early.swap_remove(at);
+        self.early.retain(|(_, early)| early.order.seq > seq);
         if seq >= COUNT_MAX {
             // Worlds accept no later command. A real client never gets this far.
             return Some((seq, Arrival::Refused(CommandRefusal::Bounds)));

@@ -129,12 +129,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 continue;
             };
             if !sent.contains(&entry) {
-                let mut all = actions.unacknowledged();
+                let earlier = actions
+                    .unacknowledged()
+                    .filter(|p| p.order.player == player && p.order.seq < seq);
                 let message = large::write_command(&CommandUp {
                     seat: actions.seat_of(player),
                     seq,
                     stamp: pending.stamp,
-                    is_oldest: !all.any(|p| p.order.player == player && p.order.seq < seq),
+                    settled_from: earlier.last().map_or(0, |p| p.order.seq + 1),
                     command: whole,
                 });
                 if self
@@ -434,7 +436,11 @@ fn write_commands<'p, S: Simulation, V: Show<S>>(
             seat,
             seq: pending.order.seq,
             stamp: pending.stamp,
-            is_oldest: pending.order.seq == oldest[seat],
+            settled_from: if pending.order.seq == oldest[seat] {
+                0
+            } else {
+                pending.order.seq
+            },
             command: &pending.order.command,
         }
     });

@@ -50,7 +50,7 @@ use crate::wire::{Reader, WireError};
 use head::{KIND_BITS, KIND_FREE, Part, kinds, parts};
 
 /// Raised whenever the meaning of a packet's bytes changes. Compared in the handshake.
-pub const WIRE_VERSION: u16 = 14;
+pub const WIRE_VERSION: u16 = 15;
 
 kinds! {
     /// Kinds of packets up.

@@ -84,11 +84,15 @@ fn a_returning_client_may_skip_commands_within_a_bound() {
 }
 
 fn offer(seat: &mut Seat<Ordered>, seq: u32, is_oldest: bool) -> Vec<u32> {
+    offer_settled(seat, if is_oldest { 0 } else { seq }, seq)
+}
+
+fn offer_settled(seat: &mut Seat<Ordered>, settled_from: u32, seq: u32) -> Vec<u32> {
     let given = CommandUp {
         seat: 0,
         stamp: Tick(0),
         seq,
-        is_oldest,
+        settled_from,
         command: 7,
     };
     seat.offer_command(PlayerId(0), given);
@@ -97,6 +101,28 @@ fn offer(seat: &mut Seat<Ordered>, seq: u32, is_oldest: bool) -> Vec<u32> {
         taken.push(seq);
     }
     taken
+}
+
+#[test]
+fn a_command_that_is_sent_once_does_not_wait_for_settled_ones() {
+    let mut seat = Seat::<Ordered>::new();
+    seat.expect_commands_from(25);
+    seat.expect_gaps();
+    // Commands 27 to 199 were refused before a restart. Command 200 is the first one that arrives.
+    assert!(offer_settled(&mut seat, 27, 200).is_empty());
+    assert!(offer_settled(&mut seat, 202, 202).is_empty());
+    assert_eq!(offer(&mut seat, 25, true), [25], "26 is open");
+    assert_eq!(offer(&mut seat, 26, true), [26, 200]);
+    assert_eq!(offer(&mut seat, 201, true), [201, 202]);
+    // An attacker's gaps are bounded, and so is their number.
+    for seq in (COUNT_MAX - 200)..COUNT_MAX {
+        assert!(offer_settled(&mut seat, 203, seq).is_empty());
+    }
+    assert!(seat.early.is_empty(), "beyond the largest gap");
+    for seq in 1_000..1_200 {
+        assert!(offer_settled(&mut seat, seq, seq).is_empty());
+    }
+    assert_eq!(seat.early.len(), COMMANDS_OPEN_MAX);
 }
 
 /// Finding W1.

@@ -121,7 +121,7 @@ impl Table {
             seat,
             seq: 0,
             stamp: NEXT + 2,
-            is_oldest: false,
+            settled_from: 0,
             command: &77u8,
         });
         packet.commands(commands, 0);

@@ -1,7 +1,7 @@
 //! Large commands and answers, up: messages of the lane. `Play` packets contain the small ones.
 //!
 //! ```text
-//!  command  seat: 8 · oldest open: 8 · stamp · sequence · value
+//!  command  seat: 8 · settled from · stamp · sequence · value
 //!  answer   tick asked · key · value
 //! ```
 //!
@@ -18,12 +18,12 @@ use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX};
 use twinstep_core::frame::Answer;
 use twinstep_core::{Key, PlayerId, Simulation, Tick, codec};
 
-type CommandHead = (u8, bool, Tick, u32);
+type CommandHead = (u8, u32, Tick, u32);
 type AnswerHead = (Tick, Key);
 
 #[must_use]
 pub fn write_command(given: &CommandUp<&[u8]>) -> Vec<u8> {
-    let head: CommandHead = (given.seat as u8, given.is_oldest, given.stamp, given.seq);
+    let head: CommandHead = (given.seat as u8, given.settled_from, given.stamp, given.seq);
     message(&head, given.command)
 }
 
@@ -50,7 +50,7 @@ pub fn read_command<C: DeserializeOwned>(
     near: &UpNear<'_>,
 ) -> Result<CommandUp<C>, WireError> {
     let wrong = WireError::Malformed("a large command");
-    let ((seat, is_oldest, stamp, seq), head) =
+    let ((seat, settled_from, stamp, seq), head) =
         codec::decode_prefix::<CommandHead>(bytes).map_err(|_| wrong)?;
     let value = &bytes[head..];
     if usize::from(seat) >= near.players.len() || value.len() > COMMAND_BYTES_MAX {
@@ -64,7 +64,7 @@ pub fn read_command<C: DeserializeOwned>(
         seat: usize::from(seat),
         seq,
         stamp,
-        is_oldest,
+        settled_from,
         command: codec::decode_whole(value).map_err(|_| wrong)?,
     })
 }

@@ -58,9 +58,10 @@ pub struct CommandUp<C> {
     pub seq: u32,
     /// The earliest tick, or turn with a command delay, in which it can run.
     pub stamp: Tick,
-    /// Whether this is the seat's oldest command that the server has not acknowledged. The oldest does not wait for
-    /// earlier commands, even if the server does not know of their fate.
-    pub is_oldest: bool,
+    /// The client knows the fates of the seat's commands from this number up to `seq`, so that the server does not wait
+    /// for them: 0 for the oldest command that the server has not acknowledged, at most `seq` otherwise. A `Play` packet
+    /// contains 0 or `seq`.
+    pub settled_from: u32,
     pub command: C,
 }
 
@@ -166,7 +167,11 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
     ) -> Option<CommandUp<&'c C>> {
         self.enter(PartOrder::Commands);
         let write = |given: &CommandUp<&C>, out: &mut Writer<'_>| {
-            let mark = if given.is_oldest { OLDEST_OPEN } else { 0 };
+            let mark = if given.settled_from == 0 {
+                OLDEST_OPEN
+            } else {
+                0
+            };
             out.u8(given.seat as u8 | mark)?;
             out.varint(given.seq)?;
             out.tick16(given.stamp)?;
@@ -483,7 +488,7 @@ fn read_command<C: DeserializeOwned>(
         seat,
         seq,
         stamp,
-        is_oldest: head & OLDEST_OPEN != 0,
+        settled_from: if head & OLDEST_OPEN != 0 { 0 } else { seq },
         command,
     })
 }

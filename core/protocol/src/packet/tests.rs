@@ -147,14 +147,14 @@ proptest! {
     }
 
     #[test]
-    fn a_large_command_and_an_answer_survive_a_round_trip(seq: u32, value: u8, is_oldest: bool, asked in 0u32..9) {
+    fn a_large_command_and_an_answer_survive_a_round_trip(seq: u32, value: u8, settled_from: u32, asked in 0u32..9) {
         let players = [PlayerId(3), PlayerId(5)];
         let near = UpNear { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 2, players: &players };
-        let command = CommandUp { seat: 1, seq, stamp: Tick(6), is_oldest, command: &[value.min(250)][..] };
+        let command = CommandUp { seat: 1, seq, stamp: Tick(6), settled_from, command: &[value.min(250)][..] };
         let message = large::write_command(&command);
         let CommandUp { seat, stamp, .. } = command;
         let read = large::read_command::<u8>(&message, &near).unwrap();
-        prop_assert_eq!(read, CommandUp { seat, seq, stamp, is_oldest, command: value.min(250) });
+        prop_assert_eq!(read, CommandUp { seat, seq, stamp, settled_from, command: value.min(250) });
         let key = Key::player(PlayerId(5), seq);
         let message = large::write_answer(Tick(asked), key, &[7]);
         let answer = Answer { asked: Tick(asked), key, outcome: Some(7) };

@@ -86,7 +86,7 @@ fn content() -> impl Strategy<Value = Content> {
                 } else {
                     NEXT.back(9) + ahead
                 },
-                is_oldest,
+                settled_from: if is_oldest { 0 } else { seq },
                 command,
             });
         let claims = claims.into_iter().map(|(seat, back, command)| ClaimUp {
@@ -143,7 +143,7 @@ fn write(content: &Content) -> Vec<u8> {
         seat: given.seat,
         seq: given.seq,
         stamp: given.stamp,
-        is_oldest: given.is_oldest,
+        settled_from: given.settled_from,
         command: &given.command,
     });
     assert_eq!(packet.commands(commands, 0), None);
@@ -231,7 +231,7 @@ fn lists_leave_the_given_room() {
             seat: 0,
             seq: at as u32,
             stamp: Tick(0),
-            is_oldest: at == 0,
+            settled_from: at as u32,
             command,
         })
     };
