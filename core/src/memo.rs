@@ -195,9 +195,12 @@ pub(crate) struct StepMemos {
 }
 
 impl StepMemos {
+    /// Prepares a step without memos. A game without loops pays nothing here.
     pub(crate) fn begin_plain(&mut self) {
-        (self.old, self.new, self.running) = (None, None, None);
-        self.plain.begin(Tick(0));
+        if !self.rooms.is_empty() {
+            (self.old, self.new, self.running) = (None, None, None);
+            self.plain.begin(Tick(0));
+        }
     }
 }
 
@@ -236,9 +239,9 @@ impl Memos {
     }
 
     pub(crate) fn lend(&mut self, tick: Tick, lent: &mut StepMemos) {
-        // Without a loop so far: a game that has none pays nothing.
+        // No loop has run yet: a game without loops pays nothing.
         if lent.rooms.is_empty() {
-            return lent.begin_plain();
+            return;
         }
         self.is_used = true;
         let mut old = self.slot(tick).take();
@@ -354,5 +357,29 @@ fn add_loop(loops: &mut Vec<LoopStats>, name: &'static str, taken: u64, run: u64
             of.run += run;
         }
         None => loops.push(LoopStats { name, taken, run }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_game_without_loops_is_lent_no_memos() {
+        let (mut memos, mut lent) = (Memos::default(), StepMemos::default());
+        let step = |memos: &mut Memos, lent: &mut StepMemos, tick: u32| {
+            memos.lend(Tick(tick), lent);
+            let keeps = lent.new.is_some();
+            memos.take_back(Tick(tick), lent);
+            memos.forget(Tick(tick).back(1));
+            memos.absorb(&mut Memos::default());
+            keeps
+        };
+        let steps = (0..99).map(|tick| step(&mut memos, &mut lent, tick));
+        assert_eq!(steps.filter(|keeps| *keeps).count(), 0);
+        assert!(!memos.is_used && memos.spare.is_empty());
+        // From the step after its first loop on, a game has memos.
+        lent.rooms.push(("agents", [0; 3]));
+        assert!(step(&mut memos, &mut lent, 99) && memos.is_used);
     }
 }

@@ -377,7 +377,10 @@ impl<S: Simulation> Seat<S> {
         let is_next = |from: u32, seq: u32| {
             seq == next_seq || from <= next_seq && next_seq < seq && seq < gaps_until
         };
-        let early = self.early.iter().map(|(from, held)| (*from, held.order.seq));
+        let early = self
+            .early
+            .iter()
+            .map(|(from, held)| (*from, held.order.seq));
         let (at, (_, seq)) = early
             .enumerate()
             .filter(|(_, (from, seq))| is_next(*from, *seq))
