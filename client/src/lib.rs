@@ -65,7 +65,8 @@ pub use entities::{EntityMap, Spawner};
 pub use hooks::{Guess, OwnerResolver, Repeat, Speculate, Wait};
 pub use match_status::PresenceView;
 pub use picture::{
-    Hidden, Muzzle, PictureErrors, PictureStats, Poses, Show, ShowWith, Smoothing, When, show_with,
+    Hidden, Muzzle, PictureErrors, PictureStats, Poses, Scene, Show, ShowWith, Smoothing, When,
+    show_with,
 };
 pub use session::{
     BUDGET_TICKS, CommandError, EVENTS_MAX, Event, Progress, REEL_BYTES_MAX, Session,

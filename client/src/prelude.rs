@@ -6,6 +6,6 @@
 pub use crate::{Client, ClientStartError, Ticket, TicketError};
 pub use crate::{
     CommandError, CommandRefusal, CueEvent, CueId, CueKind, EntityMap, Event, Guess, Hidden,
-    MatchRequest, OwnerResolver, Pose, Poses, Progress, Reconcile, Session, SessionConfig,
+    MatchRequest, OwnerResolver, Pose, Poses, Progress, Reconcile, Scene, Session, SessionConfig,
     SessionEnd, Show, Smoothing, Spawner, Speculate,
 };

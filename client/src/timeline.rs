@@ -68,18 +68,17 @@ pub enum ConfirmError {
 
 /// Receives the timeline's events, for cues and pictures.
 pub trait Watch<S: Simulation> {
-    /// The authority stepped `tick`. `is_as_shown`: the shown prediction contains the same step.
-    fn confirmed(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, is_as_shown: bool);
-    /// The shown prediction stepped the new tick `tick`.
-    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>);
-    /// A rebuild has reached the world of `tick`. `is_last`: it is one of the last two worlds, between which the
-    /// picture is drawn.
-    fn resimulated(&mut self, tick: Tick, sim: &S, is_last: bool);
+    /// The authority made a step to `world`. `is_as_shown`: the shown prediction contains the same step.
+    fn confirmed(&mut self, world: &World<S>, fx: &Effects<S>, is_as_shown: bool);
+    /// The shown prediction made a new step to `world`.
+    fn predicted(&mut self, world: &World<S>, fx: &Effects<S>);
+    /// A rebuild has reached `world`. `is_last`: it is one of the last two worlds, between which the picture is drawn.
+    fn resimulated(&mut self, world: &World<S>, is_last: bool);
     /// A rebuild is complete and shown: its ticks with their cues.
     fn rebuilt(
         &mut self,
         from: Tick,
-        sim: &S,
+        world: &World<S>,
         ticks: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>,
     );
 }
@@ -319,8 +318,8 @@ impl<S: Simulation> Timeline<S> {
         self.stats.steps += 1;
         if self.lockstep {
             let fx = self.stepper.effects();
-            watch.predicted(tick, self.authority.sim(), fx);
-            watch.confirmed(tick, self.authority.sim(), fx, true);
+            watch.predicted(&self.authority, fx);
+            watch.confirmed(&self.authority, fx, true);
             self.grounds.local_actions.executed(frame);
             return Ok(());
         }
@@ -348,7 +347,7 @@ impl<S: Simulation> Timeline<S> {
         }
         let is_as_shown = self.shown.tick() > tick && !self.stale;
         let fx = self.stepper.effects();
-        watch.confirmed(tick, self.authority.sim(), fx, is_as_shown);
+        watch.confirmed(&self.authority, fx, is_as_shown);
         if is_due {
             self.record_fault();
         }
@@ -564,7 +563,7 @@ impl<S: Simulation> Timeline<S> {
                 break;
             }
             let fx = self.stepper.effects();
-            watch.predicted(tick, self.shown.world.sim(), fx);
+            watch.predicted(&self.shown.world, fx);
             left -= 1;
         }
         self.record_memos();
@@ -630,14 +629,14 @@ impl<S: Simulation> Timeline<S> {
             let line = &self.shown;
             let mut cues =
                 (from.0..line.tick().0).map(|t| (Tick(t), line.slot(Tick(t)).cues.as_slice()));
-            watch.rebuilt(from, line.world.sim(), &mut cues);
+            watch.rebuilt(from, &line.world, &mut cues);
         }
         cost.div_ceil(u64::from(NEW_STEP)) as u32
     }
 
     fn report_resimulated(&self, target: Tick, watch: &mut impl Watch<S>) {
         let tick = self.draft.tick();
-        watch.resimulated(tick, self.draft.world.sim(), tick + 1 >= target);
+        watch.resimulated(&self.draft.world, tick + 1 >= target);
     }
 
     /// Returns how far the assumed inputs of the shown prediction are known now. A guess that a later announcement

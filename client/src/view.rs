@@ -1,15 +1,18 @@
 //! [`View`]: the cues to play and the poses to draw, from the events of the timeline. It never changes the simulation's
 //! state.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::turn::Cadence;
-use twinstep_core::{Effects, Key, PlayerId, PlayerSet, Simulation, Tick};
+use twinstep_core::{Effects, Key, PlayerId, PlayerSet, Simulation, Tick, World};
 
 use crate::cues::CueLedger;
 use crate::hooks::caught;
-use crate::picture::{Moved, Others, OwnDrawn, Picture, PictureErrors, Poses, Show, Smoothing};
+use crate::picture::{
+    Moved, Others, OwnDrawn, Picture, PictureErrors, Poses, Scene, Show, Smoothing,
+};
 use crate::timeline::{Timeline, Watch};
 
 /// The minimum duration of a correction in ticks, even if the lead is shorter.
@@ -19,6 +22,7 @@ const ROOM: usize = 256;
 
 pub(crate) struct View<S: Simulation, V: Show<S>> {
     show: V,
+    rules: Arc<S::Rules>,
     locals: PlayerSet,
     pub(crate) cues: CueLedger<S::Cue>,
     pub(crate) picture: Picture<V::Key, V::Pose>,
@@ -48,11 +52,18 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.locals = locals;
     }
 
-    pub(crate) fn new(show: V, smoothing: Smoothing, locals: PlayerSet, tick: Duration) -> Self {
+    pub(crate) fn new(
+        show: V,
+        smoothing: Smoothing,
+        locals: PlayerSet,
+        rules: Arc<S::Rules>,
+        tick: Duration,
+    ) -> Self {
         let mut cues = CueLedger::new();
         cues.set_tick(tick);
         View {
             show,
+            rules,
             locals,
             cues,
             picture: Picture::with_room(smoothing, None, ROOM),
@@ -91,13 +102,14 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.lead = lead;
     }
 
-    pub(crate) fn jump(&mut self, sim: &S, at: Tick) {
+    pub(crate) fn jump(&mut self, world: &World<S>) {
+        let at = world.tick();
         self.cues.jump(at);
         self.captured = 0;
         // As both of the ticks that the picture lies between, so that it does not move from an old world to the new
         // one.
-        self.capture(sim);
-        self.capture(sim);
+        self.capture(world);
+        self.capture(world);
         self.own_drawn.jump();
         self.others.jump(at.back(1));
         self.others.put(at.back(1), &mut self.poses[1]);
@@ -107,7 +119,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
 
     /// Captures the poses of a tick as the newest poses. The previously newest poses become the previous poses. If the
     /// game's picture panics, the newest poses stay, and the previous ones are cleared.
-    fn capture(&mut self, sim: &S) {
+    fn capture(&mut self, world: &World<S>) {
         self.poses.swap(0, 1);
         let locals = self.locals;
         // In lockstep no player is local, and all entities are drawn at one time.
@@ -117,7 +129,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         };
         begin(&mut self.poses[1]);
         let (show, poses) = (&self.show, &mut self.poses[1]);
-        if let Err(words) = caught(|| show.poses(sim, poses)) {
+        let scene = Scene::new(world, &self.rules);
+        if let Err(words) = caught(|| show.poses(&scene, poses)) {
             // The panic may have left a part of the poses: drop them, and keep the newest complete ones.
             begin(&mut self.poses[1]);
             self.poses.swap(0, 1);
@@ -127,17 +140,17 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
     }
 
     /// Captures the poses of other players' entities in the world of `tick`.
-    fn capture_others(&mut self, tick: Tick, sim: &S) {
+    fn capture_others(&mut self, world: &World<S>) {
         if !self.others.are_used() {
             return;
         }
-        let Some(poses) = self.others.at(tick) else {
+        let Some(poses) = self.others.at(world.tick()) else {
             return;
         };
         poses.begin_others(self.locals);
-        let show = &self.show;
+        let (show, scene) = (&self.show, Scene::new(world, &self.rules));
         let captured = caught(|| {
-            show.poses(sim, poses);
+            show.poses(&scene, poses);
             poses.order();
         });
         if let Err(words) = captured {
@@ -164,8 +177,9 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
             alpha: self.alpha,
             known: &timeline.known(),
         };
-        let (show, others, sim) = (&self.show, &mut self.others, timeline.prediction().sim());
-        if let Err(words) = caught(|| others.advance(&moved, |player| show.when(sim, player))) {
+        let (show, others) = (&self.show, &mut self.others);
+        let scene = Scene::new(timeline.prediction(), &self.rules);
+        if let Err(words) = caught(|| others.advance(&moved, |player| show.when(&scene, player))) {
             self.record_fault(&words);
         }
         for player in (0..PLAYERS_MAX as u8).map(PlayerId) {
@@ -175,14 +189,16 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    fn judge(&mut self, tick: Tick, sim: &S) {
+    fn judge(&mut self, world: &World<S>) {
+        let tick = world.tick();
         if !self.own_drawn.awaits(tick) {
             return;
         }
         let (show, truth, own_drawn) = (&self.show, &mut self.truth, &mut self.own_drawn);
         truth.begin_apart(self.locals);
+        let scene = Scene::new(world, &self.rules);
         let judged = caught(|| {
-            show.poses(sim, truth);
+            show.poses(&scene, truth);
             truth.order();
             own_drawn.judge(tick, truth);
         });
@@ -232,21 +248,23 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
-    fn confirmed(&mut self, tick: Tick, sim: &S, fx: &Effects<S>, is_as_shown: bool) {
+    fn confirmed(&mut self, world: &World<S>, fx: &Effects<S>, is_as_shown: bool) {
+        let tick = world.tick().back(1);
         if tick >= self.mute_until {
             self.cues.confirmed(tick, fx.cues());
         }
         if !is_as_shown {
-            self.capture_others(tick + 1, sim);
+            self.capture_others(world);
         }
-        self.judge(tick + 1, sim);
+        self.judge(world);
     }
 
-    fn predicted(&mut self, tick: Tick, sim: &S, fx: &Effects<S>) {
+    fn predicted(&mut self, world: &World<S>, fx: &Effects<S>) {
+        let tick = world.tick().back(1);
         if tick >= self.mute_until {
             self.cues.predicted(tick, fx.cues());
         }
-        self.capture(sim);
+        self.capture(world);
         let (picture, newest, now) = (&mut self.picture, &mut self.poses[1], self.now);
         if newest.is_empty() && picture.is_empty() && !self.others.are_used() {
             self.captured = 0;
@@ -269,18 +287,18 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         self.captured = 0;
     }
 
-    fn resimulated(&mut self, tick: Tick, sim: &S, is_last: bool) {
+    fn resimulated(&mut self, world: &World<S>, is_last: bool) {
         if !is_last {
-            return self.capture_others(tick, sim);
+            return self.capture_others(world);
         }
-        self.capture(sim);
-        self.others.put(tick, &mut self.poses[1]);
+        self.capture(world);
+        self.others.put(world.tick(), &mut self.poses[1]);
     }
 
     fn rebuilt(
         &mut self,
         _from: Tick,
-        sim: &S,
+        world: &World<S>,
         ticks: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>,
     ) {
         let mute_until = self.mute_until;
@@ -288,7 +306,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
             .rebuilt(ticks.filter(|(tick, _)| *tick >= mute_until));
         // A rebuild without ticks captured one world only: it is both the previous and the newest.
         while self.captured < 2 {
-            self.capture(sim);
+            self.capture(world);
         }
         self.redraw();
     }

@@ -195,7 +195,7 @@ pub(crate) struct StepMemos {
 }
 
 impl StepMemos {
-    /// Prepares a step without memos. A game without loops pays nothing here.
+    /// Prepares a step without memos. Free for a game without loops.
     pub(crate) fn begin_plain(&mut self) {
         if !self.rooms.is_empty() {
             (self.old, self.new, self.running) = (None, None, None);

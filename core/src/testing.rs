@@ -233,6 +233,12 @@ impl<S: Simulation> Solo<S> {
         &self.world
     }
 
+    /// The rules.
+    #[must_use]
+    pub fn rules(&self) -> &S::Rules {
+        &self.rules
+    }
+
     /// The number of queries that were dropped so far: too many waited ([`Effects::ask`]).
     #[must_use]
     pub fn dropped_asks(&self) -> u64 {

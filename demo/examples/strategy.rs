@@ -9,7 +9,6 @@ use std::{error::Error, path::Path, sync::Arc, thread::sleep, time::Duration};
 use powderkeg_view::window::{Sketch, display, run_sketch};
 use serde::{Deserialize, Serialize};
 use twinstep_client::prelude::*;
-use twinstep_client::{MatchRequest, ShowWith, show_with};
 use twinstep_core::prelude::*;
 use twinstep_host::prelude::*;
 
@@ -23,7 +22,6 @@ const KEYS: &str = "drag: select  right click: march  B: bomb  1 2: speed  P R: 
 type Spot = (i16, i16);
 type UnitId = (PlayerId, u16);
 type Look<'a> = HookContext<'a, Realm>;
-type View = ShowWith<fn(&Realm, &mut Poses<UnitId, [f32; 3]>), UnitId, [f32; 3]>;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Realm {
@@ -166,21 +164,24 @@ impl Referee<Realm> for Judge {
     }
 }
 
-fn poses(realm: &Realm, out: &mut Poses<UnitId, [f32; 3]>) {
-    for ((x, y), unit) in &realm.units {
-        out.put(unit.id, [*x, *y, unit.selected.into()].map(f32::from));
+struct Sight;
+impl Show<Realm> for Sight {
+    type Key = UnitId;
+    type Pose = [f32; 3];
+    fn poses(&self, scene: &Scene<'_, Realm>, out: &mut Poses<UnitId, [f32; 3]>) {
+        for ((x, y), unit) in &scene.units {
+            out.put(unit.id, [*x, *y, unit.selected.into()].map(f32::from));
+        }
     }
 }
 
-/// A bot's order: if it picks an enemy's unit, the unit is a goal; if it picks its own unit, the unit is the middle of
-/// a selection.
-fn think<V: Show<Realm>>(session: &Session<Realm, V>, luck: &mut Mwc) -> Option<Order> {
+/// A bot's order. An enemy's unit is a goal; a unit of its own is the middle of a selection.
+fn think(session: &Session<Realm, Sight>, luck: &mut Mwc) -> Option<Order> {
     let (world, me) = session.authority().zip(session.seats().first())?;
     let (units, orders) = (&world.sim().units, session.stats().commands_sent);
     let n = luck.below(1 + units.len() as u32);
     let ((x, y), unit) = units.iter().nth(n as usize)?;
-    let is_due = orders < u64::from(world.tick().0 / 8);
-    is_due.then(|| match luck.below(2) {
+    (orders < u64::from(world.tick().0 / 8)).then(|| match luck.below(2) {
         _ if unit.id.0 == *me => Order::Select((x - 12, y - 12), (x + 12, y + 12)),
         0 => Order::March((*x, *y)),
         _ => Order::Bomb((*x, *y)),
@@ -190,7 +191,7 @@ fn think<V: Show<Realm>>(session: &Session<Realm, V>, luck: &mut Mwc) -> Option<
 /// A server and all its players. The first one is at this screen.
 struct War {
     server: Running<Realm>,
-    clients: Vec<Client<Realm, View>>,
+    clients: Vec<Client<Realm, Sight>>,
     luck: Mwc,
     blasts: Vec<(Spot, f32)>, // they are drawn with this opacity
 }
@@ -207,7 +208,7 @@ impl War {
         for n in 0..players {
             let config = SessionConfig::new(Arc::new(())).start(Realm::default());
             let smoothing = Smoothing::new(4.0, TICK);
-            let config = config.show(show_with(poses as fn(&_, &mut _)), smoothing);
+            let config = config.show(Sight, smoothing);
             let ticket = server.ticket(&format!("player {n}"))?;
             clients.push(Client::connect(&ticket, config)?);
         }

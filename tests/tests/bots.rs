@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Poses, Show, TimelineStats};
+use twinstep_client::{Poses, Scene, Show, TimelineStats};
 use twinstep_core::prelude::*;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::hello::Hello;
@@ -84,8 +84,8 @@ impl Show<Chase> for Sight {
     type Key = PlayerId;
     type Pose = f32;
 
-    fn poses(&self, sim: &Chase, out: &mut Poses<PlayerId, f32>) {
-        for (player, runner) in sim.runners.iter() {
+    fn poses(&self, scene: &Scene<'_, Chase>, out: &mut Poses<PlayerId, f32>) {
+        for (player, runner) in scene.runners.iter() {
             out.put(*player, runner.at[0] as f32);
         }
     }

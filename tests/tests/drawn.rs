@@ -10,7 +10,7 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::{Game, PLAYER_RADIUS, ShowKey};
 use serde::{Deserialize, Serialize};
-use twinstep_client::{PictureStats, Poses, Session, SessionStats, Show, When};
+use twinstep_client::{PictureStats, Poses, Scene, Session, SessionStats, Show, When};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Table, Tick};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::no_queries;
@@ -279,13 +279,13 @@ impl Show<Line> for Sight {
     type Key = PlayerId;
     type Pose = f32;
 
-    fn poses(&self, line: &Line, out: &mut Poses<PlayerId, f32>) {
-        for (player, at) in &line.at {
+    fn poses(&self, scene: &Scene<'_, Line>, out: &mut Poses<PlayerId, f32>) {
+        for (player, at) in &scene.at {
             out.put_player(*player, *player, *at as f32);
         }
     }
 
-    fn when(&self, _: &Line, _: PlayerId) -> When {
+    fn when(&self, _: &Scene<'_, Line>, _: PlayerId) -> When {
         WHEN.get()
     }
 }

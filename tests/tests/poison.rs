@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{
-    BUDGET_TICKS, Event, Poses, Reconcile, Session, SessionConfig, SessionEnd, Show, Smoothing,
-    show_with,
+    BUDGET_TICKS, Event, Poses, Reconcile, Scene, Session, SessionConfig, SessionEnd, Show,
+    Smoothing, show_with,
 };
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Controls, Effects, Frame, Key, Never, PlayerId, Simulation};
@@ -436,9 +436,9 @@ fn moody(tick: u8) {
 fn panicking_client_hooks_do_not_end_the_session() {
     silence_intended_panics();
     for how in [Reconcile::Inline, Reconcile::Background] {
-        let poses = |sim: &Mine<false>, out: &mut Poses<u8, f32>| {
-            moody(sim.tiles[1]);
-            out.put(0, f32::from(sim.tiles[1]));
+        let poses = |scene: &Scene<'_, Mine<false>>, out: &mut Poses<u8, f32>| {
+            moody(scene.tiles[1]);
+            out.put(0, f32::from(scene.tiles[1]));
         };
         let smoothing = Smoothing::new(8.0, Duration::ZERO);
         let sessions = (0..2).map(|_| {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use powderkeg_game::{Game, Query};
 use serde::{Deserialize, Serialize};
-use twinstep_client::{CueKind, Poses, SessionConfig, Smoothing, show_with};
+use twinstep_client::{CueKind, Poses, Scene, SessionConfig, Smoothing, show_with};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, Never, PlayerId, Schedule, Simulation, Tick,
@@ -104,8 +104,10 @@ fn pictures_between_ticks_grow_with_time() {
         },
         MatchConfig::strategy(),
     ] {
-        let show =
-            show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
+        let show = show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u8, f32>| {
+            out.put(0, scene.total as f32);
+            out.put(1, scene.tick.0 as f32);
+        });
         let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
         let config = SessionConfig::<Counter>::new(Arc::new(())).show(show, smoothing);
         let counter = Counter::default();
@@ -115,10 +117,14 @@ fn pictures_between_ticks_grow_with_time() {
         let mut frames = Vec::new();
         for _ in 0..600 {
             table.run(1, |_, _| 1);
-            let total = table.sessions[0].prediction().unwrap().sim().total;
+            let world = table.sessions[0].prediction().unwrap();
+            let (total, tick) = (world.sim().total, world.tick());
             // `shown` asserts that alpha is in [0, 1); this adds the rounding of the pose.
-            let (_, shown) = table.sessions[0].shown().next().unwrap();
+            let mut all = table.sessions[0].shown().map(|(_, shown)| shown);
+            let (shown, clock) = (all.next().unwrap(), all.next().unwrap());
             let alpha = shown - (total as f32 - 1.0);
+            let off = clock - (tick.0 as f32 - 1.0) - alpha;
+            assert!(off.abs() < 0.001, "{clock} is drawn before {tick}, {alpha}");
             assert!((0.0..1.000_1).contains(&alpha), "alpha {alpha}");
             if total == newest {
                 assert!(shown > last, "{shown} after {last} in the same tick");

@@ -37,10 +37,16 @@ impl Simulation for Trace {
 struct Blind;
 
 impl<S: Simulation> Watch<S> for Blind {
-    fn confirmed(&mut self, _: Tick, _: &S, _: &Effects<S>, _: bool) {}
-    fn predicted(&mut self, _: Tick, _: &S, _: &Effects<S>) {}
-    fn resimulated(&mut self, _: Tick, _: &S, _: bool) {}
-    fn rebuilt(&mut self, _: Tick, _: &S, _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>) {}
+    fn confirmed(&mut self, _: &World<S>, _: &Effects<S>, _: bool) {}
+    fn predicted(&mut self, _: &World<S>, _: &Effects<S>) {}
+    fn resimulated(&mut self, _: &World<S>, _: bool) {}
+    fn rebuilt(
+        &mut self,
+        _: Tick,
+        _: &World<S>,
+        _: &mut dyn Iterator<Item = (Tick, &[(Key, S::Cue)])>,
+    ) {
+    }
 }
 
 /// Row 36: a corrected prediction equals a run from the start with the true actions of all players. Two remote players

@@ -6,7 +6,7 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::{Game, Heading, Pad, Rules, Wall};
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Poses, SessionConfig, Smoothing, show_with};
+use twinstep_client::{Poses, Scene, SessionConfig, Smoothing, show_with};
 use twinstep_core::bounds::{LEAD_TIME, lead_max};
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId, Simulation, Table, Tick, World};
@@ -256,7 +256,9 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
 /// it cannot compile otherwise; this tests that there is no way around it.)
 #[test]
 fn a_picture_is_read_and_never_written_back() {
-    let show = show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
+    let show = show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u8, f32>| {
+        out.put(0, scene.total as f32)
+    });
     let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
     let config = SessionConfig::<Counter>::new(Arc::new(())).show(show, smoothing);
     let policies = MatchConfig::action();
@@ -337,8 +339,11 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
 #[test]
 fn a_correction_is_gone_after_the_lead_of_its_client() {
     for leg_ms in [10, 100, 200] {
-        let show =
-            || show_with(|sim: &Counter, out: &mut Poses<u8, f32>| out.put(0, sim.total as f32));
+        let show = || {
+            show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u8, f32>| {
+                out.put(0, scene.total as f32)
+            })
+        };
         let config = || {
             let smoothing = Smoothing::new(f32::INFINITY, Duration::ZERO);
             SessionConfig::<Counter>::new(Arc::new(())).show(show(), smoothing)

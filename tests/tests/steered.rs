@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use glam::Vec2;
-use twinstep_client::{Poses, Show};
+use twinstep_client::{Poses, Scene, Show};
 use twinstep_core::{Mwc, PlayerId, Tick, codec};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
@@ -36,8 +36,8 @@ impl Show<Sleds> for Sight {
     type Key = PlayerId;
     type Pose = Vec2;
 
-    fn poses(&self, sim: &Sleds, out: &mut Poses<PlayerId, Vec2>) {
-        for (player, sled) in sim.sleds.iter() {
+    fn poses(&self, scene: &Scene<'_, Sleds>, out: &mut Poses<PlayerId, Vec2>) {
+        for (player, sled) in scene.sleds.iter() {
             let at = to_units(&sled.at);
             if out.is_local(*player) {
                 out.put_local(*player, at);

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{
-    Client, CueKind, Poses, Reconcile, Session, SessionConfig, Show, Smoothing, show_with,
+    Client, CueKind, Poses, Reconcile, Scene, Session, SessionConfig, Show, Smoothing, show_with,
 };
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Tick};
@@ -64,8 +64,8 @@ impl Simulation for Walk {
 }
 
 fn pictures() -> impl Show<Walk, Key = u8, Pose = f32> {
-    show_with(|walk: &Walk, out: &mut Poses<u8, f32>| {
-        for (n, at) in walk.at.iter().enumerate() {
+    show_with(|scene: &Scene<'_, Walk>, out: &mut Poses<u8, f32>| {
+        for (n, at) in scene.at.iter().enumerate() {
             out.put(n as u8, *at as f32);
         }
     })

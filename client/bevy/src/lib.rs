@@ -81,7 +81,7 @@ pub mod prelude {
         PlayOver, PlayState, ReadInputs, SessionMessage, TwinstepPlugin,
     };
     pub use twinstep_client::{
-        Angle, ClientStartError, CommandError, Event as SessionEvent, Placed, Pose, Poses,
+        Angle, ClientStartError, CommandError, Event as SessionEvent, Placed, Pose, Poses, Scene,
         SessionConfig, SessionEnd, Show, Smoothing, Ticket, TicketError, show_with,
     };
     pub use twinstep_local::{Local as LocalMatch, LocalEnded, LocalStartError};

@@ -504,9 +504,9 @@ impl Show<Crowd> for Heads {
     type Key = u32;
     type Pose = [f32; 3];
 
-    fn poses(&self, sim: &Crowd, out: &mut Poses<u32, [f32; 3]>) {
+    fn poses(&self, scene: &Scene<'_, Crowd>, out: &mut Poses<u32, [f32; 3]>) {
         for head in 0..1_000 {
-            out.put(head, [head as f32, sim.0 as f32 * 0.1, 0.0]);
+            out.put(head, [head as f32, scene.0 as f32 * 0.1, 0.0]);
         }
     }
 }

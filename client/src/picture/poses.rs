@@ -1,27 +1,62 @@
 //! [`Show`] and [`Poses`]: the game's description of its picture, as the pose of each entity at one tick.
 
 use core::cmp::Ordering;
+use core::ops::Deref;
+use core::time::Duration;
 
-use twinstep_core::{PlayerId, PlayerSet, Tick};
+use twinstep_core::{PlayerId, PlayerSet, Simulation, Tick, World};
 
 use super::order::KeyOrder;
 use super::when::When;
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
+/// The state to draw, and what moves it: a door that slides, or a stone that flies, is drawn from its start and this
+/// tick. Dereferences to the state.
+pub struct Scene<'a, S: Simulation> {
+    /// The state.
+    pub sim: &'a S,
+    /// The next tick that the state steps.
+    pub tick: Tick,
+    /// The length of a tick.
+    pub tick_length: Duration,
+    /// The rules of the match.
+    pub rules: &'a S::Rules,
+}
+
+impl<'a, S: Simulation> Scene<'a, S> {
+    /// Returns the scene of a world.
+    pub fn new(world: &'a World<S>, rules: &'a S::Rules) -> Self {
+        Scene {
+            sim: world.sim(),
+            tick: world.tick(),
+            tick_length: world.turn().cadence.tick(),
+            rules,
+        }
+    }
+}
+
+impl<S: Simulation> Deref for Scene<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.sim
+    }
+}
+
 /// Lists the entities of a simulation that are drawn.
-pub trait Show<S>: Send + Sync + 'static {
+pub trait Show<S: Simulation>: Send + Sync + 'static {
     /// The name of an entity for its whole life.
     type Key: Ord + Copy + Send + Sync + 'static;
     /// The pose of an entity.
     type Pose: Pose;
     /// Puts the pose of each drawn entity into `out`, in any order. Ascending keys are the cheapest.
-    fn poses(&self, sim: &S, out: &mut Poses<Self::Key, Self::Pose>);
+    fn poses(&self, scene: &Scene<'_, S>, out: &mut Poses<Self::Key, Self::Pose>);
     /// Returns when the entities of another player are drawn: those of [`put_player`](Poses::put_player) and
     /// [`put_from`](Poses::put_from), and the cues whose [`Key::owner`](twinstep_core::Key::owner) it is. Called for
     /// each frame with the newest prediction, so it may change during play; the picture glides from one time to the
     /// other.
-    fn when(&self, _sim: &S, _player: PlayerId) -> When {
+    fn when(&self, _scene: &Scene<'_, S>, _player: PlayerId) -> When {
         When::Auto
     }
 }
@@ -30,10 +65,10 @@ pub trait Show<S>: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hidden;
 
-impl<S> Show<S> for Hidden {
+impl<S: Simulation> Show<S> for Hidden {
     type Key = u8;
     type Pose = f32;
-    fn poses(&self, _: &S, _: &mut Poses<u8, f32>) {}
+    fn poses(&self, _: &Scene<'_, S>, _: &mut Poses<u8, f32>) {}
 }
 
 /// A [`Show`] that is made from a closure.
@@ -43,7 +78,11 @@ pub struct ShowWith<F, K, P> {
 }
 
 /// Makes a [`Show`] from a closure.
-pub fn show_with<S, K, P, F: Fn(&S, &mut Poses<K, P>)>(poses: F) -> ShowWith<F, K, P> {
+pub fn show_with<S, K, P, F>(poses: F) -> ShowWith<F, K, P>
+where
+    S: Simulation,
+    F: Fn(&Scene<'_, S>, &mut Poses<K, P>),
+{
     ShowWith {
         poses,
         of: core::marker::PhantomData,
@@ -54,12 +93,13 @@ impl<S, K, P, F> Show<S> for ShowWith<F, K, P>
 where
     K: Ord + Copy + Send + Sync + 'static,
     P: Pose,
-    F: Fn(&S, &mut Poses<K, P>) + Send + Sync + 'static,
+    S: Simulation,
+    F: Fn(&Scene<'_, S>, &mut Poses<K, P>) + Send + Sync + 'static,
 {
     type Key = K;
     type Pose = P;
-    fn poses(&self, sim: &S, out: &mut Poses<K, P>) {
-        (self.poses)(sim, out);
+    fn poses(&self, scene: &Scene<'_, S>, out: &mut Poses<K, P>) {
+        (self.poses)(scene, out);
     }
 }
 

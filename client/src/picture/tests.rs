@@ -1,6 +1,7 @@
 use glam::Vec2;
 use proptest::prelude::*;
-use twinstep_core::{PlayerId, PlayerSet};
+use twinstep_core::testing::doc::Counter;
+use twinstep_core::{PlayerId, PlayerSet, Tick, World};
 
 use super::*;
 use crate::smooth::{Angle, Placed};
@@ -201,16 +202,16 @@ fn a_heading_that_was_wrong_turns_smoothly_though_its_place_was_right() {
 
 #[test]
 fn a_closure_puts_poses_and_hidden_leaves_them_empty() {
-    let show = show_with(|sim: &Vec<f32>, out: &mut Poses<u32, f32>| {
-        sim.iter()
-            .enumerate()
-            .for_each(|(key, x)| out.put(key as u32, *x));
+    let show = show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u32, f32>| {
+        out.put(scene.tick.0, scene.total as f32);
+        out.put(scene.tick.0 + 1, scene.tick_length.as_secs_f32());
     });
+    let world = World::new(Counter::default(), Tick(5));
     let mut poses = Poses::new();
-    show.poses(&vec![1.0, 2.0], &mut poses);
+    show.poses(&Scene::new(&world, &()), &mut poses);
     assert_eq!((poses.len(), poses.is_empty()), (2, false));
     let mut nothing = Poses::new();
-    Hidden.poses(&(), &mut nothing);
+    Hidden.poses(&Scene::new(&world, &()), &mut nothing);
     assert!(nothing.is_empty());
 }
 

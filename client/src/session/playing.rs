@@ -76,8 +76,14 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         };
         let inbox = Inbox::new(world.tick());
         let replays = matches!(welcome.basis, Basis::Start(..));
-        let mut view = View::new(hooks.show, hooks.smoothing, locals, cadence.tick());
-        view.jump(world.sim(), world.tick());
+        let mut view = View::new(
+            hooks.show,
+            hooks.smoothing,
+            locals,
+            rules.clone(),
+            cadence.tick(),
+        );
+        view.jump(&world);
         let Hooks {
             guess,
             speculate,
@@ -170,7 +176,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             self.replica.inbox.restart(at);
             self.replica.counted = at;
         }
-        self.replica.view.jump(world.sim(), at);
+        self.replica.view.jump(&world);
         self.replica.meter.commands_executed += self.replica.timeline.jump(world) as u64;
         // Compare with the newest frame received, not with the world: the world's download may have taken long.
         let known = self.replica.inbox.next();
@@ -277,7 +283,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         self.replica.next_seal = at;
         self.replica.divergence.forget_evidence();
         self.replica.inbox.restart(at);
-        self.replica.view.jump(world.sim(), at);
+        self.replica.view.jump(&world);
         self.replica.meter.commands_executed += self.replica.timeline.jump(world) as u64;
         if went_back {
             self.sample_from(at);

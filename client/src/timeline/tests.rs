@@ -61,10 +61,15 @@ struct Seen {
 }
 
 impl Watch<Mix> for Seen {
-    fn confirmed(&mut self, _: Tick, _: &Mix, _: &Effects<Mix>, _: bool) {}
-    fn predicted(&mut self, _: Tick, _: &Mix, _: &Effects<Mix>) {}
-    fn resimulated(&mut self, _: Tick, _: &Mix, _: bool) {}
-    fn rebuilt(&mut self, _: Tick, _: &Mix, _: &mut dyn Iterator<Item = (Tick, &[(Key, u64)])>) {
+    fn confirmed(&mut self, _: &World<Mix>, _: &Effects<Mix>, _: bool) {}
+    fn predicted(&mut self, _: &World<Mix>, _: &Effects<Mix>) {}
+    fn resimulated(&mut self, _: &World<Mix>, _: bool) {}
+    fn rebuilt(
+        &mut self,
+        _: Tick,
+        _: &World<Mix>,
+        _: &mut dyn Iterator<Item = (Tick, &[(Key, u64)])>,
+    ) {
         self.rebuilt += 1;
     }
 }

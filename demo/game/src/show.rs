@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use glam::Vec2;
-use twinstep_client::{Angle, Muzzle, Placed, Poses, Show, Smoothing};
+use twinstep_client::{Angle, Muzzle, Placed, Poses, Scene, Show, Smoothing};
 use twinstep_core::{Key, PlayerId, PlayerSet};
 
 use super::cue::Cue;
@@ -214,7 +214,8 @@ impl Show<Game> for GameShow {
     type Key = ShowKey;
     type Pose = Placed;
 
-    fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
+    fn poses(&self, scene: &Scene<'_, Game>, out: &mut Poses<ShowKey, Placed>) {
+        let game = scene.sim;
         poses(game, |key, pose, shot| {
             let placed = place(pose.at, pose.angle);
             match (key, shot) {
@@ -306,7 +307,7 @@ mod tests {
         for tick in 0..ticks {
             solo.step();
             poses.begin(locals);
-            show.poses(solo.sim(), &mut poses);
+            show.poses(&Scene::new(solo.world(), solo.rules()), &mut poses);
             picture.ticked(&mut poses, TICK * tick);
         }
         (solo, picture)
@@ -374,11 +375,11 @@ mod tests {
         };
         // Of tick 7, when both fire, only the local player's input is known.
         poses.begin_knowing(locals, &Known::ALL.guessed_from(PlayerId(1), Tick(5)));
-        show.poses(solo.sim(), &mut poses);
+        show.poses(&Scene::new(solo.world(), solo.rules()), &mut poses);
         picture.ticked(&mut poses, TICK * 7);
         assert_eq!(shots(&picture), [(0, 1), (0, 2)]);
         poses.begin(locals);
-        show.poses(solo.sim(), &mut poses);
+        show.poses(&Scene::new(solo.world(), solo.rules()), &mut poses);
         picture.ticked(&mut poses, TICK * 8);
         assert_eq!(shots(&picture), [(0, 1), (0, 2), (1, 2)]);
         let key = ShowKey::Shot {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use powderkeg_game::{
     Arbiter, Bot, Command, Game, GameShow, Judge, Luck, Pad, Rules, ShowKey, Sticks, terms,
 };
-use twinstep_client::{Placed, Poses, Session, SessionEnd, Show, When};
+use twinstep_client::{Placed, Poses, Scene, Session, SessionEnd, Show, When};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, PlayerId, PlayerSet, Tick};
@@ -70,11 +70,11 @@ impl Show<Game> for ShowAt {
     type Key = ShowKey;
     type Pose = Placed;
 
-    fn poses(&self, game: &Game, out: &mut Poses<ShowKey, Placed>) {
-        GameShow.poses(game, out);
+    fn poses(&self, scene: &Scene<'_, Game>, out: &mut Poses<ShowKey, Placed>) {
+        GameShow.poses(scene, out);
     }
 
-    fn when(&self, _: &Game, _: PlayerId) -> When {
+    fn when(&self, _: &Scene<'_, Game>, _: PlayerId) -> When {
         self.0
     }
 }

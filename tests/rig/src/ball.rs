@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Poses, Show};
+use twinstep_client::{Poses, Scene, Show};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, RosterChange, Simulation, Tick};
 use twinstep_rapier2d::Shape;
 use twinstep_rapier2d::bodies::Bodies;
@@ -143,8 +143,8 @@ impl Show<Pitch> for Sight {
     type Key = u8;
     type Pose = Vec2;
 
-    fn poses(&self, sim: &Pitch, out: &mut Poses<u8, Vec2>) {
-        for body in sim.bodies.iter() {
+    fn poses(&self, scene: &Scene<'_, Pitch>, out: &mut Poses<u8, Vec2>) {
+        for body in scene.bodies.iter() {
             out.put(body.id, body.at);
         }
     }

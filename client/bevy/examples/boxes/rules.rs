@@ -1,7 +1,7 @@
 //! The rules, which a server has too: boxes that slide over a plate, and bump against its edge.
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Poses, Show};
+use twinstep_client::{Poses, Scene, Show};
 use twinstep_core::prelude::*;
 
 pub(crate) const LEFT: u8 = 1;
@@ -86,8 +86,8 @@ impl Show<Boxes> for Cubes {
     type Key = PlayerId;
     type Pose = [f32; 2];
 
-    fn poses(&self, sim: &Boxes, out: &mut Poses<PlayerId, [f32; 2]>) {
-        for (&player, cube) in sim.cubes.iter() {
+    fn poses(&self, scene: &Scene<'_, Boxes>, out: &mut Poses<PlayerId, [f32; 2]>) {
+        for (&player, cube) in scene.cubes.iter() {
             out.put_player(player, player, cube.at);
         }
     }

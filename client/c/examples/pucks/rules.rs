@@ -1,7 +1,7 @@
 //! The rules, which a server has too: pucks that slide over a table, and bump against its edge.
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Poses, Show};
+use twinstep_client::{Poses, Scene, Show};
 use twinstep_core::prelude::*;
 
 pub const LEFT: u8 = 1;
@@ -88,8 +88,8 @@ impl Show<Pucks> for Picture {
     type Key = PlayerId;
     type Pose = [f32; 2];
 
-    fn poses(&self, sim: &Pucks, out: &mut Poses<PlayerId, [f32; 2]>) {
-        for (&player, puck) in sim.pucks.iter() {
+    fn poses(&self, scene: &Scene<'_, Pucks>, out: &mut Poses<PlayerId, [f32; 2]>) {
+        for (&player, puck) in scene.pucks.iter() {
             out.put_player(player, player, puck.at);
         }
     }

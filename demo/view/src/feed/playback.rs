@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey, terms};
 use twinstep_client::internal::Picture;
-use twinstep_client::{CueEvent, CueId, CueKind, Placed, Poses, Show};
+use twinstep_client::{CueEvent, CueId, CueKind, Placed, Poses, Scene, Show};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::names::Name;
@@ -363,7 +363,8 @@ impl Playback {
 
     fn capture(&mut self, now: Duration) {
         self.poses.begin(PlayerSet::default());
-        self.show.poses(self.replay.world().sim(), &mut self.poses);
+        let scene = Scene::new(self.replay.world(), &self.rules);
+        self.show.poses(&scene, &mut self.poses);
         self.picture.ticked(&mut self.poses, now);
     }
 }

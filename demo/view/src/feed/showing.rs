@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use powderkeg_game::{Cue, Game, GameShow, ShowKey};
+use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey};
 use twinstep_client::internal::Picture;
-use twinstep_client::{CueEvent, CueKind, Placed, Poses, Session, Show};
+use twinstep_client::{CueEvent, CueKind, Placed, Poses, Scene, Session, Show};
 use twinstep_core::bounds::CUES_OPEN_MAX;
 use twinstep_core::world::World;
 use twinstep_core::{PlayerSet, Tick};
@@ -54,8 +54,8 @@ impl Showing {
                 self.lagged.handle(event, |event| news.cue(event));
             }
         }
-        if let Some(authority) = session.authority() {
-            self.lagged.advance(now, authority);
+        if let (Some(authority), Some(rules)) = (session.authority(), session.rules()) {
+            self.lagged.advance(now, authority, rules);
         }
         news.shown.clear();
         news.fading.clear();
@@ -116,14 +116,15 @@ impl Lagged {
     }
 
     /// Follows the authority: ticks that arrive together are spread over the time that they took to play.
-    pub(crate) fn advance(&mut self, now: Duration, authority: &World<Game>) {
+    pub(crate) fn advance(&mut self, now: Duration, authority: &World<Game>, rules: &Rules) {
         let tick = authority.tick();
         if tick == self.tick {
             return;
         }
         // No player is local here: the confirmed poses of all players are interpolated between two turns.
         self.poses.begin(PlayerSet::default());
-        self.show.poses(authority.sim(), &mut self.poses);
+        self.show
+            .poses(&Scene::new(authority, rules), &mut self.poses);
         self.picture.ticked(&mut self.poses, now);
         let turn = authority.turn().cadence;
         self.over = turn.tick() * (tick - self.tick).clamp(1, turn.turn_ticks.into());

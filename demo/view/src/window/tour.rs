@@ -293,8 +293,8 @@ impl Tour {
         }
         let session = self.rehearsal.session_mut();
         panes[AUTO] = predicted(session);
-        if let Some(authority) = session.authority() {
-            self.lagged.advance(now, authority);
+        if let (Some(authority), Some(rules)) = (session.authority(), session.rules()) {
+            self.lagged.advance(now, authority, rules);
             let time = self.lagged.time(now);
             panes[LOCKSTEP] = PaneShot {
                 bodies: bodies(self.lagged.shown(now), Some(authority.sim())),
