@@ -155,10 +155,15 @@ impl<C: Wire> CueLedger<C> {
         self.due[player.index()] = tick;
         for i in 0..self.open.len() {
             let Open {
-                id, key, expected, ..
+                id,
+                key,
+                expected,
+                held,
+                ..
             } = self.open[i];
             let is_due = key.owner() == Some(player) && self.is_due(expected, key);
-            if id.is_none() && is_due && self.has_room_for(1) {
+            // One that the newest prediction does not hold was a wrong guess.
+            if id.is_none() && held && is_due && self.has_room_for(1) {
                 let cue = self.open[i].cue.clone();
                 self.open[i].id = Some(self.start(expected, key, cue));
             }

@@ -262,7 +262,8 @@ impl Simulation for Line {
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         for (player, back) in frame.inputs() {
             if frame.tick().0.is_multiple_of(4) {
-                fx.cue(Key::player(player, frame.tick().0), frame.tick().0);
+                let seen = frame.tick().0 * 2 + u32::from(*back);
+                fx.cue(Key::player(player, frame.tick().0), seen);
             }
             *self.at.get_or_insert_with(player, || 0) += if *back == 0 { 1 } else { -1 };
         }
@@ -470,6 +471,25 @@ fn a_cue_is_shown_once_while_its_players_time_changes() {
     println!("{} cues in {ticks} ticks", stats.cues_started);
     assert!((ticks - 120..=ticks).contains(&stats.cues_started));
     assert_eq!(stats.cues_cancelled, 0);
+}
+
+// A cue that follows from a guessed input is cancelled if the guess is wrong. Where its player is drawn by what is known,
+// the cue waits for the input, even if the picture shows some guessed ticks.
+#[test]
+fn a_cue_waits_for_the_input_of_a_player_that_is_drawn_by_what_is_known() {
+    let played = |when: When| {
+        WHEN.set(when);
+        let mut config = RigConfig::new(7, "rtt=200".parse().expect("a link"));
+        (config.sticks, config.fps) = (Sticks::Keys, 60);
+        let mut rig = Rig::<Line>::new(config);
+        rig.run(Duration::from_secs(20));
+        let stats = rig.stats(0);
+        assert!(stats.cues_started > 1_000, "{} cues", stats.cues_started);
+        stats.cues_cancelled
+    };
+    let guessed = played(When::Predicted);
+    assert!(guessed > 20, "{guessed} cancelled");
+    assert_eq!(played(When::Known { guess: 9 }), 0);
 }
 
 const FRAMES: [(&str, &[u64]); 6] = [

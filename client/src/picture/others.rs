@@ -50,6 +50,8 @@ struct Other<K, P> {
     time: DrawnTime,
     /// The later of the two ticks that the picture lies between, and its position between them.
     newest: Tick,
+    /// The first tick whose cues are not shown yet.
+    due: Tick,
     alpha: f32,
     // The time since the last sample, in ticks.
     passed: f32,
@@ -205,6 +207,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                     picture,
                     time: DrawnTime::new(f64::from(moved.prediction.0)),
                     newest: Tick(0),
+                    due: Tick(0),
                     alpha: 0.0,
                     passed: 0.0,
                     unjudged: VecDeque::with_capacity(TICKS_MAX),
@@ -237,6 +240,11 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                     moved,
                 );
             }
+            // Where a player is drawn by what is known, a guessed cue waits until its inputs are known too.
+            other.due = match other.time.is_predicted() {
+                true => other.newest,
+                false => other.newest.min(known),
+            };
             let errors = &mut self.errors;
             if owners.contains(player) {
                 let age = predicted + 1.0 - other.time.at();
@@ -269,7 +277,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
     /// The time at which a player is drawn, in ticks, and the first tick whose cues are not due.
     pub(crate) fn time(&self, player: PlayerId) -> Option<(f64, Tick)> {
         let other = self.players[player.index()].as_ref()?;
-        Some((other.time.at(), other.newest))
+        Some((other.time.at(), other.due))
     }
 
     pub(crate) fn errors(&self) -> &PictureErrors {

@@ -21,7 +21,8 @@
 pub enum When {
     /// Between the last two ticks of the prediction.
     Predicted,
-    /// At the newest tick whose inputs of the player are confirmed or announced, plus this many guessed ticks.
+    /// At the newest tick whose inputs of the player are confirmed or announced, plus this many guessed ticks. The
+    /// player's cues wait for its inputs even in a guessed tick.
     Known {
         /// Ticks beyond what is known: each makes the picture newer, and wrong more often.
         guess: u8,
@@ -95,6 +96,10 @@ impl DrawnTime {
             self.known += least - 1.0 - varies / 4.0;
         }
         (self.more, self.looked) = (NOTHING, 0.0);
+    }
+
+    pub(super) fn is_predicted(&self) -> bool {
+        self.is_predicted
     }
 
     pub(super) fn at(&self) -> f64 {

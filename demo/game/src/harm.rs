@@ -18,7 +18,7 @@ use super::state::{Enemy, Game, Player, RoundPhase, Timer};
 impl Player {
     /// Applies a hit that the player survives: its shield takes it, or `left` health remains.
     fn hit(&mut self, id: PlayerId, left: i16, now: Tick, tuning: &Tuning, fx: &mut Effects<Game>) {
-        let key = Key::player(id, now.0);
+        let key = self.cue_key(id);
         if self.has_shield {
             self.has_shield = false;
             fx.cue(key, Cue::ShieldBroke(id));

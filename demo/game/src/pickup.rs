@@ -51,7 +51,7 @@ impl Game {
                     Item::Life => *lives = lives.saturating_add(1),
                 }
                 let item = pickup.item;
-                fx.cue(pickup.key, Cue::Took { player, item });
+                fx.cue(taker.cue_key(player), Cue::Took { player, item });
                 return false;
             }
             now < pickup.ends

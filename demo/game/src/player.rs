@@ -15,7 +15,7 @@
 //! This file does not test whether a bullet or an enemy touches a player: `claim` does.
 
 use twinstep_core::frame::RosterChange;
-use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
+use twinstep_core::{Effects, Frame, PlayerId, Tick};
 
 use super::cue::Cue;
 use super::order::Command;
@@ -123,7 +123,7 @@ impl Game {
         player.next_dash = now + tuning.dash_rest_ticks;
         // A dash is an action, so it ends the safety of a player that has just appeared.
         player.safe_until = player.safe_until.min(now + tuning.shield_ticks);
-        fx.cue(Key::player(id, now.0), Cue::Dashed(id));
+        fx.cue(player.cue_key(id), Cue::Dashed(id));
     }
 
     pub(super) fn move_players(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
