@@ -178,10 +178,12 @@ impl<S: Play> Rig<S> {
     }
 
     fn has_caught_up(&self, client: &RigClient<S>) -> bool {
-        let turn = self.match_.world().turn().cadence.turn_ticks;
-        let ahead = (self.config.policies.command_delay + 1) * turn;
+        let cadence = self.match_.world().turn().cadence;
+        let ahead = (self.config.policies.command_delay + 1) * cadence.turn_ticks;
         let behind = self.match_.world().tick().0 - client.session.counters().authority_tick;
-        behind <= 8 + u32::from(ahead)
+        // A slow frame may last for many short ticks.
+        let frame = client.place.frame.as_nanos() / cadence.tick().as_nanos();
+        behind <= 8.max(2 * frame as u32) + u32::from(ahead)
     }
 
     fn run_until_worlds_are_here(&mut self) {
