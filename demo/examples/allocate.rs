@@ -1,5 +1,4 @@
-//! The part of a fleet that lets players in: asks Agones for a server, makes a ticket for each player, and prints
-//! them.
+//! The part of a fleet that admits players: asks Agones for a server, makes a ticket for each player, and prints them.
 //!
 //! ```text
 //!  this ── POST /gameserverallocation ──▶ Agones' allocator ──▶ a Ready server becomes Allocated

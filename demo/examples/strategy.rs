@@ -69,7 +69,7 @@ impl Simulation for Realm {
         for (player, order) in frame.commands() {
             self.obey(player, order, now, fx);
         }
-        // Only units that are due cost time. A dead one is not there any more.
+        // Only due units cost time. Dead units are removed.
         while let Some((key, at)) = self.wakes.pop_due(now) {
             let is_it = |unit: &&Unit| key == Key::player(unit.id.0, unit.id.1.into());
             if let Some(unit) = self.units.get(&at).filter(is_it).cloned() {

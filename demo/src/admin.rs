@@ -1,7 +1,7 @@
 //! `powderkeg admin`: sends a request to the admin port of a server on this machine, and prints the answer as text or,
 //! with `--json`, as it came.
 //!
-//! The answer is the server's own; text in it that players chose is made harmless when it is printed.
+//! The response is printed as the server sent it, except that text chosen by players is escaped.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` begins a new match from it
+    /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` starts a new match from it
     SaveGame {
         /// The name of the file, without .save, in the server's folder of saved games
         name: String,

@@ -42,7 +42,7 @@ pub(crate) struct WindowSize {
     pub(crate) height: u16,
 }
 
-/// The smallest window in which all text has room, in pixels.
+/// The smallest window in which all text fits, in pixels.
 const WINDOW_MIN: WindowSize = WindowSize {
     width: 640,
     height: 360,
@@ -133,7 +133,7 @@ pub(crate) struct PlayArgs {
     /// Let others join this match: the address to listen on, such as 0.0.0.0:7777
     #[arg(long, value_name = "ADDR", value_parser = listened, requires = "key_file")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The address that others dial, if it is not that of --listen
+    /// The address that others dial, if different from --listen
     #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
     pub(crate) public: Option<ServerAddress>,
     /// The key file for the tickets of the others: see `powderkeg key` and `powderkeg ticket`
@@ -152,7 +152,7 @@ pub(crate) struct HostArgs {
     /// The address that players dial [default: all network addresses of this machine]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
-    /// Accept browsers too, on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
+    /// Also accept browsers, on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub(crate) web: Option<SocketAddr>,
     /// The https address of the game's page; with it, each invite is printed as a link, too
@@ -173,8 +173,8 @@ pub(crate) struct HostArgs {
     /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Begin from a saved game: made by `admin save-game`, or by typing `save FILE` in a running host. Players keep their
-    /// seats by name
+    /// Start from a saved game, written by `admin save-game` or by typing `save FILE` in a running host. Players keep
+    /// their seats by name
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
@@ -185,7 +185,7 @@ pub(crate) struct HostArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// The address of a page. A browser has WebTransport only in pages that were loaded by https, or from its own machine.
+/// The address of a page. A browser has WebTransport only in pages loaded over https, or from its own machine.
 fn page(text: &str) -> Result<String, String> {
     let is_secure = ["https://", "http://127.0.0.1", "http://localhost"]
         .iter()
@@ -321,11 +321,11 @@ pub(crate) struct BotsArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SticksArg {
-    /// Hold one of eight directions for a while, like keys; the aim changes at every tick, like a mouse
+    /// Hold one of eight directions for a while, like keys; the aim changes every tick, like a mouse
     Keys,
-    /// Both sticks change at every tick: the hardest to predict
+    /// Both sticks change every tick, which is the hardest to predict
     Analog,
-    /// Both sticks change at every tenth tick
+    /// Both sticks change every tenth tick
     Sticky,
     /// Neutral, no fire, no orders
     Still,

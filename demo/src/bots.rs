@@ -29,7 +29,7 @@ use crate::wiring;
 
 /// Bots do not give orders in this last part of a run.
 const QUIET: Duration = Duration::from_secs(3);
-/// Counting begins this many ticks after the last player joined.
+/// Counting starts this many ticks after the last player joined.
 const SETTLING_TICKS: u32 = 60;
 /// The time that a client has to settle after the end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ pub struct BotClient {
     rules: Arc<Rules>,
     ready: Option<(Pad, Option<Command>)>,
     sampled: u32,
-    /// The counters and the points at the last sampled tick, because a session that is over forgets them.
+    /// The counters and the points at the last sampled tick. An ended session no longer has them.
     kept: (SessionStats, u32),
     ended: Option<SessionEnd>,
 }
@@ -213,7 +213,7 @@ struct Row {
 
 struct Last {
     stats: SessionStats,
-    /// Open cues that were started before the end of the run, and after.
+    /// Open cues started before the end of the run, and after.
     cues_open: (u64, u64),
     digest: Option<u64>,
     server_digest: Option<u64>,
@@ -422,7 +422,7 @@ fn report(
                 seen: SeenReport::of(&to.drawn[n].since(&from.drawn[n]).stats(), policies.tick),
                 cues_cancelled_per_min: cancelled(to).saturating_sub(cancelled(from)) as f64 * 60.0
                     / seconds,
-                // Cues that began after the end of play do not belong to the run.
+                // Cues started after the end of play do not belong to the run.
                 cues_started: now.cues_started - last.cues_open.1,
                 cues_confirmed: now.cues_confirmed,
                 cues_cancelled: now.cues_cancelled,

@@ -52,7 +52,7 @@ enum Task {
     Play(PlayArgs),
     /// Host a match for friends: start a server, and write a file with an invite for each of them
     Host(HostArgs),
-    /// Run a dedicated server: of one match, or of many on demand (--matches)
+    /// Run a dedicated server for one match, or (with --matches) for many on demand
     Serve(Box<ServeArgs>),
     /// Inspect or control a server on this machine: who plays, kick, ban
     Admin(AdminArgs),
@@ -63,7 +63,7 @@ enum Task {
     },
     /// Make a ticket for one player: valid for 24 h, or until that player uses a newer one
     Ticket(Box<TicketArgs>),
-    /// Join the match that an invite or a ticket is for
+    /// Join the match of an invite or a ticket
     Join(JoinArgs),
     /// Watch a match from its journal, with pause, speed and seek; or print a summary, or verify it
     Replay(ReplayArgs),
@@ -72,7 +72,7 @@ enum Task {
     /// Check, repair or export a journal
     #[command(subcommand)]
     Journal(JournalTask),
-    /// Show a tour of 90 seconds: one match, drawn in four ways at once, from a good network to a crash of the server
+    /// Show a 90-second tour: one match, drawn in four ways at once, from a good network to a server crash
     Tour(TourArgs),
     /// Write screenshots of matches played in virtual time; needs no display
     Shots(ShotsArgs),
@@ -139,8 +139,8 @@ fn task_of(args: &[OsString]) -> Option<&str> {
     None
 }
 
-/// Parses the command line. Flags of `play` may be given without a task; before another task, only the log's flags are
-/// allowed. For `serve`, the environment and a settings file are read too.
+/// Parses the command line. `play` flags may be given without a subcommand; before any other subcommand, only logging
+/// flags are allowed. For `serve`, the environment and a settings file are also read.
 fn parse(
     args: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -167,7 +167,7 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     let matches = command.try_get_matches_from_mut(args)?;
     if let Some((task, _)) = matches.subcommand() {
-        // Flags that are given before or after a subtask are among the matches too, but are not the root's.
+        // Flags given before or after a nested subcommand are also among the matches, but are not the root's.
         let flags: Vec<_> = command
             .get_arguments()
             .map(|flag| flag.get_id().clone())

@@ -5,7 +5,7 @@
 //!            └─▶ invites/player-1.invite ... one for each screen, 0600 ─▶ powderkeg join FILE, or pasted: join -
 //! ```
 //!
-//! An invite is a ticket: it lets one screen in, until that screen has stored newer tickets to return with. The host
+//! An invite is a ticket: it admits one screen, until that screen has stored newer tickets for reconnecting. The host
 //! can type a player's name to make another invite for that player, even during the match. If the key is new for this
 //! match, its invites cannot be used afterwards, and are removed at the end.
 
@@ -210,7 +210,7 @@ fn dialled(
                 own_addresses().into_iter().filter(hears).collect()
             }
         };
-        // The host plays too, and many routers do not route their public address back inside.
+        // The host also plays, and many routers do not route their public address back inside.
         let here = match listen.ip().is_unspecified() {
             true => IpAddr::from(Ipv4Addr::LOCALHOST),
             false => listen.ip(),
@@ -263,7 +263,7 @@ fn outward_from(any: IpAddr, to: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Prefixes of the names of networks that exist only within a machine.
+/// Name prefixes of networks that exist only within a machine.
 const WITHIN: [&str; 8] = [
     "docker", "br-", "veth", "virbr", "vboxnet", "vmnet", "cni", "podman",
 ];
@@ -476,7 +476,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding P3-M5: a host that plays too dials an address in its own network, not that of the router.
+    /// Finding P3-M5: a host that also plays dials an address in its own network, not the router's.
     #[test]
     fn the_host_can_always_dial_its_own_server() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
@@ -492,7 +492,7 @@ mod tests {
         assert_eq!(dialled(lan, Some(public), network), [public, lan.into()]);
         assert_eq!(dialled(here, Some(here.into()), network), [here]);
         assert!(dialled(at("127.0.0.1:0"), None, network).is_empty());
-        // A ticket holds a limited number of addresses, and only of families that the server listens on.
+        // A ticket holds a limited number of addresses, and only addresses in the families on which the server listens.
         let many = || {
             let lans = (1..=5).map(|n| IpAddr::from([10, 0, n, 1]));
             let v6 = "2001:db8::5".parse::<IpAddr>().unwrap();

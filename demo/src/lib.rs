@@ -1,4 +1,4 @@
-//! *Powderkeg*: a top-down co-op shooter, and the example from which games on Twinstep can begin.
+//! *Powderkeg*: a top-down co-op shooter, and the example from which games on Twinstep can start.
 //!
 //! ```text
 //!   powderkeg: command line, network ──▶ powderkeg_view: window, terminal ──▶ powderkeg_game: the rules

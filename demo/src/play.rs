@@ -33,7 +33,7 @@ use crate::{signals, wiring};
 /// The maximum number of players in a match that others can join.
 const SEATS: usize = 8;
 const PASTED_BYTES_MAX: u64 = 16 << 10;
-// A full or busy server is dialled this many times, with this pause in between: for a minute.
+// A full or busy server is dialled this many times, with this pause in between, for a minute in total.
 const FULL_DIALS_MAX: u32 = 30;
 const FULL_PAUSE: Duration = Duration::from_secs(2);
 const SEATED_WITHIN: Duration = Duration::from_secs(3);
@@ -159,7 +159,7 @@ enum Played {
     Unseen,
 }
 
-/// Plays the game of the local players, or, if others can join, of a bot instead of them.
+/// Plays the game for the local players, or, if others can join, for a bot instead.
 fn play_here(
     args: &PlayArgs,
     view: ViewChoice,
@@ -323,7 +323,7 @@ fn paste() -> Result<Ticket, Failure> {
     }
 }
 
-/// The path of the newest ticket to return with: the ticket file's name and `.rejoin`.
+/// The path of the newest reconnect ticket, which is the ticket file's name and `.rejoin`.
 fn beside_ticket(ticket: &Path) -> PathBuf {
     let mut path = ticket.as_os_str().to_owned();
     path.push(".rejoin");
@@ -338,8 +338,8 @@ fn keeping(client: Client<Game, GameShow>, file: Option<PathBuf>) -> Client<Game
     client.keeping(storing(file))
 }
 
-/// Stores tickets in a file, and warns of an error only once: a ticket that was not stored comes again every few
-/// seconds, with the same error.
+/// Stores tickets in a file, and warns of an error only once, because a new ticket arrives every few seconds, with the
+/// same error.
 fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
     let mut warned = None;
     move |newer| {
@@ -449,8 +449,8 @@ fn is_full(ended: SessionEnd) -> bool {
     )
 }
 
-/// Converts the end of a session into an exit code. The server's end is a success for a client that
-/// played there, and a failure for a client that was never admitted.
+/// Converts the end of a session into an exit code. The server's end is a success for a client that played there, and a
+/// failure for a client that was not admitted.
 fn finish(
     ended: Option<SessionEnd>,
     has_played: HasPlayed,

@@ -10,7 +10,8 @@ use twinstep_server::config::{
 
 const HEADING: &str = "Policies of the match";
 
-/// The policies, for `serve` and for `bots`. The game is made for 60 ticks a second; these flags do not change that.
+/// The policies, for `serve` and for `bots`. The game is designed for 60 ticks a second; these flags do not change
+/// that.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
     /// When the server takes the inputs of a tick. deadline: on time; late inputs are filled in. wait-for-all[:SECONDS]:
@@ -20,7 +21,7 @@ pub(crate) struct PolicyArgs {
     /// Turns between a command and its execution. 0: clients predict. 1 to 4: lockstep, without prediction
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=4))]
     command_delay: u8,
-    /// Ticks that are sent together as one turn, 1 to 20: N, or MIN..MAX to adapt to the network
+    /// Ticks sent together as one turn, 1 to 20: N, or MIN..MAX to adapt to the network
     #[arg(long, value_name = "N|MIN..MAX", help_heading = HEADING, default_value = "2", value_parser = turn)]
     turn: TurnLength,
     /// Slow the match down for all while a client cannot keep up, to ticks of at most this many ms [default: off]

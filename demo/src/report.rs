@@ -5,9 +5,10 @@
 //! between another player as drawn and where that player finally was at the drawn time, in player radii: at most this
 //! for 95 % of the time.
 //!
-//! The window of the rates begins 60 ticks after the last player joined, and ends with the inputs: rebuilds, ticks simulated
-//! again, cancelled cues a minute, bytes and packets, and all that was drawn ([`SeenReport`]). Everything else is counted
-//! from the start. Bytes include IP and UDP headers; downward they are those that the server sent.
+//! The window of the rates starts 60 ticks after the last player joined, and ends with the inputs. It covers rebuilds,
+//! ticks simulated again, cancelled cues a minute, bytes and packets, and all drawn values ([`SeenReport`]). Everything
+//! else is counted from the start. Bytes include IP and UDP headers; downstream bytes are counted as the server sent
+//! them.
 
 use std::fmt;
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub struct RunReport {
     pub queries: u64,
     pub outcomes: u64,
     pub commands_sent: u64,
-    /// How many commands the server put into a frame.
+    /// The number of commands that the server put into a frame.
     pub commands_accepted: u64,
     pub commands_refused: u64,
     /// The clients' own commands that ran in their authorities.
@@ -57,7 +58,7 @@ pub struct ClientReport {
     /// Sealed ticks without an input of this player.
     pub fills: u64,
     pub stall_ms: f64,
-    /// How long the local player stood still because the server had stood still.
+    /// The time for which the local player stood still because the server had stood still.
     pub held_ms: f64,
     /// The client's ticks that a jump of the clock skipped.
     pub skipped_ticks: u64,
@@ -458,7 +459,7 @@ mod tests {
         }
     }
 
-    /// Finding O11: a summary did not mention an outage of 40 s.
+    /// Finding O11: a summary did not mention a 40 s outage.
     #[test]
     fn a_summary_reports_outages() {
         let mut report = report();

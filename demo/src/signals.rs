@@ -2,7 +2,7 @@
 //! terminal.
 //!
 //! Invariant: at the first signal the player leaves as if it had pressed a key, and the terminal is restored. At the
-//! second signal the process exits at once, and restores the terminal too.
+//! second signal, the process exits immediately, and also restores the terminal.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

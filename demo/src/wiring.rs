@@ -51,7 +51,7 @@ pub fn client(
     dial(ticket, terms::session(rules), link)
 }
 
-/// Like [`client`], with a given session: with [names](SessionConfig::names), for example.
+/// Like [`client`], with a given session, for example with [names](SessionConfig::names).
 ///
 /// # Errors
 /// The errors of [`client`].

@@ -253,7 +253,7 @@ fn check_closed_pipe(args: &[&str]) {
     );
 }
 
-/// Runs a server and a player that joins by a ticket, and ends the server like an operator.
+/// Runs a server and a player that joins with a ticket, and ends the server like an operator.
 #[cfg(unix)]
 #[test]
 fn a_player_joins_by_a_ticket_and_learns_why_the_server_ends() {
@@ -313,7 +313,7 @@ fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
     assert!(refused.contains("expected a ticket"), "{refused}");
 }
 
-/// A ticket that is made after a revocation is dated after it, even if the clock of its maker is behind.
+/// A ticket issued after a revocation is dated after it, even if the issuer's clock is behind.
 #[test]
 fn a_ticket_is_dated_after_the_revocations_in_the_keys_lineage_file() {
     let folder = Folder::with_a_key("ahead");

@@ -155,7 +155,7 @@ fn all_players_return_to_a_server_that_is_restarted_in_mid_match() {
 
 #[test]
 fn a_match_whose_server_is_killed_in_a_pause_stays_paused_until_a_player_resumes_it() {
-    // Row 81. Twice, because the match that was resumed must not forget the pause either.
+    // Row 81. Twice, because the resumed match must not lose the pause either.
     let mut game = Match::start();
     // The demo's referee admits the first player's requests.
     let mut clients = vec![game.client(1, "")];
@@ -329,7 +329,7 @@ fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<Atom
     (bot, handed)
 }
 
-/// A match in which one player stays, so that it continues, and another player joins and is killed again and again.
+/// A match in which one player stays, which keeps the match alive, and another player joins and is killed repeatedly.
 /// `lives` are the durations of the killed player's sessions: `None` lasts until the client receives a newer ticket,
 /// which it does not store.
 fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> u32 {
@@ -365,7 +365,7 @@ fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> 
     kills
 }
 
-/// Finding O1: seven of seven players that were killed within 2.5 s of a return were locked out forever.
+/// Finding O1: seven of seven players killed within 2.5 s of a reconnect were locked out forever.
 #[test]
 fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 3);
@@ -382,7 +382,7 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
 #[test]
 fn clients_that_are_killed_as_they_are_handed_a_ticket_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 4) / 2;
-    // Long enough for a ticket to be stored: that ticket is an older one from then on.
+    // Long enough for the client to store a ticket, which later tickets make an older one.
     let first = Some(Duration::from_millis(1_500));
     let lives = iter::once(first).chain((0..kills).map(|_| None));
     let kills = killed_again_and_again(lives);
@@ -404,7 +404,7 @@ fn a_server_that_is_killed_right_after_each_return_locks_no_player_out() {
         let back = |bot: &BotClient| bot.stats().returns >= u64::from(kill);
         let took = play(&mut bots, BotHands::On, |bots| bots.iter().all(back));
         println!("kill {kill}: all are back after {} ms", took.as_millis());
-        // Before the server knows that they play, before they have newer tickets, and after that.
+        // Before the server knows that the clients play, before they have newer tickets, and after that.
         let wait = Duration::from_millis([20, 60, 110, 160][kill as usize % 4]);
         play_for(&mut bots, BotHands::On, wait);
     }

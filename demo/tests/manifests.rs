@@ -127,7 +127,7 @@ fn the_unit_starts_a_server_with_valid_flags_and_a_valid_file() {
         .collect();
     assert_eq!(credentials.len(), 1);
     assert_secret(credentials[0], "powderkeg.service");
-    // The settings in the file's comments are valid too, once they are uncommented.
+    // The settings in the file's comments are also valid, once they are uncommented.
     let whole = read("systemd/server.toml").replace("# public", "public");
     let path = std::env::temp_dir().join(format!("powderkeg-whole-{}.toml", std::process::id()));
     fs::write(&path, whole).unwrap();

@@ -1,4 +1,4 @@
-//! `powderkeg serve --matches` as a process: matches are made for their players, and the server ends in the way that an
+//! `powderkeg serve --matches` as a process: matches are created for their players, and the server ends as an
 //! orchestrator expects.
 
 use std::io::{Read, Write};

@@ -97,7 +97,7 @@ fn an_operator_lists_bans_and_pardons_with_the_command_line() {
     );
     let mut bot = bot;
     within(|| bot.has_ended());
-    // It can return neither by its stored ticket (finding O3-2) nor by a new one.
+    // The player can return neither with its stored ticket (finding O3-2) nor with a new one.
     for is_new in [false, true] {
         if is_new {
             folder.ticket(&server.address, "anna");
@@ -201,8 +201,7 @@ fn a_json_log_has_an_object_on_each_line() {
     assert_eq!(wrong.output().unwrap().status.code(), Some(2));
 }
 
-/// A Unix socket does not need a token, because only its owner can use it. A journal can be copied while the match
-/// runs.
+/// A Unix socket needs no token, as only its owner can use it. A journal can be copied while the match runs.
 #[cfg(unix)]
 #[test]
 fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {

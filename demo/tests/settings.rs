@@ -94,7 +94,7 @@ fn folders_are_checked_before_the_start_and_made_by_it() {
     }
 }
 
-/// The log's flags belong to the program, but are settings of its server too.
+/// The logging flags belong to the program, but are also settings of its server.
 #[test]
 fn the_log_of_a_server_is_set_like_its_other_settings() {
     let folder = Folder::with_a_key("settings-log");
@@ -188,7 +188,7 @@ fn keys_are_rotated_while_players_play() {
     let _carla = join(&folder.ticket(&at, "carla"));
     within(|| plays("bob") && plays("carla"));
 
-    // Without the old key its tickets are not valid, and a player that joined with one plays on.
+    // Without the old key, its tickets are invalid, but a player who joined with one stays connected.
     let of_old = folder.file("dora");
     let ticket = [
         "ticket",

@@ -1,5 +1,5 @@
-//! Handling of a step that fails: the failure is found before any client gets the frame, and traced to the order or
-//! input that caused it.
+//! Handling of failing steps: a failure is detected before any client gets the frame, and traced to the order or input
+//! that caused it.
 //!
 //! ```text
 //!  step, check ── fine ──▶ continue: a good tick has no additional cost

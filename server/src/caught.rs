@@ -113,8 +113,8 @@ impl<S: Simulation> Caught<'_, S> {
             .flatten()
     }
 
-    /// The input that is assumed for a player, see [`World::repeated`](twinstep_core::World::repeated). It is neutral
-    /// if the author's code panics or the input exceeds its bound.
+    /// The input assumed for a player, see [`World::repeated`](twinstep_core::World::repeated). It is neutral if the
+    /// author's code panics or the input exceeds its bound.
     pub(crate) fn repeated(&mut self, context: &HookContext<'_, S>, player: PlayerId) -> S::Input {
         self.panics
             .catch(context.tick(), Trouble::Repeat, || {

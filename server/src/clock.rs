@@ -1,5 +1,5 @@
-//! [`Clock`]: when the match's next tick or turn is due, and which players the match waits for. [`Requested`]: the speed
-//! and pause that were asked for.
+//! [`Clock`]: when the match's next tick or turn is due, and which players the match waits for. [`Requested`]: the
+//! requested speed and pause.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) struct Clock {
     pub(super) now: Duration,
     pub(super) last_cadence: Cadence,
     pub(super) due: Option<Duration>,
-    /// The lengths of the turns that are sealed but not due, oldest first (in lockstep only).
+    /// The lengths of the turns already sealed but not yet due, oldest first (in lockstep only).
     pub(super) ahead: VecDeque<Duration>,
     pub(super) waiting_since: Option<Duration>,
     pub(super) waited_for: Option<WaitReason>,
@@ -32,7 +32,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// `last_cadence`: the cadence of the world that the match begins with.
+    /// `last_cadence`: the cadence of the world with which the match starts.
     pub(super) fn new(mode: MatchMode, last_cadence: Cadence) -> Self {
         Clock {
             mode,
@@ -79,14 +79,14 @@ impl Clock {
                 if self.ahead.len() > usize::from(delay)
                     && let Some(length) = self.ahead.pop_front()
                 {
-                    // Clients pause for lateness that exceeds the turns ahead, so the schedule moves by it too.
+                    // Clients pause for lateness that exceeds the turns ahead, so the schedule also moves by it.
                     self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
                 }
             }
         }
     }
 
-    /// How late a turn may be sealed without a pause, because clients still have the turns before it.
+    /// The lateness of a turn that does not pause clients: they still have earlier turns to play.
     pub(super) fn absorbed(&self) -> Duration {
         let between = u32::from(self.mode.turns_ahead()).saturating_sub(1);
         let oldest = self.ahead.front().copied();
@@ -121,7 +121,7 @@ impl WaitReason {
 pub(super) struct Return {
     pub(super) players: PlayerSet,
     pub(super) since: Option<Duration>,
-    /// Whether the wait begins with the first player that plays: in a match that was loaded.
+    /// Whether the wait starts with the first player that plays, as in a loaded match.
     pub(super) from_first: bool,
 }
 
@@ -129,7 +129,7 @@ pub(super) struct Return {
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     pub(super) tick_ns: Option<u32>,
-    /// `true` if a pause begins, with the player that asked for it; `false` if a pause ends.
+    /// `true` and the player that requested it if a pause starts; `false` if a pause ends.
     pub(super) pause: Option<(bool, Option<PlayerId>)>,
     pub(super) steps: u32,
     pub(super) alone_since: Option<Duration>,

@@ -31,7 +31,7 @@ pub enum SealWhen {
     },
 }
 
-/// The number of ticks that are sent together.
+/// The number of ticks sent together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnLength {
     /// Always this many, 1..=20.
@@ -53,7 +53,7 @@ pub enum TurnLength {
 }
 
 impl TurnLength {
-    /// [`Adaptive`](TurnLength::Adaptive) with a patience of 10 s.
+    /// [`Adaptive`](TurnLength::Adaptive) with 10 s of patience.
     #[must_use]
     pub const fn adaptive(min: u8, max: u8) -> TurnLength {
         TurnLength::Adaptive {
@@ -160,7 +160,7 @@ pub enum Checksums {
     /// least one turn a second.
     Budgeted,
     /// Each turn, at any size. Costs the server and each client 0.1 to 0.4 µs per KB and turn: 0.1 ms for 300 KB, which
-    /// at turns of 150 ms is 0.1 % of a core. [`Chunked`](twinstep_core::Chunked) lists count only changed chunks.
+    /// with 150 ms turns is 0.1 % of a core. [`Chunked`](twinstep_core::Chunked) lists count only changed chunks.
     EachTurn,
 }
 
@@ -190,13 +190,13 @@ pub struct MatchConfig {
     pub tick: Duration,
     /// Whether ticks may become longer.
     pub tick_length: TickLength,
-    /// The first tick; above 0 when a match begins from a saved state.
+    /// The first tick; above 0 when a match starts from a saved state.
     pub start: Tick,
     /// When the match starts. Fixed for the match. A resumed match continues immediately.
     pub start_when: StartWhen,
     /// When a tick is sealed.
     pub sealing: SealWhen,
-    /// The number of ticks that are sent together.
+    /// The number of ticks sent together.
     pub turn: TurnLength,
     /// The command delay m in turns, 0..=4: an order given in turn n runs in turn n + m. Fixed for the match. 0: no
     /// lockstep, clients predict.
@@ -223,7 +223,7 @@ pub struct MatchConfig {
     pub spectators: Spectators,
     /// The name of this build. Recorded in the journal, never compared.
     pub build: String,
-    /// The Unix time at which the match began, in seconds. Recorded in the journal.
+    /// The start time of the match, as a Unix time in seconds. Recorded in the journal.
     pub unix_time: u64,
 }
 
@@ -297,7 +297,7 @@ fn check_patience(
 }
 
 impl MatchConfig {
-    /// The configuration for action games: 60 Hz, turns of 2 ticks, deadlines, announcements, prediction.
+    /// The configuration for action games: 60 Hz, 2-tick turns, deadlines, announcements, prediction.
     #[must_use]
     pub fn action() -> Self {
         MatchConfig {
@@ -326,9 +326,9 @@ impl MatchConfig {
         }
     }
 
-    /// The configuration for strategy games: ticks of 50 ms, turns of 150 ms, a command delay of two turns. All players
-    /// wait for each other, but there is no pause while each direction takes at most 150 ms, less a frame of the
-    /// client: 133 ms at 60 frames a second.
+    /// The configuration for strategy games: 50 ms ticks, 150 ms turns, a command delay of two turns. All players wait
+    /// for each other, but there is no pause while each direction takes at most 150 ms, less a frame of the client: 133
+    /// ms at 60 frames a second.
     #[must_use]
     pub fn strategy() -> Self {
         MatchConfig {
@@ -437,7 +437,7 @@ impl MatchConfig {
     /// Checks that a running match may continue with `next` as its configuration.
     ///
     /// # Errors
-    /// If a value is out of its range, or a changed value is fixed when the match begins.
+    /// If a value is out of its range, or a changed value is fixed at the start of the match.
     pub fn check_change(&self, next: &MatchConfig) -> Result<(), ConfigError> {
         next.check()?;
         let fixed = [

@@ -26,7 +26,7 @@ pub(super) struct CutOff {
 
 struct Join {
     from: Tick,
-    /// The world that was being sent, if it had not arrived completely.
+    /// The world being sent at the cut-off, if it had not arrived completely.
     world: Option<Snapshot>,
     until: Duration,
 }
@@ -55,7 +55,7 @@ impl CutOff {
         self.joins.iter().map(|join| join.from).min()
     }
 
-    /// Returns `true` if the frames from `tick` on are kept for a cut-off join.
+    /// Returns `true` if the frames from `tick` onwards are kept for a cut-off join.
     pub(super) fn reaches(&self, tick: Tick) -> bool {
         self.needed().is_some_and(|needed| needed <= tick)
     }

@@ -28,16 +28,16 @@ pub struct Degradation {
 impl Degradation {
     /// The highest number of steps.
     pub const STEPS_MAX: u8 = 4;
-    /// The close code for sessions that are refused or closed because ticks are late.
+    /// The close code for sessions refused or closed because ticks are late.
     pub const BUSY: CloseCode = CloseCode::ServerBusy { after_s: 30 };
-    /// The close code for sessions that are refused because memory or disk is short.
+    /// The close code for sessions refused because memory or disk space is short.
     pub const FULL: CloseCode = CloseCode::ServerFull { after_s: 30 };
 
     pub(super) fn spares_spectators(self) -> bool {
         self.steps >= 1
     }
 
-    /// The code that new spectators are refused with. Returns `None` if they are admitted.
+    /// The close code with which new spectators are refused. Returns `None` if they are admitted.
     pub(super) fn refuses_spectators(self) -> Option<CloseCode> {
         let late = self.spares_spectators().then_some(Degradation::BUSY);
         self.refusal.or(late)

@@ -15,15 +15,15 @@ const REPORTS_MAX: usize = 16;
 /// The counters of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchStats {
-    /// Ticks that were sealed.
+    /// The number of ticks sealed.
     pub ticks: u64,
-    /// Turns that were sent.
+    /// The number of turns sent.
     pub turns: u64,
     /// Inputs that did not arrive in time and were filled, over all players.
     pub fills: u64,
     /// Queries that steps asked.
     pub queries: u64,
-    /// Outcomes that were decided; `None` is not counted.
+    /// The number of outcomes decided; `None` is not counted.
     pub outcomes: u64,
     /// Outcomes that came from the client of the asking player.
     pub owner_answers: u64,
@@ -37,20 +37,20 @@ pub struct MatchStats {
     pub server_faults: u64,
     /// Desyncs where the journal's frames give a different world on each replay: the step is not pure.
     pub impure_steps: u64,
-    /// Desync reports that the server did not ask for or had no room for.
+    /// Desync reports dropped because the server did not request them or had no space for them.
     pub reports_dropped: u64,
-    /// Worlds that were sent to heal clients.
+    /// The number of worlds sent to heal clients.
     pub heals: u64,
-    /// Sessions that began without a world download: their clients had the match's first world, and got the frames
+    /// Sessions started without a world download, because their clients had the match's first world and got the frames
     /// since.
     pub joined_by_frames: u64,
     /// Returns of players that counted as activity: each identity's first return in a minute.
     pub excused: u64,
-    /// How long requests paused the match, in pauses that have ended.
+    /// The total time for which requests paused the match, in finished pauses.
     pub paused: Duration,
     /// Requests to the match, such as pauses, that were admitted.
     pub requests: u64,
-    /// Requests to the match that were refused.
+    /// The number of refused requests to the match.
     pub requests_refused: u64,
     /// Packets that could not be read.
     pub malformed: u64,
@@ -60,8 +60,9 @@ pub struct MatchStats {
     pub nans: u64,
     /// Outcomes that exceeded their bound or could not be decoded again. Their queries stayed unanswered.
     pub outcomes_unsent: u64,
-    /// Queries that the step asked while [`QUERIES_WAITING_MAX`](twinstep_core::bounds::QUERIES_WAITING_MAX) others waited.
-    /// They were dropped and get no answer.
+    /// The number of queries that the step asked while
+    /// [`QUERIES_WAITING_MAX`](twinstep_core::bounds::QUERIES_WAITING_MAX) others waited. Such queries are dropped and
+    /// get no answer.
     pub asks_dropped: u64,
     /// The world's size in bytes when it was last measured (every 10 s, and when it is sent). Above
     /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) clients cannot join or be healed; an incident warns

@@ -24,10 +24,10 @@ use twinstep_core::turn::Turn;
 
 use crate::config::Checksums;
 
-/// A world of at most this many hashed bytes is digested at each tick. If the world's encoding also has at most this
-/// many bytes, a copy of the world is kept at each tick: 64 copies take 4 MiB.
+/// A world of at most this many hashed bytes is digested every tick. If the world's encoding also has at most this many
+/// bytes, a copy of the world is kept every tick: 64 copies take 4 MiB.
 pub(super) const SMALL_BYTES: u64 = 64 << 10;
-/// How many bytes digests of a larger world hash in a second, unless one digest exceeds that.
+/// The number of bytes hashed per second for digests of a larger world. A single digest may exceed it.
 const BYTES_PER_SECOND: u64 = 256 << 10;
 /// The longest time between two digests, as far as turns allow.
 const EVERY: Duration = Duration::from_secs(1);
@@ -36,10 +36,10 @@ const ROUNDING: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 pub(super) struct Digests {
-    /// The bytes that the last digest hashed.
+    /// The number of bytes hashed for the last digest.
     bytes: u64,
     since: Duration,
-    /// Whether a client began with a world and needs a digest.
+    /// Whether a client started with a world and needs a digest.
     wanted: bool,
     each_turn: bool,
 }
@@ -90,7 +90,7 @@ mod tests {
     use twinstep_core::Tick;
     use twinstep_core::turn::Cadence;
 
-    /// The ticks of the first `seconds` at which a world of `bytes` is digested.
+    /// Returns the ticks in the first `seconds` at which a world of `bytes` bytes is digested.
     fn digested(bytes: u64, cadence: Cadence, seconds: u32) -> Vec<u32> {
         let mut digests = Digests::default();
         digests.record(SizedDigest { digest: 0, bytes });
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(digested(8 << 20, cadence(2, 60), 3), [60, 120, 180]);
         // A turn is 300 ms: four of them would exceed a second.
         assert_eq!(digested(8 << 20, cadence(3, 10), 3), [9, 18, 27]);
-        // Turns begin no more often.
+        // Turns start no more often.
         assert_eq!(digested(8 << 20, cadence(20, 10), 4), [20, 40]);
     }
 

@@ -5,13 +5,13 @@
 //!            wanted      └─ again: repeats, in the room left ┴ sent ─────────┴ next
 //! ```
 //!
-//! Every send repeats all unacknowledged frames if they fit into [`PACKETS_PER_SEND_MAX`] packets, except frames that
-//! were sent often enough to a client with regular acks (see [`DownSender::begins_at`]). If they do not fit (many
-//! players with large inputs, and a long round trip), each send begins with the first frames that the client lacks, and
-//! continues with all frames that were never sent. Then it repeats the gaps that the client reports. If the client
-//! reports none, it repeats as many sent frames as fit, a different part each time. So a long round trip does not delay
-//! new frames. Each packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet
-//! are in `play`.
+//! Every send repeats all unacknowledged frames if they fit into [`PACKETS_PER_SEND_MAX`] packets, except frames
+//! already sent often enough to a client with regular acks (see [`DownSender::begins_at`]). If they do not fit (many
+//! players with large inputs, and a long round trip), each send starts with the first frames that the client lacks, and
+//! continues with all frames not sent yet. Then it repeats the gaps that the client reports. If the client reports
+//! none, it repeats as many sent frames as fit, a different part each time. So a long round trip does not delay new
+//! frames. Each packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet are in
+//! `play`.
 
 mod play;
 
@@ -122,7 +122,7 @@ impl Views {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
-    /// The first packet only, because the session does not send acks.
+    /// Only the first packet, for a session that does not send acks.
     First,
     /// No frames, because the session has been silent for too long, and the first packet was sent often enough.
     NoFrames,
@@ -151,7 +151,7 @@ impl<S: Simulation> DownSender<'_, S> {
     }
 
     /// The first frame of a send to a session that lacks `first`. With a long round trip, most unacknowledged frames
-    /// are still in flight. So frames that were sent often enough are not repeated to a client that makes progress
+    /// are still in flight. So frames already sent often enough are not repeated to a client that makes progress
     /// without losses.
     fn begins_at(&self, peer: &Peer, first: Tick) -> Tick {
         let covered = COVERED.max(peer.link.rtt().unwrap_or(RTT_GUESS) / 2);
@@ -164,7 +164,7 @@ impl<S: Simulation> DownSender<'_, S> {
         }
     }
 
-    /// Sends all frames from `head` on, in at most [`PACKETS_PER_SEND_MAX`] packets with the first one.
+    /// Sends all frames from `head` onwards, in at most [`PACKETS_PER_SEND_MAX`] packets including the first one.
     fn send_all(&mut self, peer: &mut Peer, head: Tick, out: &mut Outbox<S::Outcome>) {
         let mut reached = head;
         for _ in 1..PACKETS_PER_SEND_MAX {
@@ -176,7 +176,7 @@ impl<S: Simulation> DownSender<'_, S> {
         peer.reach.record_sent(reached, head, reached == self.next);
     }
 
-    /// Sends the frames that were never sent, and a part of the others.
+    /// Sends the frames not sent yet, and a part of the others.
     fn send_in_turns(
         &mut self,
         peer: &mut Peer,
@@ -251,7 +251,7 @@ fn lacking(gaps: &Gaps, head: Tick, sent: Tick) -> ArrayVec<(Tick, Tick), { GAPS
         .collect()
 }
 
-/// The parts of `gaps` from `again` on, followed by the parts before it.
+/// The parts of `gaps` from `again` onwards, followed by the parts before `again`.
 fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Tick)> + '_ {
     let behind = gaps
         .iter()

@@ -54,7 +54,7 @@ pub enum ResumeError {
     Start(#[from] MatchStartError),
 }
 
-/// The reason why a match cannot begin from a saved game.
+/// The reason why a match cannot start from a saved game.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]

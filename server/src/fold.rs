@@ -1,4 +1,4 @@
-//! Folds a journal to one tick: the world that its frames lead to.
+//! Folds a journal to one tick: the world that results from its frames.
 //!
 //! A journal covers more of the past than the worlds in memory, and each tick is written to it before any client sees
 //! the tick.
@@ -9,7 +9,7 @@ use twinstep_core::{Simulation, Tick, codec};
 use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
-/// A fold begins this many world records before its tick, so that it detects a world that was recorded incorrectly.
+/// A fold starts this many world records before its tick, to detect an incorrectly recorded world.
 const WORLDS_BACK: usize = 2;
 /// A fold steps at most this many ticks. Worlds that are too large for the journal leave gaps, so the nearest record
 /// may be far.
@@ -42,8 +42,7 @@ pub enum Unfolded {
     TooLarge(Tick),
 }
 
-/// The third run encodes and decodes its world at this interval in ticks, which finds state that is missing from the
-/// bytes.
+/// The third run encodes and decodes its world at this interval in ticks, to detect state missing from the bytes.
 const RELOAD_TICKS: u32 = 16;
 
 impl Folded {

@@ -29,7 +29,7 @@ use worlds::Worlds;
 pub struct History<S: Simulation> {
     worlds: Worlds<S>,
     kept: u32,
-    /// How many frames are kept for a session that loads a world.
+    /// The number of frames kept for a session that loads a world.
     kept_for_loads: u32,
     needed: Option<Tick>,
     first: Tick,
@@ -48,7 +48,7 @@ struct Sealed {
     cadence: Option<Cadence>,
     present: PlayerSet,
     filled: PlayerSet,
-    /// How many roster changes, outcomes, claims, commands and fragments the tick has.
+    /// The numbers of roster changes, outcomes, claims, commands and fragments in the tick's frame.
     lists: [u32; 5],
 }
 
@@ -100,7 +100,7 @@ impl Sealed {
 }
 
 impl<S: Simulation> History<S> {
-    /// A history that begins at `first`.
+    /// Creates a history starting at `first`.
     pub fn new(first: Tick) -> Self {
         History {
             worlds: Worlds::new(),
@@ -120,12 +120,13 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// Keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME) from now on, with ticks of length `tick`.
+    /// Keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME) starting now, with ticks of length
+    /// `tick`.
     pub fn keep_for(&mut self, tick: Duration) {
         (self.kept, self.kept_for_loads) = (backlog(tick), load_ticks(tick));
     }
 
-    /// Keeps the frames from `needed` on beyond that time, for sessions that load a world: for
+    /// Keeps the frames from `needed` onwards beyond that time, for sessions that load a world: for
     /// [`LOAD_TIME`](twinstep_core::bounds::LOAD_TIME), and within [`LOAD_FRAMES_BYTES_MAX`].
     pub fn keep_from(&mut self, needed: Option<Tick>) {
         self.needed = needed;
@@ -157,7 +158,7 @@ impl<S: Simulation> History<S> {
         self.first
     }
 
-    /// Returns `true` if all frames from `tick` on are kept, and will stay for at least a third of the kept time.
+    /// Returns `true` if all frames from `tick` onwards are kept, and will stay for at least a third of the kept time.
     pub fn reaches(&self, tick: Tick) -> bool {
         tick >= self.first && self.next() - tick <= self.kept - self.kept / 3
     }
@@ -256,9 +257,9 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).and_then(|sealed| sealed.digest)
     }
 
-    /// The newest beginning of a turn with a digest, for a run of frames `from..end`: the beginning of the last turn,
-    /// or of an earlier turn that begins within the run. So a client that gets the frame of a digested tick gets that
-    /// digest or a newer one with it.
+    /// The newest first tick of a turn that has a digest, for a run of frames `from..end`: that of the last turn, or of
+    /// an earlier turn that starts within the run. So a client that gets the frame of a digested tick gets that digest
+    /// or a newer one with it.
     pub fn newest_digest(&self, from: Tick, end: Tick) -> Option<(Tick, u64)> {
         let mut began = self.turn_began(end.back(1))?;
         loop {
@@ -280,7 +281,7 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).map(|sealed| sealed.turn_began)
     }
 
-    /// Iterates over the kept frames from `tick` on.
+    /// Iterates over the kept frames, starting at `tick`.
     pub fn frames(&self, tick: Tick) -> FrameWalk<'_, S> {
         let skipped = ((tick - self.first) as usize).min(self.ticks.len());
         // Most callers want few frames from the end, so it counts from the nearer end.

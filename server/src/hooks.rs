@@ -1,7 +1,7 @@
 //! A game's decisions on the server: it resolves queries and admits orders.
 //!
-//! Law **One door**: a hook's decision enters the simulation as an action of a frame, on the server's own simulation
-//! too.
+//! Law **One door**: a hook's decision enters the simulation as an action of a frame, in the server's own simulation as
+//! well.
 
 use twinstep_core::bounds::HISTORY;
 use twinstep_core::world::World;
@@ -41,9 +41,8 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back
     /// or more.
     ///
-    /// Free while worlds are small (64 KB), because one is kept at each tick. Larger worlds are kept at every 16th
-    /// tick, and the first access to another tick costs a clone of the world and up to 15 steps. The result is kept
-    /// too.
+    /// Free while worlds are small (64 KB), because one is kept every tick. Larger worlds are kept every 16th tick, and
+    /// the first access to another tick costs a clone of the world and up to 15 steps. The result is also kept.
     #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&'a S> {
         if tick == self.world.tick() {
@@ -137,12 +136,12 @@ impl From<bool> for Admission {
 
 /// Admits players' commands and claims. If a method panics, the order is refused, and the match continues.
 pub trait Referee<S: Simulation>: Send + 'static {
-    /// Decides whether this command (or claim) of `by` may enter the coming frame. If it may not, the player gets the
+    /// Decides whether this command (or claim) of `by` may enter the next frame. If it may not, the player gets the
     /// reason.
     ///
-    /// Called more than once for the same command: at each turn while the command waits for its tick, because a refused
-    /// command is not announced to the other clients, and when the command is sealed. So do not count the calls; keep a
-    /// rate limit in the state, updated by the step.
+    /// Called several times for one command: every turn while it waits for its tick (to decide whether it is announced
+    /// to the other clients), and again when it is sealed. So do not count the calls; keep a rate limit in the state,
+    /// updated by the step.
     fn admit(
         &mut self,
         context: &HookContext<'_, S>,
@@ -170,8 +169,8 @@ pub trait Referee<S: Simulation>: Send + 'static {
 
     /// Decides on a player's request to the match itself, such as a pause or a save. Called once for each request. The
     /// default refuses all requests: a game decides which players may change its speed. In a lobby, only a start can be
-    /// requested. A player can make at most 20 requests in 10 s; further ones are refused without a call, and so are
-    /// those that the match cannot carry out.
+    /// requested. A player can make at most 20 requests in 10 s; any more are refused without a call, as are requests
+    /// that the match cannot carry out.
     fn admit_request(
         &mut self,
         context: &HookContext<'_, S>,

@@ -1,4 +1,4 @@
-//! The used limits of an identity: counted across its sessions, so that reconnecting does not reset them.
+//! The used limits of an identity, counted across its sessions. Reconnecting does not reset them.
 //!
 //! ```text
 //!  session begins ─ take ─▶ Peer::limits ─ keep ─▶ AwayIdentities (away) ─ take ─▶ the next session's
@@ -31,7 +31,7 @@ const SAVES_MAX: usize = 2;
 const AWAY_MAX: usize = 256;
 /// An identity that was too slow is refused for this long; its client keeps trying to return for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
-/// The budget that an identity gets if it returns with a spent budget, because joining takes a moment.
+/// An identity that reconnects with its budget spent gets this much, because joining takes time.
 const TO_SPARE: Duration = Duration::from_secs(1);
 /// An identity whose world download did not make progress is refused for this long. Otherwise it could hold its slot
 /// for a world forever by reconnecting.
@@ -50,14 +50,14 @@ pub(crate) struct IdentityLimits {
     requests_since: Duration,
     // The times of its saves that still count.
     saves: ArrayVec<Duration, SAVES_MAX>,
-    /// The identity may not begin another join before this time.
+    /// The identity may not start another join before this time.
     joins_from: Duration,
     /// Whether the identity's last world download wasted its slot.
     gave_way: bool,
     excused_at: Option<Duration>,
     held: Held,
     pub(crate) cost: Cost,
-    /// How much longer turns were because of the identity.
+    /// The time added to turns because of the identity.
     pub(crate) slowed: Cost,
     /// When the identity may return, and why it was barred.
     barred: Option<(Duration, CloseCode)>,
@@ -95,7 +95,7 @@ impl IdentityLimits {
         self.strikes > 0 && now.saturating_sub(self.strikes_since) <= STRIKE_WINDOW
     }
 
-    /// Bars the identity if the reason of its removal demands that: for [`BAR_TOO_SLOW`], [`BAR_JOIN`] or
+    /// Bars the identity if the reason for its removal demands that: for [`BAR_TOO_SLOW`], [`BAR_JOIN`] or
     /// [`BAR_STRIKES`], or until the match ends.
     pub(crate) fn bar(&mut self, now: Duration, code: CloseCode) {
         let until = match code {
@@ -125,7 +125,7 @@ impl IdentityLimits {
         was_kicked
     }
 
-    /// Returns `true` if this identity may begin a join now, and counts that join.
+    /// Returns `true` if this identity may start a join now, and counts that join.
     pub(crate) fn may_join(&mut self, now: Duration) -> bool {
         let may = self.could_join(now);
         if may {
@@ -175,7 +175,7 @@ impl IdentityLimits {
         held.now < at_once && !spent
     }
 
-    /// How long the match was held for this identity since it last kept up.
+    /// The time for which the match was held for this identity since the identity last kept up.
     pub(crate) fn held(&self) -> Duration {
         self.held.now
     }
@@ -190,7 +190,7 @@ impl IdentityLimits {
         held.minute += time;
     }
 
-    /// Records that the identity does not trail any more, so that another pause may begin.
+    /// Records that the identity no longer trails, so that another pause may start.
     pub(crate) fn end_hold(&mut self) {
         self.held.now = Duration::ZERO;
     }
@@ -241,8 +241,8 @@ pub(crate) struct AwayIdentities {
 }
 
 impl AwayIdentities {
-    /// Keeps an identity's limits. If there is no room, drops the identity that is away longest; barred ones are
-    /// dropped last.
+    /// Keeps an identity's limits. If there is no space, drops the identity that has been away longest; barred
+    /// identities are dropped last.
     pub(crate) fn keep(&mut self, now: Duration, away: Away) {
         if self.away.len() == AWAY_MAX {
             let free = |away: &Away| away.limits.barred(now).is_none();
@@ -279,7 +279,7 @@ impl AwayIdentities {
             .unwrap_or_default()
     }
 
-    /// Bars a player that was removed without a session.
+    /// Bars a player removed without a session.
     pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
         let mut limits = self.take(&Identity::new(identity, Role::Player));
         limits.bar(now, code);
@@ -340,7 +340,7 @@ impl AwayIdentities {
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     now: Duration,
-    /// The time waited within the minute that began at `since`.
+    /// The time waited within the minute starting at `since`.
     minute: Duration,
     since: Duration,
 }

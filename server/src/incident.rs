@@ -9,7 +9,7 @@ use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::{PlayerId, Simulation, Tick};
 use twinstep_protocol::text::line;
 
-/// The number of incidents that wait to be taken; further ones are only counted.
+/// The maximum number of incidents waiting to be taken. Any more are only counted.
 pub const INCIDENTS_MAX: usize = 16;
 /// The longest text of an incident, in bytes.
 const TEXT_MAX: usize = 1 << 10;
@@ -152,11 +152,11 @@ pub struct Suspect {
 /// One fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incident {
-    /// The tick that the match was working on.
+    /// The tick in progress.
     pub tick: Tick,
     /// The kind of fault.
     pub trouble: Trouble,
-    /// The message of the panic or of the system, clipped to 1 KB.
+    /// The message of the panic or from the system, clipped to 1 KB.
     pub message: String,
     /// The orders that may have caused the fault: those that were left out of the frame. If the match is over, all
     /// orders of the frame.
@@ -239,8 +239,8 @@ impl fmt::Display for Incident {
     }
 }
 
-/// Notices for two independent readers: the log, which gets all of them while there is room, and the author's own code,
-/// which gets the newest ones if it reads rarely.
+/// Notices for two independent readers: the log, which gets all of them while there is space, and the author's own
+/// code, which gets the newest ones if it reads rarely.
 pub struct Notices<T> {
     most: usize,
     log: VecDeque<T>,
@@ -273,7 +273,7 @@ impl<T: Clone> Notices<T> {
         self.log.len().min(self.author.len()) < self.most
     }
 
-    /// Takes the oldest notice that was not logged.
+    /// Takes the oldest notice not logged yet.
     pub fn log(&mut self) -> Option<T> {
         self.log.pop_front()
     }

@@ -22,7 +22,7 @@ pub(super) struct JournalOut<S: Simulation> {
 
 /// After this many late worlds in a row, [`UNWAITED`] worlds are encoded on the match's own thread.
 const MISSED_MAX: u8 = 3;
-/// How many worlds are then encoded on the match's own thread: those of one minute.
+/// The number of worlds encoded on the match's own thread in that case, which is one minute of worlds.
 const UNWAITED: u8 = 6;
 
 pub(super) enum WorldDue {
@@ -142,7 +142,7 @@ impl<S: Simulation> JournalOut<S> {
         due
     }
 
-    /// Writes the encoded world of a turn that was written without it, if no frame was stepped since.
+    /// Writes the encoded world of a turn recorded without it, if no frame has been stepped since.
     pub(super) fn late_world(&mut self, tick: Tick, world: &[u8], out: &mut Outbox<S::Outcome>) {
         let mut is_written = false;
         self.write(out, |recorder, out| {

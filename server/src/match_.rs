@@ -75,7 +75,7 @@ pub struct Match<S: Simulation> {
     world: ServerWorld<S>,
     clock: Clock,
     people: People,
-    /// Inputs and orders of each player for ticks that are not sealed yet.
+    /// Inputs and orders of each player for unsealed ticks.
     seats: Vec<Seat<S>>,
     play_up: PlayUp<S>,
     sealer: Sealer<S>,
@@ -95,7 +95,7 @@ pub struct Match<S: Simulation> {
 }
 
 impl<S: Simulation> Match<S> {
-    /// Makes a match that begins from `sim` without players. The match does no work before the first
+    /// Creates a match that starts from `sim`, without players. The match does no work before the first
     /// [`advance`](Match::advance).
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl<S: Simulation> Match<S> {
         self.sealer.set_referee(referee);
     }
 
-    /// Keeps a journal from now on, or from the [start](crate::config::StartWhen) of a match that waits for its players.
+    /// Starts a journal, now or at the [start](crate::config::StartWhen) of a match that waits for its players.
     /// [`poll`](Match::poll) returns its bytes.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Drops the given services from now on, and restores the others. For a host that measures its own load.
+    /// Drops the given services, and restores the others. For a host that measures its own load.
     pub fn degrade(&mut self, degradation: Degradation) {
         if self.degradation == degradation {
             return;
@@ -269,7 +269,7 @@ impl<S: Simulation> Match<S> {
             .map_or(0, |seat| seat.next_batch.saturating_sub(turn))
     }
 
-    /// The bytes sent to a session, with all headers, by kind.
+    /// The number of bytes sent to a session, including all headers, per kind.
     #[must_use]
     pub fn bytes_down(&self, peer: SessionId) -> Option<ByteCounts> {
         let session = self.people.peer(peer);
@@ -277,8 +277,8 @@ impl<S: Simulation> Match<S> {
         session.map(|p| p.bytes_down).or(takeover)
     }
 
-    /// The bytes sent to an identity in all its sessions (spectators too), with all headers, by kind. Identities
-    /// without a session are forgotten, except the 256 that disconnected last.
+    /// The number of bytes sent to an identity in all its sessions, also as a spectator, including all headers, per
+    /// kind. Identities without a session are dropped, except for the 256 that disconnected last.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
         let own = self.people.iter().filter(|p| p.identity.name == identity);
@@ -304,7 +304,7 @@ impl<S: Simulation> Match<S> {
         session.map(Peer::stage).or(takeover)
     }
 
-    /// How many ticks a session's authority trails the server, as reported by its client.
+    /// The number of ticks by which a session's authority trails the server, as reported by its client.
     #[must_use]
     pub fn lag(&self, peer: SessionId) -> Option<u32> {
         self.people
@@ -377,7 +377,7 @@ impl<S: Simulation> Match<S> {
         &self.diagnostics.tally
     }
 
-    /// Measures the author's code with this stopwatch from here on.
+    /// Measures the author's code with this stopwatch.
     pub fn time_by(&mut self, stopwatch: impl Stopwatch + 'static) {
         self.diagnostics.timing = Timing::by(stopwatch);
     }
@@ -387,7 +387,7 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.report(incident);
     }
 
-    /// Continues without a journal, because the journal cannot be written any more. After this, a crash ends the match.
+    /// Continues without a journal, because the journal can no longer be written. After this, a crash ends the match.
     pub fn forgo_journal(&mut self) {
         self.journal = JournalOut::none();
         self.forgo_journal_later();
@@ -395,14 +395,14 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.stats.journal_lost.get_or_insert(tick);
     }
 
-    /// Lets the host encode worlds of more than `over_bytes` bytes from now on
-    /// ([`Output::Encode`](crate::Output::Encode)), and pass each result to [`hand_world`](Match::hand_world).
+    /// Lets the host encode worlds larger than `over_bytes` bytes ([`Output::Encode`](crate::Output::Encode)), and pass
+    /// each result to [`hand_world`](Match::hand_world).
     pub fn encode_aside(&mut self, over_bytes: usize) {
         self.snapshots.aside.over = Some(over_bytes);
     }
 
     /// Takes the result of an [`Output::Encode`](crate::Output::Encode). Call it before the next
-    /// [`advance`](Match::advance) if possible: the journal has room for the world only between turns.
+    /// [`advance`](Match::advance) if possible: the journal accepts the world only between turns.
     ///
     /// # Panics
     /// If the world's `Serialize` panicked; the error is the panic's message.
@@ -427,7 +427,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// All players with a seat, by seat, then all spectators.
+    /// All players with a seat, in seat order, then all spectators.
     pub fn everybody(&self) -> Vec<Present> {
         let mut seated: Vec<Present> = self
             .people
@@ -506,7 +506,7 @@ pub(super) struct Origin {
     pub(super) packed_rules: OnceLock<Option<Arc<[u8]>>>,
 }
 
-/// The first world of a match. Clients may have it too.
+/// The first world of a match, which clients may also have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) tick: Tick,

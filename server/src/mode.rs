@@ -35,7 +35,7 @@ impl MatchMode {
         }
     }
 
-    /// The number of turns that are sealed ahead of the one that clients run.
+    /// The number of turns sealed ahead of the one that clients run.
     pub(crate) fn turns_ahead(self) -> u8 {
         match self {
             MatchMode::Prediction => 0,
@@ -47,7 +47,7 @@ impl MatchMode {
         matches!(self, MatchMode::Lockstep(_))
     }
 
-    /// When the first tick, or turn, of a match that begins now is sealed.
+    /// The seal time of the first tick, or turn, of a match that starts now.
     pub(crate) fn first_due(self, now: Duration, tick: Duration) -> Duration {
         match self {
             MatchMode::Prediction => now + tick,
@@ -56,7 +56,7 @@ impl MatchMode {
     }
 
     /// The stamp of orders that may run in this tick of this turn: the tick, or in lockstep the turn. Orders with lower
-    /// stamps may run too.
+    /// stamps may also run.
     pub(crate) fn stamp(self, tick: Tick, turn: u32) -> Tick {
         match self {
             MatchMode::Prediction => tick,
@@ -76,8 +76,8 @@ impl MatchMode {
         }
     }
 
-    /// Returns `true` if a player sent an input for the next tick, or for the turn that begins with it. In lockstep
-    /// late batches count too, because a connection's latency may exceed the command delay.
+    /// Returns `true` if a player sent an input for the next tick, or for the turn starting with it. In lockstep, late
+    /// batches also count, because a connection's latency may exceed the command delay.
     pub(crate) fn has_input<S: Simulation>(self, seat: &Seat<S>, next: Tick, turn: u32) -> bool {
         self.input(seat, next, turn).is_some()
             || self.is_lockstep() && seat.batch_at.is_some_and(|at| next - at <= 1)

@@ -1,7 +1,7 @@
 //! The outputs of a match, in the order in which they must be carried out.
 //!
 //! Law **Journal first**: a turn's record is queued before the packets that depend on it, and the host keeps that
-//! order. All bytes are in one buffer that is reused.
+//! order. All bytes are in one reused buffer.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -37,10 +37,10 @@ pub enum Output<'a, O> {
     /// Run this save on another thread, write its bytes where saved games belong, and report the result to
     /// `Match::hand_saved`. Only for hosts that called `Match::offer_saves`.
     Save(Saving),
-    /// The session plays and needs a ticket to return with: pass one to `Match::hand_ticket`. Hosts without tickets
+    /// The session plays and needs a ticket for reconnecting: pass one to `Match::hand_ticket`. Hosts without tickets
     /// ignore this.
     Ticket { peer: SessionId },
-    /// Some tickets of an identity are not accepted any more. The journal records this; a host may also record it
+    /// Some tickets of an identity are no longer accepted. The journal records this; a host may also record it
     /// elsewhere, or ignore it.
     Outdated { identity: Identity, ruling: Ruling },
     /// The match accepted the session: its hello is compatible, and it has its seats. A host allows fewer sessions that
@@ -84,7 +84,7 @@ impl<O> Outbox<O> {
         }
     }
 
-    /// Queues the buffer's bytes from `start` on as a piece of the journal.
+    /// Queues the buffer's bytes from `start` onwards as a piece of the journal.
     pub(crate) fn journal(&mut self, start: usize) {
         let range = start..self.bytes.len();
         self.outputs.push_back((Output::Journal(&[]), range));

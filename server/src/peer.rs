@@ -41,7 +41,7 @@ use stage::PeerStage;
 pub(crate) use stage::{Distance, Greeting, Guest, Judgement};
 use tickets::Tickets;
 
-/// A session is not counted as late for this long after it began to play.
+/// A session is not counted as late for this long after it started to play.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// The stage of a session.
@@ -51,7 +51,7 @@ pub enum SessionStage {
     Greeting,
     /// The session waits for the start of the match.
     Lobby,
-    /// The session is being sent a world, or the frames that it asked for.
+    /// The session is receiving a world, or the frames that it requested.
     Loading,
     /// The session has its world and steps through the turns since then.
     CatchingUp,
@@ -78,14 +78,14 @@ pub(crate) struct Peer {
     pub(crate) fates: Fates,
     pub(crate) inquiry: Inquiry,
     pub(crate) tickets: Tickets,
-    /// The numbers of the names and of the presence block that were last sent to the session.
+    /// The numbers of the names and of the presence block last sent to the session.
     pub(crate) names_sent: u32,
     pub(crate) presence_sent: u32,
     pub(crate) limits: IdentityLimits,
 }
 
 impl Peer {
-    /// Begins a session. `came_by` is the stamp of its ticket.
+    /// Starts a session. `came_by` is the stamp of its ticket.
     pub(crate) fn new(
         id: SessionId,
         (identity, came_by): (Identity, Option<Stamp>),
@@ -169,7 +169,7 @@ impl Peer {
         now.saturating_sub(last_received_at) > SPARSE_AFTER
     }
 
-    /// Records that this session is late, unless it has just begun to play.
+    /// Records that this session is late, unless it has just started to play.
     pub(crate) fn record_late(&mut self, now: Duration) {
         if self.plays() && now.saturating_sub(self.since) >= SETTLED_AFTER {
             self.rhythm.record_late(now);

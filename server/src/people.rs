@@ -37,7 +37,7 @@ pub(super) struct PendingTakeover {
     pub(super) id: SessionId,
     pub(super) identity: Identity,
     pub(super) seats: usize,
-    /// The stamp of the ticket that the connection was made with, if any.
+    /// The stamp of the ticket used for the connection, if any.
     pub(super) came_by: Option<Stamp>,
     pub(super) since: Duration,
 }
@@ -47,7 +47,7 @@ pub(super) struct PendingTakeover {
 pub enum Whereabouts {
     /// The player or spectator has a session in the match.
     Playing,
-    /// The player or spectator has a session that is joining.
+    /// The player's or spectator's session is joining.
     Joining,
     /// The player has a seat but no session.
     Away,

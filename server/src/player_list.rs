@@ -22,7 +22,7 @@ use twinstep_protocol::packet::presence::PresenceUpdate;
 use twinstep_protocol::{names::Name, packet::presence::LinkQuality};
 use unicode_security::skeleton;
 
-/// How often link qualities are measured and sent.
+/// The interval at which link qualities are measured and sent.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The maximum number of versions of the names, and of the link qualities, that are kept for delayed spectators: 17
@@ -44,8 +44,8 @@ impl<T> Versions<T> {
         }
     }
 
-    /// Adds a version, valid from `tick` on. Drops versions older than the newest one that a session limited to `shown`
-    /// may see.
+    /// Adds a version, valid from `tick` onwards. Drops versions older than the newest one that a session limited to
+    /// `shown` may see.
     fn push(&mut self, tick: Tick, number: u32, state: T, shown: Tick) {
         let is_old =
             |states: &VecDeque<(Tick, u32, T)>| states.get(1).is_some_and(|s| s.0 <= shown);
@@ -91,7 +91,7 @@ impl Default for PlayerList {
 }
 
 impl PlayerList {
-    /// Sets the name that the player of a seat asks for, until it asks for a new one.
+    /// Sets the name that a seat's player asks for, until it asks for a new one.
     pub(super) fn wish(&mut self, player: PlayerId, name: Name) {
         self.wished[player.index()] = name;
         // Forces new names at the next update.
@@ -193,8 +193,8 @@ fn nth_of(identities: &[(String, PlayerId)], n: usize) -> usize {
     identities[..n].iter().filter(same).count()
 }
 
-/// A key that is equal for names that players may confuse: by Unicode's table of look-alikes (UTS 39), ignoring case
-/// and spaces.
+/// A key that is equal for names that players may confuse, according to Unicode's table of look-alikes (UTS 39),
+/// ignoring case and spaces.
 fn look_of(name: &Name) -> String {
     let lower = skeleton(name.as_str()).collect::<String>().to_lowercase();
     let again = skeleton(&lower);

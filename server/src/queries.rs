@@ -1,5 +1,4 @@
-//! [`OpenQueries`]: the state of each query of the simulation, from the step that asked it to the frame that answers
-//! it.
+//! [`OpenQueries`]: the state of each query of the simulation, from the step that asked to the frame that answers.
 //!
 //! ```text
 //!  asked ─▶ owner's to answer? ─ yes ─▶ WithOwner ── admitted ─────────────────▶ Ready ─▶ the next frame with room for it
@@ -10,7 +9,7 @@
 //!                └─ Later ─▶ AtJob ── complete ──────────────────────────────────╯
 //! ```
 //!
-//! In every state, a query that is not answered within [`answer_ticks`] is answered by the frame with `None`.
+//! In every state, a query without an answer after [`answer_ticks`] is answered by the frame with `None`.
 //!
 //! Law **One door**: an outcome enters the simulation once, as an action of a frame, no matter which side answers.
 
@@ -59,7 +58,7 @@ impl QueryId {
 enum QueryState<O> {
     WithOwner,
     AtJob(JobId),
-    /// The query is answered, and waits for a frame with this much room.
+    /// The query is answered, and waits for a frame with this much space.
     Ready {
         outcome: Option<O>,
         bytes: usize,
@@ -68,7 +67,7 @@ enum QueryState<O> {
 
 struct QueryEntry<O> {
     id: QueryId,
-    /// The tick whose step opened the query. Its time limit begins here, after any wait to be opened.
+    /// The tick whose step opened the query. Its time limit starts here, after any wait to be opened.
     opened: Tick,
     state: QueryState<O>,
 }
@@ -317,7 +316,7 @@ impl<S: Simulation> OpenQueries<S> {
             .fragments
             .iter()
             .find(|f| f.left > 0 && is_outcome(&f.entry));
-        // One that began before a crash counts only once it is answered again.
+        // A query opened before a crash counts only once it is answered again.
         let earlier = context.world.unfinished().outcome();
         let earlier = earlier.filter(|e| !frame.ends(*e) && self.is_ready(*e));
         let current = here.map(|f| f.entry).or(earlier);
@@ -338,7 +337,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
         let from = context.world.unfinished().collected(entry, &self.scratch);
         let begins = here.is_none();
-        // At its first turn of a tick it leaves room to other outcomes.
+        // At its first turn in a tick, it leaves space for other outcomes.
         let most = if begins {
             FRAGMENT_BYTES
         } else {

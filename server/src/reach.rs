@@ -1,8 +1,8 @@
 //! [`Reach`]: how far the server has sent the frames that one session has not acknowledged.
 //!
-//! Invariants: frames that were never sent come before repeats. The server repeats the gaps that the client reports. If
-//! the client reports none, it repeats all frames sent so far, some of them with each send. If no ack arrives for
-//! longer than a round trip, all of these frames count as lost.
+//! Invariants: frames not sent yet come before repeats. The server repeats the gaps that the client reports. If the
+//! client reports none, it repeats all frames sent so far, some of them with each send. If no ack arrives for longer
+//! than a round trip, all of these frames count as lost.
 
 use std::time::Duration;
 
@@ -10,15 +10,14 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::KEEP_ALIVE;
 use twinstep_protocol::repeats::Repeats;
 
-/// A frame is not repeated once it was in at least this many sends, spread over the time that the caller passes as
-/// `covered`.
+/// A frame is not resent after it has been in at least this many sends, spread over at least `covered`.
 const SENDS: usize = 5;
 
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     /// All frames before this one were sent at least once.
     sent: Tick,
-    /// The frame at which the next repeat begins.
+    /// The frame at which the next repeat starts.
     again: Tick,
     /// Whether the unacknowledged frames did not fit into the last send.
     exceeds: bool,
@@ -30,8 +29,8 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// For a send that cannot hold all frames: the first frame that was never sent, or only in a send that counts as
-    /// lost. `first` is the first unacknowledged frame; an ack takes about `rtt`.
+    /// For a send that cannot hold all frames: the first frame never sent, or sent only in a send that counts as lost.
+    /// `first` is the first unacknowledged frame; an ack takes about `rtt`.
     pub(crate) fn first_unsent(&mut self, now: Duration, first: Tick, rtt: Duration) -> Tick {
         if self.first != first {
             (self.first, self.since) = (first, now);
@@ -41,7 +40,7 @@ impl Reach {
         self.sent.max(first)
     }
 
-    /// The frame at which the repeats of `head..sent` begin.
+    /// The frame at which the repeats of `head..sent` start.
     pub(crate) fn next_repeat(&self, head: Tick, sent: Tick) -> Tick {
         match self.again {
             at if at > head && at < sent => at,
@@ -68,7 +67,7 @@ impl Reach {
         !self.exceeds
     }
 
-    /// Records a send: all frames before `sent` were sent, and the next repeat begins at `again`. `all` is `true` if
+    /// Records a send: all frames before `sent` were sent, and the next repeat starts at `again`. `all` is `true` if
     /// the send held all unacknowledged frames.
     pub(crate) fn record_sent(&mut self, sent: Tick, again: Tick, all: bool) {
         (self.sent, self.again, self.exceeds) = (sent, again, !all);

@@ -3,9 +3,9 @@
 //!
 //! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands by (player,
 //! sequence). This is the order within the frame, not a priority: entries that do not fit into a frame's bytes wait for
-//! a later tick, and a different player is served first at each tick ([`shares`]).
+//! a later tick, and a different player is served first every tick ([`shares`]).
 //!
-//! [`Sealer`] keeps the state between ticks; [`Sealing`] is the frame that is being built.
+//! [`Sealer`] keeps the state between ticks; [`Sealing`] is the frame under construction.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ pub(crate) mod shares;
 
 use shares::{Kind, Room, Served};
 
-/// The shortest time between two returns of a dropped player, so that a connection with frequent gaps does not change
-/// the roster at each of them.
+/// The minimum time between two returns of a dropped player. It limits the roster changes that a connection with
+/// frequent gaps causes.
 const RETURN_AFTER: Duration = Duration::from_secs(5);
 
 pub(crate) struct Sealer<S: Simulation> {
@@ -48,7 +48,7 @@ pub(crate) struct Sealer<S: Simulation> {
     pub(crate) owed: PlayerSet,
 }
 
-/// A frame that is being built, with everything that its contents depend on.
+/// A frame under construction, with everything on which its contents depend.
 struct Sealing<'a, S: Simulation> {
     frame: &'a mut FrameData<S>,
     context: &'a HookContext<'a, S>,
@@ -62,7 +62,7 @@ struct Sealing<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Sealer<S> {
-    /// A sealer for a match that begins with this tick. Admits all orders within the bounds.
+    /// Creates a sealer for a match that starts with this tick. Admits all orders within the bounds.
     pub(crate) fn new(start: Tick) -> Self {
         Sealer {
             roster: Default::default(),
@@ -80,7 +80,7 @@ impl<S: Simulation> Sealer<S> {
     pub(crate) fn change(&mut self, player: PlayerId, change: RosterChange) {
         let pending = &mut self.roster[player.index()];
         *pending = match (*pending, change) {
-            // It joined and left between two ticks, so frames need neither.
+            // The player joined and left between two ticks, so frames need neither change.
             (Some(RosterChange::Joined), RosterChange::Left) => None,
             // A leave overrides any other change.
             (Some(RosterChange::Left), _) => Some(RosterChange::Left),
@@ -176,7 +176,7 @@ impl<S: Simulation> Sealer<S> {
         for seat in seats {
             let (mut due, mut share) = (context.tick(), CommandShare::default());
             for held in &mut seat.commands {
-                // Commands run in sequence: one that is stamped far ahead delays those after it.
+                // Commands run in sequence, so a command stamped far ahead delays those after it.
                 if held.stamp > due {
                     (due, share) = (held.stamp, CommandShare::default());
                 }
@@ -245,7 +245,7 @@ impl<S: Simulation> Sealer<S> {
         referee.admit_answer(context, by, answer.key, &open.query, outcome)
     }
 
-    /// Refuses the orders of a sealed frame that were left out of the frame that was stepped.
+    /// Refuses the orders of a sealed frame that were left out of the stepped frame.
     pub(crate) fn refuse_missing(&mut self, sealed: &FrameData<S>, seats: &mut [Seat<S>]) {
         let is_out = |stepped: &[Order<S::Command>], order: &Order<S::Command>| {
             stepped.iter().all(|left| left.player != order.player)
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
     use twinstep_core::testing::doc::Counter;
 
-    /// Finding A2: a first return was delayed by five seconds too.
+    /// Finding A2: even a first return was delayed by five seconds.
     #[test]
     fn a_dropped_player_returns_immediately_and_then_every_five_seconds_at_any_tick_length() {
         let mut seat = Seat::<Counter>::new();

@@ -1,4 +1,4 @@
-//! Inputs and orders of one player for ticks that are not sealed yet.
+//! Inputs and orders of one player for unsealed ticks.
 //!
 //! Invariant: the first accepted input for a tick is final, and is sealed unchanged unless its player is absent.
 //! Commands are sealed in sequence, independent of the order in which they arrive, and each of them gets a fate. In
@@ -18,7 +18,7 @@ use twinstep_protocol::packet::play_up::CommandUp;
 use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::share::is_large;
 
-/// The largest gap in a returning client's command sequence: commands that this server may never have seen.
+/// The largest gap in a reconnecting client's command sequence, left by commands that this server may never have seen.
 const SKIP_MAX: u32 = 1 << 16;
 
 /// A claim may be repeated for this many ticks.
@@ -28,7 +28,7 @@ pub(crate) const CLAIM_AGE_MAX: u32 = 384;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
     Unasked,
-    /// The referee would admit the order, which runs at this tick if frames have room.
+    /// The referee would admit the order, which runs at this tick if it fits into the frames.
     Admitted(Tick),
     /// The referee would refuse the order, or panicked. It is asked again when the order is sealed.
     Refused,
@@ -67,7 +67,7 @@ pub struct SeatStats {
     pub fills: u64,
     /// Commands that entered a frame.
     pub accepted: u64,
-    /// Commands that were refused: too many, too large, by the referee, or because the player left.
+    /// Refused commands: too many, too large, refused by the referee, or of a player that left.
     pub refused: u64,
     /// Claims that entered a frame.
     pub claims: u64,
@@ -75,7 +75,7 @@ pub struct SeatStats {
     pub late_batches: u64,
     /// Turns in which the match had to wait for this player (in lockstep only).
     pub awaited: u64,
-    /// How long the match waited for this player, with or without others.
+    /// The time for which the match waited for this player, with or without others.
     pub waited: Duration,
 }
 
@@ -84,22 +84,22 @@ struct Batch<I> {
     input: I,
 }
 
-/// Inputs and orders of one player that are not sealed yet.
+/// The unsealed inputs and orders of one player.
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,
     /// The tick after the newest input, if the client skips its packet because the input stays the same; and the time
     /// when that packet would have arrived.
     rest: Option<(Tick, Duration)>,
-    /// Closed batches of turns that are not sealed, oldest first: at most m.
+    /// Closed batches of unsealed turns, oldest first, at most m.
     batches: VecDeque<Batch<S::Input>>,
     pub(crate) next_batch: u32,
     /// The first turn that waits for a batch of this player, if the match waits for all.
     pub(crate) awaited_from: u32,
-    /// The time when the match began to wait for this player, while it waits.
+    /// The time when the match started to wait for this player, while it waits.
     pub(crate) missed_since: Duration,
-    /// The last tick that was sealed with this player's own input, or at which the player joined. It is ahead of the
-    /// match while the player's silence is excused.
+    /// The last tick sealed with this player's own input, or at which the player joined. It is ahead of the match while
+    /// the player's silence is excused.
     pub(crate) given: Tick,
     /// The match's tick when a batch last arrived, in time or late (in lockstep only). With it, a player whose latency
     /// exceeds the delay does not count as silent.
@@ -108,7 +108,7 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) next_seq: u32,
     /// Commands up to this sequence number may skip missing commands.
     gaps_until: u32,
-    /// Claims of earlier ticks are ignored: they were made before a restart.
+    /// Claims of earlier ticks are ignored, because they date from before a restart.
     claims_from: u32,
     next_claim: u32,
     /// Commands that may wait for earlier ones, each with the number from which on the fates of earlier ones are known.
@@ -183,14 +183,14 @@ impl<S: Simulation> Seat<S> {
         self.next_seq = seq;
     }
 
-    /// Begins a session. The client may know the fate of commands that this server has never seen: a journal has no
-    /// refused commands, and a match that was restarted without a journal has no commands.
+    /// Starts a session. The client may know the fate of commands that this server has never seen: a journal has no
+    /// refused commands, and a match restarted without a journal has no commands.
     pub(crate) fn expect_gaps(&mut self) {
         self.early.clear();
         self.gaps_until = self.next_seq.saturating_add(SKIP_MAX);
     }
 
-    /// Ignores claims that were emitted before tick `seq`, because they were sealed already.
+    /// Ignores claims emitted before tick `seq`, because they are already sealed.
     pub(crate) fn expect_claims_from(&mut self, seq: u32) {
         self.next_claim = seq;
         self.claims_from = seq;
@@ -209,7 +209,7 @@ impl<S: Simulation> Seat<S> {
         self.next_batch = 0;
     }
 
-    /// Forgets all inputs and orders of a player that leaves. Returns the waiting orders, which are refused.
+    /// Drops all inputs and orders of a leaving player. Returns the waiting orders, which are refused.
     #[must_use = "the owner of an order must learn its fate"]
     pub(crate) fn purge(&mut self) -> Vec<NotAdmitted> {
         self.forget_inputs();
@@ -241,7 +241,7 @@ impl<S: Simulation> Seat<S> {
         if tick - next >= INPUT_WINDOW {
             return false;
         }
-        // Late inputs count here too: the margin must show how late they are.
+        // Late inputs also count here: the margin must show how late they are.
         self.newest = self.newest.max(Some(tick));
         if tick < next {
             return false;
@@ -418,7 +418,7 @@ impl<S: Simulation> Seat<S> {
         seq: u32,
         command: S::Command,
     ) -> Arrival {
-        // It is unknown which claims from before a restart were sealed, and very old ones do not matter.
+        // Which claims from before a restart were sealed is unknown, and very old ones do not matter.
         if seq < self.claims_from || next - Tick(seq) > CLAIM_AGE_MAX {
             return Arrival::Refused(CommandRefusal::TooLate);
         }

@@ -86,7 +86,7 @@ impl<S: Simulation> ServerWorld<S> {
 
     /// Steps the world once. Returns its digest, if one is due. After a failure the world's state is unusable.
     ///
-    /// A NaN must be found before a client sees its frame, so the world is scanned for NaN if no digest is due.
+    /// A NaN must be detected before a client sees its frame, so the world is scanned for NaN if no digest is due.
     pub(super) fn attempt(&mut self, frame: &FrameData<S>) -> Result<Option<SizedDigest>, Failure> {
         let (stepper, world, digests) = (&mut self.stepper, &mut self.current, &self.digests);
         let perspective = Perspective::authority(world.tick());
@@ -115,8 +115,8 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// Records the step: its frame, which belongs to a turn that began at `turn_began`; its digest, if one was due; and
-    /// the world, if it is small or the last kept one is old.
+    /// Records the step: its frame, which belongs to a turn that started at `turn_began`; its digest, if one was due;
+    /// and the world, if it is small or the last kept one is old.
     pub(super) fn keep(
         &mut self,
         frame: &FrameData<S>,
@@ -150,7 +150,7 @@ impl<S: Simulation> ServerWorld<S> {
         self.digest
     }
 
-    /// Restores the world of `tick`, the last tick that was stepped. Returns `None` if that world is not kept.
+    /// Restores the world of `tick`, the last stepped tick. Returns `None` if that world is not kept.
     pub(super) fn step_back(&mut self, tick: Tick) -> Option<()> {
         let before = self.history.world(tick, &self.rules)?;
         self.current.clone_from(before);

@@ -37,7 +37,7 @@ impl<S: Simulation> Hooks<S> {
         self.set_up(move |match_| match_.set_referee(referee));
     }
 
-    /// Sets a function that is applied to the match before the match starts. It replaces an earlier one.
+    /// Sets a function to apply to the match before the match starts. It replaces an earlier one.
     pub fn set_up(&mut self, set: impl FnOnce(&mut Match<S>) + Send + 'static) {
         self.set_up = Some(Box::new(set));
     }
@@ -53,7 +53,7 @@ impl<S: Simulation> Hooks<S> {
         made.map(|(match_, ())| match_)
     }
 
-    /// Makes or resumes a match with `begin`, which gets the resolver, and applies the other hooks to the match.
+    /// Creates or resumes a match with `begin`, which gets the resolver, and applies the other hooks to the match.
     /// Returns the match and the second result of `begin`.
     pub fn give<T, E>(
         self,

@@ -24,7 +24,7 @@
 //!                       an incident warns      no joins, heals, written or kept worlds; the match continues
 //! ```
 //!
-//! The bound is the same for journals, joiners, spectators and evidence, because every reader reserves room for it.
+//! The bound is the same for journals, joiners, spectators and evidence, because every reader reserves space for it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,8 +41,8 @@ use crate::encoding::{Encoding, Snapshot};
 use crate::incident::{Incident, Trouble};
 use crate::server_world::ServerWorld;
 
-/// The maximum age of an encoded world that a session may join with. The frames since then are sent too: they are
-/// smaller than a newer world.
+/// The maximum age of an encoded world with which a session may join. The later frames are also sent; they are smaller
+/// than a newer world.
 const FRESH: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
@@ -139,7 +139,7 @@ impl Snapshots {
         self.newest = Some((snapshot, now));
     }
 
-    /// Drops worlds that sessions cannot begin with any more.
+    /// Drops worlds with which sessions can no longer start.
     pub(super) fn forget<S: Simulation>(&mut self, now: Duration, world: &ServerWorld<S>) {
         let began = world.current.turn().began;
         let is_old = |(world, made): &(Snapshot, Duration)| {
@@ -244,7 +244,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Aside {
     /// Worlds of more bytes than this are encoded by the host.
     pub(super) over: Option<usize>,
-    /// The tick of the world that the host is encoding, and when the encoding began.
+    /// The tick of the world that the host is encoding, and when the encoding started.
     under_way: Option<(Tick, Duration)>,
 }
 
@@ -283,7 +283,7 @@ impl Aside {
 
 /// A world is kept for delayed spectators every this many ticks.
 const WORLD_EVERY: u32 = 300;
-/// How many ticks are reserved in the backlog for sending a kept world to a spectator (10 s at 60 Hz).
+/// The number of ticks reserved in the backlog for sending a kept world to a spectator (10 s at 60 Hz).
 const LOADING_TICKS: u32 = 600;
 const _: () = assert!(SPECTATOR_DELAY_MAX + WORLD_EVERY + LOADING_TICKS <= BACKLOG);
 
@@ -316,7 +316,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Keeps a world that is newer than all others, and drops those that spectators cannot begin with any more.
+    /// Keeps a world that is newer than all others, and drops those with which spectators can no longer start.
     pub(super) fn put(&mut self, snapshot: Snapshot, delay_ticks: u32) {
         let tick = snapshot.id.tick;
         self.tried = Some(tick);

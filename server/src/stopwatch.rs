@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// A kind of call that is measured.
+/// A kind of measured call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
     /// One tick of the game, with its digest.

@@ -44,7 +44,7 @@ pub(crate) struct Seen {
     pub(crate) has_headroom: bool,
 }
 
-/// The cadence that a client asks for at each turn's beginning.
+/// The cadence that a client requests at the start of each turn.
 #[derive(Debug)]
 pub(crate) struct Tempo {
     /// The client's turn in ticks; 0 before its first turn.
@@ -145,7 +145,7 @@ impl Default for Tempo {
 }
 
 impl Tempo {
-    /// The cadence that the client asks for in the turn that begins now. `last` is the cadence of the turn before, in
+    /// The cadence that the client requests for the turn starting now. `last` is the cadence of the turn before, in
     /// which `seen` was observed.
     pub(crate) fn decide(
         &mut self,
@@ -173,19 +173,19 @@ impl Tempo {
         }
     }
 
-    /// Resets to normal values, because the client's requests are not granted any more.
+    /// Resets to normal values, because the client's requests are no longer granted.
     pub(crate) fn relax(&mut self) {
         *self = Tempo::default();
     }
 
-    /// The turn that the client asks for, in ticks.
+    /// The length of the turn that the client requests, in ticks.
     pub(crate) fn turn_ticks(&self) -> u8 {
         self.turn_ticks
     }
 
-    /// The part of a turn's length that is charged to this client: longer ticks, and ticks beyond both `common` and the
-    /// need of its round trip. Extra ticks are charged only to the clients that ask for the longest turn, which has
-    /// `longest` ticks.
+    /// The part of a turn's length charged to this client: longer ticks, and ticks beyond both `common` and the need of
+    /// its round trip. Extra ticks are charged only to the clients that ask for the longest turn, which has `longest`
+    /// ticks.
     pub(crate) fn excess(&self, config: &MatchConfig, common: u8, longest: u8) -> Duration {
         let turn_ticks = u32::from(self.turn_ticks);
         let longer_ticks = self.tick.saturating_sub(config.tick) * turn_ticks;
@@ -227,7 +227,7 @@ impl Tempo {
             self.turns.quiet_since = now;
         }
         if last.turn_ticks > self.turn_ticks {
-            // Others need longer turns: quiet times say nothing about the turn that this client asks for.
+            // Others need longer turns: quiet times say nothing about the turn that this client requests.
             self.turns.wait_on(now);
         }
         if seen.jitter * 4 < self.jitter {
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_as_long_as_the_largest_round_trip() {
-        // Row 25: 250 ms and ticks of 50 ms give 5 ticks. Row 40: of 40, 90 and 160 ms the largest.
+        // Row 25: 250 ms and 50 ms ticks give 5 ticks. Row 40: of 40, 90 and 160 ms the largest.
         assert_eq!(turn_of(MS(250), MS(50)), 5);
         let largest = [40, 90, 160].map(MS).into_iter().max().unwrap();
         assert_eq!(turn_of(largest, MS(10)), 16);

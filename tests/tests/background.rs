@@ -84,8 +84,8 @@ fn is_the_same<S: Play>(seed: u64) {
     }
 }
 
-/// Finding K7: a rebuild leads to the same world on any thread. In seeds 3, 18, 19 and 37 a client that was advanced
-/// twice at one moment sampled an input a frame later or earlier, since its clock was steered twice.
+/// Finding K7: a rebuild produces the same world on any thread. In seeds 3, 18, 19 and 37, a client advanced twice at
+/// one moment sampled an input a frame later or earlier, since its clock was steered twice.
 #[test]
 fn history_rebuilt_elsewhere_is_the_same_in_every_frame() {
     [1, 2, 3, 18, 19, 37]
@@ -116,7 +116,7 @@ fn late_rebuilds_lead_to_the_same_end_as_inline_ones() {
                 assert!(stats.timeline.away_steps > 100);
                 assert!(late > 1 || stats.timeline.overtaken <= few / 10);
             }
-            // Once no player moves or commands any more, the prediction equals the future.
+            // Once players no longer move or send commands, the prediction equals the future.
             away.command(false);
             for i in 0..3 {
                 away.hold(i, Some(Default::default()));

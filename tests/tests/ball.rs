@@ -94,7 +94,7 @@ fn a_saved_ball_rolls_on() {
     let loaded = again.world().sim().clone();
     let ticks = first.match_.world().tick() - again.world().tick();
     assert!(ticks <= 2);
-    // The same world, or that of the beginning of its turn.
+    // The same world, or the world at the start of its turn.
     assert!(ticks > 0 || loaded == pitch);
     let mut bytes = Vec::new();
     codec::append(&loaded, &mut bytes).unwrap();

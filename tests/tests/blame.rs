@@ -1,5 +1,5 @@
-//! Every failure in an author's code is caught before a client sees the frame. The player that caused it is found, and
-//! no other player pays for it.
+//! Every failure in an author's code is caught before a client sees the frame. The player that caused it is identified,
+//! and no other player is affected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ fn attack(poison: Order, bytes: usize) -> Direct<Fragile> {
     table
 }
 
-/// A large world is neither digested nor copied at each tick: it is scanned for a NaN, and folded.
+/// A large world is not digested or copied every tick. Instead, it is scanned for NaN and folded.
 ///
 /// Findings K4 and K6: every author of the frame was struck, no command ran, and a NaN ended the match.
 #[test]

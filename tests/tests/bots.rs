@@ -1,4 +1,4 @@
-//! Bots that the rules play, in seats without a person.
+//! Bots: the rules play seats without a human player.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ struct Runner {
 impl Simulation for Chase {
     const NAME: &'static str = "chase";
     const VERSION: u32 = 1;
-    /// How many seats have a bot while no person plays in them.
+    /// The number of seats that a bot plays while no human does.
     type Rules = u8;
     type Input = [i8; 2];
     type Command = ();
@@ -136,7 +136,7 @@ impl Play for Chase {
     }
 }
 
-/// Two persons, the seats up to `bots` for bots; or as many clients.
+/// Two human players and the seats up to `bots` for bots, or as many clients.
 fn played(seed: u64, link: &str, clients: usize, bots: u16) -> Rig<Chase> {
     let mut config = RigConfig::new(seed, link.parse().expect("a link"));
     config.clients = clients;
@@ -204,7 +204,7 @@ fn seats_change_between_persons_and_bots_in_play() {
         Vec::from_iter(players.filter(|player| has_bot(rig, *player)))
     };
     assert_eq!(bot_seats(&rig), [PlayerId(2), PlayerId(3)]);
-    // A person that leaves, and one that is cut off.
+    // A human player that leaves, and one that is cut off.
     rig.leave(1);
     rig.run(SECOND);
     assert_eq!(bot_seats(&rig), [BEN, PlayerId(2), PlayerId(3)]);
@@ -224,7 +224,7 @@ fn seats_change_between_persons_and_bots_in_play() {
     rig.redial(0);
     rig.run(SECOND * 4);
     assert_eq!(bot_seats(&rig), [BEN, PlayerId(2), PlayerId(3)]);
-    // A newcomer takes the lowest seat that no person had, with its runner; a person that returns takes its own.
+    // A newcomer takes the lowest seat that no human had, with its runner; a returning human takes its own seat.
     rig.join("carl");
     rig.run(SECOND * 5);
     assert_eq!(bot_seats(&rig), [BEN, PlayerId(3)]);

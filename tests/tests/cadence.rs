@@ -136,7 +136,7 @@ fn several_slow_clients_slow_the_match_for_no_longer_than_one() {
     }
     for minute in 1..=3 {
         for _ in 0..20 {
-            // They are late for a moment, again and again, and report that they are busy.
+            // The machines are late for a moment, again and again, and report that they are busy.
             let until = rig.now + MS(400);
             (2..4).for_each(|liar| rig.freeze(liar, until));
             rig.run(SECOND * 3);

@@ -43,8 +43,8 @@ fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
     (kinds, busiest)
 }
 
-/// Row 72: four bots over a bad link play the campaign. The rig compares every kept prediction and all worlds, and at
-/// the end all clients have the same round, score and lives. Every decision of the server was made.
+/// Row 72: four bots play the campaign over a bad link. The rig compares every kept prediction and all worlds, and at
+/// the end all clients have the same round, score and lives. The run exercises every kind of server decision.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_campaign_is_identical_on_all_screens() {

@@ -171,8 +171,8 @@ fn a_poisoner_ends_no_other_client() {
     );
 }
 
-/// Findings HW1, HW2, HW3, HW4, HW5 and HW7: worlds of 90 s that failed once, kept as full plans: a change of the
-/// drawing keeps the case, though not its seed.
+/// Findings HW1, HW2, HW3, HW4, HW5 and HW7: 90 s worlds that failed once, kept as full plans, because a change in how
+/// plans are drawn would change the world of a seed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn worlds_that_failed_once_pass() {

@@ -86,8 +86,8 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
     }
 }
 
-/// Finding K16: an input without room next to the newest ones was never sent. Here the server is frozen and does not
-/// receive packets. When it continues, it needs the oldest inputs first.
+/// Finding K16: an input that did not fit next to the newest ones was never sent. Here the server is frozen and does
+/// not receive packets. When it continues, it needs the oldest inputs first.
 #[test]
 fn inputs_that_exceed_a_datagram_arrive_in_several() {
     let mut table = table(MatchConfig::action(), 4);
@@ -112,7 +112,7 @@ fn inputs_that_exceed_a_datagram_arrive_in_several() {
     assert_eq!(table.match_.stats().malformed, 0);
 }
 
-/// Finding K7: the steps of a catch-up were outside of every budget.
+/// Finding K7: the steps of a catch-up were outside any budget.
 #[test]
 fn a_catch_up_runs_in_bursts_and_shortens_only_the_lead() {
     let mut table = table(MatchConfig::action(), 1);

@@ -132,7 +132,8 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
 }
 
 /// A match that waits for all removes a player that is silent for too long, and refuses its commands for the turn whose
-/// batch is missing. Under the same number again, the client learns of that, whether or not its session ended before.
+/// batch is missing. When the client reconnects under the same number, it gets that result, whether or not its session
+/// had ended before.
 #[test]
 fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
     for hung_up in [false, true] {

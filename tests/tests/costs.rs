@@ -67,7 +67,7 @@ fn a_player_who_repeatedly_makes_the_others_wait_is_removed() {
     );
 }
 
-/// Finding C1: a new session began with a full budget.
+/// Finding C1: a new session started with a full budget.
 #[test]
 fn reconnecting_does_not_refill_the_patience_budget() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(2, LinkProfile::LAN));
@@ -175,7 +175,7 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     rig.run(SECOND * 27);
     let waiting = rig.match_.waiting();
     assert!(waiting.contains(silent) && !waiting.contains(anew));
-    // It redials: it could send its batch now, but does not receive packets.
+    // The client redials: it could send its batch now, but does not receive packets.
     rig.redial(2);
     rig.relink(2, DEAF);
     rig.run(SECOND / 2);
@@ -194,7 +194,7 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     assert!(turn(&rig) - before >= 30, "it does not play on");
 }
 
-/// Finding HW5: a client that returned with an empty budget was removed at its first batch that was not early.
+/// Finding HW5: a client that reconnected with an empty budget was removed at its first batch that was not early.
 #[test]
 fn a_player_without_patience_left_plays_on_while_no_player_waits() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);
@@ -298,7 +298,7 @@ fn a_clock_that_goes_back_stops_time() {
     }
 }
 
-/// Regression: a client that trailed while the server's process was frozen was removed for that time too.
+/// Regression: a client that trailed while the server's process was frozen was also removed for that time.
 #[test]
 fn a_stall_of_the_server_is_not_charged_to_clients() {
     let mut config = RigConfig::new(11, LinkProfile::LAN);
@@ -343,7 +343,7 @@ fn a_client_that_returns_with_fewer_seats_has_one_account() {
     assert_eq!(client.session.seats(), [stays]);
     assert_eq!(rig.match_.stage(client.peer()), Some(SessionStage::Playing));
     assert_eq!(rig.match_.world().presence(goes), Presence::Absent);
-    // It is cut, and returns at once: it must be admitted.
+    // The client is cut off, and reconnects immediately. It must be admitted.
     rig.cut(single);
     rig.run(MS(500));
     rig.redial(single);

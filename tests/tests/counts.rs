@@ -105,8 +105,8 @@ impl Simulation for Counted {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// The cost of a tick grows with the size of the state for each full read. A client once read it at every tick, for a
-/// verification that was not requested.
+/// The cost of a tick grows with the size of the state for each full read. A client once read the state every tick, for
+/// a verification that was not requested.
 #[test]
 fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
     let policies = MatchConfig {
@@ -199,7 +199,7 @@ fn a_large_world_is_digested_once_a_second_and_copied_for_few_ticks() {
     assert!((16 + 16..=18 + 18 + 2).contains(&digests));
     assert!((58..=62 + 2).contains(&clones));
     assert!(encodings <= 5);
-    // The server digests a small world at each tick, the client at each turn, and one tick in 64 is checked.
+    // The server digests a small world every tick, the client every turn, and one tick in 64 is checked.
     let [digests, _, clones] = costs(1 << 10);
     println!("small: {digests} digests, {clones} clones");
     assert!((960 + 470 + 28..=970 + 490 + 32).contains(&digests));

@@ -27,8 +27,8 @@ fn action(seed: u64) -> RigConfig {
     config
 }
 
-/// Finding K22: a joiner's world is of the beginning of its turn: later ticks are not written, so a crash forgets them.
-/// (It was the current world, so a client that joined in the middle of a long turn had seen ticks that no longer
+/// Finding K22: a joiner's world is the one at the start of its turn: later ticks are not written, so a crash loses
+/// them. (It was the current world, so a client that joined in the middle of a long turn had seen ticks that no longer
 /// existed.)
 #[test]
 fn a_mid_turn_joiner_sees_only_journalled_frames() {
@@ -103,14 +103,14 @@ fn a_killed_server_resumes_where_it_was_and_resolves_no_query_twice() {
         let back = [Back::Anew, Back::GoingOn][seed as usize % 2];
         all.extend(crashes::<History>(action(seed), back, 3));
     }
-    // The plan met its purpose: torn records, open queries, and ticks that were never sent.
+    // The plan served its purpose: torn records, open queries, and unsent ticks.
     assert!(all.iter().any(|crash| crash.torn_bytes > 0));
     assert!(all.iter().any(|crash| crash.open > 0));
     assert!(all.iter().any(|crash| crash.killed_at > crash.resumed_at));
 }
 
-/// A claim that was sealed when the server died is sent again, because its owner did not know that. It must not count
-/// twice.
+/// If the server crashes just after sealing a claim, the owner does not know that the claim was sealed and sends it
+/// again. It must not count twice.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn claims_are_not_admitted_twice_over_a_crash() {
@@ -145,7 +145,7 @@ fn claims_are_not_admitted_twice_over_a_crash() {
     assert!(all > 50, "{all} claims: too few to tell");
 }
 
-/// Turns that wait for all players are resumed too: sealed batches are not sent again, and the match does not wait for
+/// Turns that wait for all players are also resumed: sealed batches are not sent again, and the match does not wait for
 /// unsent ones.
 #[test]
 fn a_match_in_lockstep_survives_kills() {
@@ -185,7 +185,7 @@ fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
     assert_eq!(rig.match_.world().presence(silent), Presence::Present);
     rig.run(SECOND * 6);
     assert_eq!(rig.match_.world().presence(silent), Presence::Dropped);
-    // It is remembered: the same identity gets the same number.
+    // The number is remembered: the same identity gets it again.
     rig.restart(0);
     rig.run(SECOND * 8);
     assert_eq!(rig.match_.world().presence(silent), Presence::Present);
@@ -230,7 +230,7 @@ fn the_clock_continues_as_soon_as_all_players_are_back() {
     assert!(ticks >= 30, "{ticks} ticks in the first second");
 }
 
-/// Row 20: a match begins from a saved state at a tick far above 0, is journalled from there, and killed.
+/// Row 20: a match starts from a saved state at a tick far above 0, is journalled from there, and is killed.
 #[test]
 fn a_match_that_began_from_a_saved_world_is_resumed_too() {
     use std::sync::Arc;

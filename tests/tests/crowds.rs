@@ -94,7 +94,7 @@ fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     rig.observe(false);
     for n in 0..spectators {
         rig.join_with(&format!("watcher {n}"), 0).unwrap();
-        // They draw ten frames a second here: only the packets to them matter.
+        // The clients draw ten frames a second here, because only the packets to them matter.
         rig.clients[4 + n].draws(10);
     }
     rig.run(60 * SECOND);

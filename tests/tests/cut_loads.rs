@@ -71,7 +71,7 @@ impl Loads {
     }
 }
 
-/// Finding P3-B1: an interrupted load began at byte 0 again.
+/// Finding P3-B1: an interrupted load started at byte 0 again.
 #[test]
 fn an_interrupted_load_continues_where_it_ended() {
     let (whole, once) = Loads::begin(600_000, 256).ends();

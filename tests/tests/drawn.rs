@@ -324,7 +324,8 @@ impl Play for Line {
     }
 }
 
-/// The frames of the first client: of another player, the drawn time, where it is drawn, and where it was then.
+/// The first client's frames: for another player, the drawn time, the drawn position, and the true position at that
+/// time.
 fn frames(
     link: &str,
     sticks: Sticks,
@@ -466,7 +467,8 @@ fn a_cue_is_shown_once_while_its_players_time_changes() {
         rig.run(FRAME);
     }
     let stats = rig.stats(0);
-    // Four players have a cue each in every fourth tick. The newest are not due, and the first were before it joined.
+    // Four players have a cue each every fourth tick. The newest cues are not due, and the first came before the client
+    // joined.
     let ticks = u64::from(stats.prediction_tick);
     println!("{} cues in {ticks} ticks", stats.cues_started);
     assert!((ticks - 120..=ticks).contains(&stats.cues_started));
@@ -505,8 +507,8 @@ const FRAMES: [(&str, &[u64]); 6] = [
 ];
 const TICKS_HZ: [u32; 6] = [20, 30, 60, 75, 128, 240];
 
-/// A world whose client draws with these times between frames. From 6 s on, `drawn` gets each frame's time
-/// and where the client's own player is drawn, and returns the input that is held from the next frame on.
+/// A world whose client draws with these times between frames. From 6 s on, `drawn` gets each frame's time and where
+/// the client's own player is drawn, and returns the input that is held starting with the next frame.
 fn own_frames(
     hz: u32,
     frames: &[u64],

@@ -100,8 +100,8 @@ fn a_joiner_waits_for_an_encoding_that_joiners_of_the_next_second_share() {
     assert!(server.tick() - one.tick() < 8 && server.tick() - two.tick() < 8);
 }
 
-/// Covers encodings that arrive at once, and encodings that arrive one tick too late, when the next turn has begun:
-/// then the world is encoded again, and in the end the match writes it itself.
+/// Covers encodings that arrive at once, and encodings that arrive one tick too late, when the next turn has started.
+/// In that case the world is encoded again, and in the end the match writes it itself.
 #[test]
 fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
     let mut times = Vec::new();
@@ -158,7 +158,7 @@ fn a_client_that_requests_worlds_repeatedly_costs_one_encoding_for_each_join() {
     let mut table = table(2, MatchConfig::strategy());
     let (mut encoded, mut seconds) = (0, 0);
     while seconds < 33 {
-        // The second hello arrives only when there is no fresh world any more.
+        // The second hello arrives only when no fresh world is left.
         for frame in 0..66 {
             table.frame(|_, _| 1);
             if frame > 0 {
@@ -215,7 +215,7 @@ struct Moody(Vec<u8>);
 
 impl Serialize for Moody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A measurement of the size is an encoding too.
+        // A measurement of the size is also an encoding.
         let by = std::any::type_name::<S>();
         let is_encoding = !by.contains("Hasher") && !by.contains("NanScan");
         match MOOD.get() {

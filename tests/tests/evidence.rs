@@ -261,7 +261,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     (None, began)
 }
 
-/// Finding K22: evidence of a tick in the middle of a turn showed a world that was not written yet.
+/// Finding K22: evidence of a tick in the middle of a turn showed a world not written yet.
 #[test]
 fn a_mid_turn_tick_has_no_evidence() {
     let (shown, began) = evidence_of(0);
@@ -269,8 +269,7 @@ fn a_mid_turn_tick_has_no_evidence() {
     assert_eq!(evidence_of(2).0, None);
 }
 
-/// Finding O3-10: four heals of one player counted as four desyncs, and triggered an alarm that is meant for several
-/// players.
+/// Finding O3-10: four heals of one player counted as four desyncs, and triggered an alarm meant for several players.
 #[test]
 fn repeated_desyncs_of_a_player_count_as_one() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));

@@ -24,7 +24,7 @@ const PLAYERS: usize = 8;
 const OTHERS: usize = PLAYERS - 1;
 const SECONDS: u32 = 10;
 const COMMANDS_PER_SECOND: u32 = 20;
-/// How many rebuilds other players may cause: this many in a turn, and a constant.
+/// The maximum number of rebuilds caused by other players: this many per turn, plus a constant.
 const PER_TURN: f64 = 5.0 / 9.0;
 const CREDIT: f64 = 17.0;
 
@@ -113,8 +113,8 @@ impl Flood {
     }
 }
 
-/// Finding O3-16: a wrong guess in each turn caused a rebuild in each turn. Finding O3-17: the commands behind one that
-/// was stamped far ahead were announced again for each next tick, and ran in none of these.
+/// Finding O3-16: a wrong guess every turn caused a rebuild every turn. Finding O3-17: the commands behind one stamped
+/// far ahead were announced again for each next tick, and ran in none of them.
 #[test]
 fn the_flood_table_is_unchanged() {
     let mut table = String::from(

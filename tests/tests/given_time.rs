@@ -120,7 +120,7 @@ fn a_given_stopwatch_keeps_the_frame_budget_through_an_outage() {
     for took in [quiet, outage, after] {
         assert!(took <= Duration::from_micros(4_400), "{took:?} of 4 ms");
     }
-    // It caught up.
+    // The client caught up.
     let behind = table.match_.world().tick().0 - stats.authority_tick;
     assert!(behind <= 10, "{behind} ticks");
 }

@@ -1,5 +1,5 @@
-//! Games with expensive steps keep their prediction if their loops take over results ([`Effects::each`]): a rebuild runs
-//! again what a wrong guess touched, and the lead is not shed. Taken results are those of a plain loop.
+//! Games with expensive steps keep their prediction if their loops take over results ([`Effects::each`]): a rebuild
+//! runs again what a wrong guess touched, and the lead is not shed. Taken results equal the results of a plain loop.
 //!
 //! [`Effects::each`]: twinstep_core::Effects::each
 
@@ -88,7 +88,7 @@ fn a_rebuild_runs_only_the_items_that_a_wrong_guess_touched() {
     }
 }
 
-/// With a step of 1 ms, a frame of 4 ms has time for four steps. With an eighth of its cost, a repeated step fits. Without
+/// With a 1 ms step, a 4 ms frame has time for four steps. With an eighth of its cost, a repeated step fits. Without
 /// memos, rebuilds become rare before the lead is shortened.
 #[test]
 fn a_step_of_a_millisecond_keeps_its_lead() {

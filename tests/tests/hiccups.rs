@@ -19,11 +19,11 @@ enum Held {
 
 #[derive(Debug, Default)]
 struct Felt {
-    /// How far the client's tick went ahead of the time that passed since the hiccup began, in ticks.
+    /// The number of ticks by which the client's tick ran ahead of the time passed since the hiccup started.
     leap: f64,
     /// The longest time that the client's tick stood still while no packets were held, in ms.
     stood_ms: f64,
-    /// How many ticks of the client the server filled in during one hiccup.
+    /// The number of the client's ticks that the server filled in during one hiccup.
     dead: u64,
 }
 
@@ -38,7 +38,7 @@ fn felt(link: &str, fps: u32, held: Held, length: Duration, a_minute: u32, seed:
     let every = Duration::from_secs(60) / a_minute;
     let hiccups = (Duration::from_secs(12).as_nanos() / every.as_nanos()).max(1);
     for nth in 0..hiccups as u32 {
-        // Each begins at another phase of a turn and of a frame.
+        // Each starts at another phase of a turn and of a frame.
         rig.run(MS * (nth * 7 % 40));
         let (before, until) = (rig.stats(0).fills, rig.now + length);
         let hold = |leg: &mut Leg, is: bool| is.then(|| leg.hold(until));

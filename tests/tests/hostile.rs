@@ -120,8 +120,8 @@ fn packets_at_a_live_client(config: RigConfig, packets: u32) {
     let real = rig.record(Duration::from_secs(2));
     let mut luck = Mwc::seed(78);
     let mut packet = Vec::new();
-    // A spoiled packet may be a valid packet with other values, which a client must believe. So its own confirmed state
-    // is excused; its survival, and that the others play on, is checked.
+    // A corrupted packet may be a valid packet with other values, which a client must accept. So its own confirmed
+    // state is excused; the test checks that it survives and that the others continue.
     rig.flip_excuse(0);
     for n in 0..packets {
         spoil(&mut luck, &real.down, &mut packet);

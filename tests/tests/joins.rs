@@ -109,7 +109,7 @@ fn a_joiner_gets_in_while_other_joiners_stall_and_redial() {
     }
 }
 
-/// Regression: a client that joined over a bad link was removed for good after three seconds, because other clients
+/// Regression: a client that joined over a bad link was removed permanently after three seconds, because other clients
 /// wanted to join.
 #[test]
 fn a_slow_loader_gives_up_its_slot_and_still_joins() {
@@ -272,8 +272,7 @@ impl Drip {
     }
 }
 
-/// A match with a world of 2 MB and one player, and fourteen joiners that acknowledge this many chunks each time they
-/// act.
+/// A match with a 2 MB world and one player, and fourteen joiners that acknowledge this many chunks each time they act.
 fn fourteen_slow_loaders(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
@@ -287,7 +286,7 @@ fn fourteen_slow_loaders(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
     (rig, drips.collect())
 }
 
-/// Finding O3-18: fourteen joiners that acknowledged two chunks a second of a world of 2 MB were sent 2.2 MB/s, mostly
+/// Finding O3-18: fourteen joiners that acknowledged two chunks a second of a 2 MB world were sent 2.2 MB/s, mostly
 /// repeats.
 #[test]
 fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {

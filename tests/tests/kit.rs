@@ -79,7 +79,7 @@ fn reports_of_a_game_in_lockstep_have_no_words_about_predictions() {
     assert!(predicted.contains("ticks of lead"), "{predicted}");
 }
 
-// Depends on the phase, which is the same at each step in lockstep.
+// Depends on the phase, which is the same in each step in lockstep.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Phased(u32);
 

@@ -68,7 +68,7 @@ fn large_over(
     rig
 }
 
-/// The time until the client with the spoiled copy finds the difference; then it is healed.
+/// The time until the client with the corrupted copy detects the difference; it is healed right after.
 fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
     let (seed, desyncs) = (rig.config.seed, rig.match_.stats().desyncs);
     assert_eq!(desyncs, 0, "seed {seed}: a sound copy differs");
@@ -113,7 +113,7 @@ fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
     }
 }
 
-/// The ground has the same size, but in chunks: it is digested at each turn, like a small world.
+/// The ground has the same size, but in chunks, so it is digested every turn, like a small world.
 #[test]
 fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
     for seed in 1..=3 {
@@ -130,7 +130,7 @@ fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
     }
 }
 
-/// Row 19: a digest of each turn at any size is a policy. By default, a world of 300 KB is compared once a second.
+/// Row 19: a digest every turn, for any size, is a policy. By default, a 300 KB world is compared once a second.
 #[test]
 fn a_spoiled_copy_of_300_kb_is_found_in_the_next_turn_if_digests_are_of_each_turn() {
     for (seed, policies) in [(1, MatchConfig::action()), (3, MatchConfig::strategy())] {
@@ -271,7 +271,7 @@ fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration,
     (took, left)
 }
 
-/// Finding P3-B1: joins ended 30 s after they began, however well they advanced, and frames were kept no longer.
+/// Finding P3-B1: joins ended 30 s after they started, however well they advanced, and frames were kept no longer.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_load_may_take_any_time_while_it_makes_progress() {

@@ -70,8 +70,8 @@ fn wrong_predictions_never_reach_the_confirmed_state() {
     }
 }
 
-/// Law Only on difference: a filled input that was predicted right is not a difference. One player's link loses every
-/// third packet up; no other client rebuilds for it.
+/// Law Only on difference: a fill that was predicted correctly is not a difference. One player's link drops every third
+/// upstream packet; no other client rebuilds because of that.
 #[test]
 fn a_correctly_filled_tick_does_not_cost_a_rebuild() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);

@@ -38,7 +38,7 @@ fn returns(lines: &Lines<History>, player: usize) -> usize {
     count(lines, player, |e| matches!(e, Event::Reconnected { .. }))
 }
 
-/// Finding F1: a client whose link was silent for longer than 0.7 s redialled, and ignored the old path from then on.
+/// Finding F1: a client whose link was silent for longer than 0.7 s redialled, and afterwards ignored the old path.
 #[test]
 fn a_silent_link_costs_no_more_than_its_silence() {
     for (seed, link) in (1..).zip(["rtt=40", "rtt=100", "bad", "awful"]) {

@@ -99,7 +99,7 @@ fn refused(request: MatchRequest, why: CommandRefusal) -> Event {
 
 #[test]
 fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
-    // Row 82. A player without access to the server begins the match, if the referee admits it.
+    // Row 82. A player without access to the server starts the match, if the referee admits it.
     for policies in modes(StartWhen::HostSays) {
         let map = Map::new("isle", 100);
         let mut party = Party::new(policies, map.clone());
@@ -200,7 +200,7 @@ fn a_match_that_a_player_started_is_paused_and_resumed_like_any_other() {
         party.run(2 * SECOND);
         let pause = party.clients[0].session.request(0, MatchRequest::Pause);
         assert!(pause.is_err(), "nothing runs yet");
-        // The host can neither save a match that has not begun, nor begin it twice.
+        // The host can neither save a match that has not started, nor start it twice.
         assert!(party.match_.request(MatchRequest::Save).is_err());
         party.match_.request(MatchRequest::Start).unwrap();
         assert!(party.match_.request(MatchRequest::Start).is_err());
@@ -514,7 +514,7 @@ fn a_late_joiner_gets_the_rules_with_its_world() {
             party.run(10 * SECOND);
             assert_eq!(party.stage(late), Some(SessionStage::Playing));
             party.check_equal();
-            // It has the rules now, and returns with its world.
+            // The client has the rules now, and reconnects with its world.
             party.redial(late, LinkProfile::WAN, true);
             party.run(5 * SECOND);
             let bulk = party
@@ -528,7 +528,7 @@ fn a_late_joiner_gets_the_rules_with_its_world() {
     }
 }
 
-// A seat is free when its session is gone: by a goodbye, a kick, a lost transport, or silence.
+// A seat is free when its session has ended by a goodbye, a kick, a lost transport, or silence.
 #[test]
 fn a_guest_that_leaves_frees_its_seat() {
     let map = Map::new("isle", 100);
@@ -639,7 +639,7 @@ fn the_first_tick_waits_for_worlds_but_not_for_ever() {
     party.check_equal();
 }
 
-// Law Journal first. A crash in the lobby loses the lobby alone; the journal begins with the chosen rules.
+// Law Journal first. A crash in the lobby loses only the lobby; the journal starts with the chosen rules.
 #[test]
 fn the_journal_begins_at_the_start_with_the_chosen_rules() {
     for policies in modes(StartWhen::Players(2)) {

@@ -40,7 +40,7 @@ fn turn(rig: &Rig<History>) -> u32 {
     rig.match_.world().turn().number
 }
 
-/// Row 8: the match stops at the turn whose batch is missing, and every client sees the missing player.
+/// Row 8: the match stops at the turn with the missing batch, and every client sees the missing player.
 #[test]
 fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     let mut rig = quiet(3, LinkProfile::LAN, 2);
@@ -99,7 +99,7 @@ fn an_idle_player_is_not_missed() {
     rig.watch(SECOND * 10, |rig| {
         assert_eq!(rig.match_.waiting(), PlayerSet::default());
     });
-    // Ten seconds of turns of 150 ms, without a command.
+    // Ten seconds of 150 ms turns, without a command.
     assert!((65..=67).contains(&(turn(&rig) - before)));
     assert!(rig.match_.world().sim().log.is_empty());
 }
@@ -186,7 +186,7 @@ fn queues_are_bounded_by_the_delay_and_never_empty() {
             }
         });
         assert!(most_up <= u32::from(m), "{most_up} batches at m = {m}");
-        // The turn that is running counts too.
+        // The running turn also counts.
         assert!(most_down <= u32::from(m) + 1, "{most_down} at m = {m}");
         assert_eq!(rig.stats(0).late_turns, 0);
     }
@@ -203,7 +203,7 @@ fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {
         rig.watch(SECOND * 5, |rig| {
             let deaf = rig.clients[0].session.authority().expect("it plays");
             let other = rig.clients[1].session.seats()[0];
-            // The turn that the deaf client has begun is not under way any more.
+            // The turn that the deaf client has started is no longer under way.
             let began = deaf.turn().number + u32::from(deaf.tick() > deaf.turn().began);
             let sealed = turn(rig) - began;
             most = most.max(sealed + rig.match_.open_batches(other));
@@ -213,7 +213,7 @@ fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {
 }
 
 /// Row 16: turn n + m is sealed when turn n is due, on a schedule without drift: always the same time after a client
-/// began turn n. The two legs share the slack of m turns, so on a perfect line that time is half of it.
+/// started turn n. The two legs share the slack of m turns, so on a perfect line that time is half of it.
 #[test]
 fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
     for m in 1..=4u8 {
@@ -254,7 +254,7 @@ fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
     }
 }
 
-/// Row 18: a new length of ticks and turns begins at the same turn for all clients.
+/// Row 18: a new length of ticks and turns takes effect at the same turn for all clients.
 #[test]
 fn a_new_cadence_begins_at_the_same_turn_for_all() {
     let mut rig = quiet(10, LinkProfile::WAN, 2);
@@ -307,8 +307,8 @@ fn a_joiner_gets_empty_turns() {
     }
 }
 
-/// Row 22: a player that is silent for too long is removed, and the other players continue at the tick that they
-/// stopped at.
+/// Row 22: a player that is silent for too long is removed, and the other players continue at the tick at which they
+/// stopped.
 #[test]
 fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
     let mut config = config(12, LinkProfile::LAN, 2);
@@ -335,8 +335,8 @@ fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
     rig.converge();
 }
 
-/// Rows 30 and 91: in lockstep too, whether sealed by deadline or when all batches are there, players come and go at any
-/// turn without a pause for the others.
+/// Rows 30 and 91: also in lockstep, whether turns are sealed by deadline or when all batches have arrived, players
+/// come and go at any turn without a pause for the others.
 #[test]
 fn guests_come_and_go_in_lockstep_without_a_pause_for_the_others() {
     for (waits, rtt_ms) in [(true, 60), (true, 200), (false, 60), (false, 200)] {
@@ -454,7 +454,7 @@ fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
     }
 }
 
-/// Row 74: turns of 150 ms and m = 2 hide up to 150 ms on each leg: no pause, no waiting. The time until a client reads
+/// Row 74: 150 ms turns and m = 2 hide up to 150 ms on each leg: no pause, no waiting. The time until a client reads
 /// the network again is added to that: a frame, 17 ms at 60 frames a second. So 150 ms fit if clients read all the
 /// time.
 #[test]
@@ -477,7 +477,7 @@ fn a_turn_of_latency_on_each_leg_costs_no_pause() {
     }
 }
 
-/// Row 76: a spike of 100 ms within a turn of slack pauses no client.
+/// Row 76: a 100 ms spike within a turn of slack pauses no client.
 #[test]
 fn a_short_spike_is_absorbed() {
     let mut rig = Rig::<History>::new(config(16, both(10), 2));
@@ -563,7 +563,7 @@ fn a_player_on_a_link_longer_than_the_delay_is_present_and_its_commands_run() {
     });
     assert!(rig.stats(0).commands_executed > before + 5);
     assert!(rig.stats(0).fills > 0, "its inputs come too late");
-    // Over a line that fits into the delay every batch is in time, at whatever moment its client began.
+    // Over a line that fits into the delay every batch is in time, at whatever moment its client started.
     let mut fits = self::config(9, both(60), 4);
     fits.policies.sealing = SealWhen::Deadline;
     fits.policies.turn = TurnLength::Fixed(1);

@@ -10,8 +10,8 @@ use twinstep_server::MatchConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Plays for 40 s over a bad link, with sessions that are called at each frame, or only when they are due. Returns the
-/// clients' statistics, and how often a second each was called.
+/// Plays for 40 s over a bad link, with sessions that are called every frame, or only when due. Returns the clients'
+/// statistics, and the number of calls per second of each.
 fn called(sleeps: bool, policies: MatchConfig, link: LinkProfile) -> Vec<(SessionStats, u64)> {
     let mut config = RigConfig::new(9, link);
     config.policies = policies;

@@ -117,7 +117,7 @@ fn an_identity_enters_at_most_once_in_five_seconds() {
     }
 }
 
-/// A client that was removed while its link was dead returns as any free player.
+/// A client removed while its link was dead may return as any free player.
 #[test]
 fn a_client_that_returns_as_another_player_continues_as_it() {
     for (seed, predicts, away) in [(3, true, 1), (4, true, 35), (5, false, 1), (6, false, 35)] {
@@ -261,8 +261,8 @@ fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
     assert_eq!(rig.match_.world().presence(player), Presence::Absent);
 }
 
-/// Finding C5: a simulation knows players by number, so a returning player must get its own number, and a newcomer an
-/// unused one while there are any; also after a crash of the server.
+/// Finding C5: a simulation knows players by number, so a returning player must get its own number, and a newcomer must
+/// get an unused one as long as one is left. The same holds after a server crash.
 #[test]
 fn a_returning_player_gets_its_number_and_a_newcomer_an_unused_one() {
     let mut rig = Rig::<Game>::new(RigConfig::new(23, LinkProfile::LAN));

@@ -91,7 +91,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
     table.match_.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 9).unwrap();
-    // Reading on after a crash must not reuse values that were cached before it.
+    // Reading on after a crash must not reuse values cached before it.
     let play = |table: &mut Direct<Large>| _ = table.run(120, |_, _| 3);
     play(&mut table);
     for crash in 1..=2u8 {
@@ -203,7 +203,7 @@ impl Simulation for Ground {
     }
 }
 
-/// Finding K3-L1: a large world with a cheap digest was copied at each tick while a match was resumed.
+/// Finding K3-L1: a large world with a cheap digest was copied every tick while a match was resumed.
 #[test]
 fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
     let ground = Ground {

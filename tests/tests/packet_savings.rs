@@ -44,7 +44,7 @@ fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
         assert_eq!(rig.match_.stats().fills, fills, "{link}");
         let stats = rig.stats(0);
         assert_eq!(stats.fills, before.fills, "{link}");
-        // Resting does not make inputs later: the margin is the same as that of a client that sends at every tick.
+        // Resting does not make inputs later: the margin equals the margin of a client that sends every tick.
         let mut busy = world(link, Sticks::Analog);
         ten_seconds(&mut busy);
         let busy = busy.stats(0);

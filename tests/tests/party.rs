@@ -1,4 +1,4 @@
-//! A match of a game with maps, its host's choices and its clients over simulated lines: for the tests of lobbies.
+//! A match of a game with maps, its host's choices and its clients over simulated lines, used by the tests of lobbies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,7 +172,7 @@ impl Party {
         self.clients.len() - 1
     }
 
-    // Moves a client to a new transport, whose predecessor the server knows to be gone if `hangs_up`.
+    // Moves a client to a new transport. If `hangs_up`, the server knows that the old transport is gone.
     pub(crate) fn redial(&mut self, client: usize, link: LinkProfile, hangs_up: bool) {
         let identity = self.clients[client].identity.clone();
         if hangs_up {

@@ -107,7 +107,7 @@ fn a_player_asks_for_double_speed_and_all_switch_at_one_turn() {
         let ticks = f64::from(rig.match_.world().tick() - before);
         let doubled = SECOND.as_secs_f64() * 8.0 / usual.as_secs_f64();
         assert!((ticks - doubled).abs() < doubled / 20.0, "{ticks} ticks");
-        // A server that is killed continues at this speed.
+        // A killed server continues at this speed.
         rig.crash(MS(50));
         (0..4).for_each(|client| rig.redial(client));
         rig.run(SECOND * 4);
@@ -338,7 +338,7 @@ fn players_join_leave_and_return_while_the_match_is_paused() {
         assert_eq!(rig.match_.world().tick(), paused);
         rig.leave(3);
         rig.run(SECOND);
-        // It may resume the match, though no tick has let it in yet.
+        // The player may resume the match, although no tick has admitted it yet.
         ask(&mut rig, newcomer - 1, RESUME);
         rig.run(SECOND * 3);
         assert!(rig.match_.world().tick() > paused + 20, "m = {m}");
@@ -408,7 +408,7 @@ fn a_player_that_leaves_in_a_pause_is_gone_after_a_crash_too() {
         rig.run(MS(500));
         assert_eq!(rig.match_.world().presence(leaver), Presence::Absent);
         assert_eq!(rig.match_.world().present().len(), 3, "m = {m}");
-        // It comes back with its number, and stays after a crash.
+        // The player comes back with its number, and stays after a crash.
         let back = rig.join("player 3");
         rig.until_it_plays(back);
         assert_eq!(rig.clients[back].session.seats(), [leaver], "m = {m}");
@@ -440,7 +440,7 @@ fn a_spectator_that_joins_during_a_pause_has_no_extra_delay() {
             let target = stats.margin_ticks_target;
             assert!((target - 3.6).abs() < 0.1, "{target} ticks of 1/60 s");
         }
-        // It requires the target of spectators too.
+        // The test also needs the target of spectators.
         rig.converge();
     }
 }

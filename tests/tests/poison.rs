@@ -262,7 +262,7 @@ fn attacked(attack: Attack, seed: u64) -> Table<false> {
         if gives_orders && attacks && frames % 15 == 0 {
             table.players[0].order(1_000);
         }
-        // The other players give valid commands too.
+        // The other players also give valid commands.
         if frames % 20 == 7 {
             table.players[1 + frames / 20 % 3].order(5);
         }

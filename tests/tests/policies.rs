@@ -126,7 +126,7 @@ fn after_a_spike_a_client_pauses_less() {
         rig.relink(0, rough);
         for (i, counted) in pauses.iter_mut().enumerate() {
             let before = rig.stats(0).late_turns;
-            // A hundred turns of 150 ms.
+            // A hundred 150 ms turns.
             rig.run(SECOND * 15);
             *counted += rig.stats(0).late_turns - before;
             if i == 0 {
@@ -198,7 +198,7 @@ fn the_match_waits_for_trailing_clients_within_limits() {
     }
 }
 
-/// Row 84: a policy sets the lag at which the match begins to hold, one turn by default: in a prediction and in
+/// Row 84: a policy sets the lag at which the match starts to hold, one turn by default: in a prediction and in
 /// lockstep.
 #[test]
 fn a_match_holds_at_the_lag_that_its_policy_sets() {

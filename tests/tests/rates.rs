@@ -276,7 +276,7 @@ fn lost_packets_of_long_turns_are_resent() {
 }
 
 /// A link that reorders packets has gaps all the time, without losses. A session that once needed more than four
-/// packets was served by gaps from then on, in small packets.
+/// packets was always served by gaps afterwards, in small packets.
 #[test]
 fn a_client_back_from_silence_is_served_normally_though_packets_are_reordered() {
     let config = RigConfig {

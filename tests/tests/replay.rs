@@ -77,7 +77,7 @@ fn a_replay_has_no_commands_of_idle_players_and_each_order_has_its_tick() {
 /// Four players for a quarter of an hour: the journal's size, the speed of seeking and verifying, and the time to
 /// repair a crashed match of that length.
 ///
-/// `TWINSTEP_MINUTES` sets another length. The limits leave room for machines with other load.
+/// `TWINSTEP_MINUTES` sets another length. The limits are loose enough for machines with other load.
 #[test]
 fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
     let minutes = std::env::var("TWINSTEP_MINUTES")
@@ -102,7 +102,7 @@ fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
     let mut seeks = Vec::new();
     let end = played.world.tick().0;
     for n in 0..40 {
-        // Backwards, so that each seek begins at a world; just before the next world, which is the most expensive.
+        // Backwards, so that each seek starts at a world; just before the next world, which is the most expensive.
         let to = Tick(end - 1 - n * (end / 41));
         let (reached, took) = timed(|| replay.seek(to).unwrap());
         assert_eq!(reached, to);

@@ -46,8 +46,8 @@ fn until_a_key_is_read(rig: &mut Rig<Game>) {
     }
 }
 
-/// Rows 77 and 58. Two worlds are the same except for a key: in one of them the first player holds it from some frame
-/// on.
+/// Rows 77 and 58. Two worlds are the same except for a key: in one of them, the first player holds it starting at some
+/// frame.
 #[test]
 fn a_key_is_in_the_prediction_and_in_the_picture_of_the_frame_that_reads_it() {
     for (name, link) in LinkProfile::PRESETS {
@@ -142,7 +142,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
                 visible: passed,
                 off: at.distance(shooter),
             };
-            // The measurement ends when the confirmed world has the shot too.
+            // The measurement ends when the confirmed world also has the shot.
             while confirmed.is_none() {
                 rig.run(MS);
                 if rig.stats(0).authority_tick > tick {
@@ -153,7 +153,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
             rig.run(SECOND);
             return Some(Ok(Way { confirmed, ..way }));
         }
-        // Over the worst line some shots end before any client knows of them.
+        // Over the worst line some shots end before any client receives them.
         if passed > 2 * SECOND {
             return Some(Err(Unseen));
         }
@@ -183,7 +183,7 @@ fn another_players_action_is_visible_as_soon_as_the_link_allows() {
             .collect();
         let ways: Vec<Way> = taps.iter().flatten().copied().collect();
         let unseen = taps.len() - ways.len();
-        // Over the worst line some shots end before any client knows of them, or their input is late.
+        // Over the worst line some shots end before any client receives them, or their input is late.
         let most = if name == "awful" { 12 } else { 2 };
         assert!(ways.len() >= 60, "{name}: {} taps", ways.len());
         assert!(unseen <= most, "{name}: {unseen} were never seen");
@@ -220,7 +220,7 @@ fn another_players_action_is_visible_as_soon_as_the_link_allows() {
             bound_ms,
             ways.len(),
         );
-        // A shot begins 0.6 units from the middle of its shooter.
+        // A shot starts 0.6 units from the middle of its shooter.
         assert!(off < 0.7, "{name}: {off} units from the shooter as shown");
     }
 }

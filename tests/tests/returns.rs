@@ -1,5 +1,5 @@
-//! Clients that lost their server, and restarted clients, return: by frames, by a world, as a fresh process, or to a
-//! server that was killed. In every case they get their seat, and the match waits a bounded time for them.
+//! Clients that lost their server, and restarted clients, reconnect: by frames, by a world, as a fresh process, or to a
+//! restarted server. In every case they get their seat, and the match waits a bounded time for them.
 
 use std::time::Duration;
 use twinstep_protocol::lineage::Stamp;
@@ -149,8 +149,8 @@ fn an_outdated_ticket_gives_no_claim_on_a_session() {
     rig.converge();
 }
 
-/// Finding O1: a client could report every number below that of its newest ticket as stored, and each was written to
-/// the journal.
+/// Finding O1: a client could report every number below its newest ticket's as stored, and each was written to the
+/// journal.
 #[test]
 fn only_issued_tickets_count_as_stored() {
     let mut rig = Rig::<Game>::new(RigConfig::new(52, LinkProfile::LAN));
@@ -292,7 +292,7 @@ fn returning_resets_no_limit() {
     assert_eq!(rig.match_.stage(rig.clients[1].peer()), None);
 }
 
-/// A returning client is sent only its welcome until its first packet: frames before that would be lost.
+/// A reconnecting client gets only its welcome until its first packet: frames before that would be lost.
 #[test]
 fn a_returning_client_gets_turns_only_after_its_first_packet() {
     let mut rig = Rig::<Game>::new(RigConfig::new(17, LinkProfile::LAN));
@@ -310,7 +310,7 @@ fn a_returning_client_gets_turns_only_after_its_first_packet() {
     assert!(rig.match_.world().tick() > Tick(400));
 }
 
-/// A loss of power without fsync undoes turns that clients have seen. The clients roll back too, and get an event with
+/// A loss of power without fsync undoes turns that clients have seen. The clients also roll back, and get an event with
 /// the number of ticks.
 #[test]
 fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
@@ -420,8 +420,8 @@ fn a_desync_is_reported_though_its_evidence_is_lost() {
     rig.converge();
 }
 
-/// A server that lost its journal begins another match under the same tickets. A returning client continues with that
-/// match, and new commands run there, though the server does not know the earlier commands.
+/// A server that lost its journal starts another match under the same tickets. A reconnecting client continues with
+/// that match, and new commands run there, though the server does not know the earlier commands.
 #[test]
 fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
     for delay in [0, 2] {

@@ -1,4 +1,4 @@
-//! Saved games: a match that begins from a save knows the owner of each player (rows 20 and 83).
+//! Saved games: a match started from a save knows the owner of each player (rows 20 and 83).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -438,7 +438,7 @@ fn an_older_save_is_refused_in_words_or_upgraded() {
             version: 1
         })
     ));
-    // Other rules need the author's consent too.
+    // Other rules also need the author's consent.
     let same = evening::<2>(&config).match_.save().unwrap();
     assert!(matches!(load(&same, 1, None), Err(LoadError::Rules)));
     assert!(load(&same, 1, Some(upgrade as _)).is_ok());
@@ -792,7 +792,8 @@ fn played(seed: u64, command_delay: u8) -> Rig<History> {
 
 #[test]
 fn a_player_saves_the_match_and_all_clients_learn_who_did() {
-    // Row 83. The referee decides, the host writes, and all clients learn who saved. The match does not notice.
+    // Row 83. The referee decides, the host writes, and all clients receive the name of the player that saved. The
+    // match is not affected.
     for command_delay in [0, 2] {
         let mut rig = played(31, command_delay);
         let ask = |rig: &mut Rig<History>, client: usize, request| {
@@ -828,7 +829,7 @@ fn a_player_saves_the_match_and_all_clients_learn_who_did() {
         }
         let by: Vec<_> = rig.saves.iter().map(|(by, _)| *by).collect();
         assert_eq!(by, [Some(PlayerId(2)), Some(PlayerId(3)), None]);
-        // Each save is a world that was played.
+        // Each save is a world of the match.
         let (rules, hello) = rig.match_.origin();
         for (_, save) in &rig.saves {
             let config = rig.match_.config().clone();

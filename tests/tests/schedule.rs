@@ -36,7 +36,7 @@ fn due_within_a_tick(match_: &Match<Counter>) -> u128 {
     match_.next_due().as_nanos() % match_.world().turn().cadence.tick().as_nanos()
 }
 
-/// Regression: all matches of a process that had been frozen were due at the same moment from then on.
+/// Regression: all matches of a frozen process were due at the same moment after it resumed.
 #[test]
 fn matches_stay_staggered_after_a_stall_of_their_process() {
     for stood in [200, 333, 1_000, 60_001] {

@@ -48,7 +48,7 @@ fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     assert_eq!(timers.len(), 10_000);
 }
 
-// Lets all sleepers wake and register again in a round of 20 ticks. Returns the time for each.
+// Lets all sleepers wake and register again in a 20-tick round. Returns the time for each.
 #[expect(
     clippy::disallowed_methods,
     reason = "measures; only the ratio of two measurements is compared"
@@ -93,8 +93,7 @@ fn waking_costs_no_more_with_a_hundred_thousand_sleepers() {
 }
 
 /// Row 24: between two ticks the picture advances with time, never back and never into the next tick: in prediction and
-/// in lockstep. Ticks of 50 ms at 60 frames a second make three pictures each. The pose is the number of ticks with
-/// input.
+/// in lockstep. At 60 frames a second, each 50 ms tick has three pictures. The pose is the number of ticks with input.
 #[test]
 fn pictures_between_ticks_grow_with_time() {
     for policies in [
@@ -195,7 +194,7 @@ fn any_type_of_controls_reaches_the_servers_frames() {
 
 /// Row 50: a random decision is asked once, decided once by the server, and sent to all clients as an action of the
 /// turn stream: every answer in the journal names its list, and each client applies it at the same tick (the rig
-/// compares their worlds with the server's at every tick).
+/// compares their worlds with the server's every tick).
 #[test]
 fn a_blast_is_decided_once_and_travels_as_an_action() {
     let mut rig = Rig::<Game>::new(RigConfig::new(31, LinkProfile::WAN));
@@ -254,8 +253,8 @@ fn a_thousand_gathering_villagers_do_not_send_a_byte() {
     assert_eq!(few, many);
 }
 
-/// The second game, in lockstep: bots at war over a bad link, equal at every tick (as the rig checks), every command
-/// with its result.
+/// The second game, in lockstep: bots at war over a bad link, with equal worlds every tick (as the rig checks) and a
+/// result for every command.
 #[test]
 fn a_strategy_game_in_lockstep_stays_equal() {
     let mut rig = Rig::<Realm>::new(RigConfig::strategy(3, LinkProfile::BAD));

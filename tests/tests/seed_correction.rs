@@ -50,7 +50,7 @@ impl<S: Simulation> Watch<S> for Blind {
 }
 
 /// Row 36: a corrected prediction equals a run from the start with the true actions of all players. Two remote players
-/// sometimes change their input, and the client learns of it up to 9 ticks late.
+/// sometimes change their input, and the client receives the change up to 9 ticks late.
 #[test]
 fn a_correction_equals_a_run_from_the_start() {
     const TICKS: u32 = 3_000;
@@ -120,7 +120,7 @@ fn a_correction_equals_a_run_from_the_start() {
             authority.digest().unwrap(),
             truth[authority.tick().0 as usize]
         );
-        // No change happened that this client could not know of.
+        // No change happened without this client being able to know of it.
         if authority.tick() > changed[prediction.tick().0 as usize] {
             assert_eq!(
                 prediction.digest().unwrap(),

@@ -1,5 +1,5 @@
-//! The same start and the same frames make the same world: in two processes, at any frame rate, in any order of
-//! arrival, on every machine. A world that differs is found.
+//! The same start and the same frames produce the same world: in two processes, at any frame rate, in any order of
+//! arrival, on every machine. A diverging world is detected.
 
 use std::fmt::Write;
 use std::io::Read;
@@ -207,7 +207,8 @@ fn turns_of_any_length_stay_in_step() {
     }
 }
 
-/// Row 19: one value of one client differs: it is found when the next turn arrives, and the server knows the client.
+/// Row 19: one value on one client differs; this is detected when the next turn arrives, and the server identifies the
+/// client.
 #[test]
 fn a_flipped_value_is_found_at_the_next_turn() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -269,8 +270,9 @@ fn a_player_plays_on_while_its_client_waits_to_be_healed() {
     rig.converge();
 }
 
-/// Finding A4, in a match that waits for all: a client with a desync does not close batches, which would belong to a
-/// diverged match. So all clients wait until it is healed, they see its player, and then the match continues.
+/// Finding A4, in a match that waits for all: a client with a desync closes no batches, because they would come from a
+/// diverged match. So all clients wait until it is healed, and see which player they wait for; then the match
+/// continues.
 #[test]
 fn a_wait_for_all_match_pauses_for_a_heal_and_then_continues() {
     let config = RigConfig::strategy(9, LinkProfile::WAN);
@@ -377,8 +379,8 @@ fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -
         .collect()
 }
 
-/// Finding A5: in release a step that differs by phase was not reported, and no report named a field. Now one tick in
-/// 64 is stepped twice, and the difference is reported with its cause.
+/// Finding A5: in release builds, a step that differs by phase was not reported, and no report named a field. Now one
+/// tick in 64 is stepped twice, and the difference is reported with its cause.
 #[test]
 fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {
     let reported = step_faults::<TwoFaced>(false, 400);

@@ -1,4 +1,4 @@
-//! Prediction: the local simulation answers at once, is complete by itself, and waits for no packet.
+//! Prediction: the local simulation responds immediately, is complete on its own, and waits for no packet.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -376,8 +376,8 @@ fn a_correction_is_gone_after_the_lead_of_its_client() {
     }
 }
 
-/// Row 79: each packet of a client contains the confirmed tick that its screen was built on, and resolvers can read it:
-/// here for a client that has received no packet for up to 190 ms.
+/// Row 79: each packet from a client contains the confirmed tick on which its screen is based, and resolvers can read
+/// it. Here this is tested for a client that has received no packet for up to 190 ms.
 #[test]
 fn a_resolver_knows_what_the_asking_player_saw() {
     let seen: Arc<Mutex<Vec<(Tick, Tick, bool)>>> = Arc::default();

@@ -47,11 +47,11 @@ fn enemies_are_predicted_exactly_without_interference() {
 }
 
 /// Row 61: other players kill enemies that this screen still shows alive. In the call in which the confirmed world has
-/// a death, the prediction has it too.
+/// a death, the prediction also has it.
 #[test]
 fn a_kill_that_arrives_late_is_applied_at_once() {
     let mut rig = Rig::<Game>::new(RigConfig::new(61, LinkProfile::BAD));
-    // (client, slot, life) of the enemies that were predicted to live, with the latest such tick.
+    // (client, slot, life) of the enemies predicted to live, with the latest such tick.
     let mut alive: BTreeMap<(usize, usize, u32), Tick> = BTreeMap::new();
     let mut late = 0;
     while rig.now < SECOND * 30 {
@@ -167,8 +167,8 @@ fn sapper(shield_ticks: u32) -> Arc<Rules> {
     Arc::new(level(Vec2::new(39.0, 23.0), 4, shield_ticks))
 }
 
-/// Rows 63 and 64: one player kills the sapper. The other does not know that yet, and runs into it on its own screen.
-/// It dies of that on all sides, because a step does not question the claim in its frame.
+/// Rows 63 and 64: one player kills the sapper. The other does not know that yet, and runs into the sapper on its own
+/// screen. This player dies of that on all sides, because a step does not question the claim in its frame.
 #[test]
 fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
     let rules = sapper(1);
@@ -376,7 +376,7 @@ fn shots_of_a_dead_enemy_vanish() {
     for _ in 0..61 {
         table.run(1, |i, _| if i == 1 { fire_west() } else { Pad::default() });
         orphan |= volleys(&mut table).0;
-        // The volley does not fly for long, so this looks while it does.
+        // The volley does not fly for long, so the check runs during its flight.
         if orphan && !table.match_.world().sim().enemies[0].is_alive() {
             break;
         }

@@ -24,7 +24,7 @@ use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Decision, HookContext, MatchConfig, Output, Referee, Resolver, SessionId};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How many ticks the referee waits after a touch before it claims.
+/// The number of ticks that the referee waits after a touch before it claims.
 const WITHIN: u32 = 40;
 
 fn hello(rules: &Rules) -> Hello {
@@ -191,7 +191,7 @@ fn no_client_knows_a_crates_content_before_it_breaks() {
     assert!(loot.len() >= 3, "all crates hold the same: {loot:?}");
 }
 
-/// Returns the health of a player at which another player, with a round trip of 300 ms, fired a shell. On the shooter's
+/// Returns the health of a player at which another player, with a 300 ms round trip, fired a shell. On the shooter's
 /// screen the shell lands on that player; on the server the player has turned back.
 fn health_after_a_shell(resolver: impl Resolver<Game>) -> i16 {
     const SHOOTER: PlayerId = PlayerId(0);

@@ -200,7 +200,7 @@ fn each_client_holds_exactly_one_connection() {
     let mut rig = Rig::<Game>::new(RigConfig::new(15, LinkProfile::LAN));
     rig.run(6 * SECOND);
     assert_eq!(rig.match_.sessions(), 4, "one session each");
-    // Without the server no client learns of another: all confirmed worlds pause at once.
+    // Without the server, clients receive nothing about each other, so all confirmed worlds pause at once.
     rig.stall(rig.now + SECOND);
     rig.run(20 * MS);
     let before: Vec<u32> = (0..4).map(|i| rig.stats(i).authority_tick).collect();
@@ -220,7 +220,7 @@ fn other_players_inputs_are_confirmed_only_after_their_own_path() {
         let mut rig = Rig::<Game>::new(RigConfig::new(16, "rtt=40".parse().unwrap()));
         rig.relink(3, slow.parse().unwrap());
         rig.run(6 * SECOND);
-        // How far client 1's confirmed tick trails the input tick of client 0, both at one moment.
+        // The number of ticks by which client 1's confirmed tick trails client 0's input tick, both at one moment.
         let mut trails = Vec::new();
         for _ in 0..200 {
             rig.run(10 * MS);
@@ -230,7 +230,7 @@ fn other_players_inputs_are_confirmed_only_after_their_own_path() {
         trails.iter().sum::<f64>() / trails.len() as f64 * 1_000.0 / 60.0
     };
     let quick = delay("rtt=40");
-    // 20 ms up, the margin that the pace keeps, a turn of 2 ticks, 20 ms down.
+    // 20 ms up, the margin that the pace keeps, a 2-tick turn, 20 ms down.
     assert!((40.0..120.0).contains(&quick), "{quick:.1} ms");
     let with_a_slow_third = delay("rtt=400,jitter=40,loss=5");
     let more = with_a_slow_third - quick;

@@ -78,7 +78,7 @@ fn board(clients: usize, busy: bool) -> Direct<Board> {
     table
 }
 
-/// The worst case would be controls whose every byte changes at every tick. The sealer counts all controls as if they
+/// The worst case would be controls in which every byte changes every tick. The sealer counts all controls as if they
 /// did.
 fn hold(client: usize, _: &Session<Board>) -> Hold {
     Hold([client as u8 + 1; 16])
@@ -110,8 +110,8 @@ fn players_that_use_their_full_grant_get_equal_shares() {
     assert!(refused > 0, "what is too much is refused, not left to wait");
 }
 
-// Finding K3: outcomes took all the room there was, and one player's command waited for as long as another player's
-// queries were answered.
+// Finding K3: outcomes took all the space, and one player's command waited for as long as another player's queries were
+// answered.
 #[test]
 fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
     for bytes in [88, 250] {
@@ -134,7 +134,7 @@ fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
     }
 }
 
-// Finding K21: next to 16 inputs of 16 bytes the largest outcome never fitted, and was silently dropped.
+// Finding K21: next to 16 inputs with 16 bytes each, the largest outcome never fitted, and was silently dropped.
 #[test]
 fn the_largest_outcome_fits_next_to_the_largest_inputs() {
     let mut table = board(16, true);

@@ -59,7 +59,7 @@ fn a_live_spectator_sees_every_turn_and_has_no_seat() {
         "no player of its own"
     );
     assert_eq!(rig.match_.spectators(), 1);
-    // It plays a moment after the arrival of a frame. The rig compares each of its worlds with the server's.
+    // The spectator plays a moment after a frame arrives. The rig compares each of its worlds with the server's.
     let behind = rig.match_.world().tick().0 - tick(&rig, 4);
     assert!(behind <= 18, "{behind} ticks behind");
     let before = tick(&rig, 4);

@@ -142,7 +142,7 @@ fn by_frames<S: twinstep_rig::rig::Play>(rig: &Rig<S>) -> u64 {
     rig.match_.stats().joined_by_frames
 }
 
-/// A newcomer replays the history, including the roster. The rig compares its confirmed state at every tick.
+/// A newcomer replays the history, including the roster. The rig compares its confirmed state every tick.
 #[test]
 fn newcomers_replay_the_match_from_its_start_under_any_policy() {
     for (way, config) in ways() {
@@ -158,7 +158,7 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
         let received = |client| rig.stats(client).cues_confirmed;
         assert!(received(0) > 3 * received(late), "{way}");
         rig.run(2 * SECOND);
-        // Its process is killed, and the next one begins from the start again.
+        // The client's process is killed, and the next one starts over.
         rig.restart(late);
         rig.until_it_plays(late);
         let back = by_frames(&rig);
@@ -251,7 +251,7 @@ fn a_newcomer_gets_the_world_if_it_is_cheaper_than_the_frames() {
     assert_eq!(by_frames(&rig), before);
 }
 
-/// The frames are kept for 30 s; a client that begins by them has ten left to catch up.
+/// The frames are kept for 30 s; a client that starts with them has ten left to catch up.
 #[test]
 fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
     let mut rig = Rig::<Edges>::new(fast());

@@ -131,8 +131,8 @@ fn drawn(rig: &Rig<Sleds>) -> BTreeMap<PlayerId, Vec2> {
 }
 
 // Row 92: two players for half a minute on each link, with and without guesses: no desync, and no picture in which a
-// sled jumps. The journal leads to the same world, and in it no sled moves further in a tick than its speed allows,
-// although a new path begins every few ticks. Guesses by the same engine are right.
+// sled jumps. The journal produces the same world, and in it no sled moves further in a tick than its speed allows,
+// although a new path starts every few ticks. Guesses by the same engine are correct.
 #[test]
 fn steered_sleds_agree_and_never_jump() {
     for (link, guesses) in [
@@ -172,7 +172,7 @@ struct Played {
     bytes: usize,
     // The longest way of a sled in a tick.
     fastest: f32,
-    // The longest way beyond that of the highest speed in the window around the tick.
+    // The longest distance beyond what the highest speed in the window around the tick allows.
     leap: f32,
 }
 
@@ -219,7 +219,7 @@ fn the_sleds_are_clean() {
     assert!(report.tried.asked > 50, "{report}");
 }
 
-// The time from the press of a jet to the first move of the own sled in the picture, over 20 presses from rest.
+// The time from the press of a jet to the first move of the local sled in the picture, over 20 presses from rest.
 fn delays(guesses: bool) -> Vec<Duration> {
     let mut rig = hill(7, "rtt=100".parse().unwrap(), guesses);
     let jets = |rig: &mut Rig<Sleds>, jets| rig.hold(0, Some(jets));

@@ -668,7 +668,7 @@ fn every_name_that_the_documents_mention_is_in_the_code() {
             let word = word.trim_matches(':');
             let is_path = word.contains("::");
             let is_constant = word.contains('_') && word.chars().all(|c| !c.is_lowercase());
-            // In code spans, the name of a type or a function alone too.
+            // In code spans, also the plain name of a type or a function.
             let is_item = word.starts_with(char::is_uppercase)
                 || word.contains('_') && !word.starts_with("twinstep_");
             let quoted = || is_item && text.contains(&format!("`{word}`"));

@@ -304,7 +304,7 @@ fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
     assert!(let_in.is_empty(), "{} let in: {let_in:?}", let_in.len());
 }
 
-/// Finding P3-T1: the server's clock was set forward by two days during play, and a player that lost its link within
+/// Finding P3-T1: the server's clock was set forward by two days mid-match, and a player that lost its link within
 /// seconds was locked out.
 #[test]
 fn a_player_returns_by_its_old_tickets_after_the_clock_was_set_forward() {

@@ -211,13 +211,13 @@ impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
 
 #[derive(Debug, Default)]
 struct Comparison {
-    /// How many frames without a rebuild at the inline twin showed the same at both twins (`same`), and how many did
-    /// not (`other`).
+    /// The number of frames without a rebuild at the inline twin that showed the same at both twins (`same`), and the
+    /// number that did not (`other`).
     same: u32,
     other: u32,
     rebuilt: u32,
-    /// How many differing frames the other twin showed one frame later (`a_frame_late`), and how many it did not
-    /// (`later`).
+    /// The number of differing frames that the other twin showed one frame later (`a_frame_late`), and the number that
+    /// it did not (`later`).
     a_frame_late: u32,
     later: u32,
 }
@@ -446,7 +446,8 @@ fn a_games_thread_continues_while_its_worker_hangs() {
     assert_eq!(clients[0].0.session().stats().heals, 0);
 }
 
-/// Steps of 2 and of 5 ms: two fit into a frame of 4 ms, and a rebuild of a lead of 16 ticks takes two frames, or five.
+/// Steps of 2 ms and 5 ms: two of the former fit into a 4 ms frame, and a rebuild over a 16-tick lead takes two frames,
+/// or five.
 #[test]
 fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
     let played = |late: Option<u32>, budget: u32| {

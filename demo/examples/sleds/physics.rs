@@ -42,7 +42,7 @@ impl Physics {
         Physics(flights)
     }
 
-    // Decides how all sleds move for the next half second, if the jets that burn now burn on.
+    // Decides how all sleds move for the next half second, if the burning jets stay on.
     pub(super) fn paths(&self, game: &Sleds) -> Option<Paths> {
         let bodies: Vec<_> = game
             .sleds

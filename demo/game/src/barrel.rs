@@ -263,7 +263,7 @@ mod tests {
         player_mut(&mut game).at = rules().barrels[usize::from(N)];
         let mut asks = Vec::new();
         for tick in 0..500 {
-            // A barrel that burns already ignores further orders.
+            // A burning barrel ignores more orders.
             if tick < 300 {
                 game.command(ONE, Command::Light { barrel: N });
             }

@@ -1,7 +1,7 @@
 //! An automatic player: reads a state, draws from its own generator, holds a pad.
 //!
-//! Bots are real clients: their inputs take the same path as a person's, and their generator is not part of the game's
-//! state. The same seed and the same states make the same bot.
+//! Bots are real clients: their inputs take the same path as a human's, and their generator is not part of the game's
+//! state. The same seed and the same states produce the same inputs.
 
 use glam::Vec2;
 use twinstep_core::{Mwc, PlayerId, Tick};
@@ -16,11 +16,11 @@ use super::weapon::Weapon;
 /// The movement of a bot's sticks, which a prediction has to guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
-    /// Keys and a mouse: one of eight directions, held for some ticks; the aim changes at every tick.
+    /// Keys and a mouse: one of eight directions, held for some ticks; the aim changes every tick.
     Keys,
-    /// Both directions change at every tick, as with a human thumb: the hardest to guess.
+    /// Both directions change every tick, as with a human thumb: the hardest to guess.
     Analog,
-    /// All inputs change at every tenth tick.
+    /// All inputs change every tenth tick.
     Sticky,
     /// Neutral, no fire, no orders.
     Still,
@@ -44,7 +44,7 @@ const FORESIGHT_TICKS: f32 = 40.0;
 /// A bot dodges a bullet that passes closer than this, in units.
 const MISS: f32 = 1.3;
 
-/// A bot waits this long before it is ready, so that others can join and look around.
+/// A bot waits this long before it is ready. Meanwhile, others can join and look around.
 const PATIENCE_TICKS: u32 = 150;
 
 #[derive(Clone, Debug)]
@@ -200,7 +200,7 @@ impl Bot {
             });
             let barrel = near.next().map(|(_, barrel)| Command::Light { barrel });
             barrel.or_else(|| {
-                // A person at the keys dashes away from something; bots with sticks dash all the time.
+                // A human with a keyboard dashes away from something; bots with sticks dash all the time.
                 let sprints = self.sticks != Sticks::Keys
                     || danger(game, rules, player, now).length_squared() > 1.0;
                 sprints.then_some(Command::Dash)
@@ -236,7 +236,7 @@ fn target(game: &Game, rules: &Rules, player: &Player) -> Option<Target> {
             Some((hidden, nearest, _)) => (!seen, distance) < (*hidden, *nearest),
             None => true,
         };
-        // A line of sight costs a look at all walls, so it is drawn only to enemies that may become the best.
+        // A line of sight costs a test of all walls, so it is computed only for enemies that may become the best.
         let is_near = distance < SIGHT * SIGHT;
         if is_better(is_near) {
             let is_seen = is_near && rules.sees(player.at, enemy.at);

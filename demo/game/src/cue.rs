@@ -1,7 +1,7 @@
 //! Sounds and flashes that a view plays once.
 //!
-//! A cue names the body, not the position. Key and value identify a cue: with a position in the value, a spark that
-//! moved by a pixel would be a different cue, and would be played twice. A view knows where it last drew each body.
+//! A cue names the body, not the position. Key and value identify a cue: with a position in the value, a spark moved by
+//! a pixel would be a different cue, and would be played twice. A view knows where it last drew each body.
 //!
 //! There are at most about ten a second for each player. Enemies that fire without pause (spinners) do not start cues.
 
@@ -28,7 +28,7 @@ pub enum Cue {
         item: Item,
     },
     Ready(PlayerId),
-    /// A player's score rose. Played only when it is confirmed, because a score that falls again looks like a bug.
+    /// A player's score rose. Played only once confirmed, because a falling score looks like a bug.
     Scored {
         player: PlayerId,
         points: u16,
@@ -40,7 +40,7 @@ pub enum Cue {
     /// The enemy in this slot fired: a bullet, a fan or a ring of them.
     Volley(u16),
     EnemyDied(u16),
-    /// A boss began its next stage, in which it fights differently.
+    /// A boss started its next stage, in which it fights differently.
     Enraged {
         slot: u16,
         /// Its new stage, from 1.
@@ -59,7 +59,7 @@ pub enum Cue {
     /// A blast threw a barrel or a crate into the air.
     Tossed(Prop),
     Countdown,
-    /// A wave begins: its number, from 1.
+    /// A wave starts, with this number, counted from 1.
     WaveBegan(u8),
     /// A wave is over: its number, from 1.
     WaveCleared(u8),

@@ -1,7 +1,7 @@
 //! Enemies: each on its own path, with its own generator.
 //!
 //! Each enemy lives in a slot that is filled again and again. A life is named by (slot, life), and its random numbers
-//! are drawn by that name. So events of one enemy never change another enemy's draws, and an enemy's path does not
+//! are derived from that name. So events of one enemy never change another enemy's draws, and an enemy's path does not
 //! depend on players. Its bullets are in `pattern`; the kinds are in `kind`.
 
 use arrayvec::ArrayVec;
@@ -56,7 +56,7 @@ impl Game {
         }
     }
 
-    /// Schedules the arrival of an enemy of a kind in an empty slot.
+    /// Schedules the arrival of an enemy of this kind in an empty slot.
     pub(super) fn expect_enemy(&mut self, slot: u16, kind: EnemyKind, at: Tick) {
         let Some(enemy) = self.enemies.get_mut(usize::from(slot)) else {
             return;
@@ -78,7 +78,7 @@ impl Game {
         }
     }
 
-    /// Moves all enemies and lets them fire. Costs one or two sines for each enemy, independently of the players.
+    /// Moves all enemies and lets them fire. Costs one or two sines per enemy, however many players there are.
     pub(super) fn move_enemies(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let (now, bullets_max) = (frame.tick(), frame.rules().tuning.bullets_max as usize);
         let living = self.players.values().filter(|player| player.is_alive());
@@ -144,7 +144,7 @@ impl Game {
         }
     }
 
-    /// Lets a boss begin its next stage when it has lost enough health. Its bullets disappear.
+    /// Lets a boss start its next stage when it has lost enough health. Its bullets disappear.
     fn enrage(&mut self, slot: u16, key: Key, fx: &mut Effects<Game>) {
         let enemy = &mut self.enemies[usize::from(slot)];
         let lost = i32::from(enemy.full_health) - i32::from(enemy.health);

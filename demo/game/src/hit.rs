@@ -35,7 +35,7 @@ impl Bomb {
     }
 }
 
-/// How many bodies a blast hits at most, nearest first. This keeps an outcome within 256 B.
+/// The maximum number of bodies that a blast hits, nearest first. This keeps an outcome within 256 B.
 pub const HITS_MAX: usize = 48;
 
 /// A body that a blast can hit. Small on the wire, and stable: a slot or number, never an index into a list that

@@ -7,7 +7,7 @@
 //!                                the referee claims it: a player cannot be immortal
 //! ```
 //!
-//! A longer wait than `OWED_WITHIN_MAX` is shortened to it, because the match keeps no older worlds.
+//! A wait longer than `OWED_WITHIN_MAX` is shortened to that, as the match keeps no older worlds.
 //!
 //! Either way the harm is a claim in a frame, so all sides run the same `step`.
 //!
@@ -35,8 +35,8 @@ pub(super) const CLAIM_REACH: f32 = 8.0;
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
 /// The step, in ticks, in which the history is searched. A body moves by at most two units within it.
 const LOOK_EVERY_TICKS: u32 = 4;
-/// A player that makes a claim in a tick is not asked for debts in that tick. So the referee looks at as many ticks as
-/// claims can cover, and one more.
+/// How many past worlds the referee searches for harm that was not claimed. No debt is charged in a tick in which the
+/// player makes a claim, and claims are limited to [`CLAIMS_PER_SECOND`], so one world more is enough.
 const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
 /// The longest wait for a debt, in ticks. The match does not keep older worlds.
 const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
@@ -122,8 +122,8 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Searches `OWED_TICKS` worlds for an unpaid debt, from the world of `within` ticks ago on; `within` is limited to
-    /// `OWED_WITHIN_MAX`, because the match does not keep older worlds.
+    /// Searches `OWED_TICKS` worlds for an unpaid debt, starting at the world of `within` ticks ago. `within` is
+    /// limited to `OWED_WITHIN_MAX`, because the match does not keep older worlds.
     fn owed(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -149,7 +149,7 @@ impl Referee<Game> for Judge {
     }
 }
 
-/// Returns the ages of the debts that are looked for, in ticks.
+/// Returns the range of ages in which debts are searched for, in ticks.
 fn ages(within: u32) -> Range<u32> {
     let within = within.min(OWED_WITHIN_MAX);
     within..within + OWED_TICKS
@@ -164,10 +164,10 @@ fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
     }
 }
 
-/// Returns `true` if `what` could have met the player lately, as far as the last [`HISTORY`] ticks know.
+/// Returns `true` if `what` could have met the player lately, according to the worlds of the last [`HISTORY`] ticks.
 ///
-/// A player's screen shows things that the server never had: an enemy that is dead in the sealed game, or a bullet that
-/// this enemy fired. Harm by them counts too. So a key that the server does not know is accepted if an enemy was near
+/// A player's screen shows things that the server never had: an enemy already dead in the sealed game, or a bullet
+/// fired by this enemy. Harm by them also counts. So a key unknown to the server is accepted if an enemy was near
 /// enough to have fired it.
 fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool {
     let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {

@@ -24,9 +24,9 @@
 //! | `query`, `resolve` | the questions that a step must not answer itself; how the server answers them |
 //! | `hit`, `blast` | what explodes, what it hits, and how a client guesses that |
 //! | `toss`, `throw` | how a blast throws things; how a client guesses that, and its other guesses |
-//! | `secret` | what only the server knows: loot, critical hits |
+//! | `secret` | secrets of the server: loot, critical hits |
 //! | `judge` | the server's referee, and the deaths that owners owe |
-//! | `cue`, `show` | what a view plays once; what it draws, and how that is interpolated |
+//! | `cue`, `show` | what a view plays once; what it draws, and how it interpolates |
 //! | `bot` | an automatic player |
 //! | [`terms`] | rules, policies and sessions: the game on Twinstep |
 

@@ -23,8 +23,8 @@ pub enum Command {
     },
     /// A short sprint in the direction in which the player walks or, if it stands, faces.
     Dash,
-    /// "I am ready": when all players are, the round begins; when half of them are, it begins soon. A second `Ready`
-    /// takes it back.
+    /// "I am ready". When all players are ready, the round starts; when half of them are, it starts soon. A second
+    /// `Ready` takes it back.
     Ready,
     /// "I was hit, and live": a claim, like `Died`. It never kills.
     Hurt { by: Key },

@@ -29,8 +29,8 @@ impl Pad {
         self.buttons & Pad::FIRE != 0
     }
 
-    /// Returns `true` if a button or a key of the keyboard was pressed or released between the two pads: a walk begins,
-    /// ends, or turns by an eighth of a circle or more. A stick is rarely that fast.
+    /// Returns `true` if a button or a key of the keyboard was pressed or released between the two pads, such as when a
+    /// walk starts, ends, or turns by an eighth of a circle or more. A stick is rarely that fast.
     #[must_use]
     pub fn has_other_keys(&self, other: &Pad) -> bool {
         let walks = [self.walk, other.walk].map(|walk| walk != Heading::NONE);

@@ -13,7 +13,7 @@ pub enum Path {
     /// A Lissajous figure: each axis swings with its own period.
     Orbit {
         center: Vec2,
-        /// How far it swings to each side, in units.
+        /// The amplitude of the swing to each side, in units.
         reach: Vec2,
         /// The period of the x axis, in ticks, at least 1.
         period_x_ticks: u32,

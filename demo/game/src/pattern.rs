@@ -1,6 +1,6 @@
 //! The fire of enemies: a volley of their kind's pattern whenever it is due.
 //!
-//! Each enemy has its own random numbers, and its own count of bullets, from which their keys are made.
+//! Each enemy has its own random numbers, and its own count of bullets, from which their keys are derived.
 
 use core::f32::consts::TAU;
 

@@ -1,9 +1,9 @@
 //! Pick-ups: they lie on the ground until a player touches them or their time is over.
 //!
-//! They come out of crates (only the server knows which crate holds what), and sometimes from an enemy (drawn at random
-//! when the enemy is born). The first player to touch one takes it; in the same tick, the lowest player number wins.
-//! All this depends only on positions. So a prediction lets remote players take them too, and is corrected if it moved
-//! those players wrongly.
+//! Pick-ups come out of crates (only the server knows which crate holds what), and sometimes from an enemy (drawn at
+//! random when the enemy is born). The first player to touch one takes it; in the same tick, the lowest player number
+//! wins. All this depends only on positions. So a prediction also lets remote players take them, and is corrected if it
+//! moved those players wrongly.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, Tick};
@@ -19,7 +19,7 @@ impl Game {
 
     pub(super) fn add_pickup(&mut self, key: Key, item: Item, at: Vec2, now: Tick, rules: &Rules) {
         if self.pickups.len() == PICKUPS_MAX {
-            // The oldest makes room.
+            // The oldest is removed.
             self.pickups.remove(0);
         }
         self.pickups.push(Pickup {

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Leaving does not save a player from death. A dropped player (`Dropped`) is out of play and returns (`Returned`) with
-//! the health that it had, or dead if it had died. `former` defines the state of a player that left and joins again. No
-//! key is used twice: a player that joins again continues its count.
+//! its former health, or dead if it had died. `former` defines the state of a player that left and joins again. No key
+//! is used twice: a player that joins again continues its count.
 //!
 //! This file does not test whether a bullet or an enemy touches a player: `claim` does.
 
@@ -62,7 +62,7 @@ impl Game {
         }
     }
 
-    /// Begins a player's next life. For a player that is cut off, the life begins when the player returns.
+    /// Starts a player's next life. If the player is cut off, the life starts when the player returns.
     pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return;

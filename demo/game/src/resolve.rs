@@ -33,7 +33,7 @@ const CRATES: Layers = Layers::bit(2);
 /// player that has turned away or taken cover is safe after 0.5 s, even if the owner's client claims an older view.
 const SEEN_TICKS_MAX: u32 = 30;
 
-// The most bodies of one toss, so that it is decided within a millisecond or two.
+// The maximum number of bodies per toss, which limits the decision to a millisecond or two.
 const BODIES_MAX: usize = 64;
 /// The thickness of the solid edge of the arena, in units.
 const EDGE: f32 = 4.0;
@@ -100,7 +100,7 @@ impl Arbiter {
         })
     }
 
-    /// Returns the answer to a query that was asked under `key`, in the world at the end of the tick that asked.
+    /// Returns the answer to a query asked under `key`, in the world at the end of the asking tick.
     ///
     /// # Errors
     /// If a position is not a number.
@@ -244,8 +244,7 @@ fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
         let (Some(then), Some(before)) = (then.players.get(id), before.players.get(id)) else {
             continue;
         };
-        // It has died, or appeared again. The screen may not know that, but a player that is dead or in a new life is
-        // not hit.
+        // The player has died, or respawned. The screen may not know that, but a dead or respawned player is not hit.
         if !then.is_alive() || !before.is_alive() || then.life != player.life {
             continue;
         }

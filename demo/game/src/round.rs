@@ -10,10 +10,10 @@
 //!     │                     └───────────────────────────────────────────┘
 //! ```
 //!
-//! A player is *ready* when it says so. The round begins when all present players are ready, or when at least half of
-//! them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So a player that left the
-//! keyboard does not hold up the others. Such a player does not delay the end either: a round is lost when all other
-//! players are out, and it has stood where it appeared for 20 s.
+//! A player is *ready* after the order `Ready`. The round starts when all present players are ready, or when at least
+//! half of them have been ready for 20 s ([`Tuning::patience_ticks`](super::Tuning::patience_ticks)). So a player away
+//! from the keyboard does not hold up the others. Such a player does not delay the end either: a round is lost when all
+//! other players are out, and this player has stood where it appeared for 20 s.
 //!
 //! An endless arena stays in [`RoundPhase::Endless`]. No key is ever used twice: slots, barrels, crates and players
 //! keep counting their lives from round to round (players even if they leave and join again), and the key of a wave
@@ -27,7 +27,7 @@ use super::state::{Game, Player, RoundPhase, cause};
 
 impl Game {
     /// The tick at which this phase ends without a player's action; after a result, the first tick at which the next
-    /// round can begin.
+    /// round can start.
     #[must_use]
     pub fn phase_ends(&self, rules: &Rules) -> Option<Tick> {
         let ticks = match self.phase {
@@ -39,7 +39,7 @@ impl Game {
         Some(self.phase_since + ticks)
     }
 
-    /// The tick at which the next round begins although some players are not ready. `None` if it waits for all players.
+    /// The tick at which the next round starts even if some players are not ready. `None` if it waits for all players.
     #[must_use]
     pub fn begins_anyway(&self, rules: &Rules) -> Option<Tick> {
         let begins = self.half_ready_since? + rules.tuning.patience_ticks;
@@ -51,8 +51,8 @@ impl Game {
         players.filter_map(|(id, player)| (!player.is_away).then_some((*id, player)))
     }
 
-    // Returns `true` if the next round waits for the persons among the players, and none of them is ready. Then bots do
-    // not get ready either, so that no round begins while a newcomer still reads.
+    // Returns `true` if the next round waits for the human players, and none of them is ready. In that case, bots do
+    // not get ready either, so that no round starts while a newcomer still reads.
     #[must_use]
     pub fn waits_for_persons(&self, bots: PlayerSet) -> bool {
         let mut persons = self

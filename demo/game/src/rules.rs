@@ -12,7 +12,7 @@ use super::path::Path;
 use super::wall::{Wall, crossing};
 use super::wave::Wave;
 
-/// How many enemies a wave has at most. The others of a larger wave do not appear.
+/// The maximum number of enemies per wave. Any more in a larger wave do not appear.
 pub(super) const SLOTS_MAX: u16 = 256;
 
 /// Everything that does not change during a match.

@@ -33,7 +33,7 @@ pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
     luck.below(100) < tuning.crit_percent
 }
 
-/// How many critical hits are asked for in one tick at most, so that there is always room for a blast of the same tick.
+/// A critical hit is no longer asked for once the tick has this many queries, which leaves space for blast queries.
 const CRITS_PER_TICK: usize = 8;
 
 impl Game {

@@ -10,7 +10,7 @@
 //! other shot, but it does not hurt enemies or ask queries; the step withholds its effects.
 //!
 //! Bullets fly straight; `claim` decides which players they touch. Walls never move, so the tick at which a bullet
-//! meets one is computed when it is fired. Crates move and break, so they are tested at every tick.
+//! meets a wall is computed when the bullet is fired. Crates move and break, so they are tested every tick.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Tick};

@@ -22,18 +22,18 @@ use super::state::{Game, Item, Prop, Shot};
 use super::units::angle_of;
 use super::weapon::Weapon;
 
-/// The identity of something that is drawn. Sorted in the order of drawing, so that two pictures can be compared entry
-/// by entry, and are nearly always in order already.
+/// The identity of a drawn thing. Sorted in drawing order, so that two pictures can be compared entry by entry, and are
+/// nearly always in order already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShowKey {
     Crate {
         n: u8,
-        /// The life of its place.
+        /// Which life of the crate in slot `n` this is; it rises with each respawn.
         life: u32,
     },
     Barrel {
         n: u8,
-        /// The life of its place.
+        /// Which life of the barrel in slot `n` this is; it rises with each respawn.
         life: u32,
     },
     Pickup {
@@ -118,8 +118,8 @@ pub struct Pose {
     pub angle: f32,
 }
 
-/// Passes everything that is drawn to `draw`: crates, barrels, pick-ups, enemies, players, then shots and bullets. Draw
-/// in this order. Each key occurs once. A player's shot comes with its state.
+/// Passes every drawable thing to `draw`: crates, barrels, pick-ups, enemies, players, then shots and bullets. Draw in
+/// this order. Each key occurs once. A player's shot comes with its state.
 pub fn poses(game: &Game, mut draw: impl FnMut(ShowKey, Pose, Option<&Shot>)) {
     let mut put = |key, pose| draw(key, pose, None);
     let still = |at: Vec2| Pose { at, angle: 0.0 };
@@ -206,7 +206,7 @@ pub struct GameShow;
 impl GameShow {
     /// How corrections of this picture are smoothed. A shot of a remote player reaches its path after 100 ms. A
     /// correction larger than a shot's flight in 20 ticks jumps, so with a lead of up to 20 ticks a gliding shot never
-    /// jumps. No correction needs to jump at a shorter distance: a return to life has a new key.
+    /// jumps. No correction needs to jump at a shorter distance, because a respawned player has a new key.
     pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 

@@ -28,8 +28,8 @@ pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
     Arc::new(enemies.map_or_else(Rules::campaign, Rules::arena))
 }
 
-/// The default policies of a match: those of an action game, except that the referee claims a death after two thirds of
-/// a second if its owner does not claim it.
+/// The default policies of a match, which are the action game's, except that the referee claims a death after two
+/// thirds of a second if its owner does not claim it.
 #[must_use]
 pub fn policies() -> MatchConfig {
     MatchConfig {
@@ -38,7 +38,7 @@ pub fn policies() -> MatchConfig {
     }
 }
 
-/// The referee waits this long for an owner's claim: longer than a claim takes on a bad link, so that the owner is
+/// The time that the referee waits for an owner's claim. It is longer than a claim takes on a bad link, so the owner is
 /// nearly always first, but short enough for the 64 ticks that a referee can look back.
 pub(crate) const CLAIM_TICKS: u32 = 40;
 

@@ -98,7 +98,7 @@ pub(super) fn player_mut(game: &mut SoloGame) -> &mut Player {
         .expect("player ONE has joined")
 }
 
-/// Puts an enemy that stays in place and does not fire; its kind is that of its slot in an arena.
+/// Adds an enemy that stays in place and does not fire. Its kind depends on its slot, as in an arena.
 pub(super) fn put_enemy(game: &mut SoloGame, slot: u16, at: Vec2) -> Key {
     put_kind(game, slot, EnemyKind::of_arena(slot), at)
 }

@@ -5,8 +5,8 @@
 //!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
 //! ```
 //!
-//! Both begin with the same push, so the guess starts right. It drifts by the server's luck, and the view smooths the
-//! difference away. The referee accepts an owner's answer if it is possible; it need not equal the guess.
+//! Both start with the same push, so the guess starts correctly. It drifts by the server's random draws, and the view
+//! smooths the difference away. The referee accepts an owner's answer if it is possible; it need not equal the guess.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;
@@ -19,7 +19,7 @@ use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 
 /// The part of its speed that a thing keeps when it bounces.
 pub(super) const BOUNCE: f32 = 0.35;
-/// The part of a push along a wall that is transferred.
+/// The transferred part of a push along a wall.
 pub(super) const FRICTION: f32 = 0.3;
 pub(super) const DRAG: f32 = 3.5;
 /// The largest change of a speed by luck, as a part of the speed.
@@ -57,7 +57,7 @@ pub(super) fn reach(bomb: Bomb, tuning: &Tuning) -> f32 {
 /// Returns a client's guess of a toss, which takes only walls into account. `game` is the state at the end of the tick
 /// that asked, and `hits` the guessed hits of the blast.
 ///
-/// Cost: 60 tests of all walls for each thing that is thrown.
+/// Costs 60 tests of all walls per thrown thing.
 pub(super) fn guess(
     game: &Game,
     rules: &Rules,
@@ -124,7 +124,7 @@ impl Slide {
 /// blast or by a flying thing, no faster than a blast can throw, not through walls and never outside. `game` is the
 /// state at the end of the tick that asked.
 ///
-/// Cost: a guess of the blast, and for each flying thing a look at the paths of all others.
+/// Costs a guess of the blast, and per flying thing a test against the paths of all others.
 pub(super) fn is_possible(
     game: &Game,
     rules: &Rules,
@@ -162,7 +162,7 @@ fn are_caused(game: &Game, rules: &Rules, bomb: Bomb, at: Vec2, throws: &[Throw]
         .iter()
         .map(|throw| is_hit(throw.prop) || comes_out(game, throw))
         .collect();
-    // Each round finds the things that those of the round before met; no chain is longer than the list.
+    // Each round finds the things hit by the things of the round before; no chain is longer than the list.
     for _ in throws {
         for n in 0..throws.len() {
             caused[n] = caused[n]

@@ -13,10 +13,10 @@
 //! ```
 //!
 //! Invariants:
-//! - A thing in the air is *aloft*: players and shots pass below it, it does not hide other bodies, and no
-//!   blast, spark or order reaches it. A fuse keeps burning, and the blast is where the barrel is then.
-//! - A path begins where the thing lay at the time of the query; a thing that has moved since stays where it is. So
-//!   the legs need no start, and an answer that arrives late or twice does no harm.
+//! - A thing in the air is *aloft*: players and shots pass below it, it does not hide other bodies, and no blast, spark
+//!   or order reaches it. A fuse keeps burning, and the blast is where the barrel is at that time.
+//! - A path starts where the thing lay at the time of the query; a thing that has moved since stays where it is. So the
+//!   legs need no start, and an answer that arrives late or twice does no harm.
 //! - Props do not move before the answer is in a frame.
 
 use glam::Vec2;
@@ -28,7 +28,7 @@ use super::query::Query;
 use super::state::{Flight, Game, Prop, Throw};
 use super::units::Point;
 
-/// If a tick has more queries than this, tosses are left out, so that there is room for every blast.
+/// If a tick has more queries than this, tosses are left out, so that there is space for every blast.
 const ASKS_FIRST: usize = 8;
 
 impl Game {
@@ -109,7 +109,7 @@ impl Game {
             let Some(place) = self.place_of(flight.prop) else {
                 return false;
             };
-            // Put back since the flight began.
+            // Put back since the flight started.
             if place.life != flight.life || place.rests.is_some() {
                 return false;
             }

@@ -1,6 +1,6 @@
 //! Walls: the effect of a solid box on a moving disc, a bullet and a line of sight.
 //!
-//! A crate on the ground is a solid box too, so this file handles all solid things.
+//! A crate on the ground is also a solid box, so this file handles all solid things.
 
 use glam::Vec2;
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub struct Wall {
 }
 
 impl Wall {
-    /// Returns the position of a disc after moving it out of the wall, by the shortest way.
+    /// Returns the position of a disc after moving it out of the wall along the shortest path.
     #[must_use]
     pub fn push_out(&self, at: Vec2, radius: f32) -> Vec2 {
         let offset = at - self.center;

@@ -75,7 +75,7 @@ impl Weapon {
         }
     }
 
-    /// Returns the number of shots that are fired together, and the angle between two of them in 255ths of a circle.
+    /// Returns the number of shots fired together, and the angle between two of them in 255ths of a circle.
     #[must_use]
     pub const fn fan(self) -> (i32, i32) {
         match self {

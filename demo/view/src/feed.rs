@@ -100,8 +100,8 @@ impl Source {
 }
 
 impl Feed {
-    /// Shows a match that is played over a network. `link` names the simulated link. If `None`, the link is real and
-    /// cannot be switched.
+    /// Shows a match played over a network. `link` names the simulated link. If `None`, the link is real and cannot be
+    /// switched.
     #[must_use]
     pub fn client(client: NetClient, rules: Arc<Rules>, link: Option<String>) -> Feed {
         let source = Source::Client(Box::new(client));
@@ -199,7 +199,7 @@ impl Feed {
             _ => return,
         };
         self.held = Some(now);
-        // A refused request is made again.
+        // A refused request is repeated.
         let _ = session.request(0, request);
     }
 
@@ -296,13 +296,13 @@ impl Feed {
         &self.rules
     }
 
-    /// The bodies to draw, by key: interpolated between ticks, and smoothed.
+    /// The bodies to draw, in key order, interpolated between ticks and smoothed.
     #[must_use]
     pub fn shown(&self) -> &[(ShowKey, Placed)] {
         &self.news.shown
     }
 
-    /// The bodies that a correction removed, by key: where each was, and its remaining opacity.
+    /// The bodies removed by a correction, in key order, with the former pose and the remaining opacity of each.
     #[must_use]
     pub fn fading(&self) -> &[(ShowKey, Placed, f32)] {
         &self.news.fading
@@ -330,7 +330,7 @@ impl Feed {
         self.showing.world(self.source.session()?)
     }
 
-    /// The time until the next round begins although some players are not ready. `None` if it waits for all players.
+    /// The time until the next round starts even if some players are not ready. `None` if it waits for all players.
     #[must_use]
     pub fn begins_in(&self) -> Option<Duration> {
         let begins = self.game()?.begins_anyway(&self.rules)?;
@@ -394,7 +394,7 @@ impl Feed {
         &self.gauges
     }
 
-    /// Gives an order of a local player. If the session refuses it, a note gives the reason.
+    /// Issues a local player's order. If the session refuses it, a note gives the reason.
     pub fn order(&mut self, seat: usize, command: Command) {
         let ordered = self
             .source
@@ -405,7 +405,7 @@ impl Feed {
         }
     }
 
-    /// Asks the match for a pause, or for its end. A note reports a request that cannot be made; an event reports the
+    /// Asks the match for a pause, or for its end. A note reports a request that cannot be sent; an event reports the
     /// match's decision.
     pub fn pause(&mut self) {
         let Some(session) = self.source.session_mut() else {

@@ -1,4 +1,4 @@
-//! Files that the player asks for. They are written, or downloaded by a browser.
+//! Files requested by the player, which are written, or downloaded by a browser.
 
 use std::io;
 use std::path::Path;

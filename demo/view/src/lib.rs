@@ -5,7 +5,7 @@
 //! | [`feed`] | the source of a view's pictures: a live match or a replay |
 //! | `scene` | everything that one picture shows, and the effects of cues |
 //! | [`window`], [`terminal`] | two ways to draw it |
-//! | [`summary`] | the result of a match that was shown |
+//! | [`summary`] | the result of a shown match |
 //! | `tab`, `page` | the program in a browser; what its page gives |
 //! | [`rehearsal`] | a whole match in one process and virtual time |
 //! | [`say`], [`stop`], [`time`] | printing; the request to end this process; the time of day |

@@ -32,7 +32,7 @@ const PARTS: u32 = 8;
 const BUDGET_TICKS: u32 = 128;
 /// A client counts its server as lost if it is silent for this long.
 const SILENCE: Duration = Duration::from_millis(700);
-/// The longest frame that is played. After a longer pause of the view, the match continues where it was.
+/// The maximum time played per frame. After a longer pause of the view, the match continues where it was.
 const FRAME_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ struct RehearsalMember {
     bot: Option<Bot>,
     /// The pad of a bot that does not decide by itself.
     held: Option<Pad>,
-    /// The end of its handshake with a server that was started again.
+    /// The end of its handshake with a restarted server.
     dialled_at: Option<Duration>,
 }
 
@@ -258,7 +258,7 @@ impl Rehearsal {
     /// Runs one frame; `pad` returns the input of a seat.
     ///
     /// # Errors
-    /// If the session is over. Every later call returns the error too.
+    /// If the session is over. Every later call also returns the error.
     pub fn advance(&mut self, pad: impl Fn(usize) -> Pad) -> Result<(), SessionEnd> {
         self.advance_watched(pad, |_| {})
     }
@@ -400,7 +400,7 @@ impl Rehearsal {
     }
 
     fn play_bot(&mut self, at: usize) {
-        // In real time a person plays.
+        // In real time a human plays.
         let waits = self.frame.is_none() && self.waits_for_persons();
         let member = &mut self.members[at];
         if let Some(pad) = member.held {

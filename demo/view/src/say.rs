@@ -30,7 +30,7 @@ pub fn err(text: impl Display) {
 fn write(to: &mut impl Write, text: impl Display) -> io::Result<()> {
     let text = text.to_string();
     let text = text.strip_suffix('\n').unwrap_or(&text);
-    // In one write: other threads print too, and lines must not mix.
+    // In one write: other threads also print, and lines must not mix.
     let row = format!("{}\n", plain(text));
     match to.write_all(row.as_bytes()).and_then(|()| to.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -44,15 +44,14 @@ pub(crate) struct ViewScene {
     pub(crate) things: Vec<ViewThing>,
     /// Bullets and shots that a correction removed, and the remaining opacity of each.
     pub(crate) fading: Vec<(ShowKey, Vec2, f32)>,
-    /// Things that were shown a moment ago, and the time they were last shown. A cue may come after
-    /// its subject has vanished.
+    /// Recently shown things, and when each was last shown. A cue may come after its subject has vanished.
     gone: Vec<(ViewThing, Duration)>,
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
     pub(crate) team: Vec<ViewMember>,
     pub(crate) phase: RoundPhase,
-    /// The seconds until this phase ends without a player's action.
+    /// Seconds until this phase ends without a player's action.
     pub(crate) phase_left: Option<f32>,
-    /// The seconds until the next round begins although some players are not ready.
+    /// Seconds until the next round starts even if some players are not ready.
     pub(crate) begins_left: Option<f32>,
     pub(crate) wave: u8,
     pub(crate) enemies_left: usize,
@@ -222,7 +221,7 @@ impl ViewScene {
         }));
     }
 
-    /// Remembers vanished things for [`MEMORY`], except bullets and shots that are not lobbed.
+    /// Remembers vanished things for [`MEMORY`], except bullets and direct shots.
     fn remember(&mut self, before: &[ViewThing]) {
         let now = self.now;
         self.gone.retain(|(_, at)| now.saturating_sub(*at) < MEMORY);
@@ -276,7 +275,7 @@ impl ViewScene {
         }
     }
 
-    /// The ticks that are simulated again in a second, and the share of the loops' items in them that is run.
+    /// The number of ticks simulated again per second, and the fraction of loop items run in them.
     pub(crate) fn resimulated(&self) -> String {
         let rates = &self.rates;
         let share = rates.items_run / (rates.items_run + rates.items_taken).max(1.0);

@@ -1,4 +1,4 @@
-//! [`Summary`]: the result of a match that was shown.
+//! [`Summary`]: the result of a shown match.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! [`Blueprint`]: how a match is made.
+//! [`Blueprint`]: how a match is created.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use twinstep_server::hooks::{Referee, Resolver};
 use twinstep_server::internal::Hooks;
 use twinstep_server::{LoadError, Match, MatchStartError, Upgrade};
 
-/// The initial world, rules, hooks and configuration of a match. Nothing is computed before the match is made.
+/// The initial world, rules, hooks and configuration of a match. Nothing is computed before the match is created.
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter;
@@ -108,7 +108,7 @@ impl<S: Simulation> Blueprint<S> {
         self.config.tick
     }
 
-    /// Makes the match and drops it, to check that it can be made.
+    /// Creates the match and drops it, to check that it can be created.
     pub fn rehearse(self) -> Result<(), MatchStartError> {
         self.config.check()?;
         self.make().map(drop)
@@ -123,7 +123,7 @@ impl<S: Simulation> Blueprint<S> {
         self.hooks.make(self.config, self.sim, self.rules)
     }
 
-    /// Makes a match that begins from a save instead of this blueprint's initial world.
+    /// Creates a match that starts from a save instead of this blueprint's initial world.
     ///
     /// # Errors
     /// The errors of [`Match::load`].

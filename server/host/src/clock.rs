@@ -35,7 +35,7 @@ impl HostClock {
     }
 }
 
-/// The wall clock, since the Unix epoch: for tickets, bans and the age of files.
+/// The wall-clock time since the Unix epoch, used for tickets, bans and file ages.
 #[must_use]
 #[expect(
     clippy::disallowed_methods,
@@ -51,7 +51,7 @@ pub fn unix_now() -> Duration {
 #[doc(hidden)]
 #[must_use]
 pub fn utc(unix_s: u64) -> String {
-    // Years begin in March here, so that a leap day is the last day of its year.
+    // Years start in March here, so that a leap day is the last day of its year.
     let days = unix_s / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

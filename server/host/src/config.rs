@@ -33,7 +33,7 @@ pub struct HostConfig {
     pub listen: SocketAddr,
     /// The addresses that tickets name and players dial, if not `listen` (behind NAT, or bound to every address).
     pub public: Vec<ServerAddress>,
-    /// Accepts browsers, too. Needs the feature `web`.
+    /// Also accepts browsers. Needs the feature `web`.
     pub web: Option<WebConfig>,
     /// One or two keys; tickets of each are valid.
     pub keys: Vec<TicketKey>,
@@ -48,12 +48,12 @@ pub struct HostConfig {
     /// The time until the next process continues a match that is kept at a [`shutdown`](super::Host::shutdown). Clients
     /// receive it in whole seconds.
     pub back_after: Duration,
-    /// How long matches may play on after the process was asked to end. Then they are kept or ended: see
+    /// The time for which matches may continue after the process was asked to end. Then they are kept or ended: see
     /// [`Host::drain`](super::Host::drain). Default: zero.
     pub drain_within: Duration,
     /// The maximum number of sessions over all matches, at most [`twinstep_udp::SESSIONS_MAX`]. If `None`, 64. For a
-    /// [`Server`](super::Server), twice the number of players and spectators, so that a returning player need not wait
-    /// until its old session times out.
+    /// [`Server`](super::Server), twice the number of players and spectators, so that a reconnecting player need not
+    /// wait until its old session times out.
     pub sessions_max: Option<usize>,
     /// The limits beyond which load is shed and newcomers are refused: see [`Limits`].
     pub limits: Limits,
@@ -69,7 +69,7 @@ pub struct HostConfig {
 const SESSIONS: usize = 64;
 
 impl HostConfig {
-    /// 64 sessions, and no files: for a key that lives as long as the process.
+    /// 64 sessions, and no files: with a key that lives as long as the process.
     #[must_use]
     pub fn new(game: &str, listen: SocketAddr, key: TicketKey) -> HostConfig {
         HostConfig {
@@ -183,7 +183,7 @@ fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     Ok(socket.into())
 }
 
-/// Lets a socket that will listen at `[::]` receive IPv4, too.
+/// Lets a socket that will listen at `[::]` also receive IPv4.
 pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     if listen.is_ipv6()
         && listen.ip().is_unspecified()
@@ -197,7 +197,7 @@ pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
 /// small datagram.
 const HELD_BYTES: usize = 4 << 20;
 
-/// Enlarges the socket's buffers, and logs if they stay small: datagrams without room are lost.
+/// Enlarges the socket's buffers, and logs if they stay small, because datagrams are lost when a buffer is full.
 pub(super) fn make_room(socket: &std::net::UdpSocket) {
     let socket = socket2::SockRef::from(socket);
     // The system may grant less; Linux reports the double of what it grants.

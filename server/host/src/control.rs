@@ -121,8 +121,8 @@ impl HostControl {
         self.beat.is_alive(self.clock.now())
     }
 
-    /// Why newcomers should not be routed here. `None` if there is room for them. A server without matches may get some
-    /// later, so it is ready.
+    /// The reason why newcomers should not be routed here, or `None` if they can be. A server without matches may get
+    /// some later, so it is ready.
     #[must_use]
     pub fn unready(&self) -> Option<Unready> {
         if !self.is_alive() {
@@ -177,20 +177,20 @@ impl HostControl {
         status
     }
 
-    /// The running matches, by id.
+    /// The running matches, in id order.
     #[must_use]
     pub fn matches(&self) -> BTreeMap<MatchId, ListedMatch> {
         self.matches.running().clone()
     }
 
-    /// Returns `true` if matches are made on demand.
+    /// Returns `true` if matches are created on demand.
     #[must_use]
     pub fn is_on_demand(&self) -> bool {
         self.demand.is_on()
     }
 
     /// Removes an identity from all matches, including its sessions that are already on their way there. Returns the
-    /// matches that it was in.
+    /// identity's former matches.
     pub async fn remove(&self, identity: &str, code: CloseCode) -> Vec<MatchId> {
         let mut answers = self.begin_removal(identity, code).await;
         let mut left = Vec::new();
@@ -204,8 +204,8 @@ impl HostControl {
         left
     }
 
-    /// Begins a removal like [`remove`](Self::remove), without waiting. The channel yields the matches that the
-    /// identity was in.
+    /// Starts a removal like [`remove`](Self::remove), without waiting. The channel yields the identity's former
+    /// matches.
     pub async fn begin_removal(&self, identity: &str, code: CloseCode) -> mpsc::Receiver<MatchId> {
         let (answer, answers) = mpsc::channel(REMOVALS_MAX);
         let order = ToIo::PutOut(identity.to_owned(), code, answer);

@@ -9,9 +9,9 @@
 //!                                └ a player came back ─▶ Wake: it continues
 //! ```
 //!
-//! Invariant: a ticket that is forged, outdated or of a banned identity does not start a match. The I/O task asks only
-//! for sessions that it would route, and the maker checks the rulings. An id is free again once its match has released
-//! everything, so two matches with the same id never share a journal.
+//! Invariant: a ticket that is forged, outdated or held by a banned identity does not start a match. The I/O task asks
+//! only for sessions that it would route, and the maker checks the rulings. An id is free again once its match has
+//! released everything, so two matches with the same id never share a journal.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,11 +35,11 @@ mod pace;
 
 pub use counts::{MatchEnd, NotMade};
 
-/// The matches of a server, by id.
+/// The blueprints of a server's matches, by match id.
 pub trait Template<S: Simulation>: Send + Sync + 'static {
-    /// Returns the blueprint of match `id`, or `None` if the template has no match `id`. Sessions with a ticket for it
-    /// are then refused. Called on a thread for blocking work, for several ids at the same time. A panic refuses only
-    /// that match.
+    /// Returns the blueprint of match `id`, or `None` if the template has no match `id`. In that case, sessions with a
+    /// ticket for it are refused. Called on a thread for blocking work, for several ids at the same time. A panic
+    /// refuses only that match.
     fn blueprint(&self, id: MatchId) -> Option<Blueprint<S>>;
 }
 
@@ -98,15 +98,15 @@ impl<S: Simulation> OnDemand<S> {
         }
     }
 
-    /// Sets how many matches may run at a time, at least 1. Further players are refused because the server is full.
+    /// Sets how many matches may run at a time, at least 1. Any more players are refused with "server full".
     #[must_use]
     pub fn at_once(mut self, matches: usize) -> Self {
         self.at_once = matches.max(1);
         self
     }
 
-    /// Sets how many matches may be made per second, at least 1; after a quiet second, this many at once. Further
-    /// players are asked to come back in a moment.
+    /// Sets how many matches may be created per second, at least 1; after a quiet second, this many at once. Any more
+    /// players are asked to retry in a moment.
     #[must_use]
     pub fn per_second(mut self, matches: u32) -> Self {
         self.per_second = matches.max(1);
@@ -159,7 +159,7 @@ impl Drop for Making {
     }
 }
 
-/// A session with a valid ticket for a match that is not running.
+/// A session with a valid ticket for a match that does not run.
 pub(super) type Wanted = (SessionId, TicketClaims);
 
 const WANTED_MAX: usize = 2 * twinstep_udp::SESSIONS_MAX;
@@ -171,9 +171,9 @@ pub(super) struct Demand(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     wanted: OnceLock<mpsc::Sender<Wanted>>,
-    /// The limit; 0: no matches are made on demand.
+    /// The limit; 0 if no matches are created on demand.
     at_once: AtomicUsize,
-    /// Matches that are being made, run, or are being closed down.
+    /// The number of matches being created, running or being closed down.
     alive: AtomicUsize,
 }
 
@@ -207,7 +207,8 @@ impl Demand {
         if let Some(wanted) = self.0.wanted.get()
             && ticket.seats > 0
         {
-            // There is room for a request of each session. If not, the session waits until it is closed with `NoMatch`.
+            // The channel has space for a request from each session. If not, the session waits until it is closed with
+            // `NoMatch`.
             let _ = wanted.try_send((session, ticket.clone()));
         }
     }

@@ -59,8 +59,8 @@ enum Keep {
     Resume(PathBuf),
 }
 
-/// Returns the missing settings without which players cannot return to the match after a crash: the next process resumes
-/// the journal; tickets are sealed by the key, and name the port.
+/// Returns the missing settings without which players cannot reconnect to the match after a crash: the next process
+/// resumes the journal; tickets are sealed by the key, and name the port.
 fn lacks(keeps_journal: bool, is_keyed: bool, port: u16) -> Option<String> {
     let settings = [
         (keeps_journal, "a journal that the next process resumes"),
@@ -131,7 +131,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Sets how the match is run. Its seats and its build name stay as they were set.
+    /// Sets the policies of the match. The number of seats and the build name are not affected.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.blueprint = self.blueprint.policies(policies);
@@ -175,7 +175,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Takes browsers, too, at this UDP address: see [`HostConfig::web`]. Needs the feature `web`.
+    /// Also accepts browsers, at this UDP address: see [`HostConfig::web`]. Needs the feature `web`.
     #[must_use]
     pub fn web(mut self, web: WebConfig) -> Self {
         self.host.web = Some(web);
@@ -222,9 +222,9 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Begins the match from a file that [`Running::save`] wrote, instead of from the initial world of this server.
-    /// Players get back their seats, in any order: see [`Match::load`](twinstep_server::Match::load). A match that is
-    /// [resumed](Server::resume) does not use the file.
+    /// Starts the match from a file that [`Running::save`] wrote, instead of from the initial world of this server.
+    /// Players get back their seats, in any order: see [`Match::load`](twinstep_server::Match::load). A
+    /// [resumed](Server::resume) match does not use the file.
     #[must_use]
     pub fn load(mut self, path: impl Into<PathBuf>) -> Self {
         self.load = Some(path.into());
@@ -311,7 +311,7 @@ impl<S: Simulation> Server<S> {
         let server = self.prepare(listen, false)?;
         server.host.check()?;
         match server.journal {
-            // The journal holds the world that it resumes from.
+            // The journal holds the world from which the match resumes.
             Some(Keep::Resume(_)) => Ok(()),
             Some(Keep::New(_)) | None => {
                 begin(server.blueprint, server.load, server.upgrade).map(drop)

@@ -6,7 +6,7 @@
 //!      └──────────────────────────────────────────────┘
 //! ```
 //!
-//! A closing session answers each late packet with its close code, because the first copy may be lost. An identity with
+//! A closing session answers each late packet with its close code again: the first copy may be lost. An identity with
 //! too many waiting or closing sessions loses its oldest (`host/routes.rs`).
 //!
 //! The task wakes when a datagram arrives, after matches were run, and at each beat; under load no longer for each
@@ -52,10 +52,10 @@ mod tests;
 /// The part of this task's channel that packets cannot use. It is reserved for orders that must not be lost.
 pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
-/// A released match is not resumed here for this long, so that its players reach the next server of their tickets. The
-/// time is short, because that server may release the match too.
+/// A released match is not resumed here for this long. Meanwhile, its players reach the next server of their tickets.
+/// The time is short, because that server may also release the match.
 const MOVED_FOR: Duration = Duration::from_secs(5);
-/// How many datagrams, or orders, are handled before the others get their turn.
+/// The maximum number of datagrams, or of orders, handled before the other kind gets its turn.
 const BATCH: usize = 256;
 /// The longest time that a session waits for its match. It is this long because a restarted host resumes its matches
 /// one after the other.
@@ -105,7 +105,7 @@ pub(super) enum ToIo {
     /// A match continues without its journal, so it is not kept.
     Unkept(MatchId),
     Packets(Packets),
-    /// All packets of the turn that was sealed at this time precede this order.
+    /// All packets of the turn sealed at this time precede this order.
     Sealed(Duration),
     Close(SessionId, CloseCode),
     /// The match is not made: close this waiting session, or all that wait for this match.
@@ -145,7 +145,7 @@ struct Io {
     routes: Routes,
     /// Matches that are about to end. Sessions for them wait.
     resting: BTreeSet<MatchId>,
-    /// Matches that were released to another process, and until when they are not resumed here.
+    /// Matches released to another process, and the times until which they are not resumed here.
     moved: BTreeMap<MatchId, Duration>,
     around: Around,
     load: Load,
@@ -201,8 +201,7 @@ impl Io {
                 return;
             };
             has_more = more;
-            // Receives before time passes: otherwise a process that was paused would mistake its own silence for its
-            // clients'.
+            // Receives before time passes: otherwise a paused process would mistake its own silence for its clients'.
             let came = self
                 .listeners
                 .receive(self.clock.now(), BATCH, &mut self.traffic);
@@ -324,7 +323,8 @@ impl Io {
         }
     }
 
-    /// Routes a waiting session to its match, if the match is here and has room. Checks bans and draining each time.
+    /// Routes a waiting session to its match, if the match runs here and is not full. Checks bans and draining each
+    /// time.
     fn route(&mut self, session: SessionId) {
         let Some(routed) = self.routes.get(session) else {
             return;
@@ -407,7 +407,7 @@ impl Io {
                 self.route_waiting();
             }
             ToIo::Refuse(session, code) => {
-                // It may have been routed or closed since the maker looked.
+                // The session may have been routed or closed since the maker's check.
                 let waits = |routed: &RoutedSession| matches!(routed.route, Route::Waiting(_));
                 if self.routes.get(session).is_some_and(waits) {
                     self.close_session(session, code);
@@ -477,7 +477,7 @@ impl Io {
                 }
             }
             ToIo::Sealed(at) => {
-                // It fits: at most `BATCH` orders come between two transmissions.
+                // The order fits, because at most `BATCH` orders come between two transmissions.
                 let _ = self.sealed.try_push(at);
             }
             ToIo::Close(session, code) => {
@@ -488,7 +488,7 @@ impl Io {
             }
             ToIo::PutOut(identity, code, done) => {
                 for inbox in self.matches.values() {
-                    // After the sessions that were routed there before the ban. The inbox has room reserved for this.
+                    // After the sessions routed there before the ban. The inbox has space reserved for this.
                     let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
                     inbox.send(put_out);
                 }
@@ -555,7 +555,7 @@ impl Io {
             && routed.route == Route::Playing
             && let Some(inbox) = self.matches.get(&routed.ticket.match_id)
         {
-            // If the inbox is full, the match notices the silence by itself.
+            // If the inbox is full, the match detects the silence anyway.
             inbox.send(FromIo::Gone(session));
         }
     }
@@ -565,7 +565,7 @@ impl Io {
         let mut packet = Writer::new(&mut buffer);
         closed::write(code, &mut packet).expect("a code of a few bytes");
         let len = packet.len();
-        // It may be lost; each later packet of the session is answered with another copy.
+        // The close packet may be lost; each later packet from the session is answered with another copy.
         self.listeners.send(session, &buffer[..len]);
     }
 

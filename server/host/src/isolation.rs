@@ -6,10 +6,9 @@
 //!                                                            its sessions are closed, its worker is lost
 //! ```
 //!
-//! It counts looks instead of time: a process that was paused as a whole has missed beats, but it has missed looks too.
+//! It counts samples instead of time: a process that was paused as a whole has missed beats, but also samples.
 //!
-//! Invariant: a condemned match loses everything that it owned, even its journal, so that the match can be resumed from
-//! the journal.
+//! Invariant: a condemned match loses everything that it owned, even its journal, from which it can then be resumed.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -33,9 +32,9 @@ use super::workers::Ended;
 use twinstep_server::incident::{Incident, Trouble};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A match that shows the same beat in this many looks in a row hangs.
+/// A match that shows the same beat in this many consecutive samples hangs.
 const SAME_BEATS_MAX: u32 = 10;
-/// The longest wait for the disk: for an incident file, and for taking a journal away.
+/// The maximum wait for the disk when an incident file is written or a journal is taken away.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
 /// Sessions are closed after at most this time.
 const DISK_SOON: Duration = Duration::from_millis(500);
@@ -79,12 +78,12 @@ impl Lost {
         hung.holds_journal |= holds_journal;
     }
 
-    /// Returns `true` if a thread that hangs holds the journal of this match.
+    /// Returns `true` if a hung thread holds this match's journal.
     pub(super) fn holds_journal(&self, id: MatchId) -> bool {
         self.lock().get(&id).is_some_and(|hung| hung.holds_journal)
     }
 
-    /// Returns `true` if this match has recently hung too often to be made again.
+    /// Returns `true` if this match has recently hung too often to be created again.
     pub(super) fn hangs(&self, id: MatchId) -> bool {
         let now = self.clock.now();
         let lately = |at: &&Duration| now.saturating_sub(**at) < HANGS_WITHIN;
@@ -110,7 +109,7 @@ pub(super) async fn watch<E>(
     over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    // After a pause of the process, a burst of looks would leave the match no time to beat in between.
+    // After a pause of the process, a burst of samples would leave the match no time to beat in between.
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut seen, mut same) = (0, 0);
     let trouble = loop {
@@ -145,7 +144,7 @@ pub(super) async fn watch<E>(
             logged::info!("match" = id.0, code = code.name(), "match ended");
             code
         }
-        // As if the process had been killed: with a close code, the clients would not come back.
+        // Ends as if the process had been killed: with a close code, the clients would not reconnect.
         Ok(None) => return,
         Err((trouble, message)) => {
             let tick = pulse.glance().tick;
@@ -163,7 +162,7 @@ pub(super) async fn watch<E>(
             owned.take_back(id).await;
         }
     });
-    // A player who comes back immediately should find the journal free; but a disk that hangs must not delay players.
+    // A player who reconnects immediately should find the journal free; but a hung disk must not delay players.
     let is_done = timeout(DISK_SOON, &mut disk).await.is_ok();
     let _ = to_io.send(ToIo::Over(id, code)).await;
     if !is_done {

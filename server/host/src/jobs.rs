@@ -16,7 +16,7 @@ use twinstep_server::JobId;
 use twinstep_server::internal::panic_message;
 
 pub(super) const AT_ONCE: usize = 8;
-/// How many threads of a match may be given up. After that, waiting jobs wait for the running ones.
+/// The maximum number of a match's threads that may be given up. After that, waiting jobs wait for the running ones.
 pub(super) const HUNG_MAX: usize = 24;
 /// A job that takes longer is given up. Its query was answered with `None` long before.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -108,7 +108,7 @@ impl<O: Send + 'static> Jobs<O> {
             let _ = send.send((id, outcome));
         });
         if let Err(error) = started {
-            // Reported like a job that failed, so that its query does not wait.
+            // Reported like a failed job, so that its query does not wait.
             let _ = self.send.send((
                 id,
                 Err(format!("cannot start a thread for the job: {error}")),

@@ -51,7 +51,7 @@ pub enum Durability {
     /// The journal survives the end of the process, in any way. Costs one system call per turn (measured: under 1 us).
     #[default]
     Process,
-    /// The journal survives a loss of power, too. Costs a wait for the disk per turn, before the packets of that turn
+    /// The journal also survives a power loss. Costs a wait for the disk per turn, before the packets of that turn
     /// leave (measured on a virtual disk: 4 ms, one in a hundred 9 ms; `twinstep-bench journal FOLDER` measures yours).
     Power,
 }
@@ -456,7 +456,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // The hold still has the file open, too.
+        // The hold also still has the file open.
         let _ = self.file.unlock();
     }
 }
@@ -509,7 +509,7 @@ mod tests {
             assert!(leads_to(&path, &file).unwrap());
             assert_eq!(std::fs::read(&path).unwrap(), b"one");
         }
-        // A match that had not begun does not remove the file either.
+        // A match that had not started does not remove the file either.
         let path = folder.join("match-9.journal");
         let lost = Journal::create(&path).unwrap();
         lost.hold().take_away().unwrap();

@@ -75,8 +75,8 @@ impl fmt::Display for LeftAlone {
 }
 
 /// Finds the newest journal in `folder` whose match has not ended, and whose game, version and rules are `ours`. The
-/// newest journal belongs to the match that began last. Reads that journal and the newest of all journals whole; of the
-/// others, reads the beginning and the end.
+/// newest journal belongs to the match that started last. Reads that journal and the newest of all journals completely;
+/// of the others, reads the start and the end.
 ///
 /// # Errors
 /// If a file cannot be read; or if a journal's first record is damaged, or the journal ends before its first world: a
@@ -162,7 +162,7 @@ pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
 }
 
 enum Beginning {
-    /// A journal, perhaps an incomplete one, whose match began at this time, in seconds since 1970.
+    /// A journal, perhaps incomplete, whose match started at this Unix time, in seconds.
     At(u64),
     None(LeftAlone),
 }

@@ -105,7 +105,7 @@ impl StoredJournal {
         self.failed.take()
     }
 
-    /// Fills the window with at least `least` bytes from `offset` on, or with all that follow.
+    /// Fills the window with at least `least` bytes starting at `offset`, or with all remaining bytes.
     fn fill(&mut self, offset: u64, least: usize) -> io::Result<()> {
         let behind = offset.checked_sub(self.offset);
         let kept = behind.and_then(|behind| usize::try_from(behind).ok());
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(read_all(&path).unwrap(), bytes);
         let whole = compressed(&path);
         assert_eq!(read_all(&whole).unwrap(), bytes);
-        // Damage never looks like a shorter journal.
+        // Damage must not look like a shorter journal.
         let mut damaged = std::fs::read(&whole).unwrap();
         damaged.truncate(damaged.len() - 9);
         std::fs::write(&whole, &damaged).unwrap();

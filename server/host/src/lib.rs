@@ -8,7 +8,7 @@
 //!                  └─────────────── ToIo ◀────────────┴──┘
 //! ```
 //!
-//! It only moves inputs and outputs of the state machines. Every channel is bounded; a sender that finds a channel full
+//! It only moves inputs and outputs of the state machines. Every channel is bounded; a sender whose channel is full
 //! drops its packet, as a network would. So no match waits for another match, nor for the socket. A match that panics
 //! or hangs ends alone (`host/workers.rs`, `host/isolation.rs`).
 //!

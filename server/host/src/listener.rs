@@ -14,8 +14,8 @@
 //! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption of
 //!    its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
 //! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when
-//!    its session begins. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) when slots run out. All transports
-//!    share the ledger, and it is the only one that decides: a listener has no state of other tickets or seats.
+//!    its session starts. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) when slots run out. All transports
+//!    share the ledger, which alone decides: a listener has no state of other tickets or seats.
 //! 4. On the client, implement [`Transport`](twinstep_udp::Transport).
 //!
 //! Bans, draining, the way to a match and the matches made on demand are the I/O task's: a listener never sees them.
@@ -29,7 +29,7 @@ use twinstep_udp::{ServerConfigError, ServerEvent, SessionId, TicketKey, Transpo
 use super::observer::Traffic;
 use super::web::WebTraffic;
 
-/// One transport of the host. No method waits. If there is no room for a packet, it is lost, as on any network.
+/// One transport of the host. No method waits. If there is no space for a packet, it is lost, as on any network.
 pub(super) trait Listener: Send {
     /// Returns `Ready` if datagrams may have arrived. Otherwise registers the task, which is woken when a datagram arrives.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
@@ -46,7 +46,8 @@ pub(super) trait Listener: Send {
 
     fn admit(&mut self, session: SessionId);
 
-    /// Queues a packet for the next [`transmit`](Listener::transmit). Returns `false` if there is no room or no such session.
+    /// Queues a packet for the next [`transmit`](Listener::transmit). Returns `false` if there is no space or no such
+    /// session.
     fn send(&mut self, session: SessionId, packet: &[u8]) -> bool;
 
     /// Ends a session. No event follows.
@@ -398,7 +399,7 @@ mod tests {
         }
     }
 
-    /// A listener that was left out accepted keys that were dropped, and did not wake the task.
+    /// A listener that had been left out still accepted dropped keys, and did not wake the task.
     #[test]
     fn every_listener_gets_the_calls_for_all() {
         let (first, calls) = listener(&[(5, "anna")]);

@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use super::workers::LOST;
 
-/// How often the workers are checked and the load is judged, while datagrams arrive.
+/// The interval at which the workers are checked and the load is judged, while datagrams arrive.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
 /// The pause after the last tending if no datagram has arrived for [`IDLE_AFTER`]. A datagram or a
 /// match that was run wakes the task immediately; orders to the task wait this long.
 const IDLE_BEAT: Duration = Duration::from_millis(80);
-/// The workers are checked at most this long after the next match was due: by then it was run, or it hangs and the
-/// other matches need another worker.
+/// The workers are checked at most this long after the next match was due: by then the match has run, or it hangs and
+/// the other matches need another worker.
 const OVERDUE: Duration = LOST.saturating_add(Duration::from_millis(2));
 /// A match that hangs delays other matches by at most this time, once, counted from the beginning of its round. It is
 /// declared lost after [`LOST`], and the next check finds that.
 const LATE_BY_HANG_MAX: Duration = Duration::from_millis(50);
-/// How much tokio's timers add to a wait at most.
+/// The maximum that tokio's timers add to a wait.
 const ROUNDING: Duration = Duration::from_millis(2);
 const _: () = assert!(
     OVERDUE.as_millis() + BEAT.as_millis() + ROUNDING.as_millis() < LATE_BY_HANG_MAX.as_millis()
@@ -34,7 +34,7 @@ const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two milliseconds.
 pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
 
-/// How many datagrams per [`BEAT`] are a high load: 2,000 a second, some six matches of four players.
+/// The number of datagrams per [`BEAT`] that counts as a high load: 2,000 a second, some six matches of four players.
 const HIGH: usize = 20;
 /// The load is no longer high after [`LOW_FOR`] beats below this. Switching the socket's wake-ups off and on costs more
 /// than one wake-up.
@@ -46,7 +46,7 @@ pub(super) struct Load {
     beaten: Duration,
     tended: Duration,
     count: usize,
-    /// How many more beats the load counts as high.
+    /// The number of further beats for which the load counts as high.
     high_for: u32,
     came_at: Duration,
 }

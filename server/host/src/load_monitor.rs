@@ -12,12 +12,12 @@
 //!
 //! The median counts, because a match with slow code is late without any overload, and degrading the other matches does
 //! not help it. So a process with one match does not shed load: its ticks are late because of slow code or a hitch of
-//! the machine, and refusing a player helps with neither.
+//! the machine, and refusing players helps against neither.
 //!
-//! The operating system is asked on a thread for blocking work, because a network disk that hangs answers after
-//! minutes, or never. Until then the disk's last answer is used.
+//! The operating system is queried on a thread for blocking work, because a hung network disk responds only after
+//! minutes, or never. Until then, the disk's last response is used.
 //!
-//! Invariant: each state begins and ends at different thresholds, so a process at a threshold does not flicker.
+//! Invariant: each state starts and ends at different thresholds, so a process at a threshold does not flicker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
@@ -45,13 +45,13 @@ use recent_lateness::{LOOK_EVERY, RecentLateness};
 pub(super) use system::free_bytes;
 use system::{memory_bytes, memory_max_bytes};
 
-/// The longest time that one look waits for the operating system. A later answer is used at the next look.
+/// The maximum time that one sample waits for the operating system. A later response is used by the next sample.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 
 /// The limits beyond which a process refuses newcomers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum lateness of ticks: the 99th percentile of 5 s, in half of the matches or more. Default: 20 ms, a
+    /// The maximum lateness of ticks: the 99th percentile over 5 s, in half of the matches or more. Default: 20 ms, a
     /// tick and a fifth at 60 Hz, which clients hide. It has no effect while only one match runs.
     pub tick_lateness: Duration,
     /// The maximum memory of the process, in bytes. If `None`, 85 % of the cgroup's memory, or else of the machine's.
@@ -138,8 +138,8 @@ impl LoadMonitor {
         self.0.drains.store(1, Ordering::Relaxed);
     }
 
-    /// Returns `true` once memory and disks were measured, or did not answer in time. Before that, the process does not
-    /// know whether it can take more players.
+    /// Returns `true` once memory and disks were measured, or did not respond in time. Before that, the process does
+    /// not know whether it can take more players.
     pub(super) fn is_measured(&self) -> bool {
         self.0.is_measured.load(Ordering::Relaxed)
     }
@@ -211,7 +211,7 @@ impl LoadMonitor {
         ask: impl Fn() -> (Option<u64>, Option<u64>) + Clone + Send + 'static,
     ) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
-        // After a pause, one look is due, not one for each missed second.
+        // After a pause, one sample is due, not one for each missed second.
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let measured = spawn_blocking(memory_max_bytes).await;
         let most = limits.memory_bytes.or(measured.unwrap_or_default());
@@ -242,7 +242,7 @@ impl LoadMonitor {
             let (memory_is, disk_is) = match timeout(ANSWERS_WITHIN, &mut asking).await {
                 Ok(answered) => answered.unwrap_or_default(),
                 Err(_) => {
-                    // Its answer is taken at the next look.
+                    // The response is taken by the next sample.
                     asked = Some(asking);
                     (None, None)
                 }
@@ -344,7 +344,7 @@ mod tests {
             reason.contains("full: 0.9 MB") && reason.contains("1.0 MB (disk-limit)"),
             "{reason}"
         );
-        // True above the limit, too, while new players are still refused.
+        // Also true above the limit, while new players are still refused.
         assert!(reason.ends_with("new players again at 1.1 MB"), "{reason}");
         load_monitor.0.disk_free.store(800_000, Ordering::Relaxed);
         assert_eq!(load_monitor.change(&mut was), None, "reported once");

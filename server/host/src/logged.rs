@@ -20,7 +20,7 @@ use tracing::Level;
 use super::clock::HostClock;
 
 pub(crate) const LINES_AT_ONCE: u32 = 100;
-/// The time after which a silent kind has room for one more line.
+/// The time after which a silent kind may write one more line.
 const LINE_EACH: Duration = Duration::from_secs(1);
 
 static CLOCK: LazyLock<HostClock> = LazyLock::new(HostClock::start);
@@ -51,7 +51,7 @@ impl LogRoom {
         }
     }
 
-    /// Takes the room of one line. Returns `false` if more than `at_once` lines would then be in the burst.
+    /// Takes the allowance of one line. Returns `false` if the burst would exceed `at_once` lines.
     fn take(&mut self, now: Duration, at_once: u32) -> bool {
         let free_at = self.free_at.max(now) + LINE_EACH;
         let has_room = free_at <= now + LINE_EACH * at_once;
@@ -73,8 +73,8 @@ impl LogRoom {
         false
     }
 
-    /// Takes the number of suppressed lines and the time since the first one, if there is room for their sum. The sum
-    /// has room for one more line than others, so that during a flood each second has its sum.
+    /// Takes the number of suppressed lines and the time since the first one, if their sum may be written. The sum has
+    /// an allowance of one more line than other lines, so that during a flood each second has its sum.
     fn sum(&mut self, now: Duration) -> Option<(u64, Duration)> {
         if self.left_out == 0 || !self.take(now, LINES_AT_ONCE + 1) {
             return None;
@@ -107,7 +107,7 @@ impl LogKind {
         admits
     }
 
-    /// Writes the sum of the suppressed lines. Returns `false` if there is no room for it yet.
+    /// Writes the sum of the suppressed lines. Returns `false` if it may not be written yet.
     fn sum_up(&self) -> bool {
         let mut room = lock(&self.room);
         let Some((left_out, since)) = room.sum(CLOCK.now()) else {

@@ -47,7 +47,7 @@ pub(super) enum Hosted {
     Runs(JoinHandle<()>),
 }
 
-/// The id of a match that is starting. If this is dropped before [`runs`](Taken::runs), the id is free again.
+/// The id of a starting match. If this is dropped before [`runs`](Taken::runs), the id is free again.
 struct Taken<'h> {
     matches: &'h Mutex<BTreeMap<MatchId, Hosted>>,
     id: MatchId,
@@ -184,7 +184,7 @@ impl MatchSpawner {
         })
     }
 
-    /// The incident files of a match: in the host's folder, or else next to the journal of the match.
+    /// The incident files of a match, in the host's folder or else next to the match's journal.
     fn incident_files<S: Simulation>(
         &self,
         id: MatchId,
@@ -212,17 +212,17 @@ impl MatchSpawner {
         opened.map_err(|_| HostError::Stopped)
     }
 
-    /// Returns `true` if no match has a session, or a seat that its player may come back to.
+    /// Returns `true` if no match has a session, or a seat to which its player may return.
     pub(super) fn is_deserted(&self) -> bool {
         let register = self.register.running();
         register.values().all(|listed| listed.pulse.is_deserted())
     }
 
-    /// Waits for the task of a match that is over, and removes the match from the register.
+    /// Waits for the task of a finished match, and removes the match from the register.
     pub(super) async fn forget(&self, id: MatchId) {
         let watching = self.with_matches(|matches| matches.remove(&id));
         if let Some(Hosted::Runs(watching)) = watching {
-            // A task that panicked has ended too.
+            // A panicked task has also ended.
             let _ = watching.await;
         }
         self.register.running().remove(&id);
@@ -317,7 +317,7 @@ mod tests {
             .await
             .unwrap();
         assert!(handle.inspect(|match_| match_.is_deserted()).await.unwrap());
-        // Finding K3-L3: without an admin port, the host never forgot matches that were over.
+        // Finding K3-L3: without an admin port, the host never removed finished matches.
         let closes = |match_: &mut Match<Counter>| match_.close(CloseCode::MatchOver);
         handle.inspect(closes).await.unwrap();
         handle.ended().await;

@@ -37,14 +37,14 @@ use super::web::{WebConfig, WebLines};
 use super::workers::Workers;
 use twinstep_server::Match;
 
-/// How many packets and orders can wait for the I/O task.
+/// The maximum number of packets and orders waiting for the I/O task.
 const TO_IO_MAX: usize = 16_384;
 /// A shutdown waits this long, plus `PATIENCE_PER_MATCH` for each match, for matches to end, and then at most this long
 /// for close codes to arrive.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Each match adds this to the wait: 10 s for 1,000 matches. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
-/// How often a draining host checks whether all players have left.
+/// The interval at which a draining host checks whether all players have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// Many matches over one socket. It must be created within a tokio runtime; [`Server`](super::Server) has its own.
@@ -224,10 +224,10 @@ impl Host {
         self.control.clone()
     }
 
-    /// Starts a match for tickets that name `id`. `journal` is a new one, or the one that the match was resumed from.
+    /// Starts a match for tickets that name `id`. `journal` is new, or the journal from which the match was resumed.
     ///
     /// # Errors
-    /// If a match with this id already runs here, the journal cannot be begun, or the host was shut down.
+    /// If a match with this id already runs here, the journal cannot be started, or the host was shut down.
     pub async fn add_match<S: Simulation>(
         &self,
         id: MatchId,
@@ -291,7 +291,7 @@ impl Host {
             .collect();
         let all_end = async {
             for (_, watching) in &mut watching {
-                // A task that panicked has ended too.
+                // A panicked task has also ended.
                 let _ = watching.await;
             }
         };

@@ -20,9 +20,9 @@ pub struct PersonLine {
     pub state: &'static str,
     /// Whether there is a session.
     pub connected: bool,
-    /// How long the person has been in this state, in seconds.
+    /// The time that the player or spectator has been in this state, in seconds.
     pub since_s: f64,
-    /// How many ticks inputs arrive early.
+    /// The number of ticks by which inputs arrive early.
     pub margin_ticks: Option<i64>,
     /// The round trip of its packets.
     pub round_trip_ms: Option<f64>,
@@ -37,8 +37,8 @@ pub enum MatchOrder {
     Kick(String, oneshot::Sender<bool>),
     /// Lifts a kick. Answers whether the identity was kicked.
     Pardon(String, oneshot::Sender<bool>),
-    /// Revokes the tickets of an identity. Answers the time, in milliseconds since the unix epoch, before which they
-    /// were made.
+    /// Revokes the tickets of an identity. Answers the time, in milliseconds since the unix epoch, before which the
+    /// tickets were issued.
     Revoke(String, oneshot::Sender<u64>),
     /// Sends a message to all. Answers the number of recipients.
     Notify(String, oneshot::Sender<usize>),

@@ -6,8 +6,8 @@
 //!                                            ╰─ no: another process was faster, so try again
 //! ```
 //!
-//! Invariant: only the process that has locked a file names, moves or removes it. (On Windows a file that is open for
-//! writing can be read by others, but not opened for writing: no lock is needed, and a lock would keep readers out.)
+//! Invariant: only the process that has locked a file names, moves or removes it. (On Windows a file open for writing
+//! can be read by others, but not opened for writing: no lock is needed, and a lock would keep readers out.)
 
 #[cfg(unix)]
 use std::fs::TryLockError;
@@ -15,7 +15,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many times to open a file that other processes may be moving.
+/// The number of attempts to open a file that other processes may be moving.
 const TRIES: u32 = 16;
 
 // The advice to an operator if this process may not use a file, with a semicolon in front; else an empty text.
@@ -101,7 +101,7 @@ fn take_alone(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<Op
         if leads_to(path, &file)? {
             return Ok(Opened::Alone(file));
         }
-        // Another process has moved the file: the name now leads to a different file, or to none.
+        // Another process has moved the file, so the name now refers to a different file, or to none.
     }
     Ok(Opened::InUse)
 }
@@ -119,7 +119,7 @@ fn lock(file: &File, path: &Path) -> bool {
     }
 }
 
-/// On Windows, a file that is open for writing is locked.
+/// On Windows, a file open for writing is locked.
 #[cfg(not(unix))]
 fn lock(_: &File, _: &Path) -> bool {
     true
@@ -165,7 +165,7 @@ pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     }
 }
 
-/// Elsewhere a file that is open for writing keeps its name.
+/// Elsewhere a file open for writing keeps its name.
 #[cfg(not(unix))]
 pub(super) fn leads_to(path: &Path, _: &File) -> io::Result<bool> {
     path.try_exists()

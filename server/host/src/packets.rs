@@ -11,8 +11,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use twinstep_server::SessionId;
 
-/// How many buffers a match keeps: for the packets that it sends while earlier ones are still being sent, and some
-/// more.
+/// The maximum number of buffers kept per match: enough for the packets sent while earlier ones are in progress, and
+/// some more.
 const SPARE_MAX: usize = 4;
 /// Larger buffers are not kept. A turn for 32 sessions in packets of the maximum size has 34 KB, and its buffer doubles
 /// as it grows. A larger buffer has held worlds.
@@ -137,7 +137,7 @@ mod tests {
         (0..32).for_each(|n| turn.push(SessionId(n), &[0; PACKET_MAX]));
         drop(turn);
         assert_eq!(spare.waiting(), 1);
-        // Neither a large buffer is kept, nor one of a match that is over.
+        // Large buffers, and buffers of finished matches, are not kept.
         let spare = Spare::default();
         spare.next().push(SessionId(1), &[0; SPARE_BYTES_MAX + 1]);
         assert_eq!(spare.waiting(), 0);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! In a virtual machine, putting a thread to sleep and waking it costs some tens of microseconds, more than the tick of
-//! a small match. Matches that are due at arbitrary times would need one wake-up each. So a match begins at one of a
+//! a small match. Matches that are due at arbitrary times would need one wake-up each. So a match starts at one of a
 //! few moments of the tick. Matches are assigned to the moments in turn, so that all moments have about the same load,
 //! and there are at most as many wake-ups as moments.
 
@@ -17,7 +17,7 @@ use twinstep_core::bounds::SPARSE_EVERY;
 use super::workers::SlotId;
 
 const APART: Duration = Duration::from_millis(2);
-/// How often a match without players is run. If the interval were much longer, the match would take it for a pause of
+/// The interval at which a match without players runs. If it were much longer, the match would take it for a pause of
 /// its process.
 pub(super) const REST: Duration = Duration::from_millis(101);
 /// The interval of a match whose clients have all been silent long enough to get few packets, all at the same moment.
@@ -59,7 +59,7 @@ impl Phase {
     }
 }
 
-/// The first moment of any phase from `due` on.
+/// The first moment of any phase at or after `due`.
 pub(super) fn next_moment(due: Duration, tick: Duration) -> Duration {
     let beyond = due.as_nanos() % tick.as_nanos();
     let next = (beyond * moments(tick)).div_ceil(tick.as_nanos());
@@ -80,7 +80,7 @@ fn moment(n: u128, tick: Duration) -> u128 {
 }
 
 fn nanos(nanos: u128) -> Duration {
-    // It fits: it is at most a few ticks.
+    // The wait fits, because it is at most a few ticks.
     Duration::from_nanos(nanos as u64)
 }
 
@@ -194,7 +194,7 @@ mod tests {
         assert!((10..=11).contains(&mine.len()), "{}", mine.len());
         assert!(looked_at(13).intersection(&mine).count() >= 10);
         assert_eq!(looked_at(6).intersection(&mine).count(), 0);
-        // Matches with longer ticks are run at each tick.
+        // Matches with longer ticks run every tick.
         let slow = Duration::from_millis(120);
         let due = Phase(4).last(Duration::from_secs(1), slow) + slow;
         assert_eq!(Phase(4).rest(due, slow, false), due);

@@ -93,12 +93,12 @@ impl Pulse {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the match has no session, and no seat that its player may come back to.
+    /// Returns `true` if the match has no session, and no seat to which its player may return.
     pub(super) fn is_deserted(&self) -> bool {
         self.deserted.load(Ordering::Relaxed)
     }
 
-    /// The number of times that the deserted match got a session. It reveals short visits between two looks.
+    /// The number of times that the deserted match got a session. It reveals short visits between two checks.
     pub(super) fn visits(&self) -> u64 {
         self.visits.load(Ordering::Relaxed)
     }
@@ -158,7 +158,7 @@ mod tests {
     use twinstep_server::config::MatchConfig;
     use twinstep_server::hooks::{Decision, HookContext};
 
-    /// A short visit between two looks must still prolong the life of a deserted match.
+    /// A short visit between two checks must still prolong the life of a deserted match.
     #[test]
     fn each_first_session_of_a_deserted_match_is_a_visit() {
         let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;

@@ -1,7 +1,7 @@
 //! [`Routes`]: where the I/O task routes each session: to its match, to a queue where it waits for the match, or out.
 //!
 //! Invariant: an identity has at most [`IDLE_MAX`] sessions that have not sent their hello, however often it dials. So
-//! a ticket for a match that is not running does not take slots of other identities.
+//! a ticket for a match that does not run takes no slots from other identities.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{SessionId, TicketClaims};
 
 /// The maximum number of sessions of one identity that wait for a match, have not sent their hello there, or are being
-/// closed: one on the path that a client dials by, one on the path that it gave up before.
+/// closed: one on the client's new path, one on the path that it has given up.
 pub(super) const IDLE_MAX: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Waits until this time for a match that is not running yet, or has no room.
+    /// Waits until this time for a match that does not run yet, or is full.
     Waiting(Duration),
     Playing,
     /// The session is closed with this code, and answered until this time.
@@ -77,7 +77,7 @@ impl Routes {
                 theirs.lineage == ours.lineage && theirs.generation > ours.generation
             };
             let is_newest = !idle().any(|(_, other)| newer(other));
-            // `false` sorts first: sessions that are being closed, then outdated tickets, then the oldest.
+            // `false` sorts first: closing sessions, then outdated tickets, then the oldest.
             (hopes, is_newest, routed.number)
         };
         let first = idle().min_by_key(|(_, routed)| rank(routed));
@@ -145,7 +145,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Finding O3-1: sessions that were routed to their match, but did not send their hello there, did not count.
+    /// Finding O3-1: sessions that were routed to their match but did not send their hello there were not counted.
     #[test]
     fn an_identity_with_too_many_waiting_sessions_loses_its_oldest() {
         let mut routes = Routes::default();
@@ -156,7 +156,7 @@ pub(super) mod tests {
         }
         routes.come(SessionId(50), ticket("anna", 5), UNTIL);
         assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
-        // A routed session counts until its match admits it; a session that is being closed goes first.
+        // A routed session counts until its match admits it; a closing session goes first.
         routes.turn(SessionId(1), Route::Playing);
         assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
         routes.settle(SessionId(1));

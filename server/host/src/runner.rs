@@ -1,11 +1,11 @@
-//! [`Runner`]: plays one match, round by round. Time, packets and answers go in; the outputs of the match are carried
-//! out in their order.
+//! [`Runner`]: runs one match, round by round. Takes time, packets and answers, and executes the match's outputs in
+//! order.
 //!
 //! ```text
 //!  catch up after a rest ─▶ handle events ─▶ ending? ─▶ a tick, if it is due ─▶ carry out (`runner/outputs.rs`) ─▶ beat ─▶ due again
 //! ```
 //!
-//! Invariant: a match that was declared over while its thread hung has no effect when that thread continues.
+//! Invariant: a match that was declared over while its thread hung has no effect if the thread resumes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,16 +52,16 @@ pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 /// A world folded from the journal, as evidence for a client whose state differs at that tick.
 type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
 
-/// How many packets are handled before the clock is read again.
+/// The maximum number of packets handled before the clock is read again.
 const BATCH: usize = 256;
 const ERRANDS_MAX: usize = 16;
-/// A match that is asked to end waits at most this long for the end of the turn, so that the last
-/// world is journalled.
+/// The maximum time that a match waits for the end of the turn when it is asked to end, so that its last world is
+/// journalled.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 /// Worlds larger than this are encoded on another thread. Smaller ones take a few hundredths of a millisecond.
 const ASIDE_BYTES: usize = 128 << 10;
-/// The longest pause between two rounds, even if ticks are longer, because joining clients wait for the next round.
+/// The maximum pause between two rounds, even if ticks are longer: joining clients wait for the next round.
 const NAP: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ pub(super) struct Runner<S: Simulation> {
     rested_until: Duration,
     // The mean time per tick that was caught up after the last rest.
     tick_cost: Duration,
-    /// How long catching up may take. A match with slower ticks rests for a shorter time.
+    /// The maximum time for catching up. A match with slower ticks rests for a shorter time.
     catch_up_max: Duration,
     rests: bool,
     // The deadline for the end of the current turn, once the match was asked to end.
@@ -232,7 +232,7 @@ impl<S: Simulation> Runner<S> {
         self.ends.pulse.is_condemned()
     }
 
-    /// Begins the journal and the clock, at the last moment of the phase, before any event is handled.
+    /// Starts the journal and the clock, at the last moment of the phase, before any event is handled.
     fn begin(&mut self) {
         let began = self.ends.phase.last(self.ends.clock.now(), self.tick());
         self.match_.advance(began);
@@ -327,7 +327,7 @@ impl<S: Simulation> Runner<S> {
 
     fn next_round(&mut self, is_behind: bool) -> Duration {
         // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them costs
-        // more than all the rest. Only a match that waits for a packet, or rests, is woken by one.
+        // more than all the rest. Only a match that waits for a packet, or rests, is woken by a packet.
         let waits = self.match_.waits_for_packet();
         // A match that is about to end watches for the end of its turn. In lockstep, a late packet moves the schedule.
         let is_lockstep = self.match_.config().command_delay > 0;
@@ -364,7 +364,7 @@ impl<S: Simulation> Runner<S> {
         self.match_.world().turn().cadence.tick()
     }
 
-    /// Finishes the journal of a match that is over. Returns its close code.
+    /// Finishes the journal of a finished match. Returns its close code.
     fn finish(&mut self) -> CloseCode {
         self.show();
         // Before the journal is finished, so that waiting for the disk does not look like a hang.
@@ -538,7 +538,7 @@ impl<S: Simulation> Playable for Runner<S> {
             CONDEMNED
         } else if self.match_.is_closed() && ending.is_some() && self.stop_by.is_some() {
             self.has_parted = true;
-            // By then, all other matches that were woken to end have closed their sessions.
+            // By then, all other matches woken to end have closed their sessions.
             let cadence = self.match_.world().turn().cadence;
             let turn = cadence.tick() * u32::from(cadence.turn_ticks);
             Next::At(self.ends.clock.now() + turn.min(SEAL_PATIENCE))

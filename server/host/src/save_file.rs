@@ -42,7 +42,7 @@ pub enum SaveFileError {
 }
 
 impl<S: Simulation> MatchHandle<S> {
-    /// Saves the match to a file, from which [`Server::load`](super::Server::load) begins another one: see
+    /// Saves the match to a file, from which [`Server::load`](super::Server::load) starts another match: see
     /// [`Match::save`](twinstep_server::Match::save). The file is written on another thread, and is on disk when this
     /// returns. It replaces a file with that name, whole or not at all. Returns its size in bytes.
     ///
@@ -87,7 +87,7 @@ pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
 // The maximum number of files in a folder of saved games.
 const SAVES_MAX: usize = 256;
 
-/// Writes a save as `NAME.save` in a folder that only its owner can read, and that is created if necessary. Returns its
+/// Writes a save as `NAME.save` in a folder that only its owner can read, creating the folder if necessary. Returns its
 /// path.
 ///
 /// # Errors

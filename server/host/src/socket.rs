@@ -4,8 +4,8 @@
 //! While tokio has the socket registered, each datagram wakes its thread, even if no task polls. So under load the
 //! socket is not registered.
 //!
-//! A socket bound to all addresses of its machine also notes to which of them a datagram was sent, and the answer
-//! leaves from there: clients drop answers from any other address. Implemented on Linux only. Elsewhere the system
+//! A socket bound to all addresses of its machine also records the destination address of each datagram, and sends the
+//! response from there: clients drop responses from any other address. Implemented on Linux only. Elsewhere the system
 //! chooses the source address, so a server with several addresses should listen at the one that players dial.
 //!
 //! Invariant: a batch that is not full has emptied the socket, and the next datagram wakes the task that polls.
@@ -209,7 +209,7 @@ fn is_refused(error: ErrorKind) -> bool {
     matches!(error, ErrorKind::Unsupported | ErrorKind::PermissionDenied)
 }
 
-/// Receives one datagram after the other, until there is no more room, or an error.
+/// Receives one datagram after the other, until the space is used up, or an error occurs.
 fn take_each(
     room: &mut [Buffer],
     came: &mut Came,

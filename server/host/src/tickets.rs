@@ -36,7 +36,7 @@ const TOGETHER: Duration = Duration::from_millis(200);
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// The longest time that an ending host waits for its file.
 const LAST_WRITE: Duration = Duration::from_secs(6);
-/// The shortest life of a ticket to return with: ten minutes, and ten more in case a clock is set.
+/// The minimum lifetime of a reconnect ticket: ten minutes, and ten more in case a clock is set.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
 
 /// See the [module](self). Clones share it.
@@ -60,7 +60,7 @@ struct Office {
 #[derive(Default)]
 struct Unwritten(BTreeMap<(Holder, Option<u64>), Ruling>);
 
-/// The common values of the tickets of an office, and the ledger with the rulings on them.
+/// The common values of an office's tickets, and the ledger with the rulings on them.
 pub(super) struct TicketPrint {
     pub(super) game: String,
     pub(super) servers: Vec<ServerAddress>,
@@ -157,8 +157,8 @@ impl TicketOffice {
         self.mint(match_id, (name, seats), life, &next)
     }
 
-    /// Mints the next ticket of a session, for its return: for the same identity and seats, with the stamp that its
-    /// match chose. It lives for twenty minutes, or until the ticket that opened the session expires, if that is later.
+    /// Mints a session's next reconnect ticket, for the same identity and seats, with the stamp chosen by its match. It
+    /// is valid for twenty minutes, or until the ticket that opened the session expires, if that is later.
     pub(super) fn next_ticket(
         &self,
         match_id: MatchId,
@@ -204,7 +204,8 @@ impl TicketOffice {
         })
     }
 
-    /// Applies the rulings that a match knows when it starts. They are in its journal, so they are not written to the file.
+    /// Applies the rulings that a match has when it starts. They are in its journal, so they are not written to the
+    /// file.
     pub(super) fn learn<S: Simulation>(&self, match_id: MatchId, match_: &Match<S>) {
         for (identity, ruling) in match_.lineages().iter() {
             let holder = Holder {
@@ -235,7 +236,7 @@ impl TicketOffice {
         }
     }
 
-    /// Revokes the player's and spectator's tickets of a name, for a match that is not running.
+    /// Revokes the player's and spectator's tickets of a name, for a match that does not run.
     pub(super) fn revoke(&self, match_id: MatchId, name: &str, made_before_unix_ms: u64) {
         for role in Role::ALL {
             let holder = Holder {

@@ -30,7 +30,8 @@ pub(super) fn waker(workers: Workers, slot: SlotId) -> (Waker, Listening) {
 impl Waker {
     /// Wakes the match if it listens. Must be called after the event was stored.
     pub(super) fn wake(&self) {
-        // With the fence in `set`, either the match sees the event, or its listening is seen here.
+        // With the fence in `set`, either the match receives the event, or this side observes that the match is
+        // waiting.
         fence(Ordering::SeqCst);
         if self.listens.swap(false, Ordering::Relaxed) {
             self.workers.wake(self.slot);

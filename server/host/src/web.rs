@@ -48,8 +48,8 @@ pub struct WebConfig {
 /// The certificate that a host shows to browsers.
 #[derive(Clone, Debug)]
 pub enum WebCertificate {
-    /// The host makes it, and tickets name its hash. Browsers accept such a certificate for at most two weeks, so the next
-    /// one is made a week ahead. With a file, a restarted host shows the same certificate.
+    /// The host makes it, and tickets name its hash. Browsers accept such a certificate for at most two weeks, so the
+    /// next one is created a week ahead. With a file, a restarted host shows the same certificate.
     Made {
         /// The file in which certificates and their keys are kept.
         kept: Option<PathBuf>,
@@ -124,23 +124,23 @@ pub(super) fn is_line(peer: SocketAddr) -> bool {
     matches!(peer, SocketAddr::V6(peer) if peer.ip().segments()[..4] == DISCARDED)
 }
 
-/// The address of this machine that lines lead to, so that their answers can be distinguished from those of UDP.
+/// The local address of browser connections. It distinguishes their replies from UDP replies.
 #[cfg(feature = "web")]
 fn here() -> SocketAddr {
     line_address(0)
 }
 
-/// The totals of the lines of browsers.
+/// The totals of browser connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct WebTraffic {
-    /// Lines that are open now.
+    /// Connections open now.
     pub lines: u64,
     pub datagrams_in: u64,
     pub datagrams_out: u64,
     /// Datagrams that arrived faster than they were handled.
     pub lost: u64,
-    /// Dials that were not accepted: too many lines without a valid ticket, in all or from one address.
+    /// Refused connections: too many had no valid ticket, in total or from one address.
     pub refused: u64,
     /// Lines that did not show a valid ticket in time.
     pub mute: u64,

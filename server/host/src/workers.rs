@@ -39,7 +39,7 @@ const LATE: Duration = Duration::from_millis(1);
 pub(super) const LOST: Duration = Duration::from_millis(20);
 /// If a match's rounds usually take longer than this, another worker is woken before it runs, to watch the heap.
 const LONG: Duration = Duration::from_micros(300);
-/// Matches count as no longer run if a match is late and no round begins for this long.
+/// Matches count as not running if a match is late and no round starts for this long.
 const UNSERVED_MAX: Duration = Duration::from_secs(2);
 
 /// The end of a match: the close code (`None` if the match was abandoned), or the message of a panic.
@@ -93,7 +93,7 @@ struct State {
     watched: Option<Duration>,
     slots_made: u64,
     threads_made: u64,
-    /// The number of rounds so far, the number at the last look, and when matches were last seen to be run.
+    /// The number of rounds so far, the number at the last check, and the time when matches were last seen running.
     rounds: u64,
     rounds_seen: u64,
     served_at: Duration,
@@ -197,8 +197,8 @@ impl Workers {
         self.0.lock().first()
     }
 
-    /// Starts or wakes a worker if a match is late. Returns `false` if matches are not run any more. Must be called a
-    /// hundred times a second; on an idle server soon after [the next match](Workers::next_due) was due.
+    /// Starts or wakes a worker if a match is late. Returns `false` if matches no longer run. Must be called a hundred
+    /// times a second; on an idle server, soon after [the next match](Workers::next_due) was due.
     pub(super) fn look(&self) -> bool {
         let now = self.0.clock.now();
         let mut state = self.0.lock();
@@ -286,7 +286,7 @@ impl Workers {
                 state = self.0.lock();
                 let back = self.0.clock.now();
                 let surplus = state.put_back(slot, played, now, back);
-                // It had been lost, and its replacement is running: one thread too many.
+                // The worker had been lost and its replacement runs, so there is one thread too many.
                 if surplus && state.threads > self.0.most + state.lost(back) {
                     break;
                 }
@@ -393,7 +393,7 @@ impl State {
         match played {
             Ok((match_, due)) => {
                 if let Some(known) = self.slots.get_mut(&slot) {
-                    // It was woken during its round: that wake-up must not be lost.
+                    // The match was woken during its round, and that wake-up must not be lost.
                     let woken = std::mem::take(&mut known.is_woken);
                     known.match_ = Some(match_);
                     known.usual = (known.usual * 7 + took) / 8;

@@ -291,7 +291,7 @@ async fn the_players_of_a_match_are_listed_with_their_link_quality() {
     assert_eq!(bob["margin_ticks"], Value::Null);
 }
 
-/// Requests with a valid token: for things that do not exist, are ambiguous, or are hostile.
+/// Requests with a valid token that are hostile, or name missing or ambiguous things.
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state() {
     let server = server("wrong").await;

@@ -1,5 +1,5 @@
-//! The admin port of a server: reachable from this machine only, acts only with its token, and answers even if clients
-//! misbehave.
+//! The admin port of a server: reachable from this machine only, changes matches only with its token, and responds even
+//! if clients misbehave.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

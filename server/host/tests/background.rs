@@ -74,7 +74,7 @@ async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
     {
         tokio::task::yield_now().await;
     }
-    // The first world of the journal, by the thread that began it.
+    // The first world of the journal, encoded by the thread that started it.
     assert_eq!(ENCODED_BY.lock().unwrap().len(), 1);
     let (began, _) = encoded();
     let mut party = vec![server.player("anna", 7), server.player("bob", 7)];

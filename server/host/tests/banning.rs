@@ -53,7 +53,7 @@ async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted
     for ticket in [&handed, &server.ticket("anna", 1)] {
         assert_eq!(dial(ticket).await.0, Some(for_good));
     }
-    // It is outdated anyway, because a newer ticket is safe.
+    // The ticket is outdated anyway, because a newer ticket is safe.
     let over = dial(&old).await.0;
     assert_eq!(over, Some(CloseCode::Superseded));
     // Bob plays on, and new players are admitted.
@@ -143,7 +143,7 @@ async fn a_kicked_identity_stays_out_of_that_match_until_it_is_pardoned() {
     let expected = json!({ "unbanned": "anna", "was_banned": false, "was_kicked_from": [1] });
     assert_eq!(reply, expected);
     assert_eq!(dial(&again).await.0, None);
-    // It is kicked while it is away, so its seat is free immediately.
+    // The player is kicked while away, so its seat is free immediately.
     let bob = json!({ "match": 1, "identity": "bob" });
     drop(party);
     let away = once_away(&server, 1, "bob", &mut []).await;
@@ -180,7 +180,7 @@ async fn revoked_tickets_are_refused_and_playing_clients_get_new_ones() {
     let reply = done(&server, "POST /revoke", json!({ "identity": "anna" })).await;
     let made_before = reply["revoked"][0]["made_before_unix_ms"].as_u64().unwrap();
     assert!(made_before > stolen.stamp().made_unix_ms);
-    // It plays on, and has a valid ticket.
+    // The player stays connected, and has a valid ticket.
     let is_new = |one: &mut Player<Counter>| {
         one.newest()
             .is_some_and(|ticket| ticket.stamp().lineage != handed.stamp().lineage)

@@ -333,7 +333,7 @@ fn lines_without_a_ticket_are_few_and_closed_after_two_seconds_and_streams_cost_
     play(&mut player, |_| mute.iter().all(|one| one.is_finished()));
     let lives = mute.into_iter().map(|one| runtime.block_on(one).unwrap());
     let (taken, refused): (Vec<_>, Vec<_>) = lives.partition(Option::is_some);
-    // Those that were refused are no longer waiting, so a few more than 32 may have been taken.
+    // Refused connections no longer wait, so a few more than 32 may have been accepted.
     assert!((24..=40).contains(&taken.len()), "{} of 50", taken.len());
     assert!(!refused.is_empty());
     for life in taken.into_iter().flatten() {
@@ -382,7 +382,7 @@ fn spoiled_datagrams_of_pages_disturb_no_player() {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                // Every length, and the first bytes of genuine datagrams.
+                // Every length, and the first bytes of valid datagrams.
                 let mut datagram = vec![0; (n % 1_150) as usize];
                 let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round;
                 for byte in &mut datagram {

@@ -75,7 +75,7 @@ async fn the_first_player_creates_a_match_and_later_players_join_it() {
     assert_eq!(server.listed().await, [7, 8]);
     assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
     assert_eq!(server.number("twinstep_matches_max").await, 64.0);
-    // Players and spectators who come later find it, too.
+    // Players and spectators who come later also find it.
     party.extend([server.watcher("carl", 7), server.client("dora", 8)]);
     plays(&mut party).await;
     assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
@@ -84,7 +84,7 @@ async fn the_first_player_creates_a_match_and_later_players_join_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Joining a match that had to be made first took longer than joining a running one.
+/// Joining a match that had to be created first took longer than joining a running match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 async fn creating_a_match_takes_hardly_longer_than_joining_one() {
@@ -128,7 +128,7 @@ async fn forged_revoked_and_banned_tickets_create_no_match() {
     let broken = end_of(server.client("anna", BROKEN)).await;
     assert_eq!(broken, closed_by(CloseCode::Fault));
 
-    // These get no answer, or wait for a player.
+    // These get no response, or wait for a player.
     let forged = server.ticket_by(&TicketKey::generate(), "anna", 7, 1);
     let mut waiting = [client(&forged), server.watcher("carl", 7)];
     let mut looks = 0;
@@ -183,7 +183,7 @@ async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
     assert_eq!(server.ready().await, (503, full.to_owned()));
     let series = "twinstep_matches_not_made_total{reason=\"matches\"}";
     assert_eq!(server.number(series).await, 1.0);
-    // There is room in the existing matches, and again when a match ends.
+    // Players can join the existing matches, and again a new one when a match ends.
     party.push(server.client("bob", 2));
     plays(&mut party).await;
     assert_eq!(server.ask("POST /end?match=1", "").await.0, 200);
@@ -272,7 +272,7 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
 #[derive(Clone, Debug, Deserialize)]
 struct Shy;
 
-/// How often the world was encoded, and the count at which encoding panics.
+/// The number of times that the world was encoded, and the count at which encoding panics.
 static SHOWN: AtomicU32 = AtomicU32::new(0);
 static PANICS_AT: AtomicU32 = AtomicU32::new(u32::MAX);
 
@@ -303,7 +303,7 @@ async fn a_match_whose_start_panics_is_refused_and_created_on_the_next_request()
     let server = LoopbackHost::<Shy>::start("demand-shy", |_| ()).await;
     let no_resolver = |_: &HookContext<'_, Shy>, _, _: &Never| Decision::Unanswered;
     drop(Match::new(MatchConfig::action(), Shy, Arc::new(()), no_resolver).unwrap());
-    // The next match is encoded as often before its journal begins.
+    // The next match is encoded as often before its journal starts.
     let first = 2 * SHOWN.load(Ordering::Relaxed);
     PANICS_AT.store(first, Ordering::Relaxed);
     let matches = OnDemand::new(|_| Some(Blueprint::action(Shy, ())));

@@ -1,4 +1,4 @@
-//! Deserted matches made on demand: how long they are kept, what they leave behind, and how they are made again.
+//! Deserted matches created on demand: how long they are kept, what they leave behind, and how they are created again.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Full disks and a slow disk: the effect of each policy on a separate small disk, and the recovery when there is room
+//! Full disks and a slow disk: the effect of each policy on a separate small disk, and the recovery when there is space
 //! again. These tests are skipped with a message if no disk can be mounted.
 #![cfg(target_os = "linux")]
 
@@ -280,7 +280,7 @@ async fn a_stalled_revocation_file_does_not_delay_players() {
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
-    // Like a slow disk, or another process that is stopped.
+    // Like a slow disk, or another process being stopped.
     let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
     lock.lock().unwrap();
     let breaks = Instant::now();

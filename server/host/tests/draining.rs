@@ -1,4 +1,4 @@
-//! A draining host: which players may play on, which are refused, when the host ends, and what the operator sees.
+//! A draining host: which players may keep playing, which are refused, when the host ends, and what the operator sees.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

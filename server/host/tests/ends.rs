@@ -52,7 +52,7 @@ fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
             _ => server().resume(&path),
         };
         let running = made.listen(&address).unwrap();
-        // The same port each time: the socket must be closed, too.
+        // The same port each time, so the socket must also be closed.
         address = running.local_addr().to_string();
         let ticks = running.inspect(|match_| match_.world().tick()).unwrap();
         wait_blocking("its first ticks", || {
@@ -79,7 +79,7 @@ async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
             .inspect(|match_| match_.world().tick())
             .await
             .unwrap();
-        // Other tests of this process have hosts, too.
+        // Other tests in this process also have hosts.
         let port = host.local_addr().port();
         assert!(workers(port) >= 1);
         drop(host);
@@ -153,7 +153,7 @@ fn a_server_without_its_first_player_is_not_deserted() {
     });
 }
 
-/// Finding A7: an inspection that closes the match was answered only by chance.
+/// Finding A7: an inspection that closes the match got a response only by chance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inspection_that_closes_its_match_gets_an_answer() {
     let host = host().await;

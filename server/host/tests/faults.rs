@@ -29,12 +29,12 @@ const POISONED: u64 = 13;
 const SLOW: u64 = 14;
 const FULL_ENDS: u64 = 15;
 const FULL_GOES_ON: u64 = 16;
-/// How long ticks are measured before the faults, and after them. The journal on a full disk fails at its next world,
-/// within 10 s.
+/// The time for which ticks are measured before the faults, and after them. The journal on a full disk fails at its
+/// next world, within 10 s.
 const BEFORE: Duration = Duration::from_secs(3);
 const DURING: Duration = Duration::from_secs(13);
-/// How late a fault may make other matches, once: a lost worker counts for 20 ms, and the workers are checked every 10
-/// ms.
+/// The maximum lateness that a fault may cause in other matches, once: a lost worker counts for 20 ms, and the workers
+/// are checked every 10 ms.
 const LATE_MAX: Duration = Duration::from_millis(50);
 const NOISE: Duration = Duration::from_millis(150);
 
@@ -157,7 +157,7 @@ impl Process {
 async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_little() {
     let folder = Folder::new("faults");
     let disk = SmallDisk::mount(&folder.file("disk"), 256);
-    // It accepts connections, and never answers.
+    // The sidecar accepts connections, but never responds.
     let sidecar = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut process = Process::start(&folder, |config| {
         config.ops.fleet = Some(Sidecar::at(sidecar.local_addr().unwrap()));

@@ -94,7 +94,7 @@ async fn answer(
     }
     stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").await?;
     if request.starts_with("GET /watch/gameserver ") {
-        // A stream begins with the next change, as Agones' may.
+        // A stream starts with the next change, as Agones' may.
         says.mark_unchanged();
         watched.fetch_add(1, Ordering::Relaxed);
         while says.changed().await.is_ok() {
@@ -135,7 +135,7 @@ async fn the_fleet_managers_messages_are_applied_once() {
     manager.send(agones_state("Allocated", "duel"));
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!news.has_changed().unwrap(), "it is the same");
-    // A change of the label alone is reported, too.
+    // A change of only the label is also reported.
     manager.send(agones_state("Allocated", "brawl"));
     until(&mut news, &news_of("Allocated", "brawl")).await;
     // A later subscriber gets the current state.

@@ -127,7 +127,7 @@ async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
     assert!(two_sim.sum == 0 && two_sim.unanswered >= 1, "{two_sim:?}");
 
     let shutdown = tokio::spawn(server.host.shutdown(CloseCode::MatchOver));
-    // The waiting clients receive it, too: each packet is answered with the close code again.
+    // The waiting clients also receive it: each packet is answered with the close code again.
     for player in party {
         assert_eq!(end_of(player).await, closed_by(CloseCode::MatchOver));
     }
@@ -233,7 +233,7 @@ async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// One ticket of a match that was not running, used again and again, took all slots of a small host.
+/// One ticket for a match that did not run, used repeatedly, took all slots of a small host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
 async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {

@@ -244,8 +244,8 @@ async fn a_step_that_never_returns_ends_only_its_own_match() {
     world.server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding K3-E: the thread of a match that hung kept its journal, and its players were refused with "no such match"
-/// until the process ended.
+/// Finding K3-E: the thread of a hung match kept its journal, and its players were refused with "no such match" until
+/// the process ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 async fn a_hung_match_is_resumed_from_its_journal() {

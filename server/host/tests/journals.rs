@@ -48,7 +48,7 @@ fn drain(match_: &mut Match<Counter>, journal: &mut Journal) {
     journal.settle().unwrap();
 }
 
-/// The file of a match that began at `unix_time` and was played for `seconds`. With `end`, the match is over.
+/// Writes the journal file of a match that started at `unix_time` and ran for `seconds`. With `end`, the match is over.
 fn played(path: &Path, unix_time: u64, seconds: u64, end: bool) -> Tick {
     let mut match_ = Match::new(
         config(unix_time),
@@ -119,7 +119,7 @@ fn a_torn_journal_is_cut_and_resumed_by_only_one_process() {
     assert!(before - match_.world().tick() < 2);
 }
 
-/// A player who learned that a match had moved was refused for good, because its journal was still locked.
+/// A player who was told that a match had moved was refused permanently, because the match's journal was still locked.
 #[test]
 fn a_resume_waits_for_a_journal_lock_that_is_about_to_be_released() {
     let folder = Folder::new("soon");
@@ -235,7 +235,7 @@ fn foreign_files_in_the_folder_stop_no_server() {
     );
 }
 
-/// Finding O8: a journal cut before its first world was ignored silently, and a new match began.
+/// Finding O8: a journal cut before its first world was ignored silently, and a new match was started.
 #[test]
 fn a_journal_cut_before_its_first_world_is_never_ignored() {
     let folder = Folder::new("headless");
@@ -275,7 +275,7 @@ fn a_clients_recording_is_not_resumed() {
     assert!(refused.contains("a client recorded"), "{refused}");
 }
 
-/// Finding K10: a server that ended cleanly had written that its match was over.
+/// Finding K10: a cleanly ended server recorded that its match was over.
 #[test]
 fn a_drained_match_can_be_resumed_where_it_stopped() {
     for code in [CloseCode::Draining, CloseCode::Restarting { after_s: 5 }] {

@@ -137,7 +137,7 @@ async fn without_memory_or_disk_space_newcomers_are_refused_with_the_reason() {
     }
 }
 
-/// A player with a seat in an interrupted match can return to it, although no other match would be made.
+/// A player with a seat in an interrupted match can reconnect to it, even while no other match would be created.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupted_match_is_resumed_in_a_full_process() {
     // The lateness of this machine does not matter here.

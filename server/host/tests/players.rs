@@ -33,7 +33,7 @@ pub(crate) struct Player<S: Simulation> {
     pub(crate) held: u8,
     pub(crate) events: Vec<Event>,
     pub(crate) ended: Option<SessionEnd>,
-    /// The tickets to return with that the player received and that the test has not taken.
+    /// The reconnect tickets that the player received and the test has not taken.
     pub(crate) tickets: mpsc::Receiver<Ticket>,
     newest: Option<Ticket>,
 }

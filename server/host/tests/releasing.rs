@@ -74,7 +74,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
     let stats = party.iter().map(|one| one.session().stats());
     let seen: Vec<(u64, u64)> = stats.map(|stats| (stats.returns, stats.heals)).collect();
     assert_eq!(seen, [(1, 0), (1, 0), (0, 0), (1, 0)]);
-    // Clients with an old ticket are sent on, too; other matches are made here as before.
+    // Clients with an old ticket are also redirected; other matches are created here as before.
     let mut late = vec![old.client("emil", 7), old.client("emil", 9)];
     play(&mut late, |late| late.iter().all(|one| tick(one) > at))
         .await
@@ -99,7 +99,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
     old.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding H5: players who joined, returned or were healed while their match moved were lost.
+/// Finding H5: players were lost if they joined, reconnected or were healed during a move of their match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joining_returning_and_healing_clients_arrive_while_their_match_is_released() {
     let [old, new] = two("arrives").await;

@@ -21,7 +21,7 @@ use crate::loopback::loopback;
 use crate::players::{closed_by, is_in, play_blocking};
 use crate::scrape::ask_by_hand;
 
-/// How many rounds of each kind the suite plays. `TWINSTEP_EVENINGS` sets a different number.
+/// The number of rounds of each kind that the suite plays. `TWINSTEP_EVENINGS` sets a different number.
 const EVENINGS: u32 = 1;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ fn next_evening(n: u32, keeps: Keeps, file: &Path, shown: u32) {
     let came = |all: &mut [Client<Town>]| all.iter().all(plays);
     for guest_first in ["ben", "anna"] {
         party.push(join(&running, guest_first));
-        // A match that is resumed waits for both.
+        // A resumed match waits for both.
         if keeps == Keeps::Save {
             play_blocking(&what, &mut party, came).unwrap();
         }
@@ -349,7 +349,7 @@ fn players_start_save_and_continue_a_game_without_access_to_its_server() {
 
     let file = saves.join("match-1.save");
     let evening = std::fs::read(&file).unwrap();
-    // Saves of one second count as those of one match.
+    // Saves from one second count as saves of one match.
     std::thread::sleep(Duration::from_millis(1_100));
     let next = server().referee(Anyone).saves(&saves).load(&file);
     let running = next.listen("127.0.0.1:0").unwrap();

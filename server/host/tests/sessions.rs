@@ -1,5 +1,4 @@
-//! Sessions over real sockets on loopback: tickets to return with, take-over, a client that restarts, a connection that
-//! breaks.
+//! Sessions over real sockets on loopback: reconnect tickets, take-over, a restarted client, a broken connection.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -54,7 +53,7 @@ fn returns(one: &Player) -> Vec<bool> {
 /// forgets these sockets, so that the next datagram comes from a new address.
 struct Line {
     address: SocketAddr,
-    /// How often the link was cut and mended. If it is odd, the link is down.
+    /// The number of times that the link was cut or restored. If it is odd, the link is down.
     cuts: Arc<AtomicU32>,
 }
 
@@ -210,7 +209,7 @@ fn is_out_of_date(server: &Running<Counter>, name: &str, role: Role, ticket: &Ti
     look.unwrap()
 }
 
-/// Findings O1, O2: a client that was killed before it had stored a newer ticket was locked out forever.
+/// Findings O1, O2: a client killed before it had stored a newer ticket was locked out forever.
 #[test]
 fn a_ticket_admits_its_holder_until_a_newer_one_is_stored() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -259,7 +258,7 @@ fn an_interrupted_join_spends_no_ticket() {
     std::thread::sleep(Duration::from_millis(2));
     let newer = server.ticket("anna").unwrap();
     for _ in 0..3 {
-        // It is admitted, and gone before its hello.
+        // The client is admitted, and gone before its hello.
         assert_eq!(dial_once(&newer), TransportState::Connected);
     }
     let mut anna = Player::join_and_keep_nothing(&older);
@@ -321,7 +320,7 @@ fn an_identity_that_is_revoked_needs_a_new_ticket() {
     server.shutdown();
 }
 
-/// A copy of an old ticket took one of the slots that all identities share each time it was used.
+/// Each use of a copied old ticket took one of the slots shared by all identities.
 #[test]
 fn outdated_tickets_are_refused_at_the_handshake_even_after_a_restart() {
     let refused = TransportState::Closed(CloseReason::Superseded);

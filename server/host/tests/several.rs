@@ -1,4 +1,4 @@
-//! An operator of several matches, or of several servers: a match or a server that hangs does not block the others.
+//! An operator of several matches, or of several servers: a hung match or server does not block the others.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
         .unwrap()
 }
 
-/// An order for all matches never reached those after a match that hung; and each match that carried it out took two
+/// An order for all matches never reached the matches after a hung one, and each match that executed it took two
 /// seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]

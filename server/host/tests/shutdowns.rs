@@ -1,5 +1,4 @@
-//! The end of a host of many matches: all players are told when to come back, even those of matches that do not end in
-//! time.
+//! The shutdown of a host with many matches: all players get a retry time, even in matches that do not end in time.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ const ASK: u8 = 1;
 const ASK_LATER: u8 = 2;
 const PANIC: u8 = 3;
 
-/// A held input opens a query in every fourth tick.
+/// A held input opens a query every fourth tick.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Asker(u64);
 
@@ -151,7 +151,7 @@ async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
     assert!(after.of("twinstep_packets_received_total") <= datagrams);
     assert!(after.of("twinstep_packets_sent_total") <= after.of("twinstep_datagrams_sent_total"));
 
-    // Another match is counted, too.
+    // Another match is also counted.
     add(&server, 8).await;
     server.until_number_is("twinstep_matches", 1.0).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -209,7 +209,7 @@ async fn a_server_with_resting_matches_ends_without_delay() {
         while ticks().await == before {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // The next look is half a second away.
+        // The next sample is half a second away.
         let began = Instant::now();
         server.host.shutdown(CloseCode::Draining).await;
         took.push(began.elapsed());
@@ -273,7 +273,7 @@ async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
         .await
         .unwrap();
     server.until_number_is("twinstep_ready", 1.0).await;
-    // The server ends. Its client does not answer, so that takes a while.
+    // The server ends. Its client does not respond, so that takes a while.
     let admin = server.admin();
     let ends = tokio::spawn(server.host.shutdown(CloseCode::Draining));
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The range of speeds of a local match; 1 is the speed of the online game.
 pub const TIME_SCALES: RangeInclusive<f64> = 0.25..=4.0;
 
-/// The longest part of a frame that is played, so that a slow frame is not followed by a long catch-up.
+/// The maximum time played per frame, so that a slow frame is not followed by a long catch-up.
 const FRAME_MAX: Duration = Duration::from_millis(250);
 
 /// A time scale that is out of range.

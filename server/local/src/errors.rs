@@ -44,7 +44,7 @@ pub enum LocalEnded {
         /// The incident that ended the match, as text: the tick, and the message of the panic.
         incident: String,
     },
-    /// The game's own code panicked where panics are not caught: in the `input` closure, or in the check of a verifying
+    /// The game's own code panicked where panics are not caught, in the `input` closure or in the check of a verifying
     /// session. Online the same panic would end the client's process. Panics of steps and hooks are caught, as online.
     #[error(
         "the game panicked in a client's input or check, when the match was at {tick}: {message}"

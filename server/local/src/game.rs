@@ -68,7 +68,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
 
     /// Adds a client with `seats` players, 1..=4, and returns its number. When this returns, the client is in the
     /// match, even if the game is paused. The join takes a few ticks, with neutral input for all players: if this
-    /// matters, let clients join before the game begins. Several clients in one process are for tests and split
+    /// matters, let clients join before the game starts. Several clients in one process are for tests and split
     /// screens; players at one screen are seats of one client.
     ///
     /// # Errors
@@ -117,8 +117,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// per tick, so possibly not at all. At most 250 ms of a long frame are played. A paused game does not advance.
     ///
     /// # Errors
-    /// If the game is over; the error is the reason, and every later call returns it again. A panic of the game's own
-    /// code on either side ends the game too.
+    /// If the game is over; the error is the reason, and every later call returns it again. A panic in the game's own
+    /// code on either side also ends the game.
     pub fn advance_at(
         &mut self,
         now: Duration,
@@ -132,9 +132,9 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    /// Plays exactly one tick, and leaves the game paused: for tests, and to inspect a game tick by tick. The match
-    /// seals one tick, and each client confirms and predicts one. (In lockstep a client may show the tick a tick or two
-    /// later; if the configuration has turns of several ticks, clients confirm a whole turn at a time.)
+    /// Plays exactly one tick, and leaves the game paused. Useful for tests, and for inspecting a game tick by tick.
+    /// The match seals one tick, and each client confirms and predicts one. (In lockstep a client may show the tick a
+    /// tick or two later; if the configuration has turns of several ticks, clients confirm a whole turn at a time.)
     ///
     /// # Errors
     /// The errors of [`advance_at`](LocalGame::advance_at).
@@ -187,7 +187,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// Ticks become rarer or more frequent; their content does not change.
     ///
     /// # Errors
-    /// If the scale is out of range or NaN. The speed is then unchanged.
+    /// If the scale is out of range or NaN. In that case, the speed does not change.
     pub fn set_time_scale(&mut self, scale: f64) -> Result<(), TimeScaleError> {
         self.clock.set_scale(scale)
     }
@@ -339,7 +339,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         while let Some(output) = self.server.get().poll() {
             match output {
                 Output::Packet { peer, bytes } => {
-                    // All sessions of the match are clients of this game.
+                    // All sessions of the match belong to clients of this game.
                     if let Some(client) = self.clients.get_mut(peer.0 as usize) {
                         client.session.handle(self.time, bytes);
                     }
@@ -353,7 +353,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                     self.server.get().hand_saved(save.is_ok());
                     self.saved = save.ok().or(self.saved.take());
                 }
-                // There is no file and no ticket here, and a session that ends reports that itself.
+                // There is no file and no ticket here, and an ending session reports its end itself.
                 Output::Journal(_)
                 | Output::Encode(_)
                 | Output::Ticket { .. }

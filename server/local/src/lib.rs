@@ -1,4 +1,4 @@
-//! [`Local`]: a match and its players in one process, on the caller's thread: for single player, tutorials and tests.
+//! [`Local`]: a match and its players in one process, on the caller's thread, for single player, tutorials and tests.
 //!
 //! ```text
 //!   each frame:   time advances by at most a tick ─▶ match ─packets─▶ sessions ─packets─▶ match      repeated until `now`
@@ -72,8 +72,8 @@ pub struct Local<S: Simulation> {
 }
 
 impl<S: Simulation> Local<S> {
-    /// Creates an action game that begins with `sim`: [`MatchConfig::action`] in turns of one tick, so that each tick
-    /// is confirmed immediately.
+    /// Creates an action game that starts with `sim`: [`MatchConfig::action`] with one-tick turns, so that each tick is
+    /// confirmed immediately.
     pub fn action(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         let config = MatchConfig {
             turn: TurnLength::Fixed(1),
@@ -82,7 +82,7 @@ impl<S: Simulation> Local<S> {
         Local::with(config, sim, rules)
     }
 
-    /// Creates a strategy game that begins with `sim`: [`MatchConfig::strategy`] in turns of one tick, so that an order
+    /// Creates a strategy game that starts with `sim`: [`MatchConfig::strategy`] with one-tick turns, so that an order
     /// runs two to three ticks (100 to 150 ms) after it was given.
     pub fn strategy(sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         let config = MatchConfig {
@@ -92,7 +92,7 @@ impl<S: Simulation> Local<S> {
         Local::with(config, sim, rules)
     }
 
-    /// Creates a match with any configuration that begins with `sim`, for example with the configuration of your
+    /// Creates a match that starts with `sim`, with any configuration, for example with the configuration of your
     /// server, so that a tutorial feels like the online game. It [starts](MatchConfig::start_when) immediately.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Local {
@@ -121,9 +121,9 @@ impl<S: Simulation> Local<S> {
         self
     }
 
-    /// Begins the match from a save of [`LocalGame::save`] instead of from `sim`. `upgrade` adapts a save of an older
-    /// version, or of different rules; without it such a save is refused. Each client gets back the players that the
-    /// client with its number had.
+    /// Starts the match from a save of [`LocalGame::save`] instead of from `sim`. `upgrade` adapts a save of an older
+    /// version, or of different rules; without it such a save is refused. Each client gets back the players of the
+    /// former client with the same number.
     #[must_use]
     pub fn load(mut self, save: Vec<u8>, upgrade: Option<Upgrade<S>>) -> Self {
         self.load = Some((save, upgrade));
@@ -143,7 +143,7 @@ impl<S: Simulation> Local<S> {
     ///
     /// # Errors
     /// [`LocalStartError`] if the configuration or the number of seats is out of range, rules or state contain a NaN,
-    /// the rules differ from those of the match, a step panics, or the save cannot be loaded.
+    /// the rules differ from the match's, a step panics, or the save cannot be loaded.
     pub fn play<V: Show<S>>(
         self,
         config: SessionConfig<S, V>,
@@ -152,7 +152,7 @@ impl<S: Simulation> Local<S> {
             None => config.start(self.sim.clone()),
             Some(_) => config,
         };
-        // A local game begins at once.
+        // A local game starts immediately.
         let config_now = MatchConfig {
             start_when: StartWhen::Immediately,
             ..self.config

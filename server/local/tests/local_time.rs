@@ -82,7 +82,7 @@ fn a_pause_stops_ticks_inputs_and_the_picture() {
 
 #[test]
 fn a_step_is_exactly_one_tick_of_all_clients() {
-    // The pause may begin at any point between two ticks.
+    // The pause may start at any point between two ticks.
     for phase_us in [0, 1, 5_000, 11_111, 16_000] {
         let mut game = local();
         game.join(config(), 2).expect("a second client");

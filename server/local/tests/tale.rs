@@ -34,7 +34,7 @@ impl Tale {
 }
 
 pub(crate) const PANIC: u8 = 13;
-/// The order that makes only the confirmed step panic, on the server too.
+/// The order that makes only the confirmed step panic, also on the server.
 pub(crate) const PANIC_CONFIRMED: u8 = 14;
 pub(crate) const ASK: u8 = 7;
 

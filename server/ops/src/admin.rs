@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Errors: 400 with the expected and the given value, 401 and 403 for a missing token, 404 for an unknown match or
-//! player, 503 for a match that does not answer.
+//! player, 503 for a match that does not respond.
 //!
 //! Invariant: the port cannot be reached from other machines (`admin_port.rs`), and without the token it changes
 //! nothing and does not show players' names. Only its owner can open a Unix socket: a process that can open it does not
@@ -148,7 +148,7 @@ impl Drop for AtSocket {
     }
 }
 
-/// The routes that are open to everyone on this machine, and those that need a token.
+/// The routes open to everyone on this machine, and the routes that need a token.
 fn routes(admin: Admin) -> (Router, Router) {
     let open = Router::new()
         .route("/livez", get(look::livez))

@@ -63,7 +63,7 @@ pub(super) struct AdminSocket {
 
 #[cfg(unix)]
 impl AdminSocket {
-    /// Listens at a path that only its owner may write to. Replaces a socket that a dead process left there.
+    /// Listens at a path writable only by its owner. Replaces a socket left there by a dead process.
     pub(super) fn bind(
         path: &Path,
     ) -> std::io::Result<(std::os::unix::net::UnixListener, AdminSocket)> {

@@ -9,19 +9,19 @@ use super::admin_address::AdminAddress;
 use super::admin_error::AdminError;
 use super::admin_port::AdminToken;
 
-/// The time-out for an answer: a match that is released first lets joining clients finish, and ends its journal.
+/// The time-out for a response: a released match first lets joining clients finish, and ends its journal.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
-/// The size limit of an answer: the largest list of bans.
+/// The size limit for a response, which fits the largest list of bans.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
 
-/// A client of the admin port of a server on this machine. Each call blocks for up to 30 s.
+/// A client for the admin port of a server on this machine. Each call blocks for up to 30 s.
 #[derive(Clone)]
 pub struct AdminClient {
     address: AdminAddress,
     token: Option<AdminToken>,
 }
 
-/// An answer of an admin port.
+/// A response from an admin port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminAnswer {
     /// The HTTP status: 200 for success.
@@ -31,7 +31,7 @@ pub struct AdminAnswer {
 }
 
 impl AdminClient {
-    /// Makes a client without a token: for open requests, and for all requests to a Unix socket.
+    /// Creates a client without a token, for open requests and for all requests to a Unix socket.
     #[must_use]
     pub fn new(address: impl Into<AdminAddress>) -> AdminClient {
         AdminClient {
@@ -52,7 +52,7 @@ impl AdminClient {
     /// Sends a GET request, such as `/matches`.
     ///
     /// # Errors
-    /// [`AdminError::Ask`] if no admin port answers there.
+    /// [`AdminError::Ask`] if no admin port responds there.
     pub fn get(&self, path: &str) -> Result<AdminAnswer, AdminError> {
         self.ask("GET", path, "")
     }

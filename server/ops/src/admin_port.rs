@@ -1,7 +1,8 @@
 //! The HTTP side of the admin port: access, time-outs and the number of connections.
 //!
 //! Invariant: a connection occupies one of [`CONNECTIONS_MAX`] slots for at most [`REQUEST_PATIENCE`]. When all slots
-//! are taken, the oldest connection without a request is closed, so the port answers even if many connections are idle.
+//! are taken, the oldest connection without a request is closed, so the port responds even if many connections are
+//! idle.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -28,12 +29,12 @@ use twinstep_host::internal::load_secret;
 use twinstep_protocol::text::line;
 
 const HEAD_PATIENCE: Duration = Duration::from_secs(2);
-/// The time-out for a whole request and its answer; releasing a match takes the longest.
+/// The time-out for a whole request and its response; releasing a match takes the longest.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
 const CONNECTIONS_MAX: usize = 64;
 /// The size limit of a request's head, and of its body.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// The pause after a failed accept, because the process may have no descriptor left.
+/// The pause after a failed accept: the process may have no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone)]

@@ -132,7 +132,7 @@ impl Bans {
     /// Ends a ban, including one of another process. Blocks on the disk. Returns `true` if there was a ban.
     ///
     /// # Errors
-    /// If the file cannot be written. The ban is then lifted while this process lives.
+    /// If the file cannot be written. In that case, the ban is lifted only while this process lives.
     pub(super) fn unban(&self, identity: &str, now_unix: Duration) -> Result<bool, BansError> {
         let is_known = self.has(identity, now_unix);
         let is_elsewhere = match &self.0.path {

@@ -1,4 +1,4 @@
-//! [`Membership`]: a server in a fleet, which is managed by Agones through its sidecar.
+//! [`Membership`]: a server in a fleet managed by Agones, through the Agones sidecar.
 //!
 //! ```text
 //!  /health        every 2 s while /livez is 200, so that a server that hangs is replaced
@@ -9,8 +9,8 @@
 //!  /shutdown      when the host was shut down: its match is over or moved, or it was asked to end
 //! ```
 //!
-//! Invariant: the game never waits for the sidecar. A sidecar that is slow, dying or sends garbage is asked again, and
-//! costs one log line a minute.
+//! Invariant: the game never waits for the sidecar. A slow, dying or misbehaving sidecar is retried, and costs one log
+//! line a minute.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a request was refused permanently, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// How long the sidecar is asked at the end.
+/// The maximum time for requests to the sidecar at shutdown.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 const PLAYERS: &str = "players";
 
@@ -72,7 +72,7 @@ impl Membership {
         self.news.clone()
     }
 
-    /// Reports that this server is done. Waits a few seconds for a sidecar that does not answer.
+    /// Reports that this server is done. Waits a few seconds for an unresponsive sidecar.
     pub(super) async fn leave(&self) {
         let until = self.clock.now() + SHUTDOWN_PATIENCE;
         loop {
@@ -132,7 +132,7 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, state: watch::Sender<
         });
     };
     loop {
-        // A stream may begin with the next change only, so the state is read first.
+        // A stream may start with the next change, so the state is read first.
         let result = match sidecar.game_server().await {
             Ok(news) => {
                 take(news);

@@ -33,7 +33,7 @@ mod lanes;
 mod tapes;
 mod words;
 
-/// How many ticks a page has at most: an hour at 60 Hz.
+/// The maximum number of ticks of a page: an hour at 60 Hz.
 pub const INSPECT_TICKS_MAX: u32 = 216_000;
 // The greatest size of a page, in bytes.
 const PAGE_BYTES_MAX: u64 = 256 << 20;
@@ -119,7 +119,7 @@ impl<'r, S: Simulation> Inspector<'r, S> {
         }
     }
 
-    /// Chooses the ticks of the page, for a long match. The page begins at the journal's first tick at the earliest.
+    /// Chooses the ticks of the page, for a long match. The page starts no earlier than the journal's first tick.
     #[must_use]
     pub fn ticks(mut self, ticks: Range<Tick>) -> Self {
         self.ticks = ticks;

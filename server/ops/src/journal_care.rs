@@ -30,7 +30,7 @@ pub enum Harm {
     Middle {
         /// The records that seem to follow.
         remains: Remains,
-        /// The ticks that are lost with them, as far as is known.
+        /// The number of ticks lost with them, as far as is known.
         ticks: u32,
     },
 }

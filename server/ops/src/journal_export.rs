@@ -59,7 +59,7 @@ pub struct Exported {
     pub stopped: Option<JournalError>,
 }
 
-/// The tickets that are outdated from here on.
+/// The tickets that become outdated here.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OutdatedRow {

@@ -1,4 +1,4 @@
-//! Retention of journals of ended matches: by age, and by total size; the oldest are removed first.
+//! Retention of ended matches' journals, by age and by total size; the oldest are removed first.
 //!
 //! ```text
 //!  match-7.1.journal             on demand: the number means that it is over (`demand/folder.rs` of the host)
@@ -278,7 +278,7 @@ mod tests {
         );
     }
 
-    /// The journal of a match that ended with this code. `None`: its process was killed.
+    /// The journal of a match that ended with this code, or whose process was killed (`None`).
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
         let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: the answer to `GET /metrics`.
+//! Metrics for Prometheus: the response to `GET /metrics`.
 //!
 //! ```text
 //!  each match ──────▶ MatchCounts ──┐ while it runs

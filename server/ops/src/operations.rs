@@ -168,9 +168,9 @@ impl Drop for RunningOps {
 /// The changes found by rereading the file of bans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RereadBans {
-    /// Identities that are banned now, and were not. Their sessions are removed.
+    /// Newly banned identities. Their sessions are removed.
     pub banned: Vec<String>,
-    /// Identities that were banned, and are not now.
+    /// Identities whose ban was lifted.
     pub forgiven: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ impl RunningOps {
     }
 
     /// Informs the fleet that this server is done, after its host was shut down. Waits a few seconds for a sidecar that
-    /// does not answer.
+    /// does not respond.
     pub async fn leave(&self) {
         if let Some(fleet) = &self.fleet {
             fleet.leave().await;

@@ -113,7 +113,7 @@ impl Drop for Folder {
 
 fn program(flags: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    // The environment of a test run is no setting of a server.
+    // The environment of a test run must not be a server setting.
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TWINSTEP_") {
             command.env_remove(name);
@@ -180,8 +180,7 @@ fn invalid_flags_are_reported_and_exit_with_2() {
     ends(listens, 2, "", "error: cannot listen on");
 }
 
-/// A secret is named by a file. A credential of systemd does not need a name, and the files that belong to it are in
-/// its state folder.
+/// A secret is named by a file. A systemd credential needs no name, and the related files are in its state folder.
 #[cfg(unix)]
 fn a_credential_is_used_if_no_file_was_named() {
     let folder = Folder::new();
@@ -214,7 +213,7 @@ fn a_match_that_ends_by_a_fault_is_a_failure() {
     ends(folder.server(&["--breaks-at", "20"]), 1, "", fault);
 }
 
-/// Servers that are asked to end, once and twice.
+/// Servers asked to end, once and twice.
 #[cfg(unix)]
 mod asked {
     use std::io::Write;
@@ -251,7 +250,7 @@ mod asked {
     impl Served {
         fn start(more: &[&str]) -> Served {
             let folder = Folder::new();
-            // It was free a moment ago.
+            // The port was free a moment ago.
             let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let address = free.local_addr().unwrap().to_string();
             drop(free);
@@ -340,7 +339,7 @@ mod asked {
             anna.advance(|_| 0).unwrap();
             served.ready().contains("draining")
         });
-        // It waits for its players to leave.
+        // The server waits for its players to leave.
         let seen = anna.session().authority().map(|world| world.tick());
         within("playing on", || {
             anna.advance(|_| 0).unwrap();
@@ -363,7 +362,7 @@ fn main() -> ExitCode {
     if std::env::args().any(|word| word == "--list") {
         return ExitCode::SUCCESS;
     }
-    // They wait for processes, so they run concurrently. A panic ends the program with 101.
+    // The cases wait for processes, so they run concurrently. A panic ends the program with 101.
     std::thread::scope(|scope| {
         scope.spawn(help_and_version_are_printed_without_serving);
         scope.spawn(invalid_flags_are_reported_and_exit_with_2);

@@ -23,13 +23,13 @@ use crate::{Flags, Folder, Fuse, IS_SERVER, Process, program};
 
 /// The value of [`IS_SERVER`] for a child process that runs a server, of one match or of many, and prints its state.
 pub(crate) const TELLS: &str = "tells";
-/// Set for this child too: once the server listens, it waits for the end of standard input before it runs.
+/// Also set for this child: once the server listens, it waits for the end of standard input before it runs.
 const WAITS: &str = "OPERATED_WAITS";
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Settings that are checked elsewhere in this program, or not at all: whether a write is flushed for a loss of power
-/// cannot be seen from outside, so only the lints ensure that the setting is passed on.
+/// Settings checked elsewhere in this program, or not at all: whether a write is flushed to survive a power loss cannot
+/// be seen from outside, so only the lints ensure that the setting is passed on.
 const SEEN_ELSEWHERE: [&str; 6] = [
     "config",
     "check",
@@ -219,7 +219,7 @@ impl<'f> Started<'f> {
     }
 }
 
-/// A fleet's sidecar, which answers where players dial, and the requests that it received.
+/// A fleet's sidecar, which returns the address that players dial, and the requests that it received.
 struct Sidecar {
     port: String,
     requests: Arc<Mutex<String>>,
@@ -297,7 +297,7 @@ fn seats_addresses_and_files(folder: &Folder) {
     server.process.0.kill().unwrap();
     server.process.0.wait().unwrap();
 
-    // It would be resumed.
+    // The match would be resumed.
     let more = "--journal @j --new-match --state @state --disk-limit 1000000000 --keep-days 0";
     let is_gone = old_journal(folder);
     let server = Started::new(folder, &format!("{OWN} {more}"));
@@ -314,7 +314,7 @@ fn memory(folder: &Folder) {
     server.is_full_of("memory");
 }
 
-/// A certificate whose key does not exist any more.
+/// A certificate whose key no longer exists.
 const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBfzCCASWgAwIBAgIUBQvfqcDQBG3NvhsZ0UExEiic8DEwCgYIKoZIzj0EAwIw
@@ -391,8 +391,8 @@ fn incidents(folder: &Folder) {
     assert_eq!(fs::read_dir(folder.file("i")).unwrap().count(), 1);
 }
 
-/// Checks that ticks that are late by a tenth of a second are tolerated with the setting. They
-/// exceed a limit of 20 ms once there are enough of them, which takes seconds.
+/// Checks that ticks late by a tenth of a second are tolerated with the setting. Otherwise they exceed the 20 ms limit
+/// once there are enough of them, which takes seconds.
 fn bears_lateness(server: &Started<'_>, anna: &mut Client<Fuse>) {
     const ENOUGH: u64 = 200;
     within("late ticks", || {

@@ -56,7 +56,7 @@ impl BitOr for Layers {
     }
 }
 
-/// The shapes that may be in an answer. Made from [`Layers`], or by [`Layers::except`].
+/// The shapes that may be in an answer. Created from [`Layers`], or by [`Layers::except`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter<Id> {
     /// Accepts shapes that are in at least one of these layers.

@@ -25,7 +25,7 @@ pub use super::bounds::BODIES_MAX;
 use super::bounds::{REACH, SPEED_MAX};
 use super::flight::{Body, FlightError, Flights, Motion, slow_down, steps_of};
 
-// The most contacts that are read back: more bodies cannot touch at once.
+// The maximum number of contacts read back; more bodies cannot touch at once.
 const CONTACTS_MAX: usize = 16 * BODIES_MAX;
 // The distance in units at which a wall counts as near, in addition to what a body can move in a tick.
 const MARGIN: f32 = 1.0;
@@ -152,7 +152,8 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
     /// Changes a body: its motion, its push, its position. A changed id is ignored.
     ///
     /// # Errors
-    /// If there is no such body, or if a number is then not finite or out of range. The body is as before then.
+    /// If there is no such body, or if the change makes a number not finite or out of range. In that case, the body
+    /// does not change.
     pub fn change(
         &mut self,
         id: Id,
@@ -175,12 +176,12 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         Some(&self.bodies[self.find(id).ok()?])
     }
 
-    /// Returns all bodies, by id.
+    /// Returns all bodies, in id order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Body<Id>> {
         self.bodies.iter()
     }
 
-    /// Returns the contacts of the last step, by (first, second).
+    /// Returns the contacts of the last step, in order of (first, second).
     #[must_use]
     pub fn contacts(&self) -> &[Contact<Id>] {
         &self.contacts
@@ -318,7 +319,7 @@ impl<Id: Copy> Body<Id> {
         }
     }
 
-    // The body after a tick. Numbers of the engine that are not finite are not taken over: the body stops.
+    // The body after a tick. If the engine's numbers are not finite, they are not used and the body stops.
     fn moved(self, at: Vec2, angle: f32, velocity: Vec2, spin: f32, stops: bool) -> Body<Id> {
         let mut body = self;
         let is_sound = at.is_finite() && angle.is_finite();

@@ -2,7 +2,7 @@
 
 /// The limit of coordinates and sizes in units, in both directions (2^18): beyond it an `f32` cannot represent a 64th.
 pub const COORDINATE_MAX: f32 = 262_144.0;
-/// The most bodies in one [`Bodies`](crate::bodies::Bodies).
+/// The maximum number of bodies in one [`Bodies`](crate::bodies::Bodies).
 pub const BODIES_MAX: usize = 1_024;
 /// The highest speed of a thrown body, in units per second, and its highest spin, in radians per second.
 pub const SPEED_MAX: f32 = 240.0;

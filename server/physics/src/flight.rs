@@ -1,4 +1,4 @@
-//! Flights of rigid bodies that are thrown, fall or are steered.
+//! Flights of thrown, falling or steered rigid bodies.
 //!
 //! The game asks a query ("where do these fly?"), the server throws copies of the bodies here, and the *paths* enter
 //! the game as one outcome (Law: One door); every machine then only plays integers back. Bodies that must react to a
@@ -14,14 +14,14 @@
 //! Bodies bounce off walls and each other, rub, and are slowed by drag. A view from above has no gravity; for a side view
 //! set [`Flights::gravity`].
 //!
-//! A body that players steer asks again in windows of a few ticks: it begins each run at the position, velocity and
-//! spin of a [`Sample`] of the previous run, with a new [`push`](Body::push). Its paths then join without a jump, and
+//! A body that players steer asks again in windows of a few ticks: it starts each run at the position, velocity and
+//! spin of a [`Sample`] of the previous run, with a new [`push`](Body::push). So its paths join without a jump, and
 //! each replaces the rest of the previous one. The guide's chapter 3 has such a game.
 //!
 //! Invariants:
 //! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
 //!   runs: no engine state outlives a call.
-//! - A body that begins outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
+//! - A body that starts outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
 //!   the narrowest corner), and never passes through them.
 //! - Bounded: [`BODY_TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so the cost of a
 //!   sample does not grow with the number of walls, except for the search for nearby ones.
@@ -132,7 +132,8 @@ impl Default for Material {
 pub enum Motion {
     /// The body stays in place, even if other bodies hit it.
     Fixed,
-    /// The body moves at its velocity, through walls too, and pushes others: a lift, or a figure that the step moves.
+    /// The body moves at its velocity, even through walls, and pushes others, such as a lift or a character moved by
+    /// the step.
     Driven {
         /// The velocity in units per second.
         velocity: Vec2,
@@ -167,12 +168,12 @@ pub struct Body<Id> {
     /// The acceleration of the body's middle through the whole run, in units per second squared, in addition to gravity:
     /// a motor, a jet, the wind. Ignored by a fixed or driven body.
     pub push: Vec2,
-    /// The acceleration of the spin through the whole run, in radians per second squared: the motor of a wheel. Ignored
-    /// unless the body tumbles.
+    /// The angular acceleration during the whole run, in radians per second squared, such as from a wheel's motor.
+    /// Ignored unless the body tumbles.
     pub twist: f32,
 }
 
-/// The position and speed of a body at one moment of its flight. A run can begin at a sample of another run.
+/// The position and speed of a body at one moment of its flight. A run can start at a sample of another run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sample {
     /// The position in 1/64 of a unit, rounded.
@@ -190,8 +191,8 @@ pub struct Sample {
 pub struct Track<Id> {
     /// The body's id.
     pub id: Id,
-    /// Samples at a fixed interval of ticks, the first one interval after the start. A body that lies still until the
-    /// end of the run has no samples of that time.
+    /// Samples at a fixed interval of ticks, the first one interval after the start. A body has no samples after it has
+    /// come to rest for the remainder of the run.
     pub samples: Vec<Sample>,
 }
 
@@ -259,7 +260,7 @@ impl Flights {
     }
 
     /// Sets the gravity in units per second squared, for side views: `Vec2::new(0.0, -9.81)` if a unit is a metre and y
-    /// points up. The default is none. Drag slows falls too, so a side view needs a [`Material`] with little of it.
+    /// points up. The default is none. Drag also slows falls, so a side view needs a [`Material`] with little of it.
     ///
     /// # Panics
     /// If `gravity` is not finite, or longer than [`PUSH_MAX`].
@@ -288,7 +289,7 @@ impl Flights {
     }
 
     /// Adds a permanent wall. `at` and `angle` (radians, counter-clockwise) place the shape's origin. The edge of an
-    /// arena must be made of walls too.
+    /// arena must also consist of walls.
     ///
     /// # Errors
     /// [`FlightError::Wall`] if a number is not finite or out of range.
@@ -501,7 +502,7 @@ struct Room<Id> {
     /// Fixed shapes, walls and bodies, each named by its number.
     still: Scene<usize>,
     movers: Vec<Mover<Id>>,
-    /// Whether gravity or a push can move a body that is slow now: because it is at the top of its flight, or about to
+    /// Whether gravity or a push can move a body that is slow now because it is at the top of its flight, or about to
     /// slide down.
     is_forced: bool,
     /// The number of exact tests of a body against a fixed shape.

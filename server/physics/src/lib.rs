@@ -1,7 +1,7 @@
 //! The physics mirror: area queries, rays and shape casts over positions that the lockstep simulation owns.
 //!
 //! A simulation must not ask a physics engine that keeps its own state, because copies of the world would not contain
-//! that state. So the simulation asks a *query*: the server's resolver copies the positions it needs into a [`Mirror`]
+//! that state. So the simulation asks a *query*. The server's resolver copies the necessary positions into a [`Mirror`]
 //! and queries it, and the answer enters the game as an outcome (Law: One door).
 //!
 //! ```text
@@ -92,7 +92,7 @@ pub enum MirrorError<Id: Debug> {
     Query { fault: Fault },
 }
 
-/// Walls that stay, and bodies that are filled in again for each query.
+/// Permanent walls, and bodies that are filled in again for each query.
 ///
 /// `Id` is the stable name of an entity, for example the framework's `Key`; answers are ordered by it. An id may be put
 /// several times: its shapes then form one body, which is hit once, at its nearest point.
@@ -285,7 +285,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
     }
 
     /// Returns the first wall or body that `shape` touches when it slides from `from` by `motion` without turning; the
-    /// distance is that of the slide. Ties are ordered as in [`ray`](Self::ray).
+    /// distance is the length of the slide. Ties are ordered as in [`ray`](Self::ray).
     ///
     /// A shape that touches at its start hits at distance 0; with a zero motion only contacts at the start are found.
     ///

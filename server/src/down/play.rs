@@ -133,7 +133,7 @@ impl<S: Simulation> DownSender<'_, S> {
         Ok((reached, packet))
     }
 
-    /// Writes the frames from `from` on and before `end` that fit. Returns the tick after the last one.
+    /// Writes the frames in `from..end`, as far as they fit. Returns the tick after the last one.
     fn frames<'w, 'b>(
         &mut self,
         peer: &Peer,

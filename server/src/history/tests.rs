@@ -72,7 +72,7 @@ impl Simulation for Wide {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// Finding P3-B1: large frames are kept for loading sessions within a bound of bytes too.
+/// Finding P3-B1: large frames are also kept for loading sessions, within a byte limit.
 #[test]
 fn large_frames_are_kept_for_loading_sessions_within_a_bound_of_bytes() {
     let mut history = History::<Wide>::new(Tick(0));
@@ -143,7 +143,7 @@ impl Simulation for Stepped {
     }
 }
 
-/// A match of `ticks` ticks with one player, who changes the input at each tick; and the world before each tick.
+/// A match of `ticks` ticks with one player, which changes its input every tick; and the world before each tick.
 fn played(ticks: u32, small: bool) -> (History<Stepped>, Vec<Stepped>) {
     let mut world = World::new(Stepped::default(), Tick(7));
     let mut history = History::new(world.tick());
@@ -236,7 +236,7 @@ fn a_requested_world_is_dropped_when_it_is_old() {
     assert_eq!(world.tick(), Tick(7 + 70 + HISTORY));
 }
 
-/// A client that gets the frame of a tick gets its digest too, or a newer one.
+/// A client that gets the frame of a tick also gets its digest, or a newer one.
 #[test]
 fn a_run_of_frames_has_the_newest_digest_within_it() {
     let mut history = History::<Counter>::new(Tick(0));
@@ -254,7 +254,7 @@ fn a_run_of_frames_has_the_newest_digest_within_it() {
     assert_eq!(newest(21, 32), None);
     assert_eq!(newest(0, 20), Some((8, 8)));
     assert_eq!(newest(0, 8), None);
-    // A turn that is sent in parts has its digest in each of them, as it begins before all of them.
+    // If a turn is sent in parts, each part carries its digest, because the turn starts before all of them.
     assert_eq!(newest(22, 24), Some((20, 20)));
     for end in 21..32 {
         assert_eq!(

@@ -5,7 +5,7 @@
 //!  requested        ·     ·                                                     folded from the one before, then kept too
 //! ```
 //!
-//! A small world is kept at each tick, since a fold would cost more than the copy. A larger world is kept rarely, and a
+//! A small world is kept every tick, since a fold would cost more than the copy. A larger world is kept rarely, and a
 //! request for another tick costs a copy and at most [`APART`] − 1 steps. A requested world stays as long as the
 //! others. So if a game's hooks read an earlier world at every tick, this costs one copy and one step a tick, and the
 //! memory of the requested worlds. For any other game, five worlds are kept.
@@ -22,10 +22,10 @@ pub const APART: u32 = 16;
 
 pub(super) struct Worlds<S: Simulation> {
     /// In tick order. The first world is at or before the oldest tick that can be requested. If all worlds are kept,
-    /// the first one is reused for the newest one at each tick. Worlds are boxed so that the queue's order changes
+    /// the first one is reused for the newest one every tick. Worlds are boxed so that the queue's order changes
     /// without moving them.
     kept: VecDeque<Box<World<S>>>,
-    /// Requested worlds, by their ticks modulo [`HISTORY`].
+    /// Requested worlds, indexed by tick modulo [`HISTORY`].
     looked_at: Vec<OnceLock<Box<World<S>>>>,
 }
 

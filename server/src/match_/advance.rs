@@ -1,4 +1,4 @@
-//! How the match advances: deadlines, turns that are due, and the players that the match waits for.
+//! How the match advances: deadlines, due turns, and the players that the match waits for.
 //!
 //! ```text
 //!  command delay 0    tick t is sealed at its own deadline, with the inputs that have arrived
@@ -43,7 +43,7 @@ use crate::down::send_lane;
 use crate::peer::Peer;
 use crate::up;
 
-/// How often unacknowledged frames are repeated in lockstep, and while the match waits.
+/// The resend interval for unacknowledged frames in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
 /// A late match catches up at most this many ticks, or the duration below if that is longer. Its clock skips the rest.
 const HURRY_TICKS: u32 = 8;
@@ -121,8 +121,7 @@ impl<S: Simulation> Match<S> {
         .unwrap_or(Duration::MAX)
     }
 
-    /// The players that the match waits for now, because their batch is missing or their client trails. Clients get
-    /// this set.
+    /// The players that the match waits for now: their batch is missing, or their client trails. Clients get this set.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         match self.clock.waiting_since {
@@ -166,7 +165,8 @@ impl<S: Simulation> Match<S> {
         self.introduce();
     }
 
-    /// How often clients get a packet even if no turn is sealed: without packets they assume that the server is lost.
+    /// The interval at which clients get a packet even if no turn is sealed. Without packets they assume that the
+    /// server is gone.
     fn repeat_every(&self) -> Duration {
         if self.mode.is_lockstep() || self.clock.waiting_since.is_some() {
             REPEAT
@@ -317,8 +317,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Records the players that the match waits for now. If it waits for another player after a long wait, the time
-    /// limit of that player begins now.
+    /// Records the players that the match waits for now. If it waits for another player after a long wait, that
+    /// player's time limit starts now.
     fn record_missed(&mut self, now: Duration, wait: WaitReason) {
         let since = match self.clock.waiting_since {
             Some(_) => now,
@@ -439,7 +439,7 @@ impl<S: Simulation> Match<S> {
         self.record_lags(now);
         let (began, number) = (self.world.current.tick(), self.world.current.turn().number);
         self.tick();
-        // In lockstep a turn is sealed as a whole. After a pause too, so that clients continue as early as possible.
+        // In lockstep a turn is sealed as a whole, also after a pause, so that clients continue as early as possible.
         while (self.mode.is_lockstep() || was_paused)
             && self.closed.is_none()
             && self.world.current.turn().number == number
@@ -468,9 +468,9 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// How many ticks a session's authority is farther behind than expected. The expected lag is the turns that are
-    /// sealed ahead, the session's round trip, one turn, and jitter; or the usual lag of the session, if it is known
-    /// and leads to a smaller result.
+    /// The number of ticks by which a session's authority is farther behind than expected. The expected lag is the
+    /// turns sealed ahead, the session's round trip, one turn, and jitter; or the usual lag of the session, if it is
+    /// known and leads to a smaller result.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);
@@ -512,8 +512,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Records the lag of each client. Ends the pause for clients that do not trail any more, so that their next pause
-    /// may have the full length.
+    /// Records the lag of each client. Ends the pause for clients that no longer trail, so that their next pause may
+    /// have the full length.
     fn record_lags(&mut self, now: Duration) {
         let Laggards::Hold { .. } = self.config.laggards else {
             return;

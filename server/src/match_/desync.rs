@@ -1,5 +1,4 @@
-//! Healing of clients whose world differs from the match's, and the search in the journal for the side that is at
-//! fault.
+//! Healing of clients whose world differs from the match's, and the search in the journal for the side at fault.
 //!
 //! ```text
 //!  client: "I differ at t" ─▶ healed at once
@@ -48,7 +47,7 @@ impl<S: Simulation> Match<S> {
             let peer = self.people[at].id;
             self.outbox.push(Output::Evidence { peer, tick });
         }
-        // Law Journal first: clients have seen whole turns only, so a difference after these is made up.
+        // Law Journal first: clients have seen whole turns only, so a reported difference after these is fabricated.
         let began = self.world.current.turn().began;
         let shown = (tick <= began).then(|| self.world.world_at(tick)).flatten();
         let evidence = shown.and_then(|world| {
@@ -112,7 +111,7 @@ impl<S: Simulation> Match<S> {
                 let held = self.world.digest_at(tick);
                 folded.tick == tick && held.is_some_and(|held| held != folded.digest)
             }
-            // The journal's own digests differ from the worlds that its frames lead to.
+            // The journal's own digests differ from the worlds that result from its frames.
             Err(Unfolded::Journal(ReplayError::Differs { .. })) => true,
             Err(_) => false,
         };

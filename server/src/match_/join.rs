@@ -8,10 +8,10 @@
 //! ```
 //!
 //! At most two worlds are being sent to players, and eight to spectators, because worlds are large: each uses a slot. A
-//! world that has been sent for 1 s at less than 128 KiB/s loses its slot as soon as another session waits for one, and
-//! continues without a slot, at no more than 128 KiB/s. A world that did not progress by 16 KiB within 3 s loses its
-//! slot in the same way; if the session's seats are wanted too, the session is closed. If no byte of a world arrived,
-//! its client is refused for 30 s; a spectator is closed immediately. Frames do not need a slot.
+//! world download that has run for 1 s at less than 128 KiB/s loses its slot as soon as another session waits for one,
+//! then continues without a slot, at no more than 128 KiB/s. A world download that did not progress by 16 KiB within 3
+//! s loses its slot in the same way; if another session also wants its seats, the session is closed. If no byte of a
+//! world arrived, its client is refused for 30 s; a spectator is closed immediately. Frames do not need a slot.
 //!
 //! Invariants: a join does not cost the other players anything, because the new player joins only when the session's
 //! authority has caught up, and in lockstep when its batches come in time. Every join ends, even if the client does not
@@ -60,7 +60,7 @@ struct Begins {
 }
 
 impl Begins {
-    /// Begins with the rest of a world: the session has its first `from` bytes.
+    /// Starts with the rest of a world, of which the session has the first `from` bytes.
     fn with(at: usize, world: Snapshot, from: u32) -> Begins {
         Begins {
             at,
@@ -129,7 +129,8 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.limits.may_be_excused(now) {
             self.diagnostics.stats.excused += 1;
-            // It is back before it was dropped, and its first input is on its way, so no roster change is needed.
+            // The player is back before it was dropped, and its first input is on its way, so no roster change is
+            // needed.
             for player in &peer.players {
                 if self.world.current.presence(*player) == Presence::Present {
                     let seat = &mut self.seats[player.index()];
@@ -137,8 +138,8 @@ impl<S: Simulation> Match<S> {
                 }
             }
         }
-        // The first turn that it runs is this one, and its batch is for m turns later. A session that resumes has sent
-        // the batches before that too.
+        // The first turn that it runs is this one, and its batch is for m turns later. A resuming session has also sent
+        // the batches before that.
         let m = match basis {
             Basis::Authority => 0,
             Basis::World { .. } | Basis::Start(..) => self.mode.turns_ahead(),
@@ -209,7 +210,7 @@ impl<S: Simulation> Match<S> {
         basis == Basis::Authority && self.people[at].players.iter().all(is_in)
     }
 
-    /// Begins a session by frames. It does not need a slot, but its joins are limited in rate too.
+    /// Starts a session by frames. It needs no slot, but its joins are also rate-limited.
     fn begin_by_frames(
         &mut self,
         now: Duration,
@@ -228,8 +229,8 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Finds the world, or the rest of one, that a session begins with. Returns `None` if the session still waits or
-    /// was refused.
+    /// Finds the world, or the rest of one, with which a session starts. Returns `None` if the session must wait or was
+    /// refused.
     fn begin_by_world(&mut self, now: Duration, at: usize, holds: Holds) -> Option<Begins> {
         let rest = self.rest_for(at, holds);
         let at = self.take_place(now, at, rest.is_some())?;
@@ -246,8 +247,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The world that a client has a part of, and the length of that part in bytes. Returns `None` if that world is not
-    /// kept or may not be shown to the client.
+    /// The world of which a client has a part, and the length of that part in bytes. Returns `None` if that world is
+    /// not kept or may not be shown to the client.
     fn rest_for(&self, at: usize, holds: Holds) -> Option<(Snapshot, u32)> {
         let Holds::Part { world, bytes } = holds else {
             return None;
@@ -376,7 +377,7 @@ impl<S: Simulation> Match<S> {
         false
     }
 
-    /// The oldest tick of a world that a session may join with. A returning player may have seen all earlier ticks.
+    /// The oldest tick of a world with which a session may join. A reconnecting player may have seen all earlier ticks.
     fn oldest_for(&mut self, at: usize) -> Tick {
         let (peer, world) = (&mut self.people[at], &self.world.current);
         let is_in = |player: &PlayerId| world.presence(*player) != Presence::Absent;
@@ -444,7 +445,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// The world that a session joins with. Returns `None` if no world is old enough yet.
+    /// The world with which a session joins. Returns `None` if no world is old enough yet.
     fn world_for(&mut self, at: usize) -> Result<Option<Snapshot>, CloseCode> {
         if self.is_delayed(at) {
             return Ok(self.snapshots.watched.world(self.shown_to(at)));
@@ -460,7 +461,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Closes a session that is not in the match yet. Frees the seats of those of its players that never joined.
+    /// Closes a session not yet in the match, and frees the seats of its players that never joined.
     pub(super) fn leave_unseated(&mut self, at: usize, code: CloseCode) {
         for player in self.people[at].players.clone() {
             if self.world.current.presence(player) == Presence::Absent {
@@ -495,7 +496,7 @@ impl<S: Simulation> Match<S> {
                 recorder.seat(player, &identity, out)
             });
             let seat = &mut self.seats[player.index()];
-            // Seed row 21: the turns until then are sealed without it.
+            // Seed row 21: the turns up to then are sealed without it.
             seat.awaited_from = turn + u32::from(self.mode.turns_ahead());
             if !is_in {
                 seat.given = seat.given.max(next);
@@ -516,7 +517,7 @@ impl<S: Simulation> Match<S> {
         };
         matches!(self.config.sealing, SealWhen::WaitForAll { .. })
             && !world.present().is_empty()
-            // After a restart or a load, all begin together.
+            // After a restart or a load, all start together.
             && self.clock.returning.is_none()
             && self.clock.now.saturating_sub(peer.since) < IN_TIME_WITHIN
             && peer.players.iter().filter(is_new).any(lacks_batch)
@@ -546,10 +547,10 @@ impl<S: Simulation> Match<S> {
                 .as_secs_f64()
                 / cadence.tick().as_secs_f64();
             if peer.acks.wanted() >= next.min(sent) {
-                // It has acknowledged all frames that it was sent.
+                // The session has acknowledged all frames sent to it.
                 peer.acks.forgive(now);
             }
-            // A predicting client steps frames as fast as its machine can, so its authority must be near too.
+            // A predicting client steps frames as fast as its machine can, so its authority must also be near.
             // Spectators and lockstep clients show turns later on purpose.
             let has_come_to = match self.mode {
                 MatchMode::Prediction if !peer.is_spectator() => peer.acks.view(),
@@ -576,7 +577,7 @@ impl<S: Simulation> Match<S> {
             }
             let (id, behind) = (self.people[at].id, self.people[at].acks.wanted() < oldest);
             if behind && self.people[at].has_world() {
-                // It lacks frames that are not kept any more, so only a world helps.
+                // It lacks frames that are no longer kept, so only a world helps.
                 if self.is_delayed(at) {
                     self.close_peer(at, CloseCode::NoAcks);
                 } else {

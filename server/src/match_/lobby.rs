@@ -55,7 +55,7 @@ impl<S: Simulation> Match<S> {
         gathering.filter(|gathering| gathering.started.is_none())
     }
 
-    /// Starts a match that waits for its players, whether they are ready or not. The rules are fixed from now on. The
+    /// Starts a match that waits for its players, whether they are ready or not. The rules can no longer change. The
     /// first tick is sealed when the connected players have their worlds, at most 30 s later. Returns `true` if the
     /// match was waiting.
     pub fn start(&mut self) -> bool {
@@ -83,11 +83,11 @@ impl<S: Simulation> Match<S> {
         true
     }
 
-    /// Replaces the rules, and the simulation that the match begins with, while the match waits for its players. All
-    /// players become unready. A guest that lacks the rules is sent them if it
-    /// takes rules (`SessionConfig::without_rules`), and is removed otherwise.
-    /// Costs a pass over both, and the compression of the rules: some ten milliseconds for each megabyte. To resume the
-    /// match later, pass the chosen rules: the journal names them by their digest.
+    /// Replaces the rules, and the simulation with which the match starts, while the match waits for its players. No
+    /// player is ready after that. A guest that lacks the rules gets them if it accepts rules
+    /// (`SessionConfig::without_rules`), and is removed otherwise. Costs a pass over both, and the compression of the
+    /// rules: some ten milliseconds per megabyte. To resume the match later, pass the chosen rules: the journal names
+    /// them by their digest.
     ///
     /// # Errors
     /// If the match has started, or was loaded from a save; if the rules take more than 1 MiB; if rules or simulation
@@ -182,7 +182,7 @@ impl<S: Simulation> Match<S> {
         self.origin.packed_rules.get_or_init(pack).as_ref()
     }
 
-    // The message with the rules, if a session that joins lacks them and was not sent them.
+    // The message with the rules, if a joining session lacks them and was not sent them.
     pub(super) fn rules_for(&self, at: usize, hello: &Hello) -> Option<Arc<[u8]>> {
         let choice = self.gathering.as_ref().map_or(0, |g| g.shown.choice);
         let is_sent = match self.people[at].guest() {
@@ -318,7 +318,7 @@ impl<S: Simulation> Match<S> {
                 };
                 let mut bytes = Vec::new();
                 if codec::append(&shown, &mut bytes).is_ok() {
-                    // The lane was idle, so it has room.
+                    // The lane was idle, so it has space.
                     let _ = peer.lane_out.push(message::LOBBY, bytes.into());
                 }
             }

@@ -48,8 +48,8 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Lets players ask for saves from now on, if the referee admits it. The host carries out each
-    /// [`Output::Save`], and then calls [`hand_saved`](Match::hand_saved).
+    /// Allows players to request saves, if the referee admits it. The host carries out each [`Output::Save`], and then
+    /// calls [`hand_saved`](Match::hand_saved).
     pub fn offer_saves(&mut self) {
         self.requested.offers_saves = true;
     }
@@ -142,7 +142,7 @@ impl<S: Simulation> Match<S> {
     fn send_result(&mut self, result: RequestResult, is_for: impl Fn(&Peer) -> bool) {
         let bytes: Arc<[u8]> = result.encode().into();
         for peer in self.people.iter_mut().filter(|peer| is_for(peer)) {
-            // A lane without room is full of earlier requests: its client floods.
+            // A full lane holds earlier requests, so its client is flooding.
             let _ = peer.lane_out.push(message::REQUEST_RESULT, bytes.clone());
         }
     }
@@ -184,7 +184,7 @@ impl<S: Simulation> Match<S> {
                 return;
             }
             MatchRequest::Start => drop(self.start()),
-            // A step of a match that is not paused.
+            // A single step was requested while the match was not paused.
             _ => {}
         }
         let result = RequestResult {

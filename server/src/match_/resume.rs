@@ -8,10 +8,9 @@
 //! ```
 //!
 //! Law **Journal first**: everything that a client can have seen is in the journal, so no client has to take back a
-//! tick. Outcomes come from the journal's frames and are never resolved again; only queries that are still open are
-//! asked again.
+//! tick. Outcomes come from the journal's frames and are never resolved again; only open queries are asked again.
 //!
-//! After a resume the clock waits until all players that were present play again, so that players do not lose the game
+//! After a resume the clock waits until all previously present players play again, so that players do not lose the game
 //! because of a crash. For [`EXCUSED`], silent players are not dropped, even if the wait has ended.
 
 use std::sync::Arc;
@@ -39,7 +38,7 @@ use crate::snapshots::Watched;
 const HOLD_MAX: Duration = Duration::from_secs(5);
 /// After a resume, silent players are kept for this long.
 pub(super) const EXCUSED: Duration = Duration::from_secs(30);
-/// The minimum number of frames that are kept for returning clients.
+/// The minimum number of frames kept for reconnecting clients.
 const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > HISTORY);
@@ -130,7 +129,7 @@ impl<S: Simulation> Match<S> {
             let seats = self.seats.len();
             return Err(ResumeError::Seats { seats, player });
         }
-        // Sequences continue when a number gets another owner, so those of empty seats matter too.
+        // Sequences continue when a number gets another owner, so the sequences of empty seats also matter.
         for (n, seat) in self.seats.iter_mut().enumerate() {
             seat.expect_commands_from(self.world.current.next_seq(PlayerId(n as u8)));
         }
@@ -193,7 +192,7 @@ impl<S: Simulation> Match<S> {
         missing
     }
 
-    // Ends the pause after a crash, or of a loaded match, when all players that were present play again, or after [`HOLD_MAX`].
+    // Ends the pause after a crash or a load, when all previously present players play again, or after [`HOLD_MAX`].
     pub(super) fn end_return(&mut self, now: Duration) {
         let missing = self.missing_after_restart();
         if let Some(returning) = &mut self.clock.returning {
@@ -211,13 +210,13 @@ impl<S: Simulation> Match<S> {
     }
 }
 
-// The state that the frames of a journal lead to.
+// The state that results from a journal's frames.
 struct Past<S: Simulation> {
     world: World<S>,
     history: History<S>,
     // Worlds for delayed spectators, if the configuration allows them.
     watched: Watched,
-    /// The match's first world, if all frames since then are kept.
+    /// The match's first world, if all later frames are kept.
     start: Option<Start>,
     next_claims: [u32; PLAYERS_MAX],
 }
@@ -247,7 +246,7 @@ impl<S: Simulation> Past<S> {
         history.keep_world(replay.world(), false);
         let mut watched = Watched::default();
         let mut next_claims = [0; PLAYERS_MAX];
-        // All digests, including those that were not sent: a client may return with any that it compared.
+        // All digests, including unsent ones: a client may reconnect with any digest that it compared.
         let digest = |replay: &Replay<'_, S>| replay.world().sized_digest().ok();
         let mut before = digest(&replay);
         // As in play, the encoded size counts: a chunked list hashes less than its copy takes.

@@ -32,12 +32,12 @@ use crate::errors::{LoadError, MatchStartError, SeatError};
 use crate::history::History;
 use crate::hooks::Resolver;
 
-/// A saved state of an older version of the game, or of different rules.
+/// A saved state from an older version of the game, or with different rules.
 #[derive(Clone, Copy, Debug)]
 pub struct OldSave<'a> {
     /// The [`VERSION`](Simulation::VERSION) that saved it, at most the current one.
     pub version: u32,
-    /// The digest of the rules that it was played with.
+    /// The digest of the rules used in that match.
     pub rules_digest: u64,
     /// The encoded state, as the old version's type: see [`read`](OldSave::read).
     pub sim: &'a [u8],
@@ -64,9 +64,10 @@ pub type Upgrade<S> = fn(OldSave<'_>) -> Result<S, String>;
 
 impl<S: Simulation> Match<S> {
     /// Saves the match: its world, the owner of each seat, its game, version, the digest of its rules, and the game's
-    /// [label](Simulation::save_label). Another match can [begin](Match::load) from it. This match continues. In the middle of a turn, the save is of the turn's beginning.
+    /// [label](Simulation::save_label). Another match can [start](Match::load) from it. This match continues. In the
+    /// middle of a turn, the save holds the state at the start of the turn.
     ///
-    /// Costs one encoding of the world, which the match waits for: about 4 ms for 1 MB, and as many bytes.
+    /// Costs one encoding of the world, during which the match waits (about 4 ms for 1 MB), and as many bytes.
     ///
     /// # Errors
     /// If the world exceeds 8 MB, or its [label](Simulation::save_label) 256 bytes.
@@ -107,7 +108,7 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Makes a match that begins from a [save](Match::save), without sessions. Identities get back the players that
+    /// Creates a match that starts from a [save](Match::save), without sessions. Identities get back the players that
     /// they had, even if those had left, in any order and with any valid ticket, even years later: see
     /// [`give_seat`](Match::give_seat). The match waits for its first player, and then up to 5 s for the others. With a
     /// [`start_when`](MatchConfig::start_when), it first waits in a lobby, with the rules of the save.
@@ -130,7 +131,7 @@ impl<S: Simulation> Match<S> {
         config.check().map_err(MatchStartError::from)?;
         let hello = Hello::of::<S>(&rules, &config.build).map_err(MatchStartError::from)?;
         let save = save::read(save)?;
-        // Without the pause and the speed that players asked for.
+        // Without the pause and the speed requested by players.
         let world = world_of(&save, &hello, upgrade)?.paced(config.cadence());
         let seats = config.players_max;
         let owners = save.owners.iter().map(|(player, _)| *player);

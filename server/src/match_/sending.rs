@@ -110,7 +110,7 @@ impl<S: Simulation> Match<S> {
 
     /// Sends a line of text to all players and spectators, for example "this server restarts in five minutes". Clients
     /// get the text as `Event::Notice`, reliably and in order. A session whose lane is full does not get it. Returns
-    /// the number of sessions that it was sent to: 0 if the text is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or
+    /// the number of recipient sessions, which is 0 if the text is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or
     /// contains invisible characters.
     pub fn notify(&mut self, words: &str) -> usize {
         if words.is_empty() || words.len() > NOTICE_BYTES_MAX || !is_plain(words) {

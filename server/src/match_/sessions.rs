@@ -1,4 +1,4 @@
-//! The match's sessions: how they begin and end, and how their packets are handled.
+//! The match's sessions: how they start and end, and how their packets are handled.
 //!
 //! ```text
 //!  connect ─▶ Greeting ─hello─▶ Loading ─world─▶ CatchingUp ─near the newest turn─▶ Playing
@@ -19,7 +19,7 @@
 //!                       └─ silent for 5 s, too many of them, the transport gone ──▶ forgotten
 //! ```
 //!
-//! Tickets, by the rules of [`twinstep_protocol::lineage`]:
+//! Tickets, according to the rules of [`twinstep_protocol::lineage`]:
 //!
 //! ```text
 //!  ticket L0 opens a session ───▶ plays ──────────▶ L0 is safe, and lineages seen before are out of date
@@ -29,9 +29,9 @@
 //!
 //! Invariants: an identity keeps its seat until it leaves or is removed, even if its sessions end. A connection attempt
 //! that a client abandons does not affect its current session. Safe generations only rise, and only to a ticket that
-//! the identity's client has stored for its next process, or has connected with: so one ticket always admits the
-//! identity, after a crash of either side. The match forgets a removed identity: its sessions, pending takeovers and
-//! seats.
+//! the identity's client has stored for its next process, or with which it has connected. So one ticket always admits
+//! the identity, after a crash of either side. The match drops all that belongs to a removed identity: its sessions,
+//! pending takeovers and seats.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ const TAKEOVERS_MAX: usize = 3;
 type Numbers = ArrayVec<PlayerId, PLAYERS_MAX>;
 
 impl<S: Simulation> Match<S> {
-    /// Begins a session. It takes over its players from a session that still has them.
+    /// Starts a session, which takes over its players from any session that still has them.
     pub(super) fn enter(
         &mut self,
         now: Duration,
@@ -97,7 +97,7 @@ impl<S: Simulation> Match<S> {
             let known = self.people.identity_of(*player).is_some();
             let seat = &mut self.seats[player.index()];
             if known {
-                // Commands that were accepted survive a reconnect, so only inputs are forgotten.
+                // Accepted commands survive a reconnect, so only inputs are dropped.
                 seat.forget_inputs();
             } else {
                 // The previous owner of this seat got the fates of its orders when it left.
@@ -180,9 +180,9 @@ impl<S: Simulation> Match<S> {
         let mut players: ArrayVec<PlayerId, SEATS_MAX> = known.take(seats).collect();
         let numbers = (0..self.seats.len() as u8).map(PlayerId);
         let free = numbers.filter(|p| self.is_free_for(*p, identity));
-        // A simulation knows players by number. So a returning identity gets its former number, with what its player
-        // left there, and a new one gets a number that was never used, if there is one. A number whose last player
-        // leaves with the next tick is used last.
+        // A simulation knows players by number. So a returning identity gets its former number and its player's state
+        // there, and a new identity gets an unused number, if one is left. A number whose last player leaves with the
+        // next tick is used last.
         let order = |p: &PlayerId| match self.reserved_for(*p).or(self.people.last_owner(*p)) {
             Some(had) if had == identity => 0,
             None => 1,
@@ -312,7 +312,7 @@ impl<S: Simulation> Match<S> {
         let identity = self.people.unseat(player)?;
         self.record_left(player);
         self.report_unseated(&identity);
-        // If the identity still plays, no client has this seat any more to report the refusals to.
+        // If the identity still plays, no client has this seat any longer, so the refusals cannot be reported.
         if !self.people.iter().any(|p| p.plays_as(&identity)) {
             for refused in refused {
                 self.people.away.refuse(self.clock.now, &identity, refused);
@@ -535,11 +535,10 @@ impl<S: Simulation> Match<S> {
         self.people.away.pardon(identity)
     }
 
-    /// Begins a session of `seats` local players, or of a spectator if `seats` is 0. An identity gets its former
-    /// players again. If the identity already has a session, that session continues until the new one sends its hello,
-    /// and is then taken over. A removed identity is refused: for 30 s if it was too slow in play, or if its world did
-    /// not make progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was
-    /// kicked.
+    /// Starts a session of `seats` local players, or of a spectator if `seats` is 0. An identity gets its former
+    /// players again. If the identity already has a session, that session continues until the new one sends its hello
+    /// and takes over. A removed identity is refused: for 30 s if it was too slow in play, or if its world did not make
+    /// progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was kicked.
     ///
     /// # Errors
     /// If the session is refused; the error is the code to refuse it with. Other sessions are not affected.
@@ -688,7 +687,7 @@ impl<S: Simulation> Match<S> {
         self.send_closed(takeover.id, code);
     }
 
-    /// Checks that the match has room for another spectator. Returns an empty set of players.
+    /// Checks that the match can take another spectator. Returns an empty set of players.
     pub(super) fn assign_view(
         &self,
         identity: &str,
@@ -733,8 +732,8 @@ impl<S: Simulation> Match<S> {
         self.world.current.tick().back(delay).max(self.config.start)
     }
 
-    /// Like [`connect`](Match::connect), with the stamp of the ticket that was used. The ticket becomes safe when the
-    /// session plays: a refused or interrupted join does not use up the ticket.
+    /// Like [`connect`](Match::connect), with the stamp of the ticket used. The ticket becomes safe when the session
+    /// plays: a refused or interrupted join does not use up the ticket.
     ///
     /// # Errors
     /// The errors of [`connect`](Match::connect), and [`CloseCode::Superseded`] if the ticket is out of date.
@@ -754,7 +753,7 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (&identity, Some(stamp)), seats)
     }
 
-    /// Applies rulings on outdated tickets that were made elsewhere. The rulings are not written into the journal.
+    /// Applies rulings from elsewhere on outdated tickets. The rulings are not written into the journal.
     pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a Identity, Ruling)>) {
         for (identity, ruling) in rulings {
             self.people.lineages.apply(identity, &ruling);
@@ -769,13 +768,13 @@ impl<S: Simulation> Match<S> {
         self.rule(identity, |lineages| lineages.revoke(made_before_unix_ms));
     }
 
-    /// Returns `true` if a ticket of an identity is out of date.
+    /// Returns `true` if an identity's ticket is outdated.
     #[must_use]
     pub fn is_out_of_date(&self, identity: &Identity, stamp: &Stamp) -> bool {
         self.people.is_superseded(identity, stamp)
     }
 
-    /// The outdated tickets, by identity and role (player or spectator).
+    /// The outdated tickets of each identity and role (player or spectator).
     #[must_use]
     pub fn lineages(&self) -> &LineageTable<Identity> {
         &self.people.lineages
@@ -791,9 +790,8 @@ impl<S: Simulation> Match<S> {
         Some(known.unwrap_or(&nothing).next(came_by, newest))
     }
 
-    /// Gives a session the ticket to return with that [`Output::Ticket`](crate::outbox::Output::Ticket) asked for.
-    /// `stamp` comes from [`next_ticket`](Match::next_ticket), dated now; only the host and the client understand the
-    /// bytes.
+    /// Gives a session the reconnect ticket that [`Output::Ticket`](crate::outbox::Output::Ticket) requested. `stamp`
+    /// comes from [`next_ticket`](Match::next_ticket), dated now; only the host and the client understand the bytes.
     pub fn hand_ticket(&mut self, peer: SessionId, stamp: Stamp, ticket: Vec<u8>) {
         let Some(peer) = self.people.peer_mut(peer) else {
             return;

@@ -12,7 +12,7 @@ use twinstep_core::bounds::{COMMANDS_OPEN_MAX, REFUSALS_PER_PACKET};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::refusal::OrderRefusal;
 
-/// How many recent packets are recorded, with whether they held fates.
+/// The number of recent packets for which it is recorded whether they held fates.
 const PACKETS_KEPT: usize = 256;
 
 /// A refusal of an order, repeated until the client has acknowledged it.
@@ -55,7 +55,8 @@ impl Fates {
         }
     }
 
-    /// Records that commands arrived: the next packet repeats the sequence numbers that are expected next.
+    /// Records that commands arrived, so that the next packet acknowledges them with the next expected sequence
+    /// numbers.
     pub(crate) fn acknowledge(&mut self) {
         self.acks_sent_in = Some(0);
     }

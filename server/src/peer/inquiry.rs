@@ -26,7 +26,7 @@ pub(crate) struct Inquiry {
 }
 
 impl Inquiry {
-    /// Begins with a new desync. `evidence` is the server's world of that tick, if it is still kept.
+    /// Starts an inquiry into a new desync. `evidence` is the server's world of that tick, if it is still kept.
     pub(crate) fn begin(&mut self, evidence: Option<(Tick, Arc<[u8]>)>) {
         self.evidence = evidence;
     }

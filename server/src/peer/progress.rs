@@ -84,7 +84,7 @@ impl Peer {
         may
     }
 
-    /// Answers the hello with this world on the session's lane, or with frames only, from `from` on.
+    /// Responds to the hello with this world on the session's lane, or with frames only, starting at `from`.
     pub(crate) fn begin_loading(&mut self, now: Duration, world: Option<WorldId>, from: Tick) {
         self.stage = PeerStage::Loading(Loading {
             world,
@@ -95,8 +95,8 @@ impl Peer {
         self.acks.begin(from);
     }
 
-    /// Handles the next frame that the client wants. Returns `true` if `wanted` acknowledges frames. If the session is
-    /// loading, `wanted` only shows that it has the world, and it goes to the next stage.
+    /// Handles the client's request for its next frame. Returns `true` if `wanted` acknowledges frames. If the session
+    /// is loading, `wanted` only shows that it has the world, and the session enters the next stage.
     pub(crate) fn take_wanted(&mut self, now: Duration, wanted: Tick) -> bool {
         if !matches!(self.stage, PeerStage::Loading(_)) {
             return true;
@@ -253,8 +253,8 @@ impl Peer {
         under_way > JOIN_PLACE_TIME + trips && self.lane_out.progress().acked_bytes < much
     }
 
-    /// Returns `true` if the seats of the session may be given to others: its world download has stalled, or stalled
-    /// before and the session asks for another world.
+    /// Returns `true` if the session's seats may be given to others, because its world download has stalled, or stalled
+    /// before and the session requests another world.
     pub(crate) fn is_overdue(&self, now: Duration) -> bool {
         let gave_way = self.limits.gave_way();
         match self.stage {
@@ -264,8 +264,8 @@ impl Peer {
         }
     }
 
-    /// The first frame that the session's join still lacks, and the world that is being sent. Returns `None` if the
-    /// session is not joining.
+    /// The first frame that the session still needs to join, and the world being sent. Returns `None` if the session is
+    /// not joining.
     pub(crate) fn unfinished(&self) -> Option<(Tick, Option<Snapshot>)> {
         let world = match &self.stage {
             PeerStage::Loading(loading) => loading.world,

@@ -1,4 +1,4 @@
-//! [`Rhythm`]: how well a client keeps up, and the cadence that the client asks for.
+//! [`Rhythm`]: how well a client keeps up, and the cadence that the client requests.
 //!
 //! ```text
 //!  reported by the client: load, pauses ──────────┐
@@ -23,9 +23,9 @@ const SLACKS: usize = 16;
 const LAGS: usize = 8;
 /// A client's reports count for this long after the client was late.
 const LATE_FOR: Duration = Duration::from_secs(5);
-/// The load from which a machine cannot keep up with the game.
+/// At this load or above, a machine cannot keep up with the game.
 const LOAD_SLOW: u8 = (LOAD_UNITS as u8) - 1;
-/// The load up to which a machine has room for shorter ticks. Between the two loads, ticks keep their length.
+/// Up to this load, a machine can handle shorter ticks. Between the two loads, ticks keep their length.
 const LOAD_HEADROOM: u8 = (LOAD_UNITS as u8) - 3;
 
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ impl Rhythm {
         &self.tempo
     }
 
-    /// The cadence that the client asks for in the turn that begins now; `last` is the cadence of the turn before. If
+    /// The cadence that the client requests for the turn starting now; `last` is the cadence of the turn before. If
     /// `is_spent`, its identity has used up its budget, and gets only what its round trip needs.
     pub(crate) fn ask(
         &mut self,
@@ -158,7 +158,7 @@ impl Rhythm {
         self.tempo.decide(now, config, last, seen)
     }
 
-    /// Leaves a pause of the match out of all times.
+    /// Excludes a pause of the match from all times.
     pub(crate) fn shift_pause(&mut self, lasted: Duration) {
         self.shift_deadlines(lasted);
         self.late_at = self.late_at.map(|at| at + lasted);

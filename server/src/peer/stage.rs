@@ -20,8 +20,8 @@ pub(crate) struct Greeting {
     since: Option<Duration>,
     /// The time of the session's latest request for a world or for frames.
     pub(super) at: Duration,
-    /// `Some` if the join was counted, but its world must be encoded first: `true` if that encoding was started for
-    /// this session.
+    /// `Some` if the join was counted, but its world must be encoded first: `true` if this session started that
+    /// encoding.
     counted: Option<bool>,
     /// The first tick of the turn in which the session's world first had to be encoded.
     from: Option<Tick>,
@@ -78,8 +78,8 @@ impl Greeting {
         !self.counted.replace(true).unwrap_or(true)
     }
 
-    /// Records that the session's world must be encoded, in a turn that began at `began`. Returns the start of the
-    /// first turn that this was recorded for.
+    /// Records that the session's world must be encoded, in a turn that started at `began`. Returns the start of the
+    /// first turn for which this was recorded.
     pub(crate) fn wait_from(&mut self, began: Tick) -> Tick {
         *self.from.get_or_insert(began)
     }
@@ -149,7 +149,7 @@ impl Guest {
 }
 
 pub(super) struct Loading {
-    /// The world that is sent. `None` if the client can continue by frames alone.
+    /// The world being sent. `None` if the client can continue by frames alone.
     pub(super) world: Option<WorldId>,
     /// Whether the world was too slow and lost its slot, so that it is sent without one.
     pub(super) beside: bool,
@@ -160,7 +160,7 @@ pub(super) struct Loading {
 pub(super) struct Stride {
     pub(super) at: Duration,
     pub(super) has_progressed: bool,
-    /// The bytes that had arrived at that time.
+    /// The number of bytes that had arrived at that time.
     pub(super) bytes: u64,
     /// The smallest distance to the newest shown tick so far, in ticks.
     pub(super) distance: Option<u32>,

@@ -1,4 +1,4 @@
-//! [`Tickets`]: the ticket that a session connected with, and the tickets that it was given to return with.
+//! [`Tickets`]: the ticket that a session connected with, and the reconnect tickets that it got.
 //!
 //! Invariant: a client can make only those tickets safe that it was given. Otherwise a client could lock itself out
 //! with an arbitrary number, and fill the records with numbers up to it.
@@ -8,19 +8,19 @@ use std::time::Duration;
 use arrayvec::ArrayVec;
 use twinstep_protocol::lineage::Stamp;
 
-/// How many of its tickets a session may still report as stored. A session gets one every 10 s.
+/// The maximum number of tickets that a session may still report as stored. A session gets one every 10 s.
 const HANDED_MAX: usize = 16;
-/// How often a playing session gets a new ticket to return with.
+/// The interval at which a playing session gets a new ticket for reconnecting.
 const TICKET_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Tickets {
-    /// The stamp of the ticket that the session connected with, if it used one.
+    /// The stamp of the ticket with which the session connected, if any.
     came_by: Option<Stamp>,
     /// The tickets that the session was given and that are not safe yet, oldest first.
     handed: ArrayVec<Stamp, HANDED_MAX>,
     newest: Option<Stamp>,
-    /// The time when the next ticket is due. `None` if it is due when the session begins to play.
+    /// The time when the next ticket is due. `None` if it is due when the session starts to play.
     due: Option<Duration>,
 }
 

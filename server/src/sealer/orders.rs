@@ -1,4 +1,4 @@
-//! The commands and claims of a frame. Players take turns while there is room.
+//! The commands and claims of a frame. Players take turns while there is space.
 
 use serde::Serialize;
 use twinstep_core::bounds::{
@@ -50,7 +50,7 @@ impl<S: Simulation> Sealing<'_, S> {
         }
     }
 
-    /// Removes owed claims that no frame had room for: the referee is asked again at the next tick.
+    /// Removes owed claims that fitted into no frame. The referee is asked again at the next tick.
     pub(super) fn forget_owed(&mut self) {
         for player in self.owed.iter() {
             if self.frame.claims.iter().all(|c| c.player != player) {
@@ -172,7 +172,7 @@ impl<S: Simulation> Sealing<'_, S> {
         let (seq, command) = (held.order.seq, &held.order.command);
         let entry = LargeEntry::Command { player, seq };
         seat.scratch.clear();
-        // It was sealable when it arrived.
+        // The order was sealable when it arrived.
         if codec::append(command, &mut seat.scratch).is_err() {
             return Next::Waits;
         }

@@ -15,7 +15,7 @@ use twinstep_core::bounds::{FRAME_BYTES, FRAME_ROOM_MIN, FRAME_SHARE_BYTES, PLAY
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::share::CommandShare;
 
-/// A kind of entry that competes for the room of a frame.
+/// A kind of entry that competes for the space in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Outcomes,
@@ -31,7 +31,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room that is left in a frame with `taken` bytes. `waits` returns `true` for kinds with waiting entries.
+    /// Creates the shares of the space left in a frame with `taken` bytes. `waits` returns `true` for kinds with
+    /// waiting entries.
     pub(crate) fn new(taken: usize, waits: impl Fn(Kind) -> bool) -> Room {
         Room {
             left: FRAME_BYTES.saturating_sub(taken).max(FRAME_ROOM_MIN),
@@ -39,18 +40,18 @@ impl Room {
         }
     }
 
-    /// The room that a kind may take: the room that is not reserved for other kinds.
+    /// The space that a kind may take, which is all that is not reserved for other kinds.
     pub(crate) fn free(&self, kind: Kind) -> usize {
         let others: usize = self.kept.iter().sum::<usize>() - self.kept[kind as usize];
         self.left.saturating_sub(others)
     }
 
-    /// Returns `true` if an entry of a kind fits into the room that is not reserved for other kinds.
+    /// Returns `true` if an entry of a kind fits into the space not reserved for other kinds.
     pub(crate) fn has(&self, kind: Kind, bytes: usize) -> bool {
         bytes <= self.free(kind)
     }
 
-    /// Takes the room of an entry. Returns `true` if the room was sufficient.
+    /// Takes the space for an entry. Returns `true` if the space was sufficient.
     pub(crate) fn take(&mut self, kind: Kind, bytes: usize) -> bool {
         let has = self.has(kind, bytes);
         if has {
@@ -61,7 +62,7 @@ impl Room {
         has
     }
 
-    /// Gives the rest of a kind's share to all kinds, after the kind was served.
+    /// Releases the unused part of a kind's share to all kinds, once that kind has been served.
     pub(crate) fn release(&mut self, kind: Kind) {
         self.kept[kind as usize] = 0;
     }
@@ -95,7 +96,7 @@ pub(crate) fn dealt<const N: usize>(
     const { assert!(N <= 256 && PLAYERS_MAX < 256, "cards of bytes") };
     let first = tick.0 as usize / KINDS.len();
     let mut before = [0_u8; PLAYERS_MAX + 1];
-    // They are sorted at each tick, so they are small.
+    // They are sorted every tick, so they are small.
     let mut cards: ArrayVec<[u8; 3], N> = ArrayVec::new();
     for (entry, owner) in owners.enumerate().take(N) {
         let slot = owner.map_or(PLAYERS_MAX, |owner| owner.index().min(PLAYERS_MAX - 1));

@@ -1,11 +1,11 @@
-//! A seat's memory of a player that left: leaving and joining again must not heal, dodge a bullet or win a life.
+//! A seat's memory of its former player: leaving and joining again must not heal, dodge a bullet or win a life.
 //!
 //! ```text
 //!   Left in a fight ──▶ a vulnerable player takes a hit ──▶ Former ──Joined──▶ as hurt, or as dead
 //!   Left elsewhere  ──▶ only keys and the rest after a dash   ──Joined──▶ as new
 //! ```
 //!
-//! A step does not know the identity that joins, only its seat; the server gives an identity its former seat. So a new
+//! A step does not know the joining identity, only its seat; the server gives an identity its former seat. So a new
 //! player in a seat inherits its wounds, but only until the round ends, or for a minute in an arena without rounds.
 
 use twinstep_core::{Effects, Frame, PlayerId, Tick};

@@ -43,7 +43,7 @@ fn a_walk_goes_where_the_stick_points_and_ends_at_walls() {
     game.hold(ONE, east()).run(10);
     let speed = rules().tuning.walk_speed;
     assert!((player(&game).at.x - from.x - 10.0 * speed).abs() < 1e-4);
-    // The wall at (−9.5, 0.5) begins at x = −10.5.
+    // The wall at (−9.5, 0.5) starts at x = −10.5.
     player_mut(&mut game).at = Vec2::new(-14.0, 0.5);
     game.run(60);
     assert!(

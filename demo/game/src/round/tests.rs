@@ -94,7 +94,7 @@ fn the_lobby_does_not_wait_for_players_that_left_or_are_cut_off() {
     }
 }
 
-/// A player that is connected but never ready does not hold up the others forever.
+/// A connected player who never gets ready does not hold up the others forever.
 #[test]
 fn a_round_begins_when_half_have_been_ready_for_a_while() {
     let mut game = lobby();

@@ -79,7 +79,7 @@ pub enum Item {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pickup {
-    /// Its key: that of the crate or enemy that it comes from.
+    /// The pickup's key, which is that of the crate or enemy it came from.
     pub key: Key,
     pub item: Item,
     pub at: Vec2,

@@ -89,8 +89,8 @@ impl Enemy {
         self.follow_path(now, rules);
     }
 
-    /// Returns `true` if a key names an enemy, of any slot and life. A bullet's key is a child of that key, and does
-    /// not count.
+    /// Returns `true` if a key names an enemy, whatever its slot and life. Returns `false` for a bullet's key, which is
+    /// a child of its enemy's key.
     #[must_use]
     pub(crate) fn is_name(key: Key) -> bool {
         (cause::ENEMY..=cause::ENEMY | u64::from(u16::MAX)).contains(&key.of)

@@ -9,7 +9,7 @@ use super::barrel::BARREL_RADIUS;
 use super::crates::CRATE_HALF;
 use crate::hit::{Form, Victim};
 
-/// How many things a blast throws at most, nearest first. This keeps an outcome within 256 B.
+/// The maximum number of things thrown by a blast, nearest first. This keeps an outcome within 256 B.
 pub const TOSSED_MAX: usize = 10;
 pub const LEGS_MAX: usize = 10;
 pub const LEG_TICKS: u32 = 6;

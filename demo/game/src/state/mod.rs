@@ -21,7 +21,7 @@ pub(crate) use player::{Fate, Former};
 pub use player::{PLAYER_RADIUS, Player};
 pub use shot::{BULLET_RADIUS, Bullet, SHOT_RADIUS, Shot};
 
-/// Everything that changes. Made of lists of plain values, so that a prediction is rebuilt by
+/// All of the game's mutable state, in lists of plain values, so that a prediction is rebuilt by
 /// [`clone_from`](Clone::clone_from) without allocating.
 ///
 /// ```
@@ -57,7 +57,7 @@ pub struct Game {
     pub barrels: Vec<Barrel>,
     /// One for each of [`Rules::crates`](crate::Rules::crates).
     pub crates: Vec<Crate>,
-    /// Barrels and crates in the air, by the time of their throw.
+    /// Barrels and crates in the air, in the order in which they were thrown.
     pub flights: Vec<Flight>,
     /// Pick-ups, oldest first.
     pub pickups: Vec<Pickup>,
@@ -113,8 +113,8 @@ const BULLETS_PER_ENEMY: usize = 8;
 const TIMERS_ROOM: usize = 128;
 
 impl Game {
-    /// Makes room in the lists for this many enemies and their bullets, once. After that, stepping or copying this
-    /// state or a copy of it does not allocate. About 30 bytes for each bullet.
+    /// Reserves space in the lists for this many enemies and their bullets, once. After that, stepping or copying this
+    /// state or a copy of it does not allocate. Takes about 30 bytes per bullet.
     pub(crate) fn make_room(&mut self, enemies: usize) {
         fn room<T>(list: &mut Vec<T>, items: usize) {
             if list.capacity() < items {
@@ -133,7 +133,7 @@ impl Game {
     }
 }
 
-// Each list keeps its buffer, and gets room for the bullets of its wave.
+// Each list keeps its buffer, and gets space for the bullets of its wave.
 clone_fields!(Game {
     round,
     phase,
@@ -155,7 +155,7 @@ clone_fields!(Game {
     seed
 } first |to, from| to.make_room(from.enemies.len()));
 
-/// The causes that are not players, as the upper half of a key's `of`, so that the keys of two kinds never collide.
+/// The causes other than players, used as the upper half of a key's `of`: so keys of different kinds never collide.
 pub(crate) mod cause {
     pub(crate) const ENEMY: u64 = 1 << 32;
     pub(crate) const BARREL: u64 = 2 << 32;

@@ -32,7 +32,7 @@ pub struct Player {
     pub kills: u32,
     pub life: u32,
     pub shots: u32,
-    /// It cannot be hurt before this tick; [`Tick::MAX`] until it acts.
+    /// The tick before which the player cannot be hurt; [`Tick::MAX`] until the player acts.
     pub safe_until: Tick,
     pub(crate) born: Tick,
     /// The health with which a player that is cut off returns; 0 if it was dead.
@@ -211,13 +211,13 @@ pub(crate) struct Former {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Fate {
     Well,
-    /// It left in a fight, with this health.
+    /// The player left in a fight, with this health.
     Hurt(i16),
-    /// It was dead, with the return due at this tick.
+    /// The player was dead, and due to respawn at this tick.
     Dead(Tick),
-    /// It left before a hit that would have killed it. The death costs the team a life when a player joins in this
-    /// seat.
+    /// The player left just before a hit that would have killed it. The team loses a life when another player takes
+    /// this seat.
     Fell(Tick),
-    /// It was out in this wave: the team had no lives left.
+    /// The player was out in this wave: the team had no lives left.
     Out(u8),
 }

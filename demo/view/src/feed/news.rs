@@ -25,7 +25,7 @@ pub struct Companion {
 }
 
 impl Companion {
-    /// The players of a session's match, by number; empty before its world has arrived.
+    /// The players of a session's match, in number order; empty before its world has arrived.
     pub(super) fn all_of(session: &Session<Game, GameShow>) -> Vec<Companion> {
         let Some(world) = session.authority() else {
             return Vec::new();

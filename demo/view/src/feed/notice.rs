@@ -15,7 +15,7 @@ const SILENCE: Duration = Duration::from_millis(1_500);
 /// The reason why the player cannot play right now, as a line across the picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The match is paused, by the player with this name if it is known.
+    /// The match was paused by the player with this name, if the name is known.
     Paused(Option<String>),
     Connecting,
     Loading {

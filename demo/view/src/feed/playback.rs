@@ -23,7 +23,7 @@ use twinstep_protocol::replay::{Replay, ReplayError};
 use super::news::{Companion, News};
 use crate::time::{Instant, now};
 
-/// How many steps an advance takes at most. After a longer stall of the view, older time is skipped.
+/// The maximum number of steps per advance. After a longer stall of the view, older time is skipped.
 const STEPS_MAX: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -45,7 +45,7 @@ impl Showing {
         session: &mut Session<Game, GameShow>,
         news: &mut News,
     ) {
-        // Set at every call, because a new session starts with its own setting.
+        // Set in every call, because a new session starts with its own setting.
         session.set_smooths(self.smooths);
         while let Some(event) = session.poll_cue() {
             if self.predicts {
@@ -97,7 +97,7 @@ pub(crate) struct Lagged {
     tick: Tick,
     began: Duration,
     over: Duration,
-    /// Cues that are guessed but not confirmed: not shown yet.
+    /// Guessed but unconfirmed cues, not shown yet.
     held: Vec<CueEvent<Cue>>,
 }
 
@@ -143,7 +143,7 @@ impl Lagged {
         self.picture.shown(self.alpha(now), now)
     }
 
-    /// The time that is shown, in ticks: at 7.5, halfway between the worlds of ticks 7 and 8.
+    /// The shown time, in ticks; 7.5 is halfway between the worlds of ticks 7 and 8.
     pub(crate) fn time(&self, now: Duration) -> f64 {
         let ticks = f64::from(self.tick.0) - f64::from(self.before.0);
         f64::from(self.before.0) + ticks * f64::from(self.alpha(now))

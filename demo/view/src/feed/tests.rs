@@ -106,7 +106,7 @@ fn without_prediction_a_cue_is_shown_once_when_it_is_confirmed() {
     assert!(fates.values().all(|fate| *fate == [1, 1, 0]), "{fates:?}");
     feed.set_predicts(true);
     run(&mut feed, 900, fire);
-    // Cues that were guessed at the moment of switching are passed on at once.
+    // Cues guessed at the moment of switching are passed on immediately.
     let fates = self::fates(&mut feed);
     let settled = fates.values().filter(|fate| fate[1] + fate[2] == 1);
     assert!(settled.count() + 64 > fates.len());

@@ -19,7 +19,7 @@ use super::palette::{ColorMode, Tint};
 use super::particles::Particles;
 use super::sounds::Sound;
 
-/// Limits of the lists; the oldest entry makes room (law *Bounded*).
+/// Limits of the lists; the oldest entry is replaced (law *Bounded*).
 const FLASHES_MAX: usize = 128;
 const FLOATS_MAX: usize = 48;
 const LINES_MAX: usize = 64;
@@ -64,7 +64,7 @@ pub(crate) struct LogLine {
     pub(crate) tint: Tint,
     pub(crate) born: Duration,
     pub(crate) fate: CueFate,
-    /// Whether it is important enough for views with room for few lines.
+    /// Whether the line is important enough for views that show only a few lines.
     pub(crate) is_news: bool,
 }
 
@@ -253,7 +253,7 @@ impl ViewEffects {
         news().skip(news().count().saturating_sub(NEWS_MAX))
     }
 
-    /// Forgets effects that are over. Lines stay for the log.
+    /// Drops finished effects. Lines stay for the log.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.particles.advance(now);
         self.flashes.retain(|flash| now < flash.born + FLASH);

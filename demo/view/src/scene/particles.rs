@@ -12,7 +12,7 @@ use twinstep_client::CueId;
 use super::palette::Tint;
 use super::sprite::Sprite;
 
-/// The maximum number of simultaneous particles; the oldest makes room (law *Bounded*).
+/// The maximum number of simultaneous particles; the oldest is replaced (law *Bounded*).
 const PARTICLES_MAX: usize = 1_536;
 const FADE: Duration = Duration::from_millis(100);
 
@@ -83,7 +83,7 @@ impl Particle {
             (1.0 - libm::expf(-self.drag * age)) / self.drag
         };
         let half = self.half.0 + (self.half.1 - self.half.0) * part;
-        // It fades late: almost opaque at first, then faster.
+        // The particle fades late: almost opaque at first, then faster.
         let left = 1.0 - part * part;
         Some(Seen {
             is_confirmed: self.is_confirmed,

@@ -66,7 +66,7 @@ sprites! {
     Glow: 64 x 64,
     Shadow: 64 x 64,
     Ring: 96 x 96,
-    /// A very thin circle: the reach of something.
+    /// A very thin circle, which shows a range.
     Reach: 224 x 224,
     /// A wide, soft circle: the front of a blast.
     Wave: 96 x 96,

@@ -84,7 +84,7 @@ impl Areas {
     }
 }
 
-/// Draws the view; on a terminal that is too small, prints the size that is needed.
+/// Draws the view; if the terminal is too small, prints the required size.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &TerminalView) {
     let screen = frame.area();
     let scene = &view.scene;
@@ -142,7 +142,7 @@ fn too_small(frame: &mut Frame<'_>, screen: Rect) {
         "The view needs {} columns and {} rows; this terminal has {} and {}. Make it larger, or press Q to quit.",
         need.0, need.1, have.0, have.1
     );
-    // Words wrap, so they need more room than they have letters.
+    // Words wrap, so they need more space than they have letters.
     if usize::from(have.0) * usize::from(have.1) < 2 * words.len() {
         words = format!(
             "Q quits. {}x{} is too small; {}x{} is needed.",

@@ -1,4 +1,4 @@
-//! The right column: the netgraph's numbers, the team, and more if there is room.
+//! The right column: the netgraph's numbers, the team, and more if there is space.
 
 use powderkeg_game::{PLAYER_RADIUS, RoundPhase};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -17,14 +17,14 @@ pub(super) const COLUMNS: u16 = 32;
 pub(super) const NET_ROWS: u16 = NUMBER_ROWS + 1 + SPARK_ROWS + 2;
 
 pub(super) const TEAM_ROWS: u16 = 10;
-/// The rows of the causes of rebuilds, and of the legend, if there is room.
+/// The rows for the causes of rebuilds and the legend, if there is space.
 pub(super) const EXTRA_ROWS: u16 = 5;
 
 const NUMBER_ROWS: u16 = 10;
 const SPARK_ROWS: u16 = 2;
 const HEALTH_CELLS: usize = 5;
 const NAME_COLUMNS: usize = 10;
-/// How many samples of the netgraph share a bar of the sparkline. The bar shows the highest.
+/// The number of netgraph samples per bar of the sparkline. The bar shows the highest.
 const BAR_SAMPLES: usize = 3;
 const OUTCOME_COLUMNS: u16 = 40;
 

@@ -17,9 +17,9 @@ use powderkeg_game::{Heading, Pad};
 /// On terminals that do not report releases, a second press of space within this time counts as a repeat of the held
 /// key.
 const REPEAT: Duration = Duration::from_millis(600);
-/// The shortest time between two orders, so that a held key does not send a flood of them.
+/// The minimum time between two orders. Without it, a held key would send a flood of orders.
 const ORDER_REST: Duration = Duration::from_millis(150);
-/// How far U and O turn the aim, in 255ths of a circle.
+/// The angle by which U and O turn the aim, in 255ths of a circle.
 const AIM_TURN: i32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

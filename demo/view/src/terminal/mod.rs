@@ -44,7 +44,7 @@ pub use screen::{TerminalError, give_back};
 
 /// The feed is advanced at least this often: 200 times a second.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How often the reader of the terminal checks whether the view is over.
+/// The interval at which the terminal reader checks whether the view has ended.
 const LOOK: Duration = Duration::from_millis(50);
 const INPUTS_MAX: usize = 64;
 const SEATS: usize = 2;

@@ -33,7 +33,7 @@ pub enum TerminalError {
     Io(#[from] io::Error),
 }
 
-/// How many panic messages of other threads are kept; further ones are dropped (law *Bounded*).
+/// The maximum number of panic messages kept from other threads; any more are dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
 
 /// Whether the terminal must be restored. `IS_KITTY`: whether the terminal was asked to report releases.

@@ -13,7 +13,7 @@ use crate::scene::Sprite;
 use crate::scene::palette::ColorMode;
 
 const BORDER: usize = 2;
-/// How many steps of the grid are free below and above a letter, so that pens have room.
+/// The number of free grid steps below and above a letter, which leaves space for pens.
 const PEN_ROOM: f32 = 1.6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,8 +116,8 @@ impl Atlas {
         }
     }
 
-    // The scale for a window of this size: text grows with the window. `large`: as large as all panels have room for, as
-    // in windows that are smaller than the design.
+    // The scale for a window of this size: text grows with the window. If `large`, the scale is the largest at which
+    // all panels fit, as in windows smaller than the design.
     pub(crate) fn scale_for(size: Vec2, large: bool) -> f32 {
         let fits = |page: Vec2| (size / page).min_element();
         let usual = libm::roundf(fits(vec2(1_280.0, 720.0)) * 4.0) / 4.0;
@@ -178,7 +178,7 @@ fn letter(glyph: &Glyph, size: Type, scale: f32) -> Canvas {
     let mut canvas = Canvas::new(libm::ceilf(width) as usize, libm::ceilf(height) as usize);
     let middle = vec2(canvas.width as f32, canvas.height as f32) * 0.5;
     let unit = 2.0 / canvas.width.min(canvas.height) as f32;
-    // From steps of the grid to units of the canvas: the lower left corner is on whole pixels.
+    // Converts grid steps to canvas units, with the lower left corner on whole pixels.
     let place = |point: Vec2| ((point + PEN_ROOM) * grid - middle) * unit;
     let pen = (size.pen() * grid).max(0.62) * unit;
     let stroke = |at: Vec2| {

@@ -1,7 +1,7 @@
 //! [`Batch`]: one picture as quads over the atlas, in painter's order. Pure data: it does not need a screen, so tests
 //! can inspect it.
 //!
-//! Own code: macroquad's drawing functions need an open window, and begin a new draw call whenever the texture or the
+//! Own code: macroquad's drawing functions need an open window, and start a new draw call whenever the texture or the
 //! blending changes.
 //!
 //! ```text
@@ -54,7 +54,7 @@ impl Batch {
         self.plain = self.corners.len();
     }
 
-    /// Adds the visible part of an entry, which begins at `corner` and reaches along `x` and `y`.
+    /// Adds the visible part of an entry, which starts at `corner` and extends along `x` and `y`.
     fn entry(&mut self, corner: Vec2, x: Vec2, y: Vec2, entry: AtlasEntry, tint: Tint) {
         let [from, to] = entry.ink;
         let at = |part: Vec2| corner + x * part.x + y * part.y;
@@ -110,7 +110,7 @@ impl Batch {
         self.quad(rect.corners(), white, tint);
     }
 
-    /// The middle of the white sprite, so that no filter reaches its edge.
+    /// The middle of the white sprite; a filter there does not reach the edge.
     fn white(&self) -> [Vec2; 2] {
         let entry = self.atlas.sprite(Sprite::White);
         [(entry.from + entry.to) * 0.5; 2]

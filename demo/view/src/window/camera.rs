@@ -127,7 +127,7 @@ impl Camera {
     }
 }
 
-/// The middle of a picture of this half size that shows as little as possible beyond `limit`.
+/// The middle of a picture with this half size that shows as little as possible beyond `limit`.
 fn kept_inside(at: Vec2, limit: Vec2, half: Vec2) -> Vec2 {
     let room = (limit - half).max(Vec2::ZERO);
     at.clamp(-room, room)

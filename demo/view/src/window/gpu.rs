@@ -14,7 +14,7 @@ use super::atlas::Atlas;
 use super::batch::{Batch, Corner};
 use crate::scene::palette::Tint;
 
-/// The maximum number of quads in a draw call, because indices have 16 bits.
+/// The maximum number of quads in a draw call: indices have 16 bits.
 pub(crate) const QUADS_PER_CALL: usize = 16_000;
 /// The vertices and indices of a draw call, for opening the window.
 pub(crate) const CALL_CAPACITY: (usize, usize) = (QUADS_PER_CALL * 4 + 1, QUADS_PER_CALL * 6 + 1);

@@ -1,5 +1,5 @@
-//! Checks before a window is opened: is there a display, does it answer, and are the libraries that are loaded at run
-//! time installed? A missing library is named with its package.
+//! Checks before a window is opened: is there a display, does it respond, and are the libraries loaded at run time
+//! installed? A missing library is named with its package.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub fn display() -> Result<LinuxBackend, NoWindow> {
     choose(set("DISPLAY"), set("WAYLAND_DISPLAY"), answers, loads)
 }
 
-/// Prefers X11: Wayland desktops offer it too, and the library's Wayland backend is younger.
+/// Prefers X11: Wayland desktops also offer it, and the library's Wayland backend is younger.
 fn choose(
     x11: Option<String>,
     wayland: Option<String>,

@@ -34,9 +34,9 @@ use crate::time::{Instant, now, unix_now};
 // The least time of a frame, if the driver does not wait for the screen: 250 a second.
 #[cfg(not(target_arch = "wasm32"))]
 const FRAME_MIN: Duration = Duration::from_millis(4);
-/// How long the reason for the end of the match stays, if the player does not close it.
+/// The time for which the reason for the match's end stays, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
-/// A key that is pressed earlier than this was meant for the match, and does not close the reason.
+/// A key pressed earlier than this was meant for the match, and does not close the reason.
 const CLOSING_MIN: Duration = Duration::from_millis(800);
 /// The longest step of animations, in seconds; after a longer pause they do not jump.
 const DT_MAX: f32 = 0.1;
@@ -54,7 +54,7 @@ pub struct WindowOptions {
 /// The window could not be opened; the match may continue in another view.
 pub struct WindowRefused {
     pub why: NoWindow,
-    /// The feed that was not shown. `None` if the window was open, and was closed from outside.
+    /// The feed, if it was not shown. `None` if the window was open and was closed from outside.
     pub feed: Option<Box<Feed>>,
 }
 
@@ -98,7 +98,7 @@ pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused>
     })
 }
 
-/// Shows `feed` in a browser's page, which calls each frame from now on.
+/// Shows `feed` in a browser's page, which drives the frames after this call.
 #[cfg(target_arch = "wasm32")]
 pub(crate) fn show(feed: Feed) {
     let options = WindowOptions {
@@ -191,7 +191,7 @@ thread_local! {
 /// Silences panics of the thread that made it, until it is dropped. Panics of other threads, such as a match in this
 /// process, are reported as usual.
 struct Quiet {
-    /// Not `Send`, because it must end on the thread where it began.
+    /// Not `Send`, because it must end on the thread where it started.
     _here: PhantomData<*const ()>,
 }
 

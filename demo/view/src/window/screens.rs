@@ -41,7 +41,7 @@ pub(crate) enum Wish {
 }
 
 impl Screens {
-    /// Returns `true` if a key that is pressed now belongs to a screen, not to the player.
+    /// Returns `true` if a key pressed now belongs to a screen, not to the player.
     pub(crate) fn takes_keys(&self) -> bool {
         self.title || self.closing.is_some() || self.is_settling()
     }

@@ -99,7 +99,7 @@ impl Settings {
         f32::from(self.flashes) / f32::from(STEPS)
     }
 
-    // The pixels per pixel of the design in a window of this size.
+    // The number of pixels per design pixel in a window of this size.
     pub(crate) fn scale(&self, size: Vec2) -> f32 {
         Atlas::scale_for(size, self.large_text)
     }
@@ -247,7 +247,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes the file as a whole. A process that is killed during the write leaves the old file.
+/// Writes the file as a whole. A process killed during the write leaves the old file.
 #[cfg(not(target_arch = "wasm32"))]
 fn write_text(path: &Path, text: String) -> io::Result<()> {
     if let Some(folder) = path.parent() {

@@ -6,9 +6,10 @@
 //!   StageInput ──▶ screens, hands ──▶ Feed::advance ──▶ cues ──▶ effects ──▶ ViewScene ──▶ camera ──▶ Batch
 //! ```
 //!
-//! It owns everything that one frame keeps for the next: the feed, the inputs, effects, camera, open screens, settings.
+//! The stage owns everything that one frame keeps for the next: the feed, the inputs, effects, camera, open screens,
+//! settings.
 //!
-//! Invariant: inputs of a frame are in the picture of that frame.
+//! Invariant: a frame's inputs show in that frame's picture.
 
 use glam::Vec2;
 use powderkeg_game::{Command, PLAYER_RADIUS, Pad, RoundPhase};

@@ -3,7 +3,7 @@
 use super::art::{CAP, GLYPHS, glyph};
 use super::atlas::Type;
 
-/// How many steps of the grid are between two letters.
+/// The number of grid steps between two letters.
 const SPACING: f32 = 2.3;
 /// The width of a space, in steps of the grid.
 const SPACE: f32 = 3.4;

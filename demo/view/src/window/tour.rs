@@ -48,7 +48,7 @@ use script::{Act, CHAPTERS, Chapter};
 const AHEAD: usize = 50;
 /// The length of the friend's trail in a pane, in frames.
 const TRAIL: usize = 40;
-/// How long a blast and the rings of barrels are shown, in frames.
+/// The number of frames for which a blast and the rings of barrels are shown.
 const BLAST: u32 = 75;
 /// A key that is not visible after this many frames has been lost.
 const KEY_LOST: u32 = 90;
@@ -121,7 +121,7 @@ pub(crate) struct Tour {
     captions: [[String; 2]; 4],
     guessed: Vec<(CueId, u8)>,
     barrels: [[Vec2; 4]; 4],
-    /// Worlds of the session that were compared with the server's, and those that differed.
+    /// The number of the session's worlds compared with the server's, and the number that differed.
     compared: [u32; 2],
     is_steered: bool,
 }
@@ -408,7 +408,7 @@ fn bodies(shown: impl Iterator<Item = (ShowKey, Placed)>, game: Option<&Game>) -
     shown.filter_map(body).collect()
 }
 
-/// An arena without walls and enemies that is shown whole, with barrels that throw each other and do not hurt players.
+/// An arena without walls and enemies, shown as a whole, with barrels that throw each other and do not hurt players.
 fn rules() -> Rules {
     let mut rules = Rules::arena(0);
     rules.half = HALF;

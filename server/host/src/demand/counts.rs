@@ -5,7 +5,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use crate::load_monitor::Full;
 use twinstep_server::Degradation;
 
-/// Why no match was made for a ticket.
+/// The reason why no match was created for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
@@ -71,7 +71,7 @@ impl NotMade {
     }
 }
 
-/// The end of a match that was made on demand.
+/// The end of a match created on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]

@@ -5,8 +5,8 @@
 //!  match-7.1.journal    over for good; the next journal gets the next free number
 //! ```
 //!
-//! The name of a running match's journal is not marked: after a crash it must be found by the id alone, checked and
-//! repaired by the same commands, and resumed by a server of one match, too. A number in the name means "over".
+//! The name of a running match's journal is not marked: after a crash it must be found by the id alone, be checked and
+//! repaired by the same commands, and also be resumed by a single-match server. A number in the name means "over".
 //!
 //! Invariant: a journal is never overwritten or removed here, and a match that can continue is never ignored, however
 //! many processes share the folder.
@@ -24,7 +24,7 @@ use crate::journal_folder::{JOURNAL_EXTENSION, ended_of};
 use crate::own_files::{Opened, leads_to, open_alone, rename_to_free};
 use twinstep_server::Match;
 
-/// How many times to look for a journal that other processes may be moving.
+/// The number of attempts to find a journal that other processes may be moving.
 const TRIES: u32 = 16;
 
 pub(super) fn in_play(folder: &Path, id: MatchId) -> PathBuf {
@@ -43,7 +43,7 @@ pub(super) fn make_in<S: Simulation>(
     blueprint: Blueprint<S>,
 ) -> Result<(Match<S>, Journal), HostError> {
     let path = in_play(folder, id);
-    // Another process with this folder may end or begin a match with this id between two attempts.
+    // Another process with this folder may end or start a match with this id between two attempts.
     for _ in 0..TRIES {
         settle(folder, id)?;
         match open_soon(&path) {
@@ -96,7 +96,7 @@ pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, Jour
     }
     let last = last_number(folder, id).map_err(failed)?;
     let named = |n: u64| folder.join(format!("match-{id}.{n}.{JOURNAL_EXTENSION}"));
-    // A process that was killed before removing the old name has already given it a number.
+    // A process killed before removing the old name has already given it a number.
     if leads_to(&named(last), &file).map_err(failed)? {
         std::fs::remove_file(&path).map_err(failed)?;
         return Ok(Some(named(last)));
@@ -111,7 +111,7 @@ pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, Jour
     unreachable!("some number is free")
 }
 
-/// The highest number of a journal of this match, compressed or not; 0: none.
+/// The highest number among this match's journals, compressed or not; 0 if there are none.
 fn last_number(folder: &Path, id: MatchId) -> io::Result<u64> {
     let mut last = 0;
     for entry in std::fs::read_dir(folder)? {
@@ -210,8 +210,8 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding K3-J: two processes that ended and began matches with the same id in one folder renamed and removed each
-    /// other's journals.
+    /// Finding K3-J: two processes that ended and started matches with the same id in one folder renamed and removed
+    /// each other's journals.
     #[test]
     fn two_processes_with_one_folder_lose_no_journal() {
         let folder = folder("race");

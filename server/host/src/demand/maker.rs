@@ -1,4 +1,4 @@
-//! The maker: a task that receives requests for matches, has them made, and removes matches that are over.
+//! The maker: a task that receives requests for matches, has the matches created, and removes finished matches.
 //!
 //! Invariant: the task never blocks. Templates and files run on threads for blocking work, each match in its own task,
 //! so a match that is slow to make or to end does not delay other matches.
@@ -68,7 +68,7 @@ struct Plan<S: Simulation> {
     spawner: Arc<MatchSpawner>,
 }
 
-/// A match and its journal, or the reason why it is not made.
+/// A match and its journal, or the reason why it was not created.
 type Prepared<S> = Result<(Match<S>, Option<Journal>), NotMade>;
 
 enum Stage {
@@ -90,7 +90,7 @@ struct Deserted {
 
 enum Done<S: Simulation> {
     Made(MatchId, Result<MatchHandle<S>, NotMade>),
-    /// The answer of a deserted match that was asked to end: whether it ends.
+    /// The response of a deserted match that was asked to end: whether it ends.
     Rested(MatchId, bool),
     Gone(MatchId, Option<CloseCode>),
 }

@@ -18,7 +18,7 @@ impl Pace {
         }
     }
 
-    /// Returns `true` if a match may be made now, and counts it.
+    /// Returns `true` if a match may be created now, and counts it.
     pub(super) fn take(&mut self, now: Duration) -> bool {
         let paid_at = self.paid_at.max(now) + self.each;
         // Plus half a match's share, because the division rounds down.

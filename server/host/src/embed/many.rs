@@ -17,8 +17,8 @@ use crate::matches::Host;
 
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 
-/// A server whose matches are made [on demand](OnDemand). When it is dropped, it ends without a close code for its
-/// clients, as if its process had been killed: its journals can be resumed.
+/// A server whose matches are created [on demand](OnDemand). When dropped, it ends without a close code for its
+/// clients, as if its process had been killed, so its journals can be resumed.
 pub struct RunningMany {
     on_threads: OnThreads,
 }

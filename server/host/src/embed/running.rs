@@ -21,7 +21,7 @@ use twinstep_server::incident::Incident;
 use twinstep_server::{Match, Report};
 
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
-/// How often a server checks whether it is deserted. The check wakes the match.
+/// The interval at which a server checks whether it is deserted. The check wakes the match.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that is over reports its close code within this time.
 const SAYS_WITHIN: Duration = Duration::from_millis(100);
@@ -75,7 +75,7 @@ impl<S: Simulation> Running<S> {
         self.ticket_for(identity, 1)
     }
 
-    /// Makes a ticket for a spectator; the server must have room for [`spectators`](super::super::Server::spectators).
+    /// Makes a ticket for a spectator; the server must allow [`spectators`](super::super::Server::spectators).
     ///
     /// # Errors
     /// If the name is out of range, or has its tickets revoked for good.

@@ -14,12 +14,12 @@ use crate::signal::StopSignal;
 
 /// The longest time that the drop of a server waits for its matches.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
-/// How often the drop checks whether the matches have ended.
+/// The interval at which the drop checks whether the matches have ended.
 const DROP_LOOK: Duration = Duration::from_millis(1);
 
 pub(super) struct OnThreads {
     host: Option<Host>,
-    /// The signal that was listened for before the host started.
+    /// The signal listener that was set up before the host started.
     stop: Option<StopSignal>,
     runtime: Option<Runtime>,
 }
@@ -85,7 +85,7 @@ impl Drop for OnThreads {
     }
 }
 
-/// Starts the threads. `heeds_stop`: listen for stop signals from now on.
+/// Starts the threads. If `heeds_stop`, starts to listen for stop signals.
 pub(super) fn threads(heeds_stop: bool) -> Result<(Runtime, Option<StopSignal>), HostError> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use twinstep_server::Degradation;
 
-/// How many consecutive looks above the limit lead to a step up.
+/// After this many consecutive samples above the limit, degradation goes up one step.
 const LOOKS_UP: u32 = 3;
-/// How many consecutive looks below half of the limit lead to a step down.
+/// After this many consecutive samples below half of the limit, degradation goes down one step.
 const LOOKS_DOWN: u32 = 10;
-/// Above this multiple of the limit, each look leads to a step up.
+/// Above this multiple of the limit, degradation goes up one step with each sample.
 const SEVERE: u32 = 4;
 
 #[derive(Debug)]
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(looks(15, 100), 2);
         assert_eq!((looks(9, 9), looks(15, 1), looks(9, 9)), (2, 2, 2));
         assert_eq!((looks(9, 1), looks(9, 10), looks(9, 100)), (1, 0, 0));
-        // Severe lateness causes a step at each look.
+        // Severe lateness causes a step with each sample.
         assert_eq!((looks(81, 1), looks(81, 2), looks(81, 9)), (1, 3, 4));
     }
 

@@ -1,8 +1,8 @@
 //! [`RecentLateness`]: the lateness of a process's ticks over the last seconds, as the median of its matches.
 //!
 //! Invariant: lateness that fewer than half of the matches cause themselves does not count. A match with a slow step or
-//! resolver is late by itself; a machine that is too busy makes all matches late. A single match does not show the load
-//! of its machine. A process that was paused (with its virtual machine) was not busy: looks before a gap are dropped.
+//! resolver is late alone; an overloaded machine makes all matches late. A single match does not show the load of its
+//! machine. A process paused with its virtual machine was not busy, so samples before a gap are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::histogram::Spread;
 
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The lateness is taken over this many looks.
+/// The lateness is taken over this many samples.
 const LOOKS: usize = 5;
 /// A result needs at least this many ticks, over all matches.
 const TICKS_MIN: u64 = 100;
 /// A result needs at least this many matches with ticks.
 const MATCHES_MIN: usize = 2;
-/// If two looks are farther apart than this, the process was paused between them.
+/// If two samples are farther apart than this, the process was paused between them.
 const GAP: Duration = LOOK_EVERY.saturating_mul(2);
 
 #[derive(Debug, Default)]
@@ -67,8 +67,8 @@ mod tests {
         (0..).zip(noted.iter().map(Histogram::spread)).collect()
     }
 
-    /// The result after six looks. `matches`: the number of ticks of each match between two looks, and their lateness
-    /// in ms.
+    /// The result after six samples. `matches`: the number of ticks of each match between two samples, and their
+    /// lateness in ms.
     fn lateness_of(matches: &[(u32, u64)]) -> Duration {
         let noted: Vec<_> = matches.iter().map(|_| Histogram::default()).collect();
         let (mut lately, mut lateness_now) = (RecentLateness::default(), Duration::ZERO);
@@ -115,7 +115,7 @@ mod tests {
         assert!(lateness_of(&[(60, 70), (60, 70)]) > MS(20));
     }
 
-    /// Finding P3-H1: a virtual machine that was paused for some seconds refused newcomers for half a minute.
+    /// Finding P3-H1: a virtual machine paused for some seconds refused newcomers for half a minute.
     #[test]
     fn a_gap_between_two_looks_is_not_a_load() {
         let noted = [Histogram::default(), Histogram::default()];

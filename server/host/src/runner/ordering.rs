@@ -17,8 +17,7 @@ use twinstep_server::SessionId;
 use twinstep_server::internal::{Present, Whereabouts};
 
 const NO_JOURNAL: &str = "it has no journal (the server runs without one, or could not write it)";
-/// A released match plays on for at most this long, so that clients finish joining, returning or
-/// being healed.
+/// The maximum time for which a released match continues, so that clients finish joining, reconnecting or being healed.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Simulation> Runner<S> {

@@ -3,7 +3,7 @@
 //! The worker writes the journal itself, with plain blocking writes: a few hundred bytes into the page cache take
 //! microseconds, and if another thread wrote it, the packets after it would have to wait for that thread (law **Journal
 //! first**). Orders to the I/O task wait until all records of a round are written and, if so configured, on the disk:
-//! one wait per round, however many turns it had, and one per ticket that is accepted.
+//! one wait per round, however many turns it had, and one per accepted ticket.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ impl<S: Simulation> Runner<S> {
         for order in self.orders.drain(..) {
             let room = match order {
                 ToIo::Packets(_) => self.ends.to_io.capacity() > RESERVED,
-                // If there is no room for it, the session's next packet causes it again.
+                // If there is no space for it, the session's next packet causes it again.
                 _ => true,
             };
             let packets = match &order {

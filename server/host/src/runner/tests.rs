@@ -106,8 +106,7 @@ impl Rig {
         }
     }
 
-    /// Plays a round, and sleeps until `before` the next due time. Returns how much longer that took than the sleep
-    /// should have.
+    /// Runs a round, then sleeps until the next due time minus `before`. Returns the oversleep.
     fn sleep_until_due(&mut self, before: Duration) -> Duration {
         let began = self.clock.now();
         let due = self.round().unwrap().saturating_sub(before);
@@ -408,7 +407,7 @@ fn a_session_that_the_match_does_not_know_gets_the_close_code_again() {
     assert!(told.iter().any(is_it));
 }
 
-/// Finding H2: a silent client must not keep a released match from its next process.
+/// Finding H2: a silent client must not delay the hand-over of a released match to its next process.
 #[test]
 fn a_released_match_waits_at_most_five_seconds_for_silent_clients() {
     let file = File::new("released");
@@ -483,7 +482,7 @@ fn unwritten_turns_are_sent_only_by_a_match_that_continues_without_a_journal() {
     }
 }
 
-/// With durability against a loss of power, a failure of the disk is a failure of the journal.
+/// If the journal must survive a power loss, a disk failure is a journal failure.
 #[cfg(unix)]
 #[test]
 fn a_disk_that_fails_to_sync_ends_only_a_match_that_must_survive_a_loss_of_power() {

@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 use twinstep_udp::{AddressPair, DATAGRAM_MAX};
 
-/// How many datagrams a call handles at most. Above eight, a larger batch saves little time (bench/NOTES.md).
+/// The maximum number of datagrams per call. Above eight, a larger batch saves little time (bench/NOTES.md).
 pub(crate) const BATCH_MAX: usize = 32;
 
 /// Room for a datagram and one more byte, which reveals a datagram that is too large.

@@ -1,5 +1,5 @@
-//! Several datagrams per system call, `recvmmsg` and `sendmmsg`, with the address of this machine that each was sent to
-//! or leaves from. The only module that uses nix.
+//! Several datagrams per system call, `recvmmsg` and `sendmmsg`, with the local address to which each was sent, or from
+//! which each is sent. The only module that uses nix.
 //!
 //! nix's headers cannot be sent between threads, so each thread has its own. A call sends from one address only, so the
 //! caller groups datagrams by address.
@@ -30,7 +30,7 @@ const LOCAL_BYTES: usize = 64;
 
 thread_local! {
     /// One set per kind of socket, because each call stores the length of the addresses in it, and the next call takes
-    /// that length for the available room.
+    /// that length for the available space.
     static HEADERS: [RefCell<Headers>; 4] = array::from_fn(|at| RefCell::new(headers_for(at)));
     /// Headers for sending: without and with a source address.
     static OUT_V4: [RefCell<MultiHeaders<SockaddrIn>>; 2] = [
@@ -63,7 +63,7 @@ pub(super) fn name_local(socket: &Socket, is_v6: bool) -> bool {
     named.is_ok()
 }
 
-/// Receives waiting datagrams, as far as there is room.
+/// Receives waiting datagrams, as long as there is space.
 ///
 /// # Errors
 /// [`ErrorKind::WouldBlock`] if no more are waiting. [`ErrorKind::Unsupported`] if the kernel cannot do this.

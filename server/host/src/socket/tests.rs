@@ -258,8 +258,8 @@ async fn refused_batches_are_sent_and_received_one_by_one() {
     }
 }
 
-/// Finding P3-M1: clients that dialled the second address of a server never got in, because its answers left from the
-/// first.
+/// Finding P3-M1: clients that dialled the second address of a server could not join, because its responses were sent
+/// from the first.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_answer_leaves_from_the_address_that_was_dialled() {
@@ -330,7 +330,7 @@ async fn sockets_that_share_a_thread_name_their_own_addresses() {
     }
 }
 
-/// Finding P3-M3: IPv4 players of a server at `[::]` got no answer if the system keeps the families apart.
+/// Finding P3-M3: IPv4 players of a server at `[::]` got no response if the system keeps the families apart.
 #[tokio::test]
 async fn a_socket_at_all_ipv6_addresses_receives_ipv4_on_every_system() {
     let everywhere = "[::]:0".parse().unwrap();

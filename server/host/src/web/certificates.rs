@@ -9,7 +9,7 @@
 //!
 //! Browsers accept a hash only for a certificate of P-256 that is valid for at most two weeks.
 //!
-//! Invariant: a hash in a ticket is valid for at least five days after the ticket was made.
+//! Invariant: a hash in a ticket is valid for at least five days after the ticket was issued.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -24,10 +24,10 @@ use wtransport::tls::self_signed::time::OffsetDateTime;
 use wtransport::tls::{Certificate, CertificateChain, PrivateKey, rustls};
 
 const DAY_S: u64 = 86_400;
-/// A new certificate is valid this long before it is made, for browsers whose clocks are late.
+/// A new certificate is backdated by this much, for browsers whose clocks are late.
 const SLACK_S: u64 = 3_600;
 const LIFE_S: u64 = 13 * DAY_S;
-/// The next certificate is made when the current one is valid for less than this.
+/// The next certificate is created when the current one is valid for less than this.
 const NEXT_WITHIN_S: u64 = 7 * DAY_S;
 /// A certificate is no longer shown when it is valid for less than this.
 const SHOWN_UNTIL_S: u64 = DAY_S;
@@ -45,7 +45,7 @@ struct Made {
 }
 
 impl Certificates {
-    /// Reads the certificates of a file, if there is one, and makes those that are missing.
+    /// Reads the certificates from a file, if there is one, and creates missing ones.
     ///
     /// # Errors
     /// If the file cannot be read or written, or holds something else.

@@ -34,15 +34,15 @@ use super::{
 use crate::clock::unix_now;
 use crate::logged;
 
-/// How many datagrams of all lines can wait. Further ones are lost, as on any network.
+/// The maximum number of queued datagrams, over all connections. Excess datagrams are dropped, as on any network.
 const CAME_MAX: usize = 4_096;
-/// How many bytes of datagrams can wait in QUIC for a line: more than the burst of a join. QUIC drops the oldest
+/// The maximum size of a connection's send queue in QUIC, which exceeds the burst of a join. QUIC drops the oldest
 /// datagrams.
 const LINE_OUT_BYTES: usize = 32 * 1_024;
 const LINE_IN_BYTES: usize = 16 * 1_024;
 /// A browser on a bad network needs 1.5 s for QUIC, TLS and HTTP/3.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
-/// A silent line is closed after this time, which is longer than a session is kept without an answer.
+/// A silent connection is closed after this time, which is longer than a session is kept without a response.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_secs(3_600);
 /// The codes with which lines are closed; a page can read them.
@@ -59,7 +59,7 @@ struct Line {
     connection: Connection,
     /// When the peer last had a session, or was about to have one; at first its start.
     known_at: Option<Duration>,
-    /// Held until it shows a valid ticket.
+    /// The connection's slot among those without a ticket; released once the client presents a valid one.
     place: Option<StrangerPlace>,
 }
 
@@ -99,7 +99,7 @@ impl WebLines {
         let dialled = config.dialled(address, public);
         let tell = move |shown: &Shown| {
             let web = WebAddress::new(&dialled, &shown.hashes());
-            // A host has at most as many addresses as a ticket has room for.
+            // A host has at most as many addresses as fit into a ticket.
             web.map_err(io::Error::other).map(|web| {
                 logged::info!(%address, dialled = %web, "accepting browsers");
                 on_change(web);
@@ -408,7 +408,7 @@ async fn line(
             stream = connection.accept_bi() => if refuse(&connection, &counters, stream.is_ok()) { break },
         }
     }
-    // Other lines cannot prevent this: it waits for room.
+    // Other connections cannot prevent this: it waits for space.
     let _ = came.send(FromLine::Gone(from)).await;
 }
 

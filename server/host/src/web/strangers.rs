@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) const STRANGERS_MAX: usize = 512;
-/// How many strangers' lines may come from one IPv4 address, or one network of IPv6: enough for a room of players
-/// behind one router.
+/// The maximum number of unauthenticated connections from one IPv4 address, or one IPv6 network: enough for several
+/// players behind one router.
 pub(super) const FROM_ONE_MAX: usize = 32;
 /// If there are this many lines, a dial must first prove that its address is real.
 const PROOF_FROM: usize = 64;
@@ -70,7 +70,7 @@ impl Drop for StrangerPlace {
     }
 }
 
-/// An IPv4 address, or the network of an IPv6 address, because one host can use every address in its network.
+/// Returns the IPv4 address, or the network of an IPv6 address: one host can use every address in its network.
 fn network(from: IpAddr) -> u64 {
     match from.to_canonical() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),

@@ -284,7 +284,7 @@ fn hanging(workers: &Workers, what: &str) -> std::sync::mpsc::Sender<()> {
     release
 }
 
-/// A worker that was lost returns while its replacement is lost too: it is the only one left.
+/// A lost worker returns while its replacement is also lost, so it is the only one left.
 #[test]
 fn a_worker_that_returns_is_reused_while_its_replacement_is_lost() {
     let workers = Workers::new("back", 1, HostClock::start());
@@ -314,7 +314,7 @@ fn a_match_is_refused_without_a_thread_and_runs_when_there_is_one() {
     wait(&workers, "its end", || end.try_recv() == Ok(Ok(None)));
 }
 
-/// The watcher looks again at this time if no event wakes it before.
+/// The watcher checks again at this time if no event wakes it before.
 #[test]
 fn the_watcher_knows_when_a_match_is_due_that_no_worker_can_take() {
     let workers = Workers::new("busy", 1, HostClock::start());

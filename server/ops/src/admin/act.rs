@@ -10,7 +10,7 @@
 //!  release a match ends here and is kept: see `host/runner.rs`     MatchOrder::Release ─▶ that match
 //! ```
 //!
-//! Invariant: the I/O task knows a ban before sessions are removed, so that no new session can begin in between.
+//! Invariant: the I/O task knows a ban before sessions are removed, so that no new session can start in between.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,10 +29,10 @@ use super::fields::{Fields, Refusal};
 use super::state::Admin;
 use crate::bans::{Ban, BansError};
 
-/// A match that does not answer within this time hangs.
+/// A match that does not respond within this time hangs.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
-/// A match that does not answer a release within this time hangs. It first lets joining clients
-/// finish, and its disk may be slow.
+/// A match that does not respond to a release within this time hangs. It first lets joining clients finish, and its
+/// disk may be slow.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(9);
 
 impl IntoResponse for Refusal {
@@ -136,7 +136,7 @@ pub(super) async fn unban(
     let was_banned = unbanned.map_err(|error| unwritten(&identity, &error))?;
     put_out_learned(&admin, now).await;
     let order = |answer| MatchOrder::Pardon(identity.clone(), answer);
-    // A match that does not answer in time carries it out later.
+    // A match that does not respond in time executes the order later.
     let (answers, _) = ask_all(&admin, admin.control.matches(), ANSWER_PATIENCE, order).await;
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
     let pardoned: Vec<u64> = pardoned.map(|(id, _)| id.0).collect();
@@ -310,7 +310,7 @@ async fn ask<A>(
     Ok(answer)
 }
 
-/// Sends an order to all matches, then waits for their answers. Also returns one match that did not answer, if any.
+/// Sends an order to all matches, then waits for their responses. Also returns one match that did not respond, if any.
 /// Such a match does not block the others, and carries the order out if it continues.
 async fn ask_all<A>(
     admin: &Admin,
@@ -322,7 +322,7 @@ async fn ask_all<A>(
         .into_iter()
         .map(|(id, known)| {
             let (answer, answered) = oneshot::channel();
-            // If its mailbox is full, the answer channel closes.
+            // If its mailbox is full, the response channel closes.
             known.order(order(answer));
             (id, answered)
         })

@@ -40,7 +40,7 @@ impl Refusal {
     }
 }
 
-/// The fields of a request that were not taken yet.
+/// The fields of a request not taken yet.
 #[derive(Debug)]
 pub(super) struct Fields(Map<String, Value>);
 

@@ -1,4 +1,4 @@
-//! The admin port's answers for everyone on this machine: whether the process lives, whether newcomers can join, the
+//! The admin port's responses for everyone on this machine: whether the process lives, whether newcomers can join, the
 //! matches, and the metrics. They do not contain players' names.
 
 use axum::Json;

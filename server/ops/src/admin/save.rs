@@ -1,5 +1,5 @@
 //! Copies the journal of a running match, for inspection or for the game's developers; and saves a match as a file from
-//! which another one begins.
+//! which another one starts.
 //!
 //! The copy ends where the journal ended at that moment. It is next to the journal, under a name that no server
 //! resumes. Saved games are in a separate folder, and a request cannot write outside it.
@@ -30,7 +30,7 @@ pub(super) async fn save(
     fields.done()?;
     let known = running(&admin, id)?;
     let (answer, answered) = oneshot::channel();
-    // If its mailbox is full, the answer channel closes.
+    // If its mailbox is full, the response channel closes.
     known.order(MatchOrder::Journal(answer));
     let journal = match timeout(ANSWER_PATIENCE, answered).await {
         Ok(Ok(Ok(journal))) => journal,

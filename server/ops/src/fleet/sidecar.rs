@@ -1,9 +1,9 @@
 //! [`Sidecar`]: a client of a fleet manager's sidecar, by HTTP on loopback. Each request has its own connection, and a
 //! time-out.
 //!
-//! It uses HTTP/1.0, so that an answer ends with its connection, and is never chunked.
+//! Requests use HTTP/1.0, so that a response ends with its connection, and is never chunked.
 //!
-//! Invariant: even if the sidecar misbehaves, a request takes at most [`ASK_PATIENCE`], and an answer at most
+//! Invariant: even if the sidecar misbehaves, a request takes at most [`ASK_PATIENCE`], and a response at most
 //! [`ANSWER_BYTES_MAX`].
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const ASK_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// The stream is opened again if no report arrives for this long.
 const NEWS_PATIENCE: Duration = Duration::from_secs(30);
-/// The size limit of an answer, or of one report.
+/// The size limit for a response or a report.
 const ANSWER_BYTES_MAX: u64 = 256 << 10;
 const PORT: u16 = 9_358;
 const PORT_VARIABLE: &str = "AGONES_SDK_HTTP_PORT";
@@ -61,11 +61,11 @@ pub struct FleetNews {
     pub state: String,
     /// The address that players dial: an IP address or a name.
     pub address: String,
-    /// The ports that players dial, by their names in the manifest.
+    /// The ports that players dial, with their names from the manifest.
     pub ports: Vec<(String, u16)>,
-    /// Labels, including those of an allocation.
+    /// Labels, including allocation labels.
     pub labels: BTreeMap<String, String>,
-    /// Annotations, including those of an allocation.
+    /// Annotations, including allocation annotations.
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -149,7 +149,7 @@ impl Sidecar {
     /// Waits for the address that players dial.
     ///
     /// # Errors
-    /// If there is no answer within `patience`. Returns the last error.
+    /// If there is no response within `patience`. Returns the last error.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -1,4 +1,4 @@
-//! The drawn part of a page: for each tick a few bytes, and a bounded list of marks.
+//! The drawn part of a page: a few bytes per tick, and a bounded list of marks.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(super) enum Mark {
     Ended,
 }
 
-// What is drawn: for each tick a few bytes, and a bounded list of marks.
+// The drawn data: a few bytes per tick, and a bounded list of marks.
 #[derive(Default)]
 pub(super) struct Lanes {
     pub(super) from: Tick,
@@ -93,7 +93,7 @@ impl Lanes {
         }
     }
 
-    // Adds the tick that was stepped last.
+    // Adds the last stepped tick.
     pub(super) fn tick<S: Simulation>(&mut self, replay: &Replay<'_, S>, words: &mut Words) {
         let frame = replay.frame();
         let at = (frame.tick - self.from) as usize;
@@ -135,7 +135,7 @@ impl Lanes {
             if is_new {
                 flag(player, CHANGED);
             }
-            // Each block begins with all inputs, so that it can be read alone.
+            // Each block starts with all inputs, so that it can be read alone.
             if is_new || words.ticks.len() == 1 {
                 let number = words.text(&text);
                 words.line(Word::Input, &[i64::from(player.0), number]);

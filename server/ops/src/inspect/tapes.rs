@@ -64,7 +64,7 @@ impl ClientTape {
         }
     }
 
-    // Returns the game and the version of a tape that is not of our game and rules.
+    // Returns the game and the version of a tape from another game or with other rules.
     pub(super) fn foreign(&self, ours: &Hello) -> Option<(String, u32)> {
         let about = self.about.as_ref()?;
         let is_ours = (&about.0, &about.1, &about.2) == (&ours.game, &ours.version, &ours.rules);
@@ -92,7 +92,7 @@ pub(super) struct Lane<'t> {
     next: usize,
     lead: Vec<u8>,
     margin: Vec<u8>,
-    // The part of the tick's frame that was assumed wrongly, plus one.
+    // The wrongly assumed part of the tick's frame, plus one.
     wrong: Vec<u8>,
     // The part that caused rebuilds at this tick, plus one.
     rebuilt: Vec<u8>,
@@ -102,7 +102,7 @@ pub(super) struct Lane<'t> {
 
 impl Lane<'_> {
     pub(super) fn tick(&mut self, tick: Tick, number: usize, words: &mut Words) {
-        // A tick that was confirmed in one advance with the next one has the values of that advance.
+        // If a tick was confirmed in the same advance as the next one, it has the values of that advance.
         self.lead.push(NONE);
         self.margin.push(NONE);
         self.wrong.push(0);

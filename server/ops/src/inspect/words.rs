@@ -10,7 +10,7 @@ use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::diff::ValueTree;
 use twinstep_protocol::replay::Replay;
 
-// The changed fields that are looked for, and those that are listed, in a tick.
+// The maximum numbers of changed fields searched for, and listed, per tick.
 const FIELDS_MAX: usize = 1_024;
 pub(super) const LISTED_MAX: usize = 32;
 // The kinds of field whose changes are counted. Fields that change seldom are listed first.

@@ -1,4 +1,4 @@
-//! The counters of one match or of the I/O task: written by the thread that owns them, read by a scrape.
+//! The counters of one match or of the I/O task, written by the thread that owns them and read by scrapes.
 //!
 //! Invariant: counting writes to atomics only. It does not take a lock or allocate, and never blocks.
 

@@ -11,7 +11,7 @@ use super::names::{Family, Kind};
 
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A scrape that is being written: families one after the other, each with its series.
+/// A scrape under construction: families one after the other, each with its series.
 #[derive(Default)]
 pub(super) struct Page {
     text: String,

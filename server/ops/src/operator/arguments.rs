@@ -29,7 +29,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Arguments {
     words: Vec<OsString>,
-    /// The origin of each added value, by the name of its flag.
+    /// The origin of each added value, keyed by flag name.
     from: BTreeMap<String, String>,
     unknown: Vec<String>,
 }

@@ -16,7 +16,7 @@ use crate::{Ops, OpsError, RunningOps};
 
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The tools next to a server, on their own thread, so that an operator's request does not wait for a match.
+/// The tools next to a server, on a separate thread: an operator's request must not wait for a match.
 pub(super) struct Operating {
     ops: Arc<RunningOps>,
     runtime: Runtime,

@@ -31,7 +31,7 @@ struct Loaded {
     generations: Vec<u64>,
 }
 
-/// Handles the signal while the runtime lives, for a server that was started with these keys.
+/// Handles the signal while the runtime lives, for a server started with these keys.
 #[cfg(unix)]
 pub(super) fn start(
     settings: Settings,

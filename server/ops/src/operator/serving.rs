@@ -24,7 +24,7 @@ use crate::{Ops, OpsConfig, Sidecar};
 const FLEET_PATIENCE: Duration = Duration::from_secs(30);
 const MATCH: u64 = 1;
 const LEFT_ALONE_LINES: usize = 16;
-/// How many files a host opens besides one per match's journal: sockets, secrets, operators' requests.
+/// The number of files that a host opens besides one journal per match: sockets, secrets, operators' requests.
 const FILES_OF_A_HOST: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Settings {
         let mut config = HostConfig::new(S::NAME, prepared.listen, prepared.keys[0].clone());
         self.give_prepared(&prepared, &mut config);
         config.incidents = config.incidents.or(self.journal.clone());
-        // Twice the number of players and spectators, so that a returning player need not wait until its old session
+        // Twice the number of players and spectators, so that a reconnecting player need not wait until its old session
         // times out.
         let sessions = 2 * at_once * (self.max_players + self.spectators);
         config.sessions_max = Some((sessions as usize).min(SESSIONS_MAX));
@@ -290,7 +290,7 @@ fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
     tried
 }
 
-/// Resumes the newest interrupted match of a folder, or begins a new match.
+/// Resumes the newest interrupted match of a folder, or starts a new match.
 fn with_journal<S: Simulation>(
     server: Server<S>,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! [`Settings`]: the settings of every server, and [`ManySettings`]: those of a server with matches on demand.
+//! [`Settings`]: the settings of every server, and [`ManySettings`]: the settings of a server with matches on demand.
 //!
 //! A game's program flattens them into its own command line, next to its own flags. No secret is ever a value, only the
 //! name of its file.
@@ -351,7 +351,7 @@ impl Settings {
         })
     }
 
-    /// Sets the options of a host that are taken as they are.
+    /// Sets the host options that are passed on unchanged.
     pub(super) fn give(&self, host: &mut HostConfig) {
         host.incidents.clone_from(&self.incidents);
         host.drain_within = Duration::from_secs(self.drain);

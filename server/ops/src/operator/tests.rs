@@ -130,7 +130,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
             reading.printed
         );
     }
-    // The environment can name the file, too.
+    // The environment can also name the file.
     let (flags, _) = read_both("", &[("TWINSTEP_CONFIG", &file)]).unwrap();
     assert_eq!(flags.settings.max_players, 3);
 }
@@ -247,7 +247,7 @@ fn a_check_fails_where_the_start_does_with_the_same_message() {
         });
         assert_eq!(started.err(), Some(checked), "{line}");
     }
-    // It passes where the start does.
+    // The check passes where the start does.
     let deep = format!(
         "{sound} --journal {0}/a/b --state {0}/c",
         folder.0.display()
@@ -368,7 +368,7 @@ fn a_check_reads_all_files_and_creates_no_file() {
         let said = check(line, &[]).unwrap_err();
         assert!(said.contains(words), "{line} should say {words:?}: {said}");
     }
-    // A socket of one family receives nothing of the other (finding P3-M3).
+    // A socket of one family receives no packets of the other (finding P3-M3).
     for (listen, public, is_sound) in [
         ("0.0.0.0:7777", "[::1]:7777", false),
         ("0.0.0.0:7777", "192.0.2.1:7777,[::1]:7777", false),

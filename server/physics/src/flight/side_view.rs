@@ -61,7 +61,7 @@ fn continued(body: Body<u32>, track: &Track<u32>, every: u32, ticks: u32) -> Bod
 fn a_body_falls_half_of_g_times_the_square_of_the_time() {
     for g in [1.62, 9.81, 30.0] {
         let room = Flights::new(material(0.5)).gravity(Vec2::new(0.0, -g));
-        // It stands still in the air after 48 ticks.
+        // The body stands still in the air after 48 ticks.
         let rise = g * 0.8;
         let thrown = slides(1, BALL, Vec2::ZERO, Vec2::Y * rise);
         let tracks = room.run(&[thrown], 120, 1).unwrap();

@@ -1,4 +1,4 @@
-//! Moves the samples of a flight out of fixed shapes, which the engine lets bodies sink into.
+//! Moves the samples of a flight out of fixed shapes, into which the engine lets bodies sink.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! [`Canvas`]: a small picture that is filled by signed distances, with soft edges of one pixel.
+//! [`Canvas`]: a small picture drawn with signed distances, with one-pixel soft edges.
 //!
 //! Units: the shorter side reaches from −1 to 1, +x to the right and +y up, the origin in the middle. Colours are
 //! premultiplied, so that sprites scale and blend without dark seams.

@@ -4,8 +4,7 @@
 //!   shape (a distance) ──Canvas::fill──▶ pixels ──Atlas::pack──▶ one texture ──Batch──▶ one draw call
 //! ```
 //!
-//! Bodies have two layers: a *hull* in grays, and a *trim* in white that is tinted in the owner's colour. All bodies
-//! face +x.
+//! Bodies have two layers: a *hull* in grays, and a white *trim*, tinted in the owner's colour. All bodies face +x.
 
 mod actors;
 pub(crate) mod canvas;

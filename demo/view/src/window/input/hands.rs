@@ -68,7 +68,7 @@ impl Hands {
             walk += ways(SECOND_WAYS, |act| board.holds(act));
             fires |= board.holds(WindowAct::SecondFire);
         }
-        // The device that was used last aims.
+        // The last used device aims.
         if board.mouse != self.mouse || board.button {
             self.mouse_aims = true;
         } else if stick.is_some_and(|stick| stick.right.length() > REST) {

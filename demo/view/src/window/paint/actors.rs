@@ -151,7 +151,7 @@ fn barrel(batch: &mut Batch, picture: &WindowPicture<'_>, thing: &ViewThing) {
     }
 }
 
-/// The colour of a bullet: all colours are similar, so that every bullet looks dangerous, with a small difference by
+/// The colour of a bullet. All colours are similar, so that every bullet looks dangerous, with a small difference per
 /// kind.
 fn bullet_tint(hostile: Tint, kind: EnemyKind) -> Tint {
     match kind {
@@ -401,7 +401,7 @@ fn shot(
             );
         }
         Weapon::Thumper => {
-            // It is highest in the middle of its flight.
+            // The shell is highest in the middle of its flight.
             let part = match thing.look {
                 ThingLook::Lobbed(part) => part,
                 _ => 0.0,

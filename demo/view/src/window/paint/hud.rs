@@ -72,7 +72,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             .cut_top(34.0 * scale)
             .middle_part(vec2(460.0 * scale, 30.0 * scale));
         boss_bar(ui, picture, band, boss.health, boss.stage);
-        // If the boss's bar would overlap the columns at both sides, they begin below it.
+        // If the boss's bar would overlap the columns at both sides, they start below it.
         if band.at.x < rest.at.x + LINES_WIDTH * scale {
             rest = left;
         }

@@ -13,7 +13,7 @@ use crate::window::rect::Rect;
 struct Plot {
     name: &'static str,
     unit: &'static str,
-    /// The value at the top of the axis, unless a sample is larger.
+    /// The minimum value at the top of the axis; a larger sample raises it.
     top: f32,
     tint: Tint,
     value: fn(&NetSample) -> f32,
@@ -54,12 +54,12 @@ const fn plot_of(
 // Of the numbers, and with the plots.
 const HEIGHTS: [f32; 2] = [232.0, 392.0];
 
-// The places where it can be, best first: with plots at the right and at the left, and without.
+// The possible places, best first: with plots at the right and at the left, and without.
 fn places(screen: Rect, scale: f32) -> [Rect; 4] {
     let mut inside = screen.shrunk(14.0 * scale);
     inside.cut_bottom(80.0 * scale);
     let [short, mut full] = HEIGHTS.map(|height| vec2(388.0, height) * scale);
-    // With plots only where the banner and the news have room above.
+    // With plots only where the banner and the news fit above.
     if inside.size.y < full.y + 200.0 * scale {
         full = short;
     }

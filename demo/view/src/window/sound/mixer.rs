@@ -1,6 +1,6 @@
 //! [`Mixer`]: adds the sounds that play now into blocks of stereo.
 //!
-//! Own code: `kira` and `rodio` mix too, but their output to a device needs ALSA's headers to build. Without that part
+//! Own code: `kira` and `rodio` also mix, but their output to a device needs ALSA's headers to build. Without that part
 //! they would still need our output, and would replace only a hundred lines.
 
 use std::sync::mpsc::Receiver;
@@ -10,7 +10,7 @@ use twinstep_client::CueId;
 use super::{SoundOrder, synth};
 use crate::scene::Sound;
 
-/// The maximum number of simultaneous sounds; the oldest makes room (law *Bounded*).
+/// The maximum number of simultaneous sounds; the oldest is replaced (law *Bounded*).
 const VOICES_MAX: usize = 24;
 const HUSH_SAMPLES: f32 = 900.0;
 const HEADROOM: f32 = 0.5;

@@ -1,4 +1,4 @@
-//! Output on Linux: the socket of PulseAudio, which PipeWire offers too. The crate `pulseaudio` speaks its protocol.
+//! Output on Linux: the socket of PulseAudio, which PipeWire also offers. The crate `pulseaudio` speaks its protocol.
 //! The usual crate for sound, `cpal`, needs ALSA's headers to build.
 
 use pulseaudio::protocol::{
@@ -9,7 +9,7 @@ use pulseaudio::{AsPlaybackSource, Client, ClientError, PlaybackStream};
 use super::mixer::Mixer;
 use super::synth::RATE;
 
-/// How many bytes the sound server may hold: 46 ms, because a shot must sound at once.
+/// The maximum number of bytes that the sound server may hold: 46 ms, because a shot must sound immediately.
 const LATENCY_BYTES: u32 = 8_192;
 
 pub(super) struct SoundOutput {

@@ -3,7 +3,7 @@
 //! Own code: libraries for this (`fundsp`) build graphs of sound that change while they play. Here each sound is
 //! computed once, as a short list of numbers.
 //!
-//! Invariant: no sample is beyond ±1, and each sound begins and ends in silence; otherwise it would click.
+//! Invariant: no sample is beyond ±1, and each sound starts and ends in silence; otherwise it would click.
 
 use core::f32::consts::TAU;
 

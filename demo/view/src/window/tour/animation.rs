@@ -28,7 +28,7 @@ pub(super) struct Animation {
 }
 
 impl Animation {
-    /// Begins a file of `frames` frames, `per_second` a second, that repeats forever.
+    /// Starts an animation file of `frames` frames, played at `per_second` frames per second in an endless loop.
     pub(super) fn begin(
         path: &Path,
         [width, height]: [usize; 2],

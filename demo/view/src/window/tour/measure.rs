@@ -38,7 +38,7 @@ struct PaneMeter {
     stood: u32,
     barrel_off: f32,
     blast: Option<u32>,
-    /// How far the friend is drawn behind things without an owner, in ticks: the mean of about a second.
+    /// The delay at which the friend is drawn behind things without an owner, in ticks, averaged over about a second.
     behind: f64,
 }
 
@@ -93,7 +93,7 @@ impl Meter {
         }
     }
 
-    /// How far behind the prediction the friend is drawn, in ms.
+    /// The delay at which the friend is drawn behind the prediction, in ms.
     pub(super) fn ago_ms(&self, pane: usize) -> f64 {
         self.panes[pane].behind * 1_000.0 / f64::from(FRAMES_PER_SECOND)
     }

@@ -157,8 +157,8 @@ fn pane(batch: &mut Batch, mut rect: Rect, tour: &Tour, frame: &TourFrame, at: u
     }
 }
 
-/// Draws the keys of the last seconds, and a line from each to the moment at which it showed in this pane. The newest frame
-/// moves through the strip from left to right, and begins again at the left.
+/// Draws the keys of the last seconds, and a line from each to the moment at which it appeared in this pane. The newest
+/// frame moves through the strip from left to right, and starts again at the left.
 fn keys(batch: &mut Batch, strip: Rect, tour: &Tour, frame: &TourFrame, at: usize) {
     let scale = batch.atlas.scale;
     let now = frame.n;

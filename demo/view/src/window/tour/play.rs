@@ -24,7 +24,7 @@ use crate::window::run::{self, WindowOptions};
 use crate::window::screenshot::Screenshot;
 
 const FILM_RATE: u32 = 10;
-/// How many frames the window plays at once at most, after it was late.
+/// The maximum number of frames that the window plays at once after a delay.
 const LATE_MAX: f32 = 4.0;
 
 #[derive(Debug, thiserror::Error)]
