@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn players_get_tickets_for_the_server_that_was_allocated() {
+    fn players_get_tickets_for_the_allocated_server() {
         let (at, asked) = allocator(
             "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{\"gameServerName\":\"powderkeg-x\",\
              \"ports\":[{\"name\":\"default\",\"port\":7123}],\"address\":\"203.0.113.7\",\"nodeName\":\"n\"}",

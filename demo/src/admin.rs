@@ -87,7 +87,7 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` starts a new match from it
+    /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` begins a new match from it
     SaveGame {
         /// The name of the file, without .save, in the server's folder of saved games
         name: String,

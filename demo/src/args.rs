@@ -152,7 +152,7 @@ pub(crate) struct HostArgs {
     /// The address that players dial [default: all network addresses of this machine]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
-    /// Also accept browsers, on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
+    /// Accept browsers too, on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub(crate) web: Option<SocketAddr>,
     /// The https address of the game's page; with it, each invite is printed as a link, too
@@ -173,8 +173,8 @@ pub(crate) struct HostArgs {
     /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Start from a saved game, written by `admin save-game` or by typing `save FILE` in a running host. Players keep
-    /// their seats by name
+    /// Begin from a saved game: made by `admin save-game`, or by typing `save FILE` in a running host. Players keep their
+    /// seats by name
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number

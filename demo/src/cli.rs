@@ -340,14 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_task_the_flags_are_those_of_play() {
+    fn without_a_subcommand_the_flags_are_plays() {
         let cli = parsed("--link bad").unwrap();
         assert!(cli.task.is_none() && cli.play.link == "bad" && cli.play.seconds == 20);
     }
 
     /// Finding O12.
     #[test]
-    fn only_the_log_flags_may_come_before_a_task() {
+    fn only_log_flags_may_come_before_a_subcommand() {
         for line in [
             "--log info key new",
             "key new --log info",

@@ -269,7 +269,7 @@ pub(crate) mod tests {
 
     /// Finding O3-4: a modified client's report was logged as a line with `server_at_fault=true`.
     #[test]
-    fn no_text_from_outside_looks_like_another_field() {
+    fn no_outside_text_can_imitate_another_field() {
         for evil in [
             "tt1: lives\" server_at_fault=true step_impure=t",
             "x\" level=\"y",
@@ -288,7 +288,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn no_text_at_all_looks_like_another_field(evil in "([a-z=\" \\\\]|\\n|\\u{1b}|\\PC){0,40}") {
+        fn no_text_at_all_can_imitate_another_field(evil in "([a-z=\" \\\\]|\\n|\\u{1b}|\\PC){0,40}") {
             check_hostile_text(&evil);
         }
     }

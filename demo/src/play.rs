@@ -495,7 +495,7 @@ mod tests {
 
     /// Finding P3-L1: a warning every 10 s, for as long as the match lasted.
     #[test]
-    fn a_ticket_that_cannot_be_stored_is_a_warning_once_until_that_changes() {
+    fn failed_ticket_writes_warn_once_until_one_succeeds() {
         let folder = std::env::temp_dir().join(format!("powderkeg-storing-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let [text, _] = logged(|| {

@@ -51,7 +51,7 @@ fn a_ticket_in_a_file_is_readable_only_by_its_owner() {
 
 /// The ticket itself is out of date by then: the second process enters with the ticket that the first one stored.
 #[test]
-fn a_player_whose_process_is_killed_returns_by_the_ticket_that_it_kept() {
+fn a_player_with_a_killed_process_returns_with_its_stored_ticket() {
     let folder = Folder::with_a_key("killed");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
@@ -140,7 +140,7 @@ fn a_match_outlives_the_game_of_its_host_until_all_players_have_left() {
 }
 
 #[test]
-fn a_server_that_is_asked_twice_ends_at_once() {
+fn a_server_asked_twice_ends_immediately() {
     let folder = Folder::with_a_key("twice");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);

@@ -11,7 +11,7 @@ use twinstep_udp::{Holder, Identity, LineageFile, MatchId, Role, Ticket};
 use crate::common::{Folder, Process, address, powderkeg, refused, run};
 
 #[test]
-fn a_flag_that_is_wrong_is_named() {
+fn a_wrong_flag_is_named() {
     refused(&["--wings"], &["--wings"]);
     refused(
         &["bots", "--link", "moon"],
@@ -256,7 +256,7 @@ fn check_closed_pipe(args: &[&str]) {
 /// Runs a server and a player that joins with a ticket, and ends the server like an operator.
 #[cfg(unix)]
 #[test]
-fn a_player_joins_by_a_ticket_and_learns_why_the_server_ends() {
+fn a_player_joins_with_a_ticket_and_gets_the_reason_for_the_servers_end() {
     let folder = Folder::with_a_key("serve");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
@@ -278,7 +278,7 @@ fn a_player_joins_by_a_ticket_and_learns_why_the_server_ends() {
 
 /// Finding P3-D1.
 #[test]
-fn an_invite_that_a_mail_broke_into_lines_is_pasted() {
+fn an_invite_broken_into_lines_by_mail_can_be_pasted() {
     let folder = Folder::with_a_key("pasted");
     // No server listens at this address.
     let invite = fs::read_to_string(folder.ticket("127.0.0.1:1", "anna")).unwrap();

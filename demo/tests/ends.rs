@@ -168,7 +168,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
 
 /// Finding O3-15: the process exited with 0, so scripts took it for success.
 #[test]
-fn a_join_that_a_draining_server_refuses_exits_with_1() {
+fn a_join_refused_by_a_draining_server_exits_with_1() {
     let folder = Folder::with_a_key("join-draining");
     let own = ["--key-file", &folder.file("key"), "--enemies", "0"];
     let listen = ["serve", "--listen", "127.0.0.1:0", "--drain", "60"];

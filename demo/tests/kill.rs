@@ -144,12 +144,12 @@ fn newest(bots: &[BotClient]) -> u32 {
 }
 
 #[test]
-fn all_players_return_to_a_server_that_is_killed_in_mid_match() {
+fn all_players_reconnect_after_the_server_is_killed_mid_match() {
     returns_after(number("TWINSTEP_KILLS", 3), false);
 }
 
 #[test]
-fn all_players_return_to_a_server_that_is_restarted_in_mid_match() {
+fn all_players_reconnect_after_the_server_is_restarted_mid_match() {
     returns_after(number("TWINSTEP_RESTARTS", 3), true);
 }
 
@@ -367,7 +367,7 @@ fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> 
 
 /// Finding O1: seven of seven players killed within 2.5 s of a reconnect were locked out forever.
 #[test]
-fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() {
+fn clients_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 3);
     let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
     let lives = (0..=kills).map(|kill| {
@@ -380,7 +380,7 @@ fn clients_that_are_killed_at_any_moment_after_joining_or_returning_are_not_lock
 
 /// The clients are killed at the moment when only the server knows the newest ticket.
 #[test]
-fn clients_that_are_killed_as_they_are_handed_a_ticket_are_not_locked_out() {
+fn clients_killed_while_receiving_a_ticket_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 4) / 2;
     // Long enough for the client to store a ticket, which later tickets make an older one.
     let first = Some(Duration::from_millis(1_500));
@@ -391,7 +391,7 @@ fn clients_that_are_killed_as_they_are_handed_a_ticket_are_not_locked_out() {
 
 /// Finding O2: at the third crash right after a return all players were locked out.
 #[test]
-fn a_server_that_is_killed_right_after_each_return_locks_no_player_out() {
+fn a_server_killed_right_after_each_reconnect_locks_no_player_out() {
     let kills = number("TWINSTEP_RETURN_KILLS", 4);
     let mut game = Match::start();
     // The server's packets at a return are in flight for 50 ms.

@@ -46,7 +46,7 @@ fn assert_secret(name: &str, of: &str) {
 }
 
 #[test]
-fn the_fleets_manifest_names_settings_that_exist() {
+fn the_fleets_manifest_names_existing_settings() {
     let text = read("agones/fleet.yml");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let variables: Vec<(String, String)> = lines
@@ -74,7 +74,7 @@ fn the_fleets_manifest_names_settings_that_exist() {
 }
 
 #[test]
-fn the_image_starts_a_server_with_settings_that_exist() {
+fn the_image_starts_a_server_with_existing_settings() {
     let text = read("docker/Dockerfile").replace("\\\n", " ");
     let words = text
         .lines()

@@ -110,7 +110,7 @@ fn bot(ticket: &str) -> Process {
 }
 
 #[test]
-fn a_draining_server_lets_its_players_play_on_and_keeps_their_matches() {
+fn a_draining_server_keeps_its_players_and_their_matches() {
     let folder = Folder::with_a_key("many-drain");
     let server = Served::start(&folder, "127.0.0.1:0", "6");
     let (anna, bob) = (

@@ -93,7 +93,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn time_spent_is_forgotten_after_the_window_and_not_before() {
+    fn time_spent_is_dropped_after_the_window_and_not_before() {
         let mut cost = Cost::default();
         for second in 0..20 {
             cost.add(SECOND * second, SECOND, MINUTE);

@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn a_small_world_is_digested_at_each_tick() {
+    fn a_small_world_is_digested_every_tick() {
         let all: Vec<u32> = (1..=120).collect();
         assert_eq!(digested(SMALL_BYTES, cadence(2, 60), 2), all);
     }
 
     #[test]
-    fn a_large_world_is_digested_once_a_second_and_only_where_a_turn_begins() {
+    fn a_large_world_is_digested_once_a_second_and_only_at_the_start_of_a_turn() {
         assert_eq!(digested(8 << 20, cadence(2, 60), 3), [60, 120, 180]);
         // A turn is 300 ms: four of them would exceed a second.
         assert_eq!(digested(8 << 20, cadence(3, 10), 3), [9, 18, 27]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_that_is_just_too_large_is_digested_four_times_a_second() {
+    fn a_slightly_too_large_world_is_digested_four_times_a_second() {
         let taken = digested(SMALL_BYTES + 1, cadence(2, 60), 1);
         assert_eq!(taken, [16, 32, 48], "turns begin at even ticks");
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_world_is_digested_at_each_turn_by_policy() {
+    fn a_large_world_is_digested_every_turn_by_policy() {
         let digested = |bytes| {
             let mut digests = Digests::default();
             digests.follow(Checksums::EachTurn);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_begins_with_a_world_compares_it_at_the_next_turn() {
+    fn a_client_starting_with_a_world_compares_it_at_the_next_turn() {
         let mut digests = Digests::default();
         let taken = SizedDigest {
             digest: 0,

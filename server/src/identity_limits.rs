@@ -354,7 +354,7 @@ mod tests {
     /// Finding HW5: a player returned with a good connection and a spent budget, and was removed for the 3 ms of its
     /// join.
     #[test]
-    fn an_identity_that_was_too_slow_returns_with_a_second_to_spare() {
+    fn a_removed_slow_identity_reconnects_with_a_second_to_spare() {
         let mut limits = IdentityLimits::default();
         for second in 0..20 {
             let now = Duration::from_secs(second);

@@ -240,7 +240,7 @@ mod tests {
 
     /// Finding C9: a later player whose name looks like another one's gets a number.
     #[test]
-    fn no_two_names_look_alike() {
+    fn names_that_look_alike_get_numbers() {
         let mut list = PlayerList::default();
         // Cyrillic, another case, digits for letters, invisible letters, a name that already has the number.
         let wishes = [

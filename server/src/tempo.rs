@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_fail_become_rare() {
+    fn failing_trials_become_rare() {
         // Row 48: no oscillation.
         let mut tempo = Tempo::default();
         let all = play(&mut tempo, MS(0), MS(600_000), (MS(100), MS(50)), |_, c| {

@@ -171,7 +171,7 @@ fn all_authors_of_poison_commands_are_removed() {
 }
 
 #[test]
-fn commands_that_only_fail_together_strike_no_player() {
+fn commands_failing_only_together_strike_no_player() {
     let mut table = fragile(4, MatchConfig::action());
     for _ in 0..12 {
         for (client, order) in [
@@ -191,7 +191,7 @@ fn commands_that_only_fail_together_strike_no_player() {
 }
 
 #[test]
-fn an_outcome_that_breaks_the_step_is_dropped() {
+fn an_outcome_breaking_the_step_is_dropped() {
     let mut table = fragile(2, MatchConfig::action());
     for outcome in [Outcome::Poison, Outcome::Fine] {
         table.sessions[0].command(0, Order::Ask(outcome)).unwrap();
@@ -205,7 +205,7 @@ fn an_outcome_that_breaks_the_step_is_dropped() {
 }
 
 #[test]
-fn an_input_that_breaks_the_step_is_neutral_and_its_player_is_removed() {
+fn an_input_breaking_the_step_is_neutral_and_its_player_is_removed() {
     let mut table = fragile(3, MatchConfig::action());
     table.run(120, |client, _| if client == 1 { POISON } else { 1 });
     assert!(is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
@@ -246,7 +246,7 @@ impl Referee<Fragile> for Puzzled {
 
 // Finding K9: a panic of `admit` or `owed` ended the match.
 #[test]
-fn a_referee_that_panics_refuses_and_the_match_plays_on() {
+fn a_panicking_referee_refuses_and_the_match_continues() {
     let config = MatchConfig {
         claims: Claims::OwnerWithin(10),
         ..MatchConfig::action()
@@ -274,7 +274,7 @@ fn a_referee_that_panics_refuses_and_the_match_plays_on() {
 
 // Finding K9: a panic of `admit_answer` was not reported.
 #[test]
-fn a_referee_that_panics_on_an_answer_is_reported() {
+fn a_referee_panicking_on_an_answer_is_reported() {
     struct Doubts;
     impl Referee<Fragile> for Doubts {
         fn admit(
@@ -338,7 +338,7 @@ fn an_answer_is_used_only_if_the_game_accepts_it() {
 
 // Finding A8: an outcome over its bound was silently dropped.
 #[test]
-fn an_outcome_that_cannot_be_encoded_is_reported_and_panics_in_debug_builds() {
+fn an_unencodable_outcome_is_reported_and_panics_in_debug_builds() {
     let mut table = fragile(1, MatchConfig::action());
     table.sessions[0]
         .command(0, Order::Ask(Outcome::Huge))

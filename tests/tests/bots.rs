@@ -195,7 +195,7 @@ fn replayed(rig: &Rig<Chase>, rules: &u8) -> (Tick, u64) {
 }
 
 #[test]
-fn seats_change_between_persons_and_bots_in_play() {
+fn seats_pass_between_humans_and_bots_mid_match() {
     const RULES: u8 = 4;
     let mut rig = played(7, "bad", 2, RULES.into());
     let has_bot = |rig: &Rig<Chase>, player| rig.match_.world().has_bot(player, &RULES);

@@ -89,7 +89,7 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
 /// Finding K16: an input that did not fit next to the newest ones was never sent. Here the server is frozen and does
 /// not receive packets. When it continues, it needs the oldest inputs first.
 #[test]
-fn inputs_that_exceed_a_datagram_arrive_in_several() {
+fn inputs_larger_than_a_datagram_arrive_in_several() {
     let mut table = table(MatchConfig::action(), 4);
     let mut n = 0;
     table.run(2 * SECOND, |_, _| restless(&mut n));
@@ -143,7 +143,7 @@ fn a_catch_up_runs_in_bursts_and_shortens_only_the_lead() {
 
 /// Finding K18: a game that never polls events accumulated them all.
 #[test]
-fn events_that_the_game_does_not_poll_are_bounded_and_counted() {
+fn unpolled_events_are_bounded_and_counted() {
     let mut table = table(MatchConfig::action(), 1);
     let mut given = 0;
     // The server accepts 20 commands a second and refuses the others.

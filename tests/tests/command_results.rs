@@ -58,7 +58,7 @@ impl Referee<History> for Never {
 /// The referee refuses a command while the owner is away: the server holds the command when the session ends, and
 /// judges it at the tick of the command. The owner learns of the refusal after its return.
 #[test]
-fn a_returning_client_learns_of_refusals_made_while_it_was_away() {
+fn a_reconnecting_client_gets_the_refusals_it_missed() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));
     rig.command(false);
     rig.run(4 * SECOND);
@@ -180,7 +180,7 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
 /// A server that lost its power resumes from an older world: claims of undone ticks are forgotten with them, so a
 /// player may claim at once in the new ticks.
 #[test]
-fn claims_are_forgotten_with_the_ticks_that_a_crash_undid() {
+fn claims_are_dropped_with_the_ticks_undone_by_a_crash() {
     let mut claims = 0;
     for seed in 50..54 {
         let mut rig = Rig::<History>::new(RigConfig::new(seed, "rtt=200".parse().unwrap()));

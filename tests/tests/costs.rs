@@ -100,7 +100,7 @@ fn reconnecting_does_not_refill_the_patience_budget() {
 
 /// Finding C1: a turn may be due before the turn before it was sealed, and the overlap was charged twice.
 #[test]
-fn a_player_is_charged_only_for_the_time_that_the_others_waited() {
+fn a_player_is_charged_only_for_the_others_waiting_time() {
     let mut config = RigConfig::strategy(4, LinkProfile::LAN);
     config.policies.command_delay = 4;
     config.policies.tick = MS(16);
@@ -196,7 +196,7 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
 
 /// Finding HW5: a client that reconnected with an empty budget was removed at its first batch that was not early.
 #[test]
-fn a_player_without_patience_left_plays_on_while_no_player_waits() {
+fn a_player_with_its_patience_spent_continues_while_no_player_waits() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);
     config.policies.command_delay = 3;
     config.policies.turn = TurnLength::Fixed(3);
@@ -228,7 +228,7 @@ fn a_player_without_patience_left_plays_on_while_no_player_waits() {
 
 /// Finding C4: spectators that see the match five seconds later received names within 20 ms and links within a second.
 #[test]
-fn a_delayed_spectator_learns_of_players_only_after_its_delay() {
+fn a_delayed_spectator_sees_players_only_after_its_delay() {
     let mut config = RigConfig::new(7, LinkProfile::LAN);
     config.policies.spectators = Spectators {
         max: 8,
@@ -270,7 +270,7 @@ fn a_delayed_spectator_learns_of_players_only_after_its_delay() {
 
 /// Finding K15: a host clock that went back ended the process.
 #[test]
-fn a_clock_that_goes_back_stops_time() {
+fn a_clock_going_back_stops_time() {
     let config = RigConfig::strategy(8, LinkProfile::LAN);
     for config in [config, RigConfig::new(9, LinkProfile::LAN)] {
         let mut rig = Rig::<History>::new(config);
@@ -322,7 +322,7 @@ fn a_stall_of_the_server_is_not_charged_to_clients() {
 /// Regression: an identity of two seats had two accounts once it returned with one seat, and was barred for the seat
 /// that it had left empty while it played in the other one.
 #[test]
-fn a_client_that_returns_with_fewer_seats_has_one_account() {
+fn a_client_reconnecting_with_fewer_seats_has_one_account() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.clients = 2;
     config.policies.players_max = 4;

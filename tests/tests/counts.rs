@@ -50,7 +50,7 @@ fn a_late_announcement_is_not_predicted_again() {
 /// A command is stamped with the input tick, which the server has not sealed yet when it arrives. The prediction's
 /// tick, five ticks of input delay earlier, would be too late.
 #[test]
-fn a_command_runs_at_the_tick_that_its_owner_assumed() {
+fn a_command_runs_at_the_tick_assumed_by_its_owner() {
     let mut config = RigConfig::new(8, far());
     config.policies.delay_ticks = 5;
     config.sticks = Sticks::Sticky;

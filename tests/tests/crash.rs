@@ -232,7 +232,7 @@ fn the_clock_continues_as_soon_as_all_players_are_back() {
 
 /// Row 20: a match starts from a saved state at a tick far above 0, is journalled from there, and is killed.
 #[test]
-fn a_match_that_began_from_a_saved_world_is_resumed_too() {
+fn a_match_started_from_a_saved_world_can_be_resumed() {
     use std::sync::Arc;
     use twinstep_server::{Match, MatchConfig};
     let config = MatchConfig {

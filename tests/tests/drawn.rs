@@ -547,7 +547,7 @@ fn own_frames(
 /// The local player walks as evenly as time passes, at any rates of frames and ticks. It was drawn at the newest tick,
 /// so that it stood in 58 % of the frames at 144 frames and 60 ticks a second.
 #[test]
-fn the_own_player_walks_smoothly_at_every_frame_rate() {
+fn the_local_player_walks_smoothly_at_every_frame_rate() {
     let mut wrong = Vec::new();
     for hz in TICKS_HZ {
         for (name, frames) in FRAMES {

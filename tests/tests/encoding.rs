@@ -77,7 +77,7 @@ fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
 }
 
 #[test]
-fn a_joiner_waits_for_an_encoding_that_joiners_of_the_next_second_share() {
+fn joiners_within_a_second_share_one_encoding() {
     let mut table = table(2, MatchConfig::action());
     // Both request a world. Until it is encoded, neither is admitted, and no second encoding is made.
     table.run(30, |_, _| 0);
@@ -144,7 +144,7 @@ fn a_match_encodes_worlds_itself_if_the_host_returns_none() {
 
 /// An encoding takes longer than a world stays fresh. A world's age counts from its completion.
 #[test]
-fn clients_join_though_an_encoding_takes_seconds() {
+fn clients_join_even_if_an_encoding_takes_seconds() {
     for later in [90, 200] {
         let mut table = table(1, MatchConfig::action());
         let encoded = play(&mut table, later + 30, later);
@@ -154,7 +154,7 @@ fn clients_join_though_an_encoding_takes_seconds() {
 
 /// Finding of a review: the journal got each world that came between two turns, and each hello an encoding.
 #[test]
-fn a_client_that_requests_worlds_repeatedly_costs_one_encoding_for_each_join() {
+fn a_client_requesting_worlds_repeatedly_costs_one_encoding_per_join() {
     let mut table = table(2, MatchConfig::strategy());
     let (mut encoded, mut seconds) = (0, 0);
     while seconds < 33 {
@@ -179,7 +179,7 @@ fn a_client_that_requests_worlds_repeatedly_costs_one_encoding_for_each_join() {
 }
 
 #[test]
-fn worlds_for_delayed_spectators_are_encoded_in_the_background_too() {
+fn worlds_for_delayed_spectators_are_also_encoded_in_the_background() {
     let mut policies = MatchConfig::action();
     policies.spectators = Spectators {
         max: 4,

@@ -27,7 +27,7 @@ use twinstep_server::{Match, MatchConfig, Output, SessionId, Trouble};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted() {
+fn a_diverged_client_is_reported_with_its_field_and_the_server_is_acquitted() {
     let mut rig = Rig::<History>::new(RigConfig::new(31, LinkProfile::LAN));
     rig.run(SECOND * 15);
     rig.flip(2);
@@ -58,7 +58,7 @@ fn a_client_that_differs_is_reported_with_its_field_and_the_server_is_acquitted(
 /// Finding A3-2: a client differs again while the server's world of the first difference is on its way. The reports of
 /// both sides name the field, and the first world is the one compared.
 #[test]
-fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
+fn a_client_diverging_again_immediately_is_reported_with_its_field() {
     let mut rig = Rig::<History>::new(RigConfig::new(36, "rtt=120".parse().unwrap()));
     rig.run(SECOND * 15);
     rig.flip(2);
@@ -82,7 +82,7 @@ fn a_client_that_differs_again_at_once_is_reported_with_its_field() {
 }
 
 #[test]
-fn a_server_that_differs_from_its_own_journal_is_found_at_fault() {
+fn a_server_diverging_from_its_own_journal_is_reported_at_fault() {
     let mut rig = Rig::<History>::new(RigConfig::new(32, LinkProfile::LAN));
     rig.run(SECOND * 15);
     rig.match_.corrupt().asked ^= 1;

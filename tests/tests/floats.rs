@@ -15,7 +15,7 @@ fn digests_are_equal_at_every_optimisation_level_and_on_every_machine() {
 }
 
 #[test]
-fn lines_that_differ_are_printed_from_both_sides() {
+fn differing_lines_are_printed_from_both_sides() {
     let reported = differences("a 1\nb 2\n", "a 1\nb 3\nc 4\n");
     assert_eq!(reported, ["-b 2", "+b 3", "+c 4"]);
 }

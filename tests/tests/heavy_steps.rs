@@ -71,7 +71,7 @@ fn played(link: LinkProfile, crowd: u16, how: Reconcile, [budget, cost]: [u32; 2
 }
 
 #[test]
-fn a_rebuild_runs_only_the_items_that_a_wrong_guess_touched() {
+fn a_rebuild_runs_only_the_items_touched_by_a_wrong_guess() {
     for (name, link, how, most) in [
         ("wan", LinkProfile::WAN, Reconcile::Auto, 0.02),
         ("bad", LinkProfile::BAD, Reconcile::Background, 0.03),
@@ -112,7 +112,7 @@ fn a_step_of_a_millisecond_keeps_its_lead() {
 
 /// A rebuild that does not fit into a frame leaves the game's thread, and one that fits stays there.
 #[test]
-fn rebuilds_that_do_not_fit_run_in_the_background() {
+fn rebuilds_too_long_for_a_frame_run_in_the_background() {
     for (name, link, least) in [
         ("wan", LinkProfile::WAN, 0.95),
         ("bad", LinkProfile::BAD, 0.9),
@@ -299,7 +299,7 @@ fn memos_take_at_most_their_limit() {
 }
 
 #[test]
-fn a_function_that_reads_a_static_is_found() {
+fn a_function_reading_a_static_is_detected() {
     let mut memos = Memos::default();
     let town = Town {
         peeks: true,

@@ -97,7 +97,7 @@ fn a_hiccup_costs_no_more_than_its_length() {
 }
 
 #[test]
-fn the_time_for_which_the_own_player_stood_is_counted() {
+fn the_time_for_which_the_local_player_stood_is_counted() {
     let mut config = RigConfig::new(4, "rtt=20,jitter=0,loss=0".parse().expect("a link"));
     (config.sticks, config.clients, config.fps) = (Sticks::Sticky, 2, 144);
     let mut rig = Rig::<History>::new(config);

@@ -62,7 +62,7 @@ fn hostile_packets_do_not_harm_a_live_match() {
 }
 
 #[test]
-fn hostile_packets_do_not_harm_a_match_that_waits_for_all() {
+fn hostile_packets_do_not_harm_a_wait_for_all_match() {
     packets_at_a_live_match(strategy(), PACKETS / 5);
 }
 

@@ -8,7 +8,7 @@ fn found(sources: &[(&str, &str)]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn two_files_that_need_each_other_are_a_circle() {
+fn two_files_importing_each_other_are_a_circle() {
     let a = "use crate::b::{self, Two};\nstruct One;";
     for b in [
         "use crate::a::One;\nstruct Two;",
@@ -37,7 +37,7 @@ fn a_name_leads_to_its_definition_through_any_reexport() {
 }
 
 #[test]
-fn a_child_may_import_a_parent_that_imports_none_of_its_items() {
+fn a_child_may_import_a_parent_without_a_back_import() {
     let parent = "mod child;\npub(crate) use child::Small;\npub struct Large;";
     let child = "use super::Large;\npub(crate) struct Small;";
     assert!(found(&[("parent.rs", parent), ("parent/child.rs", child)]).is_empty());

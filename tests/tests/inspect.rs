@@ -255,7 +255,7 @@ fn a_page_shows_each_tick_of_a_journal_and_what_a_client_assumed_and_showed() {
 }
 
 #[test]
-fn a_page_names_the_fields_that_a_tick_changed() {
+fn a_page_names_the_fields_changed_by_a_tick() {
     let played = recorded::<History>(3, 2, 600, Sticks::Analog);
     let mut page = Vec::new();
     let inspector = Inspector::<History>::new(&played.rules).ticks(Tick(200)..Tick(330));
@@ -293,7 +293,7 @@ fn a_page_names_the_fields_that_a_tick_changed() {
 }
 
 #[test]
-fn a_match_that_cannot_be_a_page_is_refused_with_a_sentence() {
+fn a_match_unfit_for_a_page_is_refused_with_a_reason() {
     let played = recorded::<History>(3, 2, 120, Sticks::Still);
     let refused = |inspector: Inspector<'_, History>, journal: &[u8]| {
         let error = inspector.write(journal, &mut Vec::new()).unwrap_err();

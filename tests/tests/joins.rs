@@ -188,7 +188,7 @@ fn a_returning_player_keeps_its_seat_even_on_a_slow_link() {
 
 /// Finding K17: one Play packet freed the slot for the next world before the first one was complete.
 #[test]
-fn a_client_that_plays_before_its_world_arrives_keeps_its_slot() {
+fn a_client_playing_before_its_world_arrives_keeps_its_slot() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
     config.clients = 1;
     let mut rig = Rig::<Game>::new(config);
@@ -289,7 +289,7 @@ fn fourteen_slow_loaders(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
 /// Finding O3-18: fourteen joiners that acknowledged two chunks a second of a 2 MB world were sent 2.2 MB/s, mostly
 /// repeats.
 #[test]
-fn a_client_that_rarely_acknowledges_chunks_is_sent_little() {
+fn a_client_rarely_acknowledging_chunks_gets_few_bytes() {
     let (mut rig, mut drips) = fourteen_slow_loaders(1);
     let began = rig.now;
     let mut honest = None;

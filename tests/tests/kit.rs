@@ -103,7 +103,7 @@ impl Simulation for Phased {
 }
 
 #[test]
-fn a_fault_that_only_affects_predictions_is_ignored_in_lockstep() {
+fn a_fault_affecting_only_predictions_is_ignored_in_lockstep() {
     let script = || Script::<Phased>::inputs([()]).ticks(60).in_one_process();
     check(Phased::default(), (), script().lockstep()).unwrap();
     let fault = check(Phased::default(), (), script())

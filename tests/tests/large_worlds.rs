@@ -96,7 +96,7 @@ fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
+fn a_corrupted_copy_of_a_large_world_is_detected_within_a_second_and_healed() {
     for seed in 1..=6 {
         let policies = match seed % 3 {
             0 => MatchConfig::strategy(),
@@ -115,7 +115,7 @@ fn a_spoiled_copy_of_a_large_world_is_found_within_a_second_and_healed() {
 
 /// The ground has the same size, but in chunks, so it is digested every turn, like a small world.
 #[test]
-fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
+fn a_corrupted_tile_of_a_large_ground_is_detected_within_a_turn_and_healed() {
     for seed in 1..=3 {
         let policies = MatchConfig {
             turn: TurnLength::Fixed(3),
@@ -132,7 +132,7 @@ fn a_spoiled_tile_of_a_large_ground_is_found_within_a_turn_and_healed() {
 
 /// Row 19: a digest every turn, for any size, is a policy. By default, a 300 KB world is compared once a second.
 #[test]
-fn a_spoiled_copy_of_300_kb_is_found_in_the_next_turn_if_digests_are_of_each_turn() {
+fn with_a_digest_every_turn_a_corrupted_300_kb_copy_is_detected_in_the_next_turn() {
     for (seed, policies) in [(1, MatchConfig::action()), (3, MatchConfig::strategy())] {
         let ticks = [Checksums::EachTurn, Checksums::Budgeted].map(|checksums| {
             let policies = MatchConfig {
@@ -366,7 +366,7 @@ fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
 /// P3-U1).
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn large_worlds_load_over_paths_that_pass_only_small_datagrams() {
+fn large_worlds_load_over_paths_limited_to_small_datagrams() {
     const ANY: usize = usize::MAX;
     for (seed, passes) in (0..).zip([[508, 508], [548, ANY], [ANY, 548], [700, 700], [1_000, ANY]])
     {

@@ -111,7 +111,7 @@ fn few_cues_are_cancelled() {
 
 /// Law Bounded: a client that never acknowledges is sent little, and then no packet.
 #[test]
-fn a_client_that_does_not_acknowledge_is_slowed_and_closed() {
+fn a_client_without_acks_is_slowed_and_closed() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
     let mut reported = |after, seconds| {

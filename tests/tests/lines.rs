@@ -100,7 +100,7 @@ fn a_client_leaves_a_dead_link_for_another_address() {
 /// A path that passes only small datagrams: no client could join over it, and the client reported a silent server
 /// (finding P3-U1). If it is small in one direction or both, its clients join, play, watch and return as others do.
 #[test]
-fn a_path_that_passes_only_small_datagrams_is_as_playable_as_others() {
+fn a_path_limited_to_small_datagrams_is_as_playable_as_others() {
     // The port is a part of the payload of these lines.
     let mtu = |payload: u32| format!("rtt=60,jitter=0,loss=0,mtu={}", payload + 28 + 2);
     // In release all of them.
@@ -382,7 +382,7 @@ fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line()
 /// dial.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_laptop_that_wakes_dials_before_it_gives_up() {
+fn a_waking_laptop_dials_before_it_gives_up() {
     for (slept_s, awake_s) in [(65, 0), (300, 0), (300, 2)] {
         let mut lines = playing(slept_s, "rtt=40", 2, 1);
         lines.cut(0, true);
@@ -402,7 +402,7 @@ fn a_laptop_that_wakes_dials_before_it_gives_up() {
 /// Findings K3-L6 and P3-T1: a client whose tickets had expired while its machine slept ended with "the server fell
 /// silent".
 #[test]
-fn a_client_that_sleeps_past_its_tickets_lifetime_learns_that_they_expired() {
+fn a_client_sleeping_past_its_tickets_lifetime_gets_an_expiry_error() {
     let mut lines = playing(1, "rtt=40", 1, 1);
     lines.sleep(0, 700 * SECOND);
     lines.run(730 * SECOND);

@@ -189,7 +189,7 @@ fn a_flood_of_starts_is_cut_off_and_disturbs_no_other_guest() {
 
 // A lobby, a pause and a crash in one match.
 #[test]
-fn a_match_that_a_player_started_is_paused_and_resumed_like_any_other() {
+fn a_match_started_by_a_player_is_paused_and_resumed_like_any_other() {
     for policies in modes(StartWhen::HostSays) {
         let map = Arc::new(Map::new("isle", 100));
         let mut party = Party::new(policies, (*map).clone());
@@ -228,7 +228,7 @@ fn a_match_that_a_player_started_is_paused_and_resumed_like_any_other() {
 
 // Owners come to the lobby of a saved match in any order, leave it and come back, and lose nothing.
 #[test]
-fn a_saved_match_goes_on_from_a_lobby() {
+fn a_saved_match_resumes_from_a_lobby() {
     // Rows 82 and 83.
     for policies in modes(StartWhen::Players(3)) {
         let map = Arc::new(Map::new("isle", 100));
@@ -313,7 +313,7 @@ fn clients_of_a_killed_server_return_to_the_lobby_of_its_save() {
 }
 
 #[test]
-fn a_loaded_match_that_its_host_starts_does_not_wait_for_absent_owners() {
+fn a_loaded_match_started_by_its_host_does_not_wait_for_absent_owners() {
     for policies in modes(StartWhen::HostSays) {
         let map = Arc::new(Map::new("isle", 100));
         let link = LinkProfile::WAN;
@@ -346,7 +346,7 @@ fn a_loaded_match_that_its_host_starts_does_not_wait_for_absent_owners() {
 
 // Each identity keeps its seat free until the start, however many others come first.
 #[test]
-fn a_match_that_waits_for_identities_keeps_their_seats() {
+fn a_match_waiting_for_identities_keeps_their_seats() {
     let awaited = vec!["anna".to_owned(), "ben".to_owned(), "cleo".to_owned()];
     for policies in modes(StartWhen::Identities(awaited)) {
         let map = Map::new("isle", 100);
@@ -449,7 +449,7 @@ fn the_first_turn_is_as_long_as_the_longest_round_trip() {
 }
 
 #[test]
-fn a_new_choice_reaches_guests_that_still_load_the_old_one_and_makes_all_unready() {
+fn a_new_choice_reaches_guests_still_loading_the_old_one_and_resets_readiness() {
     let mut party = Party::new(modes(StartWhen::Players(2))[0].clone(), Map::largest("one"));
     party.come("anna", LinkProfile::WAN, taker());
     party.come("ben", LinkProfile::WAN, taker());
@@ -475,7 +475,7 @@ fn a_new_choice_reaches_guests_that_still_load_the_old_one_and_makes_all_unready
 // A client with the chosen rules gets no byte of them. A client that has others and takes none is refused, in the
 // hello or by a later choice.
 #[test]
-fn rules_go_only_to_clients_that_lack_and_take_them() {
+fn rules_are_sent_only_to_clients_that_lack_and_accept_them() {
     let (one, two) = (Map::largest("one"), Map::largest("second"));
     let mut party = Party::new(modes(StartWhen::HostSays)[0].clone(), one.clone());
     let has = party.come("anna", LinkProfile::LAN, holder(&one));
@@ -530,7 +530,7 @@ fn a_late_joiner_gets_the_rules_with_its_world() {
 
 // A seat is free when its session has ended by a goodbye, a kick, a lost transport, or silence.
 #[test]
-fn a_guest_that_leaves_frees_its_seat() {
+fn a_leaving_guest_frees_its_seat() {
     let map = Map::new("isle", 100);
     let mut party = Party::new(modes(StartWhen::HostSays)[1].clone(), map.clone());
     for identity in ["anna", "ben", "cleo", "dora"] {
@@ -641,7 +641,7 @@ fn the_first_tick_waits_for_worlds_but_not_for_ever() {
 
 // Law Journal first. A crash in the lobby loses only the lobby; the journal starts with the chosen rules.
 #[test]
-fn the_journal_begins_at_the_start_with_the_chosen_rules() {
+fn the_journal_starts_with_the_match_and_has_the_chosen_rules() {
     for policies in modes(StartWhen::Players(2)) {
         let mut party = Party::new(policies, Map::new("first", 100));
         party.come("anna", LinkProfile::WAN, taker());
@@ -670,7 +670,7 @@ fn the_journal_begins_at_the_start_with_the_chosen_rules() {
 
 // Law Hostile wire: rules of a hostile server.
 #[test]
-fn rules_that_are_damaged_too_large_or_of_another_digest_end_the_session() {
+fn damaged_too_large_or_mismatched_rules_end_the_session() {
     let good = twinstep_protocol::lobby::pack_rules(&Map::new("isle", 100), 7).unwrap();
     let cut = good[..good.len() / 2].to_vec();
     for message in [good.to_vec(), cut, vec![1; 8], Vec::new()] {

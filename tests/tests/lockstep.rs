@@ -107,7 +107,7 @@ fn an_idle_player_is_not_missed() {
 /// Rows 11, 41 and 75: a command given before turn n runs leaves at once and runs in turn n + m, not before. Its
 /// owner's own copy runs it only with the server's turn.
 #[test]
-fn a_command_runs_m_turns_after_the_one_that_closes_its_batch() {
+fn a_command_runs_m_turns_after_its_batch_is_closed() {
     for m in 1..=4u8 {
         let mut rig = quiet(5, LinkProfile::LAN, m);
         let now = rig.now;
@@ -256,7 +256,7 @@ fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
 
 /// Row 18: a new length of ticks and turns takes effect at the same turn for all clients.
 #[test]
-fn a_new_cadence_begins_at_the_same_turn_for_all() {
+fn a_new_cadence_starts_at_the_same_turn_for_all() {
     let mut rig = quiet(10, LinkProfile::WAN, 2);
     let slower = MatchConfig {
         tick: MS(80),
@@ -400,7 +400,7 @@ fn a_command_of_one_turn_is_sent_in_the_next_and_runs_in_the_third() {
 
 /// Row 43: a late turn pauses its client for its lateness, within a frame, and no other client.
 #[test]
-fn a_late_turn_pauses_only_the_clients_that_it_is_late_for() {
+fn a_late_turn_pauses_only_the_clients_still_waiting_for_it() {
     let frame = MS(17);
     for extra in [160, 200, 250, 400] {
         let mut config = config(14, LinkProfile::LAN, 1);

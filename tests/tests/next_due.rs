@@ -28,7 +28,7 @@ fn called(sleeps: bool, policies: MatchConfig, link: LinkProfile) -> Vec<(Sessio
 }
 
 #[test]
-fn a_session_that_is_called_only_when_due_plays_as_well_as_one_called_at_each_frame() {
+fn a_session_called_only_when_due_plays_as_well_as_one_called_every_frame() {
     let link: LinkProfile = "rtt=100,jitter=30,loss=5".parse().expect("a link");
     for policies in [MatchConfig::action(), MatchConfig::strategy()] {
         let lockstep = policies.command_delay > 0;

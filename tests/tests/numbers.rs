@@ -52,7 +52,7 @@ fn newcomer_during_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
 /// The match assigns a number whose last player has not left yet; the newcomer joins right after that player's
 /// departure.
 #[test]
-fn a_newcomer_joins_though_the_last_player_of_its_number_has_not_left() {
+fn a_newcomer_joins_before_the_last_player_of_its_number_has_left() {
     let (mut rig, left) = newcomer_during_a_pause(3);
     assert_eq!(rig.clients[2].session.seats(), [left]);
     let owner = |rig: &Rig<History>| {
@@ -119,7 +119,7 @@ fn an_identity_enters_at_most_once_in_five_seconds() {
 
 /// A client removed while its link was dead may return as any free player.
 #[test]
-fn a_client_that_returns_as_another_player_continues_as_it() {
+fn a_client_reconnecting_as_another_player_continues_as_that_player() {
     for (seed, predicts, away) in [(3, true, 1), (4, true, 35), (5, false, 1), (6, false, 35)] {
         let mut config = match predicts {
             true => RigConfig::new(seed, LinkProfile::LAN),
@@ -247,7 +247,7 @@ fn a_spectator_does_not_share_the_limits_of_its_namesake() {
 }
 
 #[test]
-fn a_dropped_player_leaves_after_a_minute_of_slow_ticks_too() {
+fn a_dropped_player_is_removed_after_a_minute_even_with_slow_ticks() {
     let mut config = RigConfig::new(10, LinkProfile::LAN);
     config.policies.tick = MS * 100;
     let mut rig = Rig::<History>::new(config);

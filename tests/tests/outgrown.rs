@@ -42,7 +42,7 @@ impl Simulation for Large {
 // Finding K5: a world above 8 MiB panicked the match at the next journal world, join and delayed spectator, and the
 // client at its tape's next world.
 #[test]
-fn a_world_that_outgrows_its_bound_is_reported_and_the_match_continues() {
+fn a_world_outgrowing_its_bound_is_reported_and_the_match_continues() {
     let config = MatchConfig {
         spectators: Spectators {
             max: 4,

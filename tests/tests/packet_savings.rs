@@ -63,7 +63,7 @@ fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
 }
 
 #[test]
-fn a_client_with_changing_inputs_or_a_bad_link_sends_at_every_tick() {
+fn a_client_with_changing_inputs_or_a_bad_link_sends_every_tick() {
     for (link, sticks) in [
         ("rtt=100", Sticks::Analog),
         ("wan", Sticks::Still),
@@ -99,7 +99,7 @@ fn inputs_and_frames_in_flight_are_not_repeated() {
 
 /// On a lossy link each packet repeats all unacknowledged frames: a lost frame arrives with the next packet.
 #[test]
-fn a_client_that_loses_packets_is_sent_every_frame_until_it_acknowledges() {
+fn a_client_losing_packets_gets_every_frame_until_it_acknowledges() {
     let inputs = |link: &str| {
         let (_, down) = ten_seconds(&mut world(link, Sticks::Analog));
         down.inputs as f64 / down.packets as f64
@@ -234,7 +234,7 @@ fn a_change_whose_packet_is_lost_is_in_the_next_one() {
 /// Packets arrive late after a tick of rest. That tick is sealed before they arrive, with the held input. It does not
 /// count as a missing input, but the ticks after it do.
 #[test]
-fn a_tick_that_a_client_rests_over_is_not_a_missing_input() {
+fn a_skipped_send_is_not_a_missing_input() {
     let mut sealed_before = 0;
     for late_frames in 1..=5 {
         let mut table = table();

@@ -388,7 +388,7 @@ fn a_delayed_spectator_sees_a_pause_with_its_delay_and_pauses_only_then() {
 
 // No tick of a paused match says that a player left. Before, the player stayed until it was dropped.
 #[test]
-fn a_player_that_leaves_in_a_pause_is_gone_after_a_crash_too() {
+fn a_player_that_left_during_a_pause_stays_removed_after_a_crash() {
     for m in [0, 2] {
         let mut rig = world::<History>(10, LinkProfile::WAN, m);
         let leaver = rig.clients[3].session.seats()[0];
@@ -424,7 +424,7 @@ fn a_player_that_leaves_in_a_pause_is_gone_after_a_crash_too() {
 
 // A spectator plays turns as they arrive, so its margin is how long they wait: 60 ms, up to 24 ms more or less.
 #[test]
-fn a_spectator_that_joins_during_a_pause_has_no_extra_delay() {
+fn a_spectator_joining_during_a_pause_has_no_extra_delay() {
     for link in [LinkProfile::LAN, LinkProfile::WAN, LinkProfile::BAD] {
         let mut rig = world::<History>(11, link, 0);
         let before = rig.join_with("before", 0).expect("there is room");
@@ -447,7 +447,7 @@ fn a_spectator_that_joins_during_a_pause_has_no_extra_delay() {
 
 // No tick drops the players of a paused match.
 #[test]
-fn a_paused_match_that_all_players_lost_is_deserted_after_a_minute() {
+fn a_paused_match_without_players_is_deserted_after_a_minute() {
     let mut rig = world::<History>(9, LinkProfile::LAN, 0);
     ask(&mut rig, 0, PAUSE);
     for client in 0..4 {

@@ -50,7 +50,7 @@ fn every_client_knows_all_names_and_sees_which_links_are_bad() {
 }
 
 #[test]
-fn leavers_are_forgotten_and_newcomers_are_introduced() {
+fn leavers_are_removed_and_newcomers_are_introduced() {
     let mut rig = rig(2);
     rig.leave(1);
     rig.run(3 * SECOND);
@@ -80,7 +80,7 @@ fn two_players_at_one_screen_have_separate_names_and_the_same_link() {
 }
 
 #[test]
-fn spectators_receive_names_too() {
+fn spectators_also_receive_names() {
     let mut config = RigConfig::new(5, LinkProfile::LAN);
     config.clients = 2;
     config.policies.spectators.max = 1;
@@ -94,7 +94,7 @@ fn spectators_receive_names_too() {
 }
 
 #[test]
-fn a_returning_client_keeps_its_name_and_knows_the_others() {
+fn a_reconnecting_client_keeps_its_name_and_gets_the_others() {
     let mut rig = rig(2);
     rig.run(SECOND);
     rig.cut(1);

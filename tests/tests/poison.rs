@@ -312,7 +312,7 @@ fn an_attacker_ends_no_other_process() {
 }
 
 #[test]
-fn an_order_that_the_referee_refuses_reaches_no_step() {
+fn an_order_refused_by_the_referee_reaches_no_step() {
     let table = attacked(Attack::RefusedOrders, 0);
     assert_eq!(table.match_.stats().panics, 0);
     let refused = |event: &&Event| matches!(event, Event::CommandRefused { .. });

@@ -201,7 +201,7 @@ fn the_match_waits_for_trailing_clients_within_limits() {
 /// Row 84: a policy sets the lag at which the match starts to hold, one turn by default: in a prediction and in
 /// lockstep.
 #[test]
-fn a_match_holds_at_the_lag_that_its_policy_sets() {
+fn a_match_holds_at_the_lag_set_by_its_policy() {
     for (lockstep, from) in [
         (false, Duration::ZERO),
         (false, MS(150)),
@@ -247,7 +247,7 @@ fn a_match_holds_at_the_lag_that_its_policy_sets() {
 }
 
 #[test]
-fn a_match_is_not_held_for_delays_that_clients_did_not_cause() {
+fn a_match_is_not_held_for_delays_not_caused_by_clients() {
     let mut config = strategy(7, LinkProfile::LAN);
     config.clients = 3;
     config.policies.sealing = SealWhen::Deadline;
@@ -304,7 +304,7 @@ fn a_hold_lasts_however_rarely_the_match_advances() {
 
 /// Row 85: on a link whose jitter stays, adaptive turns settle.
 #[test]
-fn adaptive_turns_settle_under_jitter_that_stays() {
+fn adaptive_turns_settle_under_constant_jitter() {
     for seed in 1..=3 {
         let mut config = strategy(3, "rtt=120,jitter=250".parse().unwrap());
         config.seed = seed;
@@ -521,7 +521,7 @@ fn a_forged_answer_is_refused_and_the_server_decides() {
 }
 
 #[test]
-fn the_server_answers_a_query_that_its_owner_does_not() {
+fn the_server_answers_a_query_left_unanswered_by_its_owner() {
     let mut rig = owners(false, false);
     rig.command(false);
     rig.run(SECOND * 5);

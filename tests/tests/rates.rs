@@ -135,7 +135,7 @@ fn a_long_link_is_hidden_by_prediction_at_any_rate() {
 /// Regression: a client counted as trailing from three ticks on, which at 240 Hz are less than a frame: the match
 /// paused half of its time.
 #[test]
-fn a_match_that_holds_for_laggards_runs_at_its_rate() {
+fn a_match_holding_for_laggards_runs_at_its_rate() {
     for hz in RATES {
         let mut config = at(hz, 7, LinkProfile::LAN);
         config.fps = 30;
@@ -154,7 +154,7 @@ fn a_match_that_holds_for_laggards_runs_at_its_rate() {
 /// Regression: no player is blamed for 30 s after a restart of the server, so a laggard paused the match for all that
 /// time.
 #[test]
-fn a_match_holds_for_laggards_within_its_limits_after_a_restart_too() {
+fn a_match_holds_for_laggards_within_its_limits_even_after_a_restart() {
     let mut config = at(60, 8, LinkProfile::LAN);
     config.journal = true;
     config.policies.laggards = Laggards::hold();
@@ -278,7 +278,7 @@ fn lost_packets_of_long_turns_are_resent() {
 /// A link that reorders packets has gaps all the time, without losses. A session that once needed more than four
 /// packets was always served by gaps afterwards, in small packets.
 #[test]
-fn a_client_back_from_silence_is_served_normally_though_packets_are_reordered() {
+fn a_client_back_from_silence_is_served_normally_despite_reordering() {
     let config = RigConfig {
         load: Load {
             input_bytes: 12,

@@ -49,7 +49,7 @@ fn until_a_key_is_read(rig: &mut Rig<Game>) {
 /// Rows 77 and 58. Two worlds are the same except for a key: in one of them, the first player holds it starting at some
 /// frame.
 #[test]
-fn a_key_is_in_the_prediction_and_in_the_picture_of_the_frame_that_reads_it() {
+fn a_key_press_shows_in_the_frame_that_reads_it() {
     for (name, link) in LinkProfile::PRESETS {
         for fps in [30, 60, 144] {
             for round in 0..4 {

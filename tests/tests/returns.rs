@@ -21,7 +21,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_client_that_lost_its_transport_continues_by_frames_unnoticed_by_the_others() {
+fn a_client_without_its_transport_continues_by_frames_unnoticed_by_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(1, "rtt=60".parse().unwrap()));
     rig.run(8 * SECOND);
     let player = rig.clients[0].session.seats()[0];
@@ -62,7 +62,7 @@ fn a_client_away_for_longer_than_frames_are_kept_continues_from_a_world() {
 
 /// Row 30: also a process that ended without a goodbye.
 #[test]
-fn a_restarted_client_takes_its_seat_over_at_once_from_a_session_that_seems_alive() {
+fn a_restarted_client_takes_over_its_seat_from_a_seemingly_live_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(4, "rtt=60".parse().unwrap()));
     rig.run(8 * SECOND);
     let player = rig.clients[0].session.seats()[0];
@@ -188,7 +188,7 @@ fn only_issued_tickets_count_as_stored() {
 
 /// Row 21, over two transports: the match waits for the batches of a returned client, which has closed none yet.
 #[test]
-fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockstep() {
+fn a_new_process_losing_its_server_immediately_does_not_hold_a_lockstep_match() {
     for seed in 60..64 {
         let config = RigConfig::strategy(seed, LinkProfile::LAN);
         let mut rig = Rig::<History>::new(RigConfig {
@@ -224,7 +224,7 @@ fn a_fresh_process_that_loses_its_server_at_once_does_not_hold_a_match_in_lockst
 }
 
 #[test]
-fn a_client_that_is_lost_again_while_returning_tries_again() {
+fn a_client_cut_off_again_while_reconnecting_retries() {
     let mut rig = Rig::<Game>::new(RigConfig::new(6, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.cut(0);
@@ -241,7 +241,7 @@ fn a_client_that_is_lost_again_while_returning_tries_again() {
 }
 
 #[test]
-fn a_client_that_differs_returns_by_a_world() {
+fn a_diverged_client_reconnects_with_a_world() {
     let mut rig = Rig::<Game>::new(RigConfig::new(7, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.flip(0);
@@ -256,7 +256,7 @@ fn a_client_that_differs_returns_by_a_world() {
 
 /// A ticket as soon as a session plays, and every ten seconds.
 #[test]
-fn return_tickets_are_renewed_while_a_session_plays() {
+fn reconnect_tickets_are_renewed_while_a_session_plays() {
     let mut rig = Rig::<Game>::new(RigConfig::new(8, LinkProfile::LAN));
     rig.run(SECOND);
     assert_eq!(rig.clients[0].tickets, 1);
@@ -265,7 +265,7 @@ fn return_tickets_are_renewed_while_a_session_plays() {
 }
 
 #[test]
-fn returning_resets_no_limit() {
+fn reconnecting_resets_no_limit() {
     let mut rig = Rig::<Game>::new(RigConfig::new(9, LinkProfile::LAN));
     rig.run(6 * SECOND);
     for heal in 0..4 {
@@ -294,7 +294,7 @@ fn returning_resets_no_limit() {
 
 /// A reconnecting client gets only its welcome until its first packet: frames before that would be lost.
 #[test]
-fn a_returning_client_gets_turns_only_after_its_first_packet() {
+fn a_reconnecting_client_gets_turns_only_after_its_first_packet() {
     let mut rig = Rig::<Game>::new(RigConfig::new(17, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.cut(0);
@@ -356,7 +356,7 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
 /// Finding of a review: the server still has the world of a recent join, which is older than the
 /// player's own. A return to that world would look like a loss of ticks.
 #[test]
-fn a_returning_client_gets_no_world_older_than_its_own() {
+fn a_reconnecting_client_gets_no_world_older_than_its_own() {
     let mut config = RigConfig::new(43, LinkProfile::LAN);
     config.clients = 2;
     config.load.world_bytes = 20_000;
@@ -386,7 +386,7 @@ fn a_returning_client_gets_no_world_older_than_its_own() {
 }
 
 #[test]
-fn a_client_that_is_not_back_in_time_may_retry() {
+fn a_client_back_too_late_may_retry() {
     let mut rig = Rig::<Game>::new(RigConfig::new(40, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.cut(0);
@@ -404,7 +404,7 @@ fn a_client_that_is_not_back_in_time_may_retry() {
 
 /// The client's half of the evidence is reported, though the server that has the other half is lost.
 #[test]
-fn a_desync_is_reported_though_its_evidence_is_lost() {
+fn a_desync_is_reported_even_if_its_evidence_is_lost() {
     let mut rig = Rig::<Game>::new(RigConfig::new(41, "rtt=200".parse().unwrap()));
     rig.run(6 * SECOND);
     rig.flip(0);
@@ -423,7 +423,7 @@ fn a_desync_is_reported_though_its_evidence_is_lost() {
 /// A server that lost its journal starts another match under the same tickets. A reconnecting client continues with
 /// that match, and new commands run there, though the server does not know the earlier commands.
 #[test]
-fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
+fn a_client_reconnecting_to_a_restarted_match_plays_and_sends_commands() {
     for delay in [0, 2] {
         let policies = kind(delay);
         let mut rig = Rig::<History>::new(RigConfig {
@@ -451,7 +451,7 @@ fn a_client_that_returns_to_a_restarted_match_plays_and_sends_commands() {
 }
 
 #[test]
-fn a_client_that_returns_to_another_command_delay_gets_an_event() {
+fn a_client_reconnecting_to_another_command_delay_gets_an_event() {
     for (was, is) in [(0, 2), (2, 0), (2, 3)] {
         let mut rig = Rig::<History>::new(RigConfig {
             policies: kind(was),
@@ -480,7 +480,7 @@ fn kind(delay: u8) -> MatchConfig {
 /// Regression: a heal whose world took longer than the input window let the client sample ticks a second time, whose
 /// first inputs the server had: each led to the next difference.
 #[test]
-fn a_heal_that_takes_long_samples_no_tick_twice() {
+fn a_long_heal_samples_no_tick_twice() {
     let mut config = RigConfig::new(13, "rtt=50".parse().unwrap());
     config.clients = 2;
     config.load.world_bytes = 220 << 10;

@@ -174,7 +174,7 @@ fn each_owner_has_its_player_again_in_any_order_and_under_any_policy() {
 }
 
 #[test]
-fn an_owner_that_comes_late_is_neither_kicked_nor_waited_for_nor_replaced() {
+fn a_late_owner_is_neither_kicked_nor_waited_for_nor_replaced() {
     for (way, config) in policies() {
         let save = evening::<2>(&config).match_.save().unwrap();
         let mut all = loaded(config, &save).unwrap();
@@ -211,7 +211,7 @@ fn world_ticks(all: &mut Direct<Now>, time: Duration) -> u32 {
 }
 
 #[test]
-fn a_player_that_left_before_the_save_is_its_owners_again() {
+fn a_player_gone_before_the_save_is_its_owners_again() {
     let (_, config) = policies().into_iter().next().unwrap();
     let mut before = evening::<2>(&config);
     before.match_.kick(SessionId(1), CloseCode::Left);
@@ -257,7 +257,7 @@ fn the_host_gives_a_seat_whose_owner_does_not_come_to_another_identity() {
 
 /// A crash while an owner is still away must not cost its seat.
 #[test]
-fn seats_stay_reserved_in_a_match_that_is_resumed_from_its_journal() {
+fn seats_stay_reserved_in_a_match_resumed_from_its_journal() {
     for (way, config) in policies() {
         let save = evening::<2>(&config).match_.save().unwrap();
         let mut all = loaded(config.clone(), &save).unwrap();
@@ -336,7 +336,7 @@ fn the_new_configuration_may_name_another_owner() {
 
 /// At any moment, a save holds every order that a client has run. The others ran in no client.
 #[test]
-fn a_save_holds_every_order_that_a_client_has_run() {
+fn a_save_holds_every_order_run_by_a_client() {
     for (way, config) in policies() {
         let mut all = evening::<2>(&config);
         let mut pending = 0;
@@ -408,7 +408,7 @@ fn upgrade(old: OldSave<'_>) -> Result<Now, String> {
 }
 
 #[test]
-fn an_older_save_is_refused_in_words_or_upgraded() {
+fn an_older_save_is_refused_with_a_reason_or_upgraded() {
     let (_, config) = policies().into_iter().nth(1).unwrap();
     let mut all = evening::<1>(&config);
     let save = all.match_.save().unwrap();
@@ -453,7 +453,7 @@ fn an_older_save_is_refused_in_words_or_upgraded() {
 }
 
 #[test]
-fn an_upgrade_gets_the_queries_that_stay_unanswered() {
+fn an_upgrade_gets_the_unanswered_queries() {
     let (_, config) = policies().into_iter().next().unwrap();
     let asking = Town {
         asks: true,
@@ -474,7 +474,7 @@ fn an_upgrade_gets_the_queries_that_stay_unanswered() {
 }
 
 #[test]
-fn another_game_a_journal_and_too_few_seats_are_refused_in_words() {
+fn another_game_a_journal_and_too_few_seats_are_refused_with_reasons() {
     let (_, config) = policies().into_iter().next().unwrap();
     let save = evening::<2>(&config).match_.save().unwrap();
     let other = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
@@ -535,7 +535,7 @@ fn labelled(label: String) -> Direct<Now> {
 
 /// Row 83: a list of saves is shown without loading worlds.
 #[test]
-fn the_beginning_of_a_save_has_its_label_and_owners() {
+fn the_header_of_a_save_has_its_label_and_owners() {
     let all = labelled("year 3".to_owned());
     let save = all.match_.save().unwrap();
     assert!(save.len() > SAVE_INFO_BYTES_MAX);
@@ -561,7 +561,7 @@ fn the_beginning_of_a_save_has_its_label_and_owners() {
 }
 
 #[test]
-fn a_label_that_is_too_long_is_refused_in_words() {
+fn a_too_long_label_is_refused_with_a_reason() {
     let fits = labelled("x".repeat(256 - "map 0, ".len()));
     assert_eq!(
         SaveInfo::read(&fits.match_.save().unwrap())
@@ -578,7 +578,7 @@ fn a_label_that_is_too_long_is_refused_in_words() {
 }
 
 #[test]
-fn a_truncated_or_altered_beginning_is_refused_or_listed_without_a_panic() {
+fn a_truncated_or_altered_header_is_refused_or_listed_without_a_panic() {
     let (_, config) = policies().into_iter().next().unwrap();
     let save = labelled("year 3".to_owned()).match_.save().unwrap();
     let world = records(&save)
@@ -641,7 +641,7 @@ fn a_truncated_or_altered_save_is_refused() {
 
 // A hostile file can have right checks: its records are altered here, and checked anew.
 #[test]
-fn an_altered_save_with_right_checks_is_refused_or_plays_without_a_panic() {
+fn an_altered_save_with_valid_checks_is_refused_or_plays_without_a_panic() {
     let (_, config) = policies().into_iter().next().unwrap();
     let save = evening::<2>(&config).match_.save().unwrap();
     let mut luck = Mwc::seed(83);
@@ -709,7 +709,7 @@ fn altered(save: &[u8], luck: &mut Mwc) -> Vec<u8> {
 }
 
 #[test]
-fn a_game_that_was_paused_and_slowed_continues_at_the_speed_of_its_new_match() {
+fn a_paused_and_slowed_game_continues_at_the_speed_of_its_new_match() {
     let (_, config) = policies().into_iter().next().unwrap();
     let mut before = evening::<2>(&config);
     before
@@ -791,7 +791,7 @@ fn played(seed: u64, command_delay: u8) -> Rig<History> {
 }
 
 #[test]
-fn a_player_saves_the_match_and_all_clients_learn_who_did() {
+fn a_player_saves_the_match_and_all_clients_get_its_name() {
     // Row 83. The referee decides, the host writes, and all clients receive the name of the player that saved. The
     // match is not affected.
     for command_delay in [0, 2] {

@@ -288,7 +288,7 @@ impl Simulation for Raid {
 }
 
 #[test]
-fn a_query_that_waited_to_be_opened_has_as_much_time_as_others() {
+fn a_query_opened_late_has_as_much_time_as_others() {
     // No job is done, so each query ends 2 s after it was opened.
     let resolver = |_: &HookContext<'_, Raid>, _: Key, _: &u32| Decision::Later(Box::new(|| 0));
     let config = SessionConfig::<Raid>::new(Arc::new(()));

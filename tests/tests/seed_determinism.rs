@@ -210,7 +210,7 @@ fn turns_of_any_length_stay_in_step() {
 /// Row 19: one value on one client differs; this is detected when the next turn arrives, and the server identifies the
 /// client.
 #[test]
-fn a_flipped_value_is_found_at_the_next_turn() {
+fn a_flipped_value_is_detected_at_the_next_turn() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.policies.turn = TurnLength::Fixed(3);
     let mut rig = Rig::<History>::new(config);
@@ -239,7 +239,7 @@ fn a_flipped_value_is_found_at_the_next_turn() {
 
 /// Finding A4: between two heals a client paused for up to 9.1 s, without an event that explained it.
 #[test]
-fn a_player_plays_on_while_its_client_waits_to_be_healed() {
+fn a_player_continues_while_its_client_waits_to_be_healed() {
     let mut rig = Rig::<History>::new(RigConfig::new(9, LinkProfile::WAN));
     rig.run(SECOND * 5);
     rig.flip(1);
@@ -418,7 +418,7 @@ fn a_nan_in_a_prediction_is_reported_without_a_panic() {
 /// Row 27: debug builds check determinism by default: a step that differs between the two sides stops the session at
 /// the first tick, even if no frame differed.
 #[test]
-fn a_step_that_differs_by_phase_is_caught() {
+fn a_phase_dependent_step_is_caught() {
     let config = SessionConfig::<TwoFaced>::new(Arc::new(()));
     assert_eq!(config.verify, cfg!(debug_assertions));
     let play = |verify| {

@@ -29,13 +29,13 @@ fn the_table_has_every_row_once_and_in_order() {
 }
 
 #[test]
-fn every_row_has_a_test_that_names_it() {
+fn every_row_is_cited_by_a_test() {
     let wrong = wrong_rows(&table("docs/internal/SEED-SYSTEMS.md", is_number), ROW);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn every_finding_has_a_test_that_names_it() {
+fn every_finding_is_cited_by_a_test() {
     let findings = table("docs/internal/FINDINGS.md", is_finding);
     assert!(findings.len() > 40, "only {} findings", findings.len());
     for (i, finding) in findings.iter().enumerate() {
@@ -47,7 +47,7 @@ fn every_finding_has_a_test_that_names_it() {
 }
 
 #[test]
-fn rows_are_read_as_they_are_written() {
+fn row_references_in_comments_are_parsed() {
     for (text, all) in [
         ("row 46: a freeze", "46"),
         ("(rows 1, 3 and 9) and then 12", "1 3 9"),

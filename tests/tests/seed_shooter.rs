@@ -49,7 +49,7 @@ fn enemies_are_predicted_exactly_without_interference() {
 /// Row 61: other players kill enemies that this screen still shows alive. In the call in which the confirmed world has
 /// a death, the prediction also has it.
 #[test]
-fn a_kill_that_arrives_late_is_applied_at_once() {
+fn a_late_kill_is_applied_immediately() {
     let mut rig = Rig::<Game>::new(RigConfig::new(61, LinkProfile::BAD));
     // (client, slot, life) of the enemies predicted to live, with the latest such tick.
     let mut alive: BTreeMap<(usize, usize, u32), Tick> = BTreeMap::new();
@@ -81,7 +81,7 @@ fn a_kill_that_arrives_late_is_applied_at_once() {
 /// Row 69: if a ghost's hit was withheld, the truth follows: no prediction shows an enemy with more health than the
 /// confirmed world has left it.
 #[test]
-fn a_ghost_that_did_hit_is_corrected() {
+fn a_ghost_shot_that_did_hit_is_corrected() {
     let mut rig = Rig::<Game>::new(RigConfig::new(69, LinkProfile::WAN));
     let mut wounded = 0;
     while rig.now < SECOND * 30 {
@@ -170,7 +170,7 @@ fn sapper(shield_ticks: u32) -> Arc<Rules> {
 /// Rows 63 and 64: one player kills the sapper. The other does not know that yet, and runs into the sapper on its own
 /// screen. This player dies of that on all sides, because a step does not question the claim in its frame.
 #[test]
-fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
+fn a_crash_into_an_already_dead_enemy_still_kills() {
     let rules = sapper(1);
     let mut table = duel(&rules, Claims::OwnerOnly);
     let sapper = table.match_.world().sim().enemies[3].key(3);
@@ -206,7 +206,7 @@ fn a_crash_into_an_enemy_that_is_dead_already_still_kills() {
 /// Rows 63 and 90: a bullet kills on the screen that shows it, though its enemy was dead on the server before it fired,
 /// and the server has never had the bullet.
 #[test]
-fn a_bullet_of_an_enemy_that_is_dead_already_still_kills() {
+fn a_bullet_of_an_already_dead_enemy_still_kills() {
     let mut rules = level(SPOT, 1, 1);
     rules.tuning.bullet_damage = rules.tuning.player_health;
     let rules = Arc::new(rules);

@@ -254,7 +254,7 @@ fn health_after_a_shell(resolver: impl Resolver<Game>) -> i16 {
 
 /// Row 79: a shell is decided by what its owner saw. The player walked on there, and has turned back on the server.
 #[test]
-fn a_shell_hits_the_player_that_was_under_it_on_its_owners_screen() {
+fn a_shell_hits_the_player_under_it_on_its_owners_screen() {
     let arbiter = || Arbiter::new(&Rules::arena(0), Luck::Seeded(1)).unwrap();
     let now = |mut arbiter: Arbiter| {
         move |look: &HookContext<'_, Game>, key: Key, query: &Query| {
@@ -315,7 +315,7 @@ impl Referee<Game> for Hidden {
 /// referee, each within its bound of the touch. So are clients that hide behind other claims.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn hacked_clients_that_never_claim_die_within_the_bound() {
+fn hacked_clients_without_claims_die_within_the_bound() {
     for every in [1, 9] {
         never_claim(every);
     }

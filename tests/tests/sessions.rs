@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_session_that_is_taken_over_gets_the_reason() {
+fn a_session_taken_over_gets_the_reason() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let elsewhere = rig.join("player 0");

@@ -87,7 +87,7 @@ fn hold(client: usize, _: &Session<Board>) -> Hold {
 // Finding K2: canonical order was used as a rank: of 16 players with 20 commands a second each, ten never had a command
 // run.
 #[test]
-fn players_that_use_their_full_grant_get_equal_shares() {
+fn players_using_their_full_grant_get_equal_shares() {
     let mut table = board(16, true);
     let before = table.match_.world().sim().written;
     for _ in 0..20 * 10 {
@@ -113,7 +113,7 @@ fn players_that_use_their_full_grant_get_equal_shares() {
 // Finding K3: outcomes took all the space, and one player's command waited for as long as another player's queries were
 // answered.
 #[test]
-fn an_order_runs_though_the_game_asks_more_than_frames_hold() {
+fn an_order_runs_even_if_queries_fill_all_frames() {
     for bytes in [88, 250] {
         let mut table = board(2, true);
         let ask = Order::Ask { queries: 16, bytes };

@@ -71,7 +71,7 @@ fn a_live_spectator_sees_every_turn_and_has_no_seat() {
 }
 
 #[test]
-fn a_match_that_waits_for_all_does_not_wait_for_spectators() {
+fn a_wait_for_all_match_does_not_wait_for_spectators() {
     for (max, delay_ticks) in [(16, 0), (512, 180)] {
         let config = with_room(RigConfig::strategy(5, LinkProfile::LAN), max, delay_ticks);
         let mut rig = watched::<History>(config);
@@ -159,7 +159,7 @@ fn sees_no_frame_younger_than_the_delay(config: RigConfig) {
 }
 
 #[test]
-fn a_spectator_that_joins_within_the_delay_begins_with_the_first_world() {
+fn a_spectator_joining_within_the_delay_starts_with_the_first_world() {
     for config in both(with_room(RigConfig::new(4, LinkProfile::LAN), 8, DELAY)) {
         begins_with_the_first_world(config);
     }
@@ -235,7 +235,7 @@ fn a_spectator_returns_as_a_spectator() {
 }
 
 #[test]
-fn a_player_may_watch_too() {
+fn a_player_may_also_be_a_spectator() {
     let mut rig = watched::<Game>(with_room(RigConfig::new(7, LinkProfile::LAN), 8, 0));
     rig.join_with("player 0", 0).unwrap();
     rig.run(3 * SECOND);
@@ -273,7 +273,7 @@ fn a_spectators_packets_reach_no_frame() {
 }
 
 #[test]
-fn a_spectators_join_reports_progress_too() {
+fn a_spectators_join_also_reports_progress() {
     let slow = "rtt=60,kbit=400".parse().unwrap();
     let mut config = with_room(RigConfig::new(10, "rtt=60".parse().unwrap()), 8, DELAY);
     config.crowd = 200;

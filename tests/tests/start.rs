@@ -178,7 +178,7 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
 
 /// Row 20: the server sends the match's first tick and its cadence, so the author of a client need not know them.
 #[test]
-fn a_match_may_begin_at_any_tick_and_pace() {
+fn a_match_may_start_at_any_tick_and_pace() {
     let slow = MatchConfig {
         start: Tick(70_000),
         turn: TurnLength::Fixed(5),
@@ -267,7 +267,7 @@ fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
 }
 
 #[test]
-fn newcomers_join_by_frames_after_a_crash_too() {
+fn newcomers_join_by_frames_even_after_a_crash() {
     for (way, config) in ways() {
         let mut rig = Rig::<Edges>::new(config);
         rig.run(3 * SECOND);
@@ -286,7 +286,7 @@ fn newcomers_join_by_frames_after_a_crash_too() {
 }
 
 #[test]
-fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
+fn a_delayed_spectator_starts_at_the_first_tick_and_sees_no_frame_too_soon() {
     let delay_ticks = 180;
     let mut config = ways().remove(0).1;
     config.policies.spectators = Spectators {
@@ -319,7 +319,7 @@ fn a_delayed_spectator_begins_from_the_start_and_sees_no_frame_too_soon() {
 /// Regression: a newcomer whose link died before it was admitted had to load a world again, because it had no presence
 /// yet.
 #[test]
-fn a_client_that_was_not_admitted_yet_continues_by_frames() {
+fn a_client_not_admitted_yet_continues_by_frames() {
     let mut rig = Rig::<Game>::new(RigConfig::new(8, "rtt=400".parse().unwrap()));
     rig.run(6 * SECOND);
     let late = rig.join("late");
@@ -341,7 +341,7 @@ fn a_client_that_was_not_admitted_yet_continues_by_frames() {
 
 /// Regression: frames that were kept at its hello were dropped before they arrived, and it paused for 30 s.
 #[test]
-fn a_client_that_returns_as_its_frames_expire_plays_at_once() {
+fn a_client_reconnecting_as_its_frames_expire_plays_immediately() {
     for away_ms in [20_500, 29_500] {
         let mut config = RigConfig::new(9, "rtt=300".parse().unwrap());
         (config.clients, config.fps, config.verify) = (2, 30, false);

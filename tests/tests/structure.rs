@@ -552,7 +552,7 @@ fn unsafe_code_is_only_in_the_c_interface_and_in_measuring_tools() {
 }
 
 #[test]
-fn every_law_is_held_by_a_test_that_names_it() {
+fn every_law_is_cited_by_a_test() {
     let texts: Vec<String> = sources("tests/tests")
         .iter()
         .filter(|path| !path.ends_with("/structure.rs"))
@@ -613,7 +613,7 @@ fn documents_and_licences_exist() {
 }
 
 #[test]
-fn every_path_that_the_documents_name_exists() {
+fn every_path_named_in_the_documents_exists() {
     let mut documents = vec![
         "ARCHITECTURE.md".to_owned(),
         "README.md".to_owned(),
@@ -643,7 +643,7 @@ fn every_path_that_the_documents_name_exists() {
 }
 
 #[test]
-fn every_name_that_the_documents_mention_is_in_the_code() {
+fn every_name_mentioned_in_the_documents_is_in_the_code() {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut known = BTreeSet::new();
     for folder in ["core", "server", "client", "docs", "demo", "tests", "bench"] {
@@ -688,7 +688,7 @@ fn every_name_that_the_documents_mention_is_in_the_code() {
 }
 
 #[test]
-fn every_mutant_names_a_test_that_exists() {
+fn every_mutant_names_an_existing_test() {
     let mut mutants = files("ci/mutants");
     mutants.retain(|path| path.ends_with(".patch"));
     assert!(mutants.len() >= 7, "{mutants:?}");

@@ -106,7 +106,7 @@ fn the_public_items_are_unchanged() {
 }
 
 #[test]
-fn items_are_read_as_they_are_written() {
+fn items_are_parsed_as_written() {
     let source = "pub struct A<T> {\n    /// Doc.\n    pub a: u8,\n    b: u8,\n}\n#[non_exhaustive]\npub enum B {\n    #[error(\n        \"e\"\n    )]\n    C {\n        d: u8,\n    },\n}\n\
                   impl A<u8> {\n    pub fn e(\n        &self,\n    ) -> u8 {\n        1\n    }\n    fn f() {}\n}\npub const G: u8 = 7;\n\
                   pub trait H {\n    fn i(&self);\n}\npub(crate) fn j() {}\nmod tests {\n    pub struct K;\n}\n";

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_applied_in_the_frame_that_brings_it() {
+    fn the_answer_is_applied_in_the_frame_with_it() {
         let mut game = burst();
         let key = game.world().open_queries()[0].key;
         put_enemy(&mut game, 1, rules().barrels[0]);

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn analog_sticks_change_at_every_tick() {
+    fn analog_sticks_change_every_tick() {
         let (pads, orders) = play(Sticks::Analog, 600);
         assert_eq!(changes(&pads), 599);
         assert!((8..=13).contains(&orders), "{orders}");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn sticky_sticks_change_at_every_tenth_tick() {
+    fn sticky_sticks_change_every_tenth_tick() {
         let (pads, _) = play(Sticks::Sticky, 600);
         assert!((50..=60).contains(&changes(&pads)), "{}", changes(&pads));
     }

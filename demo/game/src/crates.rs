@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_that_lands_on_a_crate_bursts_next_to_it() {
+    fn a_shell_landing_on_a_crate_bursts_next_to_it() {
         let mut game = yard();
         put_shot(&mut game, ONE, AT + Vec2::X * 0.2);
         let now = game.world().tick();

@@ -209,7 +209,7 @@ mod tests {
 
     /// Debts are searched only in worlds that are still kept, however late they are claimed.
     #[test]
-    fn a_debt_is_looked_for_only_where_worlds_are_kept() {
+    fn debts_are_searched_only_in_kept_worlds() {
         assert_eq!(ages(40), 40..40 + OWED_TICKS);
         for within in [0, 40, 55, 60, HISTORY, u32::MAX] {
             let ages = ages(within);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_pickup_makes_room_for_a_new_one() {
+    fn a_new_pickup_replaces_the_oldest() {
         let mut game = with_player(quiet());
         let names: Vec<Key> = (0..PICKUPS_MAX + 3)
             .map(|n| put_item(&mut game, Item::Shield, Vec2::new(n as f32 * 0.3, 20.0)))

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_guess_the_hits_that_the_server_finds_behind_walls_and_crates() {
+    fn clients_guess_the_same_hits_as_the_server_behind_walls_and_crates() {
         let (mut asked, mut hits, mut hidden, mut wrong) = (0, 0, 0, 0);
         for seed in 0..60 {
             let game = scene(seed);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_that_is_not_a_number_is_refused_by_name() {
+    fn a_nan_position_is_refused_by_name() {
         let mut game = scene(1);
         game.sim_mut().crates[0].at = Vec2::NAN;
         let query = Query::Toss {

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_is_smoothed_and_so_is_a_shot_that_was_known_twenty_ticks_late() {
+    fn a_dash_is_smoothed_and_so_is_a_shot_received_twenty_ticks_late() {
         let tuning = Rules::arena(0).tuning;
         let speed = Weapon::Blaster.speed();
         let farthest = (tuning.dash_speed * tuning.dash_ticks as f32).max(speed * 20.0);
@@ -338,7 +338,7 @@ mod tests {
 
     /// Row 67.
     #[test]
-    fn a_shot_of_another_player_begins_at_its_muzzle() {
+    fn another_players_shot_starts_at_its_muzzle() {
         // Fire is due at ticks 0, 7, 14 ...
         for (ticks, n) in [(1, 1), (8, 2), (15, 3)] {
             let (solo, picture) = played(ticks);
@@ -360,7 +360,7 @@ mod tests {
 
     /// Row 67: the other player's input is not known here yet; its shots are guessed, and not drawn.
     #[test]
-    fn a_shot_that_is_only_guessed_is_not_drawn_until_it_is_known() {
+    fn a_guessed_shot_is_not_drawn_until_it_is_known() {
         let (solo, _) = played(8);
         let show = GameShow;
         let (mut picture, mut poses) = (Picture::new(GameShow::SMOOTHING), Poses::new());

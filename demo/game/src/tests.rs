@@ -98,7 +98,7 @@ impl Match {
 }
 
 #[test]
-fn the_same_frames_make_the_same_match() {
+fn the_same_frames_produce_the_same_match() {
     let (mut one, mut two) = (Match::new(4, 24), Match::new(4, 24));
     for tick in 0..3_000 {
         one.step();
@@ -146,7 +146,7 @@ fn a_copy_into_an_old_copy_is_equal_and_keeps_its_lists() {
 }
 
 #[test]
-fn a_prediction_that_knows_everything_equals_the_authority() {
+fn a_prediction_with_all_inputs_equals_the_authority() {
     let (mut authority, mut prediction) = (Match::new(2, 24), Match::new(2, 24));
     authority.run(400);
     prediction.run(400);
@@ -276,7 +276,7 @@ fn bots_play_round_after_round() {
 
 /// Finding O3-11: a crafted world with a valid checksum ended the program that played its replay.
 #[test]
-fn no_state_that_can_be_read_makes_a_step_panic() {
+fn no_readable_state_makes_a_step_panic() {
     let mut played = Match::new(3, 12);
     let mut draw = Mwc::seed(7);
     let mut read = 0;

@@ -327,7 +327,7 @@ mod tests {
 
     /// Row 52: a thing that the blast does not hit flies only after a thing that it hits has met it.
     #[test]
-    fn a_throw_of_a_thing_that_no_blast_hit_needs_a_push() {
+    fn a_throw_without_a_blast_hit_needs_a_push() {
         const WAY: Vec2 = Vec2::new(0.6, -0.8);
         let mut game = field(WAY * 2.0);
         game.sim_mut().barrels[7].at = MIDDLE + WAY * 8.6;

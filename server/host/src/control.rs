@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_about_to_end_is_not_ready() {
+    fn a_server_about_to_end_is_not_ready() {
         let control = control(1);
         assert_eq!(control.unready(), None);
         control.drains.begin();

@@ -160,7 +160,7 @@ mod tests {
 
     /// Finding H11: after 32 small incidents a fatal one got no file.
     #[test]
-    fn many_small_incidents_leave_room_for_a_fatal_one() {
+    fn many_small_incidents_leave_space_for_a_fatal_one() {
         let folder = folder("incidents-fatal");
         let files = files(MatchId(3), &folder);
         let count = || fs::read_dir(&folder).unwrap().count();
@@ -183,7 +183,7 @@ mod tests {
     /// temporary files a link was followed into a file that all users could read.
     #[cfg(target_os = "linux")]
     #[test]
-    fn an_incident_that_its_folder_refuses_is_written_elsewhere_and_never_empty() {
+    fn an_incident_refused_by_its_folder_is_written_elsewhere_and_never_empty() {
         use std::os::unix::fs::PermissionsExt;
         let folder = folder("incidents-full");
         // Unique, because other processes share that folder.

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_hang_are_given_up_and_others_take_their_place() {
+    fn hung_jobs_are_given_up_and_others_take_their_place() {
         let mut jobs = Jobs::new(ThreadPool::new());
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));

@@ -238,7 +238,7 @@ mod tests {
 
     /// Finding O3-7: 8 MB of a compressed file took 4 GB of memory and half a minute.
     #[test]
-    fn a_file_that_unpacks_to_a_hundred_times_its_length_is_refused() {
+    fn a_file_unpacking_to_a_hundred_times_its_length_is_refused() {
         let folder = folder("bomb");
         let path = folder.join("match-7.1.journal.gz");
         let mut encoder = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());

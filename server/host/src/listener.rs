@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_left_is_forgotten() {
+    fn a_departed_session_is_removed() {
         let gone = ServerEvent::Disconnected {
             session: SessionId(5),
             reason: twinstep_udp::LeaveReason::Left,
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_id_that_is_taken_is_refused() {
+    fn a_taken_session_id_is_refused() {
         let (first, _) = listener(&[(5, "anna")]);
         let (second, calls) = listener(&[(5, "mallory")]);
         let mut listeners = Listeners::new(vec![first, second]);

@@ -184,7 +184,7 @@ mod tests {
 
     /// Holds for any due time of the hung match, and after any match that its worker ran before.
     #[test]
-    fn a_match_that_hangs_on_an_idle_server_is_noticed_in_time() {
+    fn a_hung_match_on_an_idle_server_is_detected_in_time() {
         for ms in 0..200 {
             for ran_before in (0..20).map(Duration::from_millis) {
                 let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
@@ -217,7 +217,7 @@ mod tests {
 
     /// This holds even if matches wake the task at other moments in between.
     #[test]
-    fn listeners_are_tended_ten_times_a_second_on_an_idle_server_too() {
+    fn listeners_are_tended_ten_times_a_second_even_on_an_idle_server() {
         for apart in (3..200).map(Duration::from_millis) {
             let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
             load.record(now, 0);

@@ -401,7 +401,7 @@ mod tests {
     /// Finding K3-A: a network disk that hung blocked a thread of the runtime for good. All other values are still
     /// measured.
     #[tokio::test]
-    async fn a_disk_that_does_not_answer_does_not_delay_other_measurements() {
+    async fn an_unresponsive_disk_does_not_delay_other_measurements() {
         let (release, held) = std::sync::mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let hangs = move || {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_wakes_a_match_that_rests() {
+    async fn a_request_wakes_a_resting_match() {
         let workers = Workers::new("posted", 1, HostClock::start());
         let slot = workers.slot();
         let (waker, listening) = waker(workers.clone(), slot);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_wakes_only_a_match_that_listens() {
+    fn an_event_wakes_only_a_listening_match() {
         let workers = Workers::new("listens", 2, HostClock::start());
         for listens in [true, false] {
             let slot = workers.slot();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_room_for_events_that_must_not_be_lost() {
+    fn packets_leave_space_for_events_that_must_not_be_lost() {
         let workers = Workers::new("full", 1, HostClock::start());
         let (sender, inbox) = inbox_of(&workers, workers.slot());
         let gone = |n| FromIo::Gone(SessionId(n));

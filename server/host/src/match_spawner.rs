@@ -292,7 +292,7 @@ mod tests {
 
     /// Regression: players were routed to the match and waited there, and its id was never free again.
     #[tokio::test]
-    async fn a_match_that_gets_no_thread_is_over_and_can_be_started_again() {
+    async fn a_match_without_a_thread_ends_and_can_be_started_again() {
         let (spawner, mut to_io_receiver) = spawner();
         let new_match = || {
             let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_begins_at_its_last_moment_less_than_a_tick_ago() {
+    fn a_match_starts_at_its_last_moment_less_than_a_tick_ago() {
         for tick in TICKS {
             for n in 0..9_u32 {
                 let now = Duration::from_secs(5) + Duration::from_micros(777) * n;

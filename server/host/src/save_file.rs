@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_save_is_written_whole_or_not_at_all() {
+    fn a_save_is_written_completely_or_not_at_all() {
         let folder =
             std::env::temp_dir().join(format!("twinstep-save-file-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);

@@ -116,7 +116,7 @@ mod tests {
 
     /// Finding H11: a fold of the journal waited forever behind jobs that hang.
     #[test]
-    fn a_job_that_hangs_does_not_delay_other_jobs() {
+    fn a_hung_job_does_not_delay_other_jobs() {
         let pool = ThreadPool::new();
         let (release, wait) = mpsc::channel::<()>();
         let wait = Arc::new(Mutex::new(wait));

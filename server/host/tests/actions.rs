@@ -383,7 +383,7 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_without_the_token_act_on_no_match_and_list_no_player() {
+async fn requests_without_the_token_change_no_match_and_list_no_players() {
     let server = server("token").await;
     let handle = add(&server, 1).await;
     let guarded = [

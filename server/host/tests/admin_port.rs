@@ -89,7 +89,7 @@ fn the_admin_port_serves_health_and_matches_only_on_loopback() {
 /// Finding O9: any local user could end the process; silent connections stayed forever; and a web page could reach the
 /// port under its own host name.
 #[test]
-fn the_admin_port_stays_responsive_and_acts_only_with_its_token() {
+fn the_admin_port_stays_responsive_and_requires_its_token() {
     let (key, folder) = (TicketKey::generate(), Folder::new("token"));
     let server = server(&key, &folder).journal(folder.0.join("match.journal"));
     let (running, ops, _runtime) = served(server, &folder);

@@ -106,7 +106,7 @@ async fn a_temporary_ban_states_its_duration_and_expires() {
 
 /// A ban also finds spectators, and sessions that wait for a match.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ban_removes_sessions_that_wait_for_their_match() {
+async fn a_ban_removes_sessions_waiting_for_their_match() {
     let server = server("ban-waits").await;
     let mut waits = [Player::join(&server.ticket("anna", 9))];
     play_for(&mut waits, Duration::from_millis(500)).await;

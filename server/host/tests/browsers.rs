@@ -278,7 +278,7 @@ fn sessions_of_browsers_and_of_udp_share_one_count() {
 
 /// The newer session wins, unless its ticket was replaced by a newer one that the page of the older session has stored.
 #[test]
-fn a_ticket_used_by_udp_and_in_a_browser_plays_once() {
+fn a_ticket_used_over_udp_and_in_a_browser_holds_one_session() {
     let (server, _) = serve(8);
     let anna = server.ticket("anna").unwrap();
     let bert = server.ticket("bert").unwrap();
@@ -361,7 +361,7 @@ fn lines_without_a_ticket_are_few_and_closed_after_two_seconds_and_streams_cost_
 }
 
 #[test]
-fn spoiled_datagrams_of_pages_disturb_no_player() {
+fn corrupted_datagrams_from_pages_disturb_no_player() {
     let (server, seen) = serve(8);
     let web = server.web_address().unwrap();
     let mut party: [Box<dyn Plays>; 2] = [
@@ -417,7 +417,7 @@ fn spoiled_datagrams_of_pages_disturb_no_player() {
 
 /// Safari's pages send at most 1,024 bytes.
 #[test]
-fn a_page_that_sends_short_datagrams_only_plays() {
+fn a_page_limited_to_short_datagrams_can_play() {
     let (server, _) = serve(8);
     LARGEST.store(1_000, Ordering::Relaxed);
     let mut party: [Box<dyn Plays>; 1] = [Box::new(One::by_web(&server.ticket("anna").unwrap()))];
@@ -428,7 +428,7 @@ fn a_page_that_sends_short_datagrams_only_plays() {
 }
 
 #[test]
-fn both_transports_notice_that_the_server_ended() {
+fn both_transports_detect_the_end_of_the_server() {
     let (server, _) = serve(8);
     let mut web = One::by_web(&server.ticket("anna").unwrap());
     let mut udp = One::by_udp(&server.ticket("bert").unwrap());

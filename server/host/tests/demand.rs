@@ -170,7 +170,7 @@ async fn a_ticket_revoked_in_a_match_creates_no_match_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
+async fn a_player_requesting_one_match_too_many_is_refused_as_server_full() {
     let server = server("full", |_| counters().at_once(2)).await;
     let mut party = vec![server.client("anna", 1), server.client("anna", 2)];
     plays(&mut party).await;
@@ -194,7 +194,7 @@ async fn a_player_who_asks_for_one_match_too_many_is_refused_as_server_full() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
+async fn a_player_requesting_a_match_too_early_is_asked_to_retry() {
     let server = server("rate", |_| counters().per_second(1)).await;
     // Together, however busy the machine is.
     let mut ends = Vec::new();
@@ -223,7 +223,7 @@ async fn a_player_who_asks_for_a_match_too_early_is_asked_to_retry() {
 
 /// A session that connects again after a failure must not get the old close code forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_could_not_be_created_is_created_on_a_later_request() {
+async fn a_match_creation_that_failed_succeeds_on_a_later_request() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let once = fails.clone();
     let template = move |_| {

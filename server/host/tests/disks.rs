@@ -132,7 +132,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_lost_its_journal_has_one_again_after_a_restart() {
+async fn a_match_without_its_journal_has_one_again_after_a_restart() {
     let folder = Folder::new("disk-goes-on");
     let Some(disk) = SmallDisk::mount(&folder.file("disk"), 1_024) else {
         return;

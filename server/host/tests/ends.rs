@@ -71,7 +71,7 @@ fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
 /// Finding H1, for a host in its caller's runtime.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_host_that_is_dropped_ends_the_threads_that_ran_its_matches() {
+async fn a_dropped_host_ends_the_threads_of_its_matches() {
     for n in 0..20 {
         let host = host().await;
         let handle = host.add_match(MatchId(n), new_match(), None).await.unwrap();
@@ -155,7 +155,7 @@ fn a_server_without_its_first_player_is_not_deserted() {
 
 /// Finding A7: an inspection that closes the match got a response only by chance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_inspection_that_closes_its_match_gets_an_answer() {
+async fn an_inspection_that_closes_its_match_gets_a_response() {
     let host = host().await;
     for id in 0..200 {
         let match_ = host

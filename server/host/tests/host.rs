@@ -212,7 +212,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
 
 /// Finding H6: a client that dialled before its match was there was refused for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
+async fn a_client_dialling_before_its_match_is_resumed_waits_for_it() {
     let server = server("host-early").await;
     let early = server.ticket("anna", 7);
     let mut party = vec![player(&early).holding(1)];
@@ -236,7 +236,7 @@ async fn a_client_that_dials_before_its_match_is_resumed_waits_for_it() {
 /// One ticket for a match that did not run, used repeatedly, took all slots of a small host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-async fn sessions_that_wait_for_a_match_take_no_other_sessions_place() {
+async fn sessions_waiting_for_a_match_take_no_other_sessions_place() {
     let set = |config: &mut Setup| config.sessions_max = Some(16);
     let server = LoopbackHost::<Tally>::start("host-waits", set).await;
     server
@@ -291,7 +291,7 @@ async fn a_refused_client_can_retry_with_the_same_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_panics_ends_no_other_match() {
+async fn a_panicking_match_ends_no_other_match() {
     let server = server("host-panics").await;
     let sick = server
         .host

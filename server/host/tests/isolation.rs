@@ -101,7 +101,7 @@ fn incidents(folder: &Folder, id: u64) -> String {
 const FAULT: SessionEnd = SessionEnd::Server(CloseCode::Fault);
 
 #[tokio::test]
-async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
+async fn a_poison_command_strikes_its_author_and_the_match_continues() {
     let mut world = World::new("poison").await;
     let sick = world.add(None).await;
     world.all_play().await;
@@ -135,7 +135,7 @@ async fn a_poison_command_strikes_its_author_and_the_match_plays_on() {
 }
 
 #[tokio::test]
-async fn a_step_that_panics_without_orders_ends_only_its_own_match() {
+async fn a_step_panicking_without_orders_ends_only_its_own_match() {
     let mut world = World::new("curse").await;
     let (sick, well) = (world.add(None).await, world.add(None).await);
     world.all_play().await;
@@ -187,7 +187,7 @@ async fn an_author_can_take_incidents_during_and_after_a_match() {
 }
 
 #[tokio::test]
-async fn a_resolver_that_panics_leaves_its_query_unanswered() {
+async fn a_panicking_resolver_leaves_its_query_unanswered() {
     let mut world = World::new("resolver").await;
     let sick = world.add(None).await;
     world.all_play().await;

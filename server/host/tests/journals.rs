@@ -121,7 +121,7 @@ fn a_torn_journal_is_cut_and_resumed_by_only_one_process() {
 
 /// A player who was told that a match had moved was refused permanently, because the match's journal was still locked.
 #[test]
-fn a_resume_waits_for_a_journal_lock_that_is_about_to_be_released() {
+fn a_resume_waits_for_a_journal_lock_about_to_be_released() {
     let folder = Folder::new("soon");
     let path = folder.file("a.journal");
     played(&path, 5, 3, false);

@@ -142,7 +142,7 @@ async fn joining_returning_and_healing_clients_arrive_while_their_match_is_relea
 
 /// A server that ends leaves its matches to the other addresses of its tickets, without an order for each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_matches_of_a_server_that_ends_are_resumed_by_the_other_one() {
+async fn the_matches_of_an_ending_server_are_resumed_by_the_other_one() {
     let [old, new] = two("ends").await;
     let mut party = vec![old.client("anna", 7), old.client("bob", 8)];
     play(&mut party, |party| {
@@ -192,7 +192,7 @@ async fn a_match_that_no_other_server_could_resume_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_dials_a_released_match_is_redirected() {
+async fn a_client_dialling_a_released_match_is_redirected() {
     let server = LoopbackHost::<Counter>::start("release-on", |_| {}).await;
     let journal = Journal::create(server.folder.file("journal")).unwrap();
     let match_ = counter(MatchConfig::action());

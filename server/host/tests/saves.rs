@@ -159,7 +159,7 @@ fn next_evening(n: u32, keeps: Keeps, file: &Path, shown: u32) {
 
 /// Row 83: the right owners, and every order that a client was shown.
 #[test]
-fn a_game_of_two_goes_on_with_its_owners_and_all_orders_that_a_client_was_shown() {
+fn a_two_player_game_resumes_with_its_seat_owners_and_every_order_shown_to_a_client() {
     let rounds = std::env::var("TWINSTEP_EVENINGS").ok();
     let rounds = rounds.map_or(EVENINGS, |rounds| rounds.parse().unwrap());
     let folder = Folder::new("evenings");
@@ -202,7 +202,7 @@ fn seats_of_a_server_are_reserved_without_a_save() {
 }
 
 #[test]
-fn a_file_that_cannot_be_loaded_is_refused_before_the_server_starts() {
+fn an_unloadable_file_is_refused_before_the_server_starts() {
     let folder = Folder::new("unloadable");
     let file = folder.file("town.save");
     let none = server().load(&file).listen("127.0.0.1:0").err().unwrap();

@@ -145,7 +145,7 @@ fn a_client_returns_by_itself_from_a_new_address() {
 }
 
 #[test]
-fn a_client_gets_a_new_ticket_for_each_return() {
+fn a_client_gets_a_new_ticket_for_each_reconnect() {
     let (server, line) = with_a_line();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     for round in 1..=4 {
@@ -305,7 +305,7 @@ fn a_spectator_returns_with_its_stored_ticket() {
 }
 
 #[test]
-fn an_identity_that_is_revoked_needs_a_new_ticket() {
+fn a_revoked_identity_needs_a_new_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let ticket = server.ticket("anna").unwrap();
     let made_before = ticket.stamp().made_unix_ms + REVOKE_SLACK_MS;

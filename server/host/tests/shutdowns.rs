@@ -62,7 +62,7 @@ async fn all_get_the_restart_time(server: LoopbackHost<Counter>, mut party: Vec<
 /// Finding K3-H, worst case: a match does not end in time because its author's code hangs. It continues from its
 /// journal as after a crash; a match without a journal is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn players_of_a_match_that_misses_the_shutdown_deadline_are_asked_to_retry() {
+async fn players_of_a_match_missing_the_shutdown_deadline_are_asked_to_retry() {
     let server = start("goodbyes-held", 1..=1).await;
     let journal = Journal::create(server.folder.file("2.journal")).unwrap();
     let match_ = counter(MatchConfig::action());

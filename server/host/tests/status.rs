@@ -68,7 +68,7 @@ async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_numbers_are_right_after_a_real_match_and_stay_when_it_is_over() {
+async fn the_numbers_are_correct_during_and_after_a_real_match() {
     let server = server("telling").await;
     let at_first = scrape(server.admin()).await;
     assert_eq!(at_first.of("twinstep_matches"), 0.0);

@@ -202,7 +202,7 @@ fn a_referee_judges_as_on_a_server() {
 }
 
 #[test]
-fn an_order_that_every_step_panics_at_is_left_out_and_the_game_plays_on() {
+fn an_order_that_panics_every_step_is_left_out_and_the_game_continues() {
     let mut game = local();
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 30, 0);
@@ -238,7 +238,7 @@ fn a_panic_of_the_games_own_code_is_a_final_error_with_its_message() {
 
 /// A local match survives the same faults as an online server: the order is left out, and an incident reports it.
 #[test]
-fn an_order_that_only_the_server_fails_at_is_left_out_and_reported() {
+fn an_order_failing_only_on_the_server_is_left_out_and_reported() {
     let mut game = local();
     let mut now = Duration::ZERO;
     game.session_mut(0)

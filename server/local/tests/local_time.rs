@@ -136,7 +136,7 @@ fn a_time_scale_changes_only_the_rate_of_ticks() {
 
 /// A player drags the window for a minute.
 #[test]
-fn a_frame_that_took_long_plays_a_quarter_of_a_second() {
+fn a_long_frame_plays_a_quarter_of_a_second() {
     let mut game = local();
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 60, 0);
@@ -214,7 +214,7 @@ fn a_local_match_is_paused_by_the_same_requests_as_online() {
 }
 
 #[test]
-fn a_player_saves_a_local_match_and_plays_on_from_there() {
+fn a_player_saves_a_local_match_and_continues_from_there() {
     // Row 83: alone as online.
     let game = || Local::action(Tale::default(), RULES).resolver(hundred);
     let mut before = begun(game().referee(Anyone));

@@ -267,7 +267,7 @@ mod tests {
 
     /// Regression: two servers started together; one read the half-written file of the other and did not start.
     #[test]
-    fn servers_that_start_together_have_the_same_token() {
+    fn servers_started_together_have_the_same_token() {
         let folder = std::env::temp_dir().join(format!("twinstep-tokens-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_prevents_a_start_and_is_not_replaced() {
+    fn a_server_with_a_damaged_ban_file_does_not_start_or_overwrite_it() {
         let folder = folder("bans-damaged");
         let path = folder.join("bans");
         let long = format!(

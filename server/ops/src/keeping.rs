@@ -278,7 +278,7 @@ mod tests {
         );
     }
 
-    /// The journal of a match that ended with this code, or whose process was killed (`None`).
+    /// The journal of a match that ended with this code; `None` if its process was killed.
     fn journal_that_ends(code: Option<CloseCode>) -> Vec<u8> {
         let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
@@ -302,7 +302,7 @@ mod tests {
 
     /// Finding K3-F: a file that could not be opened kept all others from being removed.
     #[test]
-    fn a_file_that_cannot_be_opened_is_reported_and_the_others_are_found() {
+    fn an_unreadable_file_is_reported_and_the_others_are_found() {
         let folder = folder("shut", &ALL);
         let mut failed = Failed::default();
         let is = |path: &Path| match path.ends_with("match-1.1.journal") {

@@ -127,7 +127,7 @@ fn a_command_that_is_sent_once_does_not_wait_for_settled_ones() {
 
 /// Finding W1.
 #[test]
-fn commands_that_overtake_others_wait_for_them() {
+fn commands_overtaking_others_wait_for_them() {
     let mut seat = Seat::<Ordered>::new();
     for seq in [3, 1, 3, 2, 1, 63, 64, 65] {
         assert!(offer(&mut seat, seq, false).is_empty());

@@ -175,7 +175,7 @@ mod tests {
 
     /// Finding C5.
     #[test]
-    fn a_player_that_leaves_after_each_hit_dies_as_often_as_one_that_stays() {
+    fn leaving_after_each_hit_avoids_no_death() {
         let fair = deaths(|_, _| {});
         assert!(fair[0] > 20 && fair[0] == fair[1], "{fair:?}");
         let healed = deaths(|game, before| {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_that_leaves_dead_or_dying_stays_dead_for_the_full_time() {
+    fn a_player_leaving_dead_or_dying_stays_dead_for_the_full_time() {
         let tuning = rules().tuning;
         let died = Command::Died { by: Key::default() };
         let mut game = hurt_to(100);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn wounds_of_another_round_or_of_long_ago_are_forgotten() {
+    fn wounds_from_an_earlier_round_or_long_ago_are_dropped() {
         let mut game = hurt_to(50);
         rejoin(&mut game, FORGOTTEN_TICKS + 1);
         assert_eq!(player(&game).health, rules().tuning.player_health);
@@ -254,7 +254,7 @@ mod tests {
 
     /// A death that a player dodged by leaving during a round costs the team a life when a player joins in that seat.
     #[test]
-    fn in_a_round_a_dodged_death_costs_a_life_and_a_player_that_is_out_stays_out() {
+    fn in_a_round_a_dodged_death_costs_a_life_and_eliminated_players_stay_out() {
         let mut game = solo(short());
         game.join(ONE).join(TWO).step();
         game.command(ONE, Command::Ready)

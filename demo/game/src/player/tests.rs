@@ -140,7 +140,7 @@ fn a_new_player_is_safe_until_it_acts_and_a_little_longer() {
 }
 
 #[test]
-fn a_player_that_joins_again_reuses_no_key() {
+fn a_rejoining_player_reuses_no_key() {
     let fire = Pad {
         buttons: Pad::FIRE,
         ..Pad::default()

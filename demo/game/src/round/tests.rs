@@ -34,7 +34,7 @@ fn die(game: &mut SoloGame, id: PlayerId) {
 }
 
 #[test]
-fn a_round_begins_when_all_are_ready() {
+fn a_round_starts_when_all_are_ready() {
     let mut game = lobby();
     game.run(500);
     assert_eq!(game.sim().phase, RoundPhase::Lobby);
@@ -62,7 +62,7 @@ fn a_round_begins_when_all_are_ready() {
 }
 
 #[test]
-fn bots_wait_until_one_of_the_persons_is_ready() {
+fn bots_wait_until_a_human_player_is_ready() {
     let mut bots = PlayerSet::default();
     bots.set(TWO, true);
     let mut game = lobby();
@@ -79,7 +79,7 @@ fn bots_wait_until_one_of_the_persons_is_ready() {
 }
 
 #[test]
-fn the_lobby_does_not_wait_for_players_that_left_or_are_cut_off() {
+fn the_lobby_does_not_wait_for_absent_players() {
     for cut_off in [false, true] {
         let mut game = lobby();
         game.command(ONE, Command::Ready).run(5);
@@ -96,7 +96,7 @@ fn the_lobby_does_not_wait_for_players_that_left_or_are_cut_off() {
 
 /// A connected player who never gets ready does not hold up the others forever.
 #[test]
-fn a_round_begins_when_half_have_been_ready_for_a_while() {
+fn a_round_starts_when_half_have_been_ready_for_a_while() {
     let mut game = lobby();
     let patience = short().tuning.patience_ticks;
     for id in [PlayerId(3), PlayerId(4)] {
@@ -160,7 +160,7 @@ fn without_a_life_left_a_joiner_waits_for_the_end_of_the_wave() {
 }
 
 #[test]
-fn a_return_keeps_the_health_that_was_left() {
+fn a_returning_player_keeps_its_health() {
     for mut game in [first_wave(), with_player(quiet())] {
         player_mut(&mut game).health = 7;
         game.cut_off(ONE).run(20);
@@ -171,7 +171,7 @@ fn a_return_keeps_the_health_that_was_left() {
 }
 
 #[test]
-fn a_return_keeps_a_death_and_its_waiting() {
+fn a_returning_player_keeps_its_death_and_waiting_time() {
     let wait = short().tuning.player_return_ticks;
     for away in [10, wait + 10] {
         let mut game = first_wave();
@@ -191,7 +191,7 @@ fn a_return_keeps_a_death_and_its_waiting() {
 }
 
 #[test]
-fn a_player_that_is_out_and_away_reappears_when_it_returns() {
+fn an_eliminated_absent_player_reappears_on_return() {
     let mut game = first_wave();
     game.sim_mut().lives = 0;
     die(&mut game, ONE);
@@ -309,7 +309,7 @@ fn a_round_is_lost_when_all_are_dead_and_no_life_is_left() {
 }
 
 #[test]
-fn a_round_is_not_lost_by_players_that_are_cut_off_and_ends_when_all_leave() {
+fn disconnected_players_lose_no_round_and_it_ends_when_all_leave() {
     let mut game = first_wave();
     for player in game.sim_mut().players.values_mut() {
         player.health = 0;

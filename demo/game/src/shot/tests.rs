@@ -58,7 +58,7 @@ fn a_kill_is_credited_to_the_shooter() {
 }
 
 #[test]
-fn a_shot_that_does_not_kill_takes_health() {
+fn a_non_lethal_shot_takes_health() {
     let mut game = duel(30);
     game.run(12);
     assert_eq!(game.sim().enemies[0].health, 30 - Weapon::Blaster.damage());
@@ -67,7 +67,7 @@ fn a_shot_that_does_not_kill_takes_health() {
 
 /// Row 68.
 #[test]
-fn a_ghost_vanishes_where_it_hits_does_no_damage_and_withholds() {
+fn a_ghost_shot_ends_at_its_target_and_withholds_the_hit() {
     let mut game = duel(1);
     game.predict(
         PlayerSet::from_iter([TWO]),
@@ -167,7 +167,7 @@ fn lost(game: &SoloGame) -> Vec<i16> {
 }
 
 #[test]
-fn a_scatter_fires_a_fan_that_does_not_reach_far() {
+fn a_scatter_fires_a_short_range_fan() {
     let mut game = row(0);
     fire(&mut game, Weapon::Scatter);
     let shots = &game.sim().shots;
@@ -214,7 +214,7 @@ fn a_lance_is_spent_after_its_most_hits() {
 }
 
 #[test]
-fn many_lances_leave_room_for_a_blast_in_a_ticks_queries() {
+fn many_lances_leave_space_for_a_blast_in_a_ticks_queries() {
     let mut game = quiet();
     for n in 0..16 {
         game.join(PlayerId(n));

@@ -243,7 +243,7 @@ fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
 
 /// Row 50: the answer is applied once, to the things that were there at the time of the query.
 #[test]
-fn a_thing_that_has_moved_since_the_query_is_not_thrown() {
+fn a_thing_moved_since_the_query_is_not_thrown() {
     let mut game = field();
     game.step();
     let key = toss_key(game.sim().barrels[usize::from(BOMB)].question(BOMB));
@@ -270,7 +270,7 @@ fn a_thing_that_has_moved_since_the_query_is_not_thrown() {
 }
 
 #[test]
-fn a_crate_that_the_blast_breaks_is_not_thrown() {
+fn a_crate_broken_by_the_blast_is_not_thrown() {
     let mut game = field();
     game.sim_mut().crates[0].health = 1;
     game.step();
@@ -297,7 +297,7 @@ fn a_crate_that_the_blast_breaks_is_not_thrown() {
 }
 
 #[test]
-fn a_thing_that_is_put_back_ends_its_flight() {
+fn a_thing_put_back_ends_its_flight() {
     let mut game = field();
     toss(&mut game, &[(CRATE, &[[24, 0]; 10])]);
     game.run(5);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_begins_with_the_last_packet() {
+    fn silence_starts_with_the_last_packet() {
         let mut gauges = read(2);
         let Reading { at, stats } = *gauges.readings.back().unwrap();
         for tenth in 1..=15 {

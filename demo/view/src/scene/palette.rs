@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn players_are_bright_on_every_floor_and_no_two_look_the_same() {
+    fn players_are_bright_on_every_floor_and_distinguishable() {
         for mode in ColorMode::ALL {
             let floor = mode.floor().brightness();
             for n in 0..8 {

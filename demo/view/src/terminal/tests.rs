@@ -167,7 +167,7 @@ fn a_confirmed_blast_shows_more_than_a_guessed_one_and_a_cancelled_blast_disappe
 }
 
 #[test]
-fn any_terminal_that_is_large_enough_shows_it_all() {
+fn any_large_enough_terminal_shows_everything() {
     let view = played(120);
     for (width, height) in [
         (80, 24),

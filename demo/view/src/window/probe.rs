@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_answers_if_any_of_its_addresses_does() {
+    fn a_host_responds_if_any_of_its_addresses_does() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let answers = listener.local_addr().unwrap();
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_display_that_does_not_answer_is_named() {
+    fn an_unresponsive_display_is_named() {
         assert_eq!(display_parts(":77"), Some(("", 77)));
         assert_eq!(display_parts("far:1.0"), Some(("far", 1)));
         assert_eq!(display_parts("nonsense"), None);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_changed_by_gamepad_too_and_the_help_matches() {
+    fn settings_can_be_changed_by_gamepad_and_the_help_matches() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert!(screens.settings_foot(false).starts_with("arrows"));

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_file_is_reported_in_a_line_and_stays_until_something_is_changed() {
+    fn a_damaged_settings_file_is_reported_and_kept_until_a_setting_changes() {
         let (folder, file) = file("damaged");
         let path = file.path.unwrap();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -418,7 +418,7 @@ mod tests {
     use crate::rehearsal::{Rehearsal, Setup};
 
     #[test]
-    fn a_key_that_changes_the_picture_names_the_place_to_look_at() {
+    fn a_key_that_changes_the_picture_names_the_changed_place() {
         let setup = Setup::new(Arc::new(Rules::arena(0)), 1);
         let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
         let size = glam::vec2(1_280.0, 720.0);

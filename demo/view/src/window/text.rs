@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_too_wide_is_cut_with_dots() {
+    fn too_wide_text_is_cut_with_dots() {
         let room = width(Type::Body, 1.0, "a name of w..");
         let cut = fitted(Type::Body, 1.0, "a name of which there is much", room);
         assert_eq!(cut, "a name of w..");

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_that_was_over_when_its_process_was_killed_is_not_resumed() {
+    fn a_finished_match_is_not_resumed_after_its_process_was_killed() {
         let folder = folder("over");
         over(&folder, MatchId(7));
         assert!(

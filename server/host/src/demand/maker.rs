@@ -389,7 +389,7 @@ mod tests {
 
     /// If a match that continues is not woken, new sessions wait there forever.
     #[tokio::test]
-    async fn a_deserted_match_that_does_not_end_is_woken() {
+    async fn a_deserted_match_continuing_is_woken() {
         assert_eq!(rested(true, Some(true)).await, (true, false));
         assert_eq!(rested(true, Some(false)).await, (false, true));
         // The I/O task never stopped routing to a match with players.

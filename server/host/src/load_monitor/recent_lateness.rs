@@ -83,7 +83,7 @@ mod tests {
 
     /// One match with a slow resolver made the whole process close its spectators, then refuse newcomers.
     #[test]
-    fn a_match_that_is_late_by_itself_does_not_degrade_the_process() {
+    fn a_single_late_match_does_not_degrade_the_process() {
         let (well, sick, still) = ((60, 1), (15, 70), (0, 0));
         for (matches, is_late) in [
             (&[well, well, well][..], false),
@@ -117,7 +117,7 @@ mod tests {
 
     /// Finding P3-H1: a virtual machine paused for some seconds refused newcomers for half a minute.
     #[test]
-    fn a_gap_between_two_looks_is_not_a_load() {
+    fn a_gap_between_two_samples_is_not_a_load() {
         let noted = [Histogram::default(), Histogram::default()];
         let mut lately = RecentLateness::default();
         let mut look = |at_ms, late_ms| {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn older_looks_and_ended_matches_do_not_count() {
+    fn old_samples_and_ended_matches_are_ignored() {
         let noted = [Histogram::default(), Histogram::default()];
         let (mut lately, mut now) = (RecentLateness::default(), Duration::ZERO);
         let mut look = |late_ms, ticks| {

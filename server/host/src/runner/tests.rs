@@ -142,7 +142,7 @@ impl Drop for File {
 }
 
 #[test]
-fn a_match_that_is_to_end_ends_its_turn_first() {
+fn a_match_asked_to_end_finishes_its_turn_first() {
     for has_journal in [false, true] {
         let says = match has_journal {
             false => CloseCode::Draining,
@@ -169,7 +169,7 @@ fn a_match_that_is_to_end_ends_its_turn_first() {
 
 /// Finding K3-H: the disk of one match delayed the close codes of the others.
 #[test]
-fn a_match_sends_its_close_code_before_its_journal_settles() {
+fn a_match_sends_its_close_code_before_its_journal_is_finished() {
     let file = File::new("parting");
     let mut rig = Rig::new(20 * MS, 2, Some(file.journal()));
     let peer = SessionId(7);
@@ -394,7 +394,7 @@ fn a_match_with_more_events_than_one_round_takes_runs_again_immediately() {
 
 /// The close code of a session may be lost: a client that still sends gets it again.
 #[test]
-fn a_session_that_the_match_does_not_know_gets_the_close_code_again() {
+fn a_session_unknown_to_the_match_gets_the_close_code_again() {
     let mut rig = Rig::new(10 * MS, 1, None);
     rig.round().unwrap();
     let came = rig.clock.now();
@@ -485,7 +485,7 @@ fn unwritten_turns_are_sent_only_by_a_match_that_continues_without_a_journal() {
 /// If the journal must survive a power loss, a disk failure is a journal failure.
 #[cfg(unix)]
 #[test]
-fn a_disk_that_fails_to_sync_ends_only_a_match_that_must_survive_a_loss_of_power() {
+fn a_failed_sync_ends_only_a_match_that_must_survive_a_power_loss() {
     for (durability, ended) in [
         (Durability::Process, None),
         (Durability::Power, Some(CloseCode::Fault)),

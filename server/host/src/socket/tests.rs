@@ -111,7 +111,7 @@ async fn a_receive_takes_at_most_the_requested_number() {
 
 /// A batch that was not full has emptied the socket: the task is not woken before the next datagram.
 #[tokio::test]
-async fn a_task_that_emptied_the_socket_is_woken_only_by_the_next_datagram() {
+async fn after_emptying_the_socket_a_task_is_woken_only_by_the_next_datagram() {
     for takes_many in [true, false] {
         let (mut socket, address) = socket("127.0.0.1:0", (takes_many, true)).await;
         let (peer, _) = peer("127.0.0.1:0");
@@ -132,7 +132,7 @@ async fn a_task_that_emptied_the_socket_is_woken_only_by_the_next_datagram() {
 }
 
 #[tokio::test]
-async fn empty_and_too_large_datagrams_are_distinguished_from_those_that_fit() {
+async fn empty_and_too_large_datagrams_are_distinguished_from_valid_ones() {
     for way in WAYS {
         let (mut socket, address) = socket("127.0.0.1:0", way).await;
         let (peer, _) = peer("127.0.0.1:0");
@@ -182,7 +182,7 @@ fn send_along(socket: &mut Socket, datagrams: &[(AddressPair, Vec<u8>)]) -> usiz
 }
 
 #[tokio::test]
-async fn a_datagram_that_cannot_be_sent_does_not_lose_other_datagrams() {
+async fn a_failed_datagram_does_not_lose_other_datagrams() {
     for way in WAYS {
         for at in ["127.0.0.1:0", "[::1]:0"] {
             let (mut socket, address) = socket(at, way).await;
@@ -262,7 +262,7 @@ async fn refused_batches_are_sent_and_received_one_by_one() {
 /// from the first.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_answer_leaves_from_the_address_that_was_dialled() {
+async fn a_response_is_sent_from_the_dialled_address() {
     for way in WAYS {
         for (at, dialled) in [
             ("0.0.0.0:0", &["127.0.0.1", "127.0.0.2"][..]),
@@ -317,7 +317,7 @@ async fn an_answer_leaves_from_the_address_that_was_dialled() {
 /// their headers.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn sockets_that_share_a_thread_name_their_own_addresses() {
+async fn sockets_sharing_a_thread_report_their_own_addresses() {
     let (mut all, wild) = socket("0.0.0.0:0", (true, true)).await;
     let (mut one, single) = socket("127.0.0.1:0", (true, true)).await;
     let (peer, _) = peer("127.0.0.1:0");

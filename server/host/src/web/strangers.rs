@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn all_strangers_are_bounded_and_many_must_prove_their_address() {
+    fn unauthenticated_connections_are_limited_and_must_prove_their_address_when_there_are_many() {
         let strangers = Strangers::default();
         let mut held = Vec::new();
         for n in 0..STRANGERS_MAX {

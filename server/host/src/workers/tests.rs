@@ -90,7 +90,7 @@ fn threads_end_with_the_last_match() {
 }
 
 #[test]
-fn matches_that_hang_do_not_delay_others_and_are_forgotten() {
+fn hung_matches_do_not_delay_others_and_are_removed() {
     let workers = Workers::new("hangs", 2, HostClock::start());
     let well = ticking(&workers);
     let (release, wait_for_it) = std::sync::mpsc::channel::<()>();
@@ -122,7 +122,7 @@ fn matches_that_hang_do_not_delay_others_and_are_forgotten() {
 }
 
 #[test]
-fn the_look_reports_whether_matches_are_run() {
+fn the_sample_reports_whether_matches_run() {
     let workers = Workers(Arc::new(Shared {
         name: "nobody".to_owned(),
         most: 0,
@@ -155,7 +155,7 @@ fn the_look_reports_whether_matches_are_run() {
 }
 
 #[test]
-fn a_match_that_panics_ends_no_other_match_and_reports_its_message() {
+fn a_panicking_match_ends_no_other_match_and_reports_its_message() {
     let workers = Workers::new("panics", 1, HostClock::start());
     let well = ticking(&workers);
     let (_, mut end) = run(&workers, || {
@@ -286,7 +286,7 @@ fn hanging(workers: &Workers, what: &str) -> std::sync::mpsc::Sender<()> {
 
 /// A lost worker returns while its replacement is also lost, so it is the only one left.
 #[test]
-fn a_worker_that_returns_is_reused_while_its_replacement_is_lost() {
+fn a_returning_worker_is_reused_while_its_replacement_is_lost() {
     let workers = Workers::new("back", 1, HostClock::start());
     let first = hanging(&workers, "the first one hangs");
     let _second = hanging(&workers, "the one in its place hangs");

@@ -81,7 +81,7 @@ fn refusal(bodies: &Bodies<u32>) -> String {
 }
 
 #[test]
-fn bodies_that_were_read_back_or_copied_continue_bit_for_bit() {
+fn restored_or_copied_bodies_continue_bit_for_bit() {
     for gravity in [0.0, -9.81] {
         let room = room(8.0, gravity);
         let (mut bodies, mut copy) = (crowd(24), Bodies::default());
@@ -203,7 +203,7 @@ fn a_driven_body_pushes_and_is_not_stopped() {
 }
 
 #[test]
-fn bodies_that_lie_still_settle_until_one_changes() {
+fn resting_bodies_settle_until_one_changes() {
     let room = room(10.0, 0.0);
     let mut bodies = crowd(4);
     for _ in 0..3_000 {

@@ -85,7 +85,7 @@ fn a_body_falls_half_of_g_times_the_square_of_the_time() {
 // Row 92: a crate rests on a slope that is less steep than its friction, for any number of windows, and slides down a
 // steeper one with the acceleration g (sin - friction × cos).
 #[test]
-fn friction_holds_a_crate_on_a_slope_that_is_not_too_steep() {
+fn friction_holds_a_crate_on_a_gentle_slope() {
     for degrees in [5.0_f32, 12.0, 18.0, 24.0, 35.0] {
         let angle = degrees.to_radians();
         let friction = 0.4; // 21.8 degrees

@@ -73,7 +73,7 @@ fn a_refill_moves_keeps_inserts_and_removes() {
 }
 
 #[test]
-fn a_crowd_on_one_spot_is_found_whole() {
+fn all_of_a_crowd_on_one_spot_is_found() {
     for count in 1..200 {
         let mut mirror = Mirror::new();
         let ids = (0..count).rev();
@@ -221,7 +221,7 @@ fn far_away_shots_are_as_exact_as_near_ones() {
 }
 
 #[test]
-fn a_number_that_is_not_finite_is_refused_by_name_and_leaves_no_trace() {
+fn a_non_finite_number_is_refused_by_name_and_leaves_no_trace() {
     let mut mirror: Mirror<u32> = Mirror::new();
     let shape = Shape::Ball { radius: 0.5 };
     let nan = Vec2::new(f32::NAN, 0.0);

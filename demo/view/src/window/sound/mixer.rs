@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_plays_on_its_side_until_it_ends() {
+    fn a_sound_plays_from_its_side_until_it_ends() {
         let (orders, mut mixer) = mixer();
         orders.send(play(1, Sound::Blaster, -1.0)).unwrap();
         mixer.apply_orders();

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sounds_differ_do_not_clip_and_neither_begin_nor_end_with_a_click() {
+    fn sounds_differ_and_neither_clip_nor_click() {
         let all: Vec<Vec<f32>> = Sound::ALL.iter().map(|sound| make(*sound)).collect();
         for (n, samples) in all.iter().enumerate() {
             let sound = Sound::ALL[n];

@@ -22,7 +22,7 @@ fn values(tour: &Tour, measure: Measure) -> [f32; 4] {
 }
 
 #[test]
-fn over_a_bad_line_each_pane_does_as_its_sentence_promises() {
+fn over_a_bad_line_each_pane_behaves_as_its_caption_promises() {
     let tour = played("BAD");
     let late = values(&tour, Measure::KeyLate);
     assert!(late[LOCKSTEP] >= 200.0, "{late:?}");
@@ -51,7 +51,7 @@ fn a_blast_is_shown_at_once_and_corrected() {
 }
 
 #[test]
-fn after_a_crash_the_match_goes_on_and_the_worlds_are_equal() {
+fn a_match_resumes_after_a_crash_with_equal_worlds() {
     let tour = played("CRASH");
     let stood = values(&tour, Measure::Stood);
     assert!(
@@ -64,7 +64,7 @@ fn after_a_crash_the_match_goes_on_and_the_worlds_are_equal() {
 }
 
 #[test]
-fn each_sentence_fits_its_place() {
+fn each_caption_fits_its_place() {
     use super::paint::PAGE;
     use crate::window::atlas::Type;
     use crate::window::text::width;
