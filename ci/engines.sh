@@ -2,7 +2,7 @@
 # Games in other languages and engines, as far as this machine has them:   bash ci/engines.sh [--godot]
 #
 # Programs in C, C++ and C# are compiled without a warning, play on a real server, and load and unload a game's library; an app of
-# Bevy plays 300 frames. With --godot, the project for Godot is compiled. What is missing is a line that begins with SKIPPED.
+# Bevy plays 300 frames. With --godot, the project for Godot is compiled. A missing part gives a line that starts with SKIPPED.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -18,7 +18,7 @@
 # 2 GB) and changes nothing else.
 #
 #   TWINSTEP_MATCH_SECONDS   how long a match lasts, 60 by default
-#   MACHINES_SECONDS         no leg begins later than this
+#   MACHINES_SECONDS         no leg starts later than this
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 

@@ -3,10 +3,10 @@
 #
 #   bash ci/mutants.sh            all of ci/mutants/*.patch
 #   bash ci/mutants.sh withhold   those whose names contain a word
-#   MUTANTS_SECONDS=400 bash ci/mutants.sh   begins no mutant after this time, with a different first one each day. For
+#   MUTANTS_SECONDS=400 bash ci/mutants.sh   starts no mutant after this time, with a different first one each day. For
 #                                            use after a passed `cargo test`: named tests are not run without mutants
 #
-# A patch begins with two lines:
+# A patch starts with two lines:
 #   # breaks: what it does
 #   # killed by: PACKAGE TARGET TEST      as in  cargo test -p PACKAGE --test TARGET TEST
 # Fails if a patch does not apply or does not compile, if a named test fails without its mutant, or if a mutant
@@ -43,7 +43,7 @@ for patch in "$root"/ci/mutants/*"$only"*.patch; do
 done
 
 if [ -n "$within" ]; then
-    # A day's check plants a few, so the next day's begins seven further on.
+    # A day's check plants a few, so the next day's starts seven later.
     first=$((10#$(date +%j) * 7 % ${#patches[@]}))
     patches=("${patches[@]:first}" "${patches[@]:0:first}")
 fi

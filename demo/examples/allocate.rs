@@ -65,7 +65,7 @@ fn allocate(allocator: &str, namespace: &str, fleet: &str) -> Result<SocketAddr,
     let (status, said) = post(allocator, "/gameserverallocation", &wanted.to_string())?;
     match status {
         200 => {}
-        // Agones answers like this while no server is ready. The autoscaler makes more, so it is worth retrying.
+        // Agones responds like this while no server is ready. The autoscaler starts more, so it is worth retrying.
         429 | 503 => return Err(format!("no server of the fleet {fleet} is ready: {said}").into()),
         status => return Err(format!("the allocator refused, status {status}: {said}").into()),
     }
@@ -76,7 +76,7 @@ fn allocate(allocator: &str, namespace: &str, fleet: &str) -> Result<SocketAddr,
     let (Some(address), Some(port)) = (told["address"].as_str(), port) else {
         return Err(format!("expected an address and a port of the allocator, got {said}").into());
     };
-    // Agones may answer with a host name; resolve it here, so that the tickets hold a number.
+    // Agones may respond with a host name; resolve it here, so that the tickets hold an IP address.
     let found = (address, port).to_socket_addrs()?.next();
     found.ok_or_else(|| format!("{address} has no address").into())
 }

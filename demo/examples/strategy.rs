@@ -1,7 +1,7 @@
 //! A strategy game in lockstep: selections, marches, and bombs. The server decides which units a bomb hits.
 //!
 //! `cargo run --release --example strategy -- 3` is you and two bots, in a window. Without a display, or if a second
-//! argument names a PNG for its last picture, the program plays by itself for some seconds.
+//! argument names a PNG for its last picture, the program plays automatically for some seconds.
 
 use std::hash::{BuildHasher, RandomState};
 use std::{error::Error, path::Path, sync::Arc, thread::sleep, time::Duration};
@@ -143,7 +143,7 @@ impl Realm {
     }
 }
 
-/// The server's decision, by real chance: a hit is more likely near the bomb.
+/// The server's decision, made at random: a hit is more likely near the bomb.
 fn blast(look: &Look<'_>, _: Key, bomb: &Spot) -> Decision<Vec<UnitId>> {
     let chance = RandomState::new();
     let is_hit = |(at, unit): &(&Spot, &Unit)| {

@@ -1,5 +1,5 @@
-//! `powderkeg admin`: sends a request to the admin port of a server on this machine, and prints the answer as text or,
-//! with `--json`, as it came.
+//! `powderkeg admin`: sends a request to the admin port of a server on this machine, and prints the response as text
+//! or, with `--json`, as it came.
 //!
 //! The response is printed as the server sent it, except that text chosen by players is escaped.
 

@@ -1,4 +1,4 @@
-//! The flags of each task.
+//! The flags of each subcommand.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -327,7 +327,7 @@ fn measure(
 }
 
 fn moment(at: Duration, server: &Running<Game>, rows: &[Row]) -> Result<Moment, Failure> {
-    // Counted by player, not by session: a player may have returned with a new session.
+    // Counted per player, not per session, because a player may have reconnected with a new session.
     let players: Vec<String> = rows.iter().map(|row| row.player.clone()).collect();
     let down = server.inspect(move |game| {
         let bytes = players.iter().map(|player| game.bytes_down_to(player));

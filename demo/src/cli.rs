@@ -297,7 +297,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
             reason,
         }
     })?;
-    // Cannot fail: no other subscriber is set.
+    // Cannot fail, because no other subscriber is set.
     let _ = match cli.log_format.as_deref() {
         Some("json") => {
             tracing::subscriber::set_global_default(log::objects(filter, std::io::stderr))

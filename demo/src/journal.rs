@@ -66,7 +66,7 @@ pub(crate) fn export(path: &Path, out: Option<&Path>) -> Result<ExitCode, Failur
         }
     };
     let exported = match exported {
-        // The reader has closed the pipe: it has seen enough.
+        // The reader has closed the pipe, so it has read enough.
         Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => {
             return Ok(ExitCode::SUCCESS);
         }

@@ -1,4 +1,4 @@
-//! The tasks `play` and `join`: a match here with bots, or the match of a ticket.
+//! The subcommands `play` and `join`: a match here with bots, or the match of a ticket.
 
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         Some((profile, args.seed)),
     )?;
     let mut client = tape_to(client, tape)?;
-    // Before the bots: the first player may pause the match.
+    // Before the bots, because the first player may pause the match.
     for _ in 0..SEATED_WITHIN.as_millis() / PAUSE.as_millis() {
         let is_seated = !client.session().seats().is_empty();
         if is_seated || client.advance(|_| Pad::default()).is_err() {

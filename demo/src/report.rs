@@ -25,7 +25,7 @@ pub struct RunReport {
     pub seed: u64,
     pub link: String,
     pub seconds: u32,
-    // The length of the window of the rates.
+    // The length of the window for the rates.
     pub window_s: f64,
     /// Ticks that the server sealed, from its start until all clients were settled.
     pub ticks: u32,

@@ -67,8 +67,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let rules = terms::rules(args.enemies);
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let policies = args.policies.config();
-    let will_do = || {
-        say::out(reading.will_do().trim_end())?;
+    let check_report = || {
+        say::out(reading.check_report().trim_end())?;
         Ok(ExitCode::SUCCESS)
     };
     if many.matches.is_some() {
@@ -78,7 +78,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
         };
         if settings.check {
             settings.check_many(many, template)?;
-            return will_do();
+            return check_report();
         }
         let server = settings.clone().listen_many(many, template)?;
         tracing::info!(address = %server.running().local_addr(), seed, "serving Powderkeg");
@@ -90,7 +90,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
     }
     if settings.check {
         settings.check_one(server)?;
-        return will_do();
+        return check_report();
     }
     let server = settings.clone().listen(server)?;
     tracing::info!(address = %server.running().local_addr(), seed, enemies = rules.enemies, "serving Powderkeg");

@@ -66,7 +66,7 @@ impl HasPlayed {
 }
 
 pub(crate) enum Shown {
-    /// The view has closed: the session's end (`None` if the player quit), and whether a client had joined.
+    /// The view has closed, with the session's end (`None` if the player quit), and whether a client had joined.
     Over(Option<SessionEnd>, HasPlayed),
     Nowhere(Box<Feed>),
 }

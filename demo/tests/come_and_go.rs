@@ -145,7 +145,7 @@ fn a_server_asked_twice_ends_immediately() {
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
     let address = address_in(server.log());
-    // A player that no longer answers would delay an orderly end.
+    // A player that no longer responds would delay an orderly end.
     let ticket = folder.ticket(&address, "anna");
     let player = Process::start(&["join", &ticket, "--bot"]);
     within(|| Path::new(&format!("{ticket}.rejoin")).exists());

@@ -299,7 +299,7 @@ fn an_invite_broken_into_lines_by_mail_can_be_pasted() {
             std::thread::sleep(std::time::Duration::from_millis(50));
             is_over
         };
-        // No refusal within half a second: it dials.
+        // Without a refusal within half a second, the client is dialling.
         match (0..10).any(|_| dials()) {
             true => said.next().unwrap_or_default(),
             false => "it dials".to_owned(),

@@ -142,7 +142,7 @@ fn a_journal_is_checked_and_repaired_and_its_match_continues() {
     assert_eq!(fs::read(format!("{name}.damaged")).unwrap(), damaged);
     journal("check", 0);
 
-    // Damage in the middle: what follows is lost, and the message says how much.
+    // Damage in the middle: the remainder is lost, and the message states how much.
     let mut bytes = whole.clone();
     let middle = whole.len() - 400;
     bytes[middle] ^= 1;

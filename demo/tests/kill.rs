@@ -59,7 +59,7 @@ impl Match {
     }
 
     fn kill_and_restart(&mut self) {
-        // SIGKILL: the process cannot run any code after this.
+        // With SIGKILL, the process cannot run any more code.
         self.server.0.kill().unwrap();
         self.server.0.wait().unwrap();
         self.server = serve(&self.folder, &self.address);

@@ -187,7 +187,7 @@ fn a_json_log_has_an_object_on_each_line() {
         );
         assert_eq!(said["level"], "INFO", "{line}");
     }
-    // A scraper's requests are answered at the same time.
+    // A scraper's requests are served at the same time.
     let mut stream = TcpStream::connect(&server.admin).unwrap();
     let request = format!(
         "GET /metrics HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",

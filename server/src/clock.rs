@@ -1,5 +1,5 @@
 //! [`Clock`]: when the match's next tick or turn is due, and which players the match waits for. [`Requested`]: the
-//! requested speed and pause.
+//! speed and pause that were requested.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -31,7 +31,7 @@ pub(super) const SMALL_BYTES: u64 = 64 << 10;
 const BYTES_PER_SECOND: u64 = 256 << 10;
 /// The longest time between two digests, as far as turns allow.
 const EVERY: Duration = Duration::from_secs(1);
-/// Ticks are truncated to nanoseconds: sixty of 60 Hz are not exactly a second.
+/// Tick lengths are truncated to nanoseconds, so 60 ticks at 60 Hz are not exactly a second.
 const ROUNDING: Duration = Duration::from_millis(1);
 
 #[derive(Default)]

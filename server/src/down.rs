@@ -264,7 +264,7 @@ fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Ti
 
 pub(crate) fn send_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
     let rtt = peer.link.rtt().unwrap_or(RTT_GUESS);
-    // Until no chunk is due: an idle lane sends nothing.
+    // Until no chunk is due; an idle lane sends no packets.
     while out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
         lane_packet(peer, now, rtt, buffer)
     }) {

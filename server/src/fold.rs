@@ -30,7 +30,7 @@ pub struct Folded {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
-pub enum Unfolded {
+pub enum FoldError {
     /// The journal ends before the tick, its own digests differ on the way, or it cannot be read.
     #[error(transparent)]
     Journal(#[from] ReplayError),
@@ -54,12 +54,12 @@ impl Folded {
     /// # Errors
     /// If the journal has no world near `tick`, ends before `tick`, contains digests that differ on the way, or gives a
     /// different world on each replay.
-    pub fn of<S: Simulation>(
+    pub fn compute<S: Simulation>(
         journal: impl JournalSource + Send,
         rules: &S::Rules,
         index: Index,
         tick: Tick,
-    ) -> Result<Folded, Unfolded> {
+    ) -> Result<Folded, FoldError> {
         let after = index.worlds.partition_point(|place| place.tick <= tick);
         let from = index
             .worlds
@@ -86,11 +86,11 @@ impl Folded {
                 || (world.tick(), world.digest().unwrap_or_default()) != (reached, digest)
             {
                 let reached = reached.min(world.tick());
-                return Err(Unfolded::Impure { reached, when });
+                return Err(FoldError::Impure { reached, when });
             }
         }
         folded?;
-        encoded.map_err(|_| Unfolded::TooLarge(reached))?;
+        encoded.map_err(|_| FoldError::TooLarge(reached))?;
         Ok(Folded {
             tick: reached,
             digest,

@@ -11,7 +11,7 @@ use twinstep_protocol::packet::request::MatchRequest;
 
 use crate::history::History;
 
-/// The view that a hook gets: the world at the tick just stepped, and 64 ticks back.
+/// The view that a hook gets: the world at the tick just stepped, and the worlds of the 64 ticks before.
 pub struct HookContext<'a, S: Simulation> {
     pub(crate) world: &'a World<S>,
     pub(crate) rules: &'a S::Rules,
@@ -58,8 +58,8 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     /// continue from there by their last inputs.
     ///
     /// A modified client can claim an older view, but never an older view than before: it gains as much as a player
-    /// with that latency. So limit how far back an outcome looks to what is fair to those that it hits, for example to
-    /// half a second.
+    /// with that latency. So limit how far back an outcome looks to what is fair to the players that it hits, for
+    /// example to half a second.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
         let view = self.views.get(player.index()).copied().unwrap_or_default();

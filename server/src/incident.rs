@@ -311,7 +311,7 @@ fn clip(text: &impl fmt::Display) -> String {
             }
             let end = (0..=room).rev().find(|&i| text.is_char_boundary(i));
             self.0.push_str(&text[..end.unwrap_or(0)]);
-            // An error stops the writer early: the rest of the text is not needed.
+            // An error stops the writer early, because the rest of the text is not needed.
             Err(fmt::Error)
         }
     }

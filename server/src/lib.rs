@@ -62,7 +62,7 @@ pub use degradation::Degradation;
 pub use diagnostics::{MatchStats, Report};
 pub use encoding::{Encoded, Encoding, Saving};
 pub use errors::{LoadError, MatchStartError, ResumeError, SeatError};
-pub use fold::{Folded, Unfolded};
+pub use fold::{FoldError, Folded};
 pub use hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use incident::{Incident, Trouble};
 pub use journal::{KEPT, MOVED};

@@ -48,7 +48,7 @@ pub enum Output<'a, O> {
     Settled { peer: SessionId },
     /// An identity no longer has a seat. Until then, the host reserves a connection for the identity's return.
     Unseated { identity: String },
-    /// A client's world differed at this tick: fold the journal to this tick on another thread with `Folded::of`, and
+    /// A client's world differed at this tick: fold the journal to this tick on another thread with `Folded::compute`, and
     /// pass the result to `Match::hand_evidence`. Hosts without a journal ignore this.
     Evidence { peer: SessionId, tick: Tick },
     /// The session is over: its transport may be closed. The session's last packets were queued before this.
@@ -59,8 +59,8 @@ pub enum Output<'a, O> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-/// The queue of outputs. The bytes of the journal and of packets are in one shared buffer; the queue holds the range of
-/// each output in it.
+/// The queue of outputs. Journal and packet bytes are in one shared buffer; the queue holds each output's range in that
+/// buffer.
 pub(crate) struct Outbox<O> {
     pub(crate) bytes: Vec<u8>,
     outputs: VecDeque<(Output<'static, O>, Range<usize>)>,

@@ -44,8 +44,8 @@ impl<T> Versions<T> {
         }
     }
 
-    /// Adds a version, valid from `tick` onwards. Drops versions older than the newest one that a session limited to
-    /// `shown` may see.
+    /// Adds a version, valid from `tick` onwards. Drops versions older than the newest one visible to a session limited
+    /// to `shown`.
     fn push(&mut self, tick: Tick, number: u32, state: T, shown: Tick) {
         let is_old =
             |states: &VecDeque<(Tick, u32, T)>| states.get(1).is_some_and(|s| s.0 <= shown);

@@ -67,7 +67,7 @@ pub struct SeatStats {
     pub fills: u64,
     /// Commands that entered a frame.
     pub accepted: u64,
-    /// Refused commands: too many, too large, refused by the referee, or of a player that left.
+    /// Refused commands: too many, too large, refused by the referee, or from a player that has left.
     pub refused: u64,
     /// Claims that entered a frame.
     pub claims: u64,

@@ -117,7 +117,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a session that joined, or failed to.
+    /// Counts a completed or failed join.
     pub fn join(&mut self, result: JoinResult) {
         self.joins[result as usize] += 1;
     }

@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Plays turns. `seen` returns the pauses in the turn that begins at a given time with a given cadence, and whether
+    /// Plays turns. `seen` returns the pauses in the turn that starts at a given time with a given cadence, and whether
     /// the machine is slow.
     fn play(
         tempo: &mut Tempo,

@@ -143,7 +143,7 @@ fn played(seed: u64, link: &str, clients: usize, bots: u16) -> Rig<Chase> {
     config.crowd = bots;
     config.starts = Starts::Known;
     let mut rig = Rig::new(config);
-    // The guide's numbers are those of 20 s.
+    // The guide's numbers are for 20 s.
     rig.run(SECOND * if cfg!(debug_assertions) { 5 } else { 20 });
     rig
 }

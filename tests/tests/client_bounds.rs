@@ -105,8 +105,8 @@ fn inputs_larger_than_a_datagram_arrive_in_several() {
         table.serve();
     }
     let fills = table.sessions[0].stats().fills - fills;
-    // The server seals some ticks in a hurry before it receives packets again; those inputs are lost. Every other input
-    // arrived.
+    // The server seals some ticks quickly before it receives packets again; the inputs for them are lost. Every other
+    // input arrived.
     assert!(fills <= 4 * 8, "{fills} inputs were not in time");
     assert!(most > 1 && most <= PACKETS_PER_SEND_MAX, "{most} datagrams");
     assert_eq!(table.match_.stats().malformed, 0);

@@ -177,8 +177,8 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
     }
 }
 
-/// A server that lost its power resumes from an older world: claims of undone ticks are forgotten with them, so a
-/// player may claim at once in the new ticks.
+/// A server that lost its power resumes from an older world: claims of undone ticks are dropped with them, so a player
+/// may claim immediately in the new ticks.
 #[test]
 fn claims_are_dropped_with_the_ticks_undone_by_a_crash() {
     let mut claims = 0;

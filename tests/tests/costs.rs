@@ -169,7 +169,7 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     rig.cut(2);
     rig.run(SECOND);
     assert!(rig.match_.waiting().contains(anew));
-    // Its process restarts: the turns until it has its world are sealed without it.
+    // The client's process restarts; turns are sealed without it until it has its world.
     rig.restart(2);
     rig.relink(2, LinkProfile::LAN);
     rig.run(SECOND * 27);
@@ -311,7 +311,7 @@ fn a_stall_of_the_server_is_not_charged_to_clients() {
     rig.stall(until);
     rig.run(SECOND * 9);
     assert!(rig.all_play(), "{:?}", rig.clients[1].session.closed());
-    // A stall of its own is charged.
+    // The client's own stall is charged.
     let until = rig.now + SECOND * 7;
     rig.freeze(1, until);
     rig.run(SECOND * 8);

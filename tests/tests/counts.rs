@@ -1,4 +1,4 @@
-//! Counts of rebuilds: a bad predictor corrects itself, so equality tests do not see it.
+//! Counts of rebuilds. A bad predictor corrects itself, so equality tests do not detect it.
 
 use std::cell::Cell;
 use std::sync::Arc;

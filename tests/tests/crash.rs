@@ -1,4 +1,4 @@
-//! A server killed at any moment: all sent frames stay true, and all clients play on.
+//! A server killed at any moment: all sent frames stay valid, and all clients continue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,8 +28,7 @@ fn action(seed: u64) -> RigConfig {
 }
 
 /// Finding K22: a joiner's world is the one at the start of its turn: later ticks are not written, so a crash loses
-/// them. (It was the current world, so a client that joined in the middle of a long turn had seen ticks that no longer
-/// existed.)
+/// them. (It used to be the current world, so a client that joined mid-turn had seen ticks that no longer existed.)
 #[test]
 fn a_mid_turn_joiner_sees_only_journalled_frames() {
     for step in 0..24 {

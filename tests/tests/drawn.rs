@@ -507,8 +507,8 @@ const FRAMES: [(&str, &[u64]); 6] = [
 ];
 const TICKS_HZ: [u32; 6] = [20, 30, 60, 75, 128, 240];
 
-/// A world whose client draws with these times between frames. From 6 s on, `drawn` gets each frame's time and where
-/// the client's own player is drawn, and returns the input that is held starting with the next frame.
+/// A world whose client draws with these times between frames. Starting at 6 s, `drawn` gets each frame's time and
+/// where the client's own player is drawn, and returns the input that is held starting with the next frame.
 fn own_frames(
     hz: u32,
     frames: &[u64],

@@ -118,7 +118,7 @@ fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
         times.push(encoded);
     }
     // One for the joiner, and one for each world of the journal. For the journal's first world, three that came too
-    // late, or one that came more than three turns later: then the match encodes by itself for a minute.
+    // late, or one that came more than three turns later: after that, the match encodes its worlds itself for a minute.
     assert_eq!(times, [1 + 3, 1 + 3, 1 + 1]);
 }
 

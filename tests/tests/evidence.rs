@@ -115,13 +115,13 @@ fn evidence_of_any_tick_comes_from_the_journal() {
     let end = rig.match_.world().tick();
     for back in [2, 64, 65, 600, 1_500] {
         let tick = end.back(back);
-        let folded = Folded::of::<History>(&rig.journal, &rules, index(), tick).unwrap();
+        let folded = Folded::compute::<History>(&rig.journal, &rules, index(), tick).unwrap();
         assert_eq!(
             (folded.tick, Some(folded.digest)),
             (tick, rig.match_.digest_at(tick))
         );
     }
-    let beyond = Folded::of::<History>(&rig.journal, &rules, index(), end + 1_000).unwrap();
+    let beyond = Folded::compute::<History>(&rig.journal, &rules, index(), end + 1_000).unwrap();
     assert!(beyond.tick <= end, "it reports its last tick");
 }
 

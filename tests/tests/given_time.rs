@@ -1,4 +1,4 @@
-//! A client whose time and stopwatch are given, in virtual time: it keeps its budget without reading a clock.
+//! A client with a given time and stopwatch, in virtual time. It keeps its budget without reading a clock.
 
 use std::cell::Cell;
 use std::sync::Arc;

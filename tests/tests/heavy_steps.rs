@@ -352,7 +352,7 @@ fn a_panic_in_a_loop_is_reported_with_its_name_and_costs_only_the_memo_of_its_ti
         goals: [1.0].into(),
         ..sound.clone()
     };
-    // The first step has no memo yet: no loop has run before.
+    // The first step has no memo yet, because no loop has run before.
     assert_eq!(step(&sound), (true, 0, "agent 5 falls".into()));
     assert_eq!(step(&sound), (true, 0, "agent 5 falls".into()));
     assert_eq!(step(&sound), (true, 10, "agent 5 falls".into()));

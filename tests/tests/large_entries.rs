@@ -140,7 +140,7 @@ fn large_orders_do_not_delay_small_ones_of_other_players() {
     assert!(small < large, "{small} is not before {large}");
 }
 
-// Half a large order takes memory of its own client's lane only, and delays only that client's later orders.
+// Half a large order takes memory only in its own client's lane, and delays only that client's later orders.
 #[test]
 fn half_a_large_order_blocks_only_later_orders_of_its_player() {
     let mut table = table(MatchConfig::action(), 2);
@@ -322,7 +322,7 @@ fn check_large_ran(rig: &mut Rig<Edges>) {
 }
 
 // Row 86: over lossy links, with clients that join, are healed and lose their server between two fragments, each
-// command has one fate, each query one answer, and all worlds are equal at every tick, as the rig checks.
+// command has one fate, each query one answer, and all worlds are equal every tick, as the rig checks.
 #[test]
 fn joins_heals_and_crashes_between_two_fragments_lose_and_repeat_no_entry() {
     for config in [

@@ -1,5 +1,5 @@
-//! Large worlds: a world of a megabyte is digested once a second instead of at every turn, and all guarantees that
-//! depend on a digest must still hold. And sixteen players load a large world.
+//! Large worlds: a 1 MB world is digested once a second instead of every turn, and all guarantees that depend on a
+//! digest must still hold. And sixteen players load a large world.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -109,7 +109,7 @@ fn few_cues_are_cancelled() {
     );
 }
 
-/// Law Bounded: a client that never acknowledges is sent little, and then no packet.
+/// Law Bounded: a client that never acknowledges gets few packets, and finally none.
 #[test]
 fn a_client_without_acks_is_slowed_and_closed() {
     let mut rig = played(1, LinkProfile::LAN, 3);
@@ -129,7 +129,7 @@ fn a_client_without_acks_is_slowed_and_closed() {
     assert_eq!(rig.match_.sessions(), 3);
 }
 
-/// Law Bounded: an unacknowledged lane does not keep turns from a slow client.
+/// Law Bounded: an unacknowledged lane does not block turns for a slow client.
 #[test]
 fn a_slow_client_receives_turns_next_to_a_busy_lane() {
     let mut rig = played(1, LinkProfile::LAN, 3);
@@ -276,7 +276,7 @@ fn a_frame_out_of_order_is_refused_without_effect() {
 #[test]
 fn a_turn_is_written_before_any_client_receives_it() {
     let mut rig = played(3, LinkProfile::LAN, 1);
-    // The rig drains in the same order: this looks at one of its turns.
+    // The rig drains in the same order; this test examines one of its turns.
     let mut reported = 0;
     for _ in 0..200 {
         rig.now += Duration::from_millis(5);

@@ -71,7 +71,7 @@ fn a_silent_link_costs_no_more_than_its_silence() {
     }
 }
 
-/// A path that is dead for good: the client takes the other path, and both ends agree on it.
+/// A permanently dead path: the client takes the other path, and both ends agree on it.
 #[test]
 fn a_client_leaves_a_dead_link_for_another_address() {
     for seed in 1..4 {
@@ -294,7 +294,7 @@ fn all_clients_return_once_their_links_work_again() {
     }
 }
 
-/// A full match of 8: its players crash one after the other while strangers hold as many connections as they get.
+/// A full match of 8. Its players crash one after the other while strangers hold as many connections as they get.
 /// Returns the time until each plays again.
 fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
     let mut lines = playing(u64::from(strangers), "rtt=40", 8, 1);

@@ -121,7 +121,7 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
         party.clients[1].session.request(0, start).unwrap();
         party.run(2 * SECOND);
         assert_eq!(party.clients[1].requests, [by_default]);
-        // An answered request is not repeated over another path, where the referee may decide otherwise.
+        // A decided request is not repeated over another path, where the referee may decide otherwise.
         party.redial(0, LinkProfile::WAN, true);
         party.run(2 * SECOND);
         assert!(party.waits());
@@ -574,7 +574,7 @@ fn a_hundred_reconnects_cost_few_rules_and_change_no_seat() {
         let id = party.dial(&identity).unwrap();
         party.clients[again].id = id;
         party.clients[again].line = SimLink::new(LinkProfile::LAN, id.0);
-        // A new process, which has forgotten the rules.
+        // A new process, which does not have the rules.
         party.clients[again].session = Session::new(taker()).unwrap();
     }
     let bytes = party.match_.bytes_down_to("ben").bulk;

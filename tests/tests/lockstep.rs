@@ -192,7 +192,7 @@ fn queues_are_bounded_by_the_delay_and_never_empty() {
     }
 }
 
-/// Row 13: if one client does not receive packets while the others play on, m sealed turns of each player wait for it,
+/// Row 13: if one client does not receive packets while the others continue, m sealed turns of each player wait for it,
 /// and m more batches wait at the server. No player ever has more.
 #[test]
 fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {

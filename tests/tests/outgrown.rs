@@ -1,4 +1,4 @@
-//! Worlds that outgrow their bound, and impure steps: each has a separate report, and neither panics.
+//! Worlds that outgrow their bound, and impure steps: each is reported separately, and neither panics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_server::config::Spectators;
 use twinstep_server::{Decision, HookContext, Match, MatchConfig, SessionId, Trouble};
-use twinstep_server::{Folded, Unfolded};
+use twinstep_server::{FoldError, Folded};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -102,7 +102,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
         let digest = table.match_.digest_at(taken.match_.world().tick());
         assert_eq!(Some(taken.match_.digest()), digest, "crash {crash}");
         table.match_ = taken.match_;
-        // Its player returns by the missing frames, and plays on in a world of another size.
+        // Its player reconnects by the missing frames, and continues in a world of another size.
         let (now, peer) = (table.now, SessionId(0));
         table
             .match_
@@ -148,7 +148,7 @@ impl Simulation for Impure {
     }
 }
 
-fn folded(rules: u8) -> Result<Folded, Unfolded> {
+fn folded(rules: u8) -> Result<Folded, FoldError> {
     let (policies, rules) = (MatchConfig::action(), Arc::new(rules));
     let mut table: Direct<Impure> = Direct::new(
         policies,
@@ -160,7 +160,7 @@ fn folded(rules: u8) -> Result<Folded, Unfolded> {
     );
     table.match_.keep_journal().unwrap();
     table.run(300, |_, _| 0);
-    Folded::of::<Impure>(&table.journal, &rules, table.match_.last_worlds(), Tick(40))
+    Folded::compute::<Impure>(&table.journal, &rules, table.match_.last_worlds(), Tick(40))
 }
 
 // Finding A6: an impure step was reported as the server's fault.
@@ -169,7 +169,7 @@ fn an_impure_step_is_reported_as_impure() {
     for rules in [0, 1] {
         let folded = folded(rules);
         assert!(
-            matches!(folded, Err(Unfolded::Impure { .. })),
+            matches!(folded, Err(FoldError::Impure { .. })),
             "rules {rules}: {folded:?}"
         );
     }

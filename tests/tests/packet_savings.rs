@@ -274,7 +274,7 @@ fn a_skipped_send_is_not_a_missing_input() {
 fn a_client_rests_only_after_it_announced_so() {
     let mut rig = world("rtt=150", Sticks::Sticky);
     let packets = rig.record(10 * SECOND).up;
-    // From the head of a `Play`: the last tick of its inputs, and the flag that its client rests.
+    // From the header of a `Play`: the last tick of its inputs, and the flag that its client rests.
     let reported = packets.iter().filter_map(|packet| {
         let (kind, parts) = UpKind::read(packet[0]).expect("a packet");
         if kind != UpKind::Play || !parts.has(UpPart::Inputs) {

@@ -395,7 +395,7 @@ fn a_player_that_left_during_a_pause_stays_removed_after_a_crash() {
         ask(&mut rig, 0, PAUSE);
         rig.leave(3);
         rig.run(SECOND);
-        // Twice: the next process must not forget it either.
+        // Twice, because the next process must not lose it either.
         for _ in 0..2 {
             rig.crash(MS(50));
             (0..3).for_each(|client| rig.redial(client));

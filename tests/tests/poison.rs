@@ -1,8 +1,8 @@
 //! No player's command, input or frame ends another process.
 //!
 //! A game whose author forgot a bound: a command to dig at tile 1,000 of 64 panics in the step. The attacker's build
-//! has the missing check, so the attacker plays on. It also chooses the stamps: its commands and inputs are announced
-//! to the other clients before a server has stepped them.
+//! has the missing check, so the attacker's client survives. It also chooses the stamps: its commands and inputs are
+//! announced to the other clients before a server has stepped them.
 //!
 //! `TWINSTEP_SEEDS=250` plays each attack in this many worlds.
 

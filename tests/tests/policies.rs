@@ -369,7 +369,7 @@ fn long_turns_do_not_count_as_silence() {
         for client in &rig.clients {
             let received = client.session.last_received_at().expect("it plays");
             assert!(rig.now - received < MS(250), "silence since {received:?}");
-            // Law Journal first: a packet in the middle of a turn contains none of its ticks.
+            // Law Journal first: a packet sent mid-turn contains none of the turn's ticks.
             let known = client.session.authority().expect("it plays").tick();
             assert!(
                 known <= rig.match_.world().turn().began,
@@ -400,7 +400,7 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
     let play = |tick_length| {
         let mut config = strategy(5, LinkProfile::LAN);
         config.policies.tick_length = tick_length;
-        // Longer than this test: a player that costs the others this much is removed in the end.
+        // Longer than this test, because a player that costs the others this much is finally removed.
         config.policies.sealing = SealWhen::WaitForAll {
             kick_after: SECOND * 60,
         };
@@ -563,7 +563,7 @@ fn owners(lockstep: bool, forge: bool) -> Rig<History> {
     Rig::new(config)
 }
 
-// Who answered: the server, or the client of the player.
+// The side that answered: the server, or the player's client.
 const SERVER: u8 = 1;
 const CLIENT: u8 = 2;
 
@@ -595,7 +595,7 @@ impl Simulation for Realm {
         }
     }
 
-    // The clients are modified: they answer everything.
+    // The clients are modified to answer every query.
     fn owner_answers(question: &Question) -> bool {
         *question == Question::Fall || !serves()
     }

@@ -1,6 +1,6 @@
 //! The golden table of policies: their effect on one player's link that gets bad at 20 s and heals at 40 s.
 //!
-//! `UPDATE_GOLDEN=1` rewrites the table, in release: a debug build takes too long for it.
+//! `UPDATE_GOLDEN=1` rewrites the table, in release only, because a debug build takes too long.
 
 use std::fmt::Write;
 use std::time::Duration;

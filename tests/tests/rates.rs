@@ -178,7 +178,7 @@ fn a_match_holds_for_laggards_within_its_limits_even_after_a_restart() {
 }
 
 /// Finding W1: a packet holds two or three of the largest commands. These were repeated until they were acknowledged,
-/// and all others waited: of commands in quick succession the last waited for 14 seconds.
+/// and all others waited: the last of several commands in quick succession waited for 14 seconds.
 #[test]
 fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     let link = "rtt=300,jitter=100,loss=10";
@@ -242,7 +242,7 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
 }
 
 /// Finding W3: lost frames were repeated in one packet a turn, without regard to which were missing: at ten percent
-/// loss a client whose turns took ten packets lost more than that, trailed for good, and was removed.
+/// loss a client whose turns took ten packets lost more than that, trailed permanently, and was removed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn lost_packets_of_long_turns_are_resent() {

@@ -73,7 +73,7 @@ fn a_key_press_shows_in_the_frame_that_reads_it() {
                     [&without, &with].map(|rig| places(rig, 0, who).expect("it lives"));
                 assert_ne!(standing.0, walking.0, "{name}, {fps} fps: not predicted");
                 assert_ne!(standing.1, walking.1, "{name}, {fps} fps: not drawn");
-                // It moves on from the newest tick, by the part of a tick that has passed.
+                // The picture moves on from the newest tick, by the elapsed fraction of a tick.
                 let ahead = walking.1.distance(walking.0);
                 assert!(ahead <= 0.16, "{name}, {fps} fps: drawn {ahead} elsewhere");
                 let towards = (walking.1 - standing.1).dot(-at) > 0.0;

@@ -402,7 +402,7 @@ fn a_client_back_too_late_may_retry() {
     rig.converge();
 }
 
-/// The client's half of the evidence is reported, though the server that has the other half is lost.
+/// The client's half of the evidence is reported, although the server with the other half is gone.
 #[test]
 fn a_desync_is_reported_even_if_its_evidence_is_lost() {
     let mut rig = Rig::<Game>::new(RigConfig::new(41, "rtt=200".parse().unwrap()));
@@ -496,7 +496,7 @@ fn a_long_heal_samples_no_tick_twice() {
     assert!(rig.clients[1].session.desynced_since().is_some());
     let mut healing = 0;
     while rig.stats(1).heals == 0 {
-        // Its world is about to arrive: the server freezes, so that inputs run far ahead of it.
+        // Its world is about to arrive, and the server freezes, so that inputs run far ahead of it.
         healing += 1;
         if healing == 40 {
             rig.stall(rig.now + 600 * MS);

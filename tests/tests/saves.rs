@@ -639,7 +639,7 @@ fn a_truncated_or_altered_save_is_refused() {
     }
 }
 
-// A hostile file can have right checks: its records are altered here, and checked anew.
+// A hostile file can have valid checks, so its records are altered here and checked anew.
 #[test]
 fn an_altered_save_with_valid_checks_is_refused_or_plays_without_a_panic() {
     let (_, config) = policies().into_iter().next().unwrap();

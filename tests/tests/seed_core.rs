@@ -72,7 +72,7 @@ fn rounds_of(sleepers: u32) -> impl FnMut() -> Duration {
     }
 }
 
-/// Row 80: waking and registering again does not cost more with many sleepers. A schedule that moved all sleepers for
+/// Row 80: waking and registering again does not cost more with many sleepers. A schedule that moved all sleepers on
 /// each event would take a hundred times as long.
 #[test]
 fn waking_costs_no_more_with_a_hundred_thousand_sleepers() {

@@ -27,7 +27,7 @@ fn counters(clients: usize) -> Direct<Counter> {
     table
 }
 
-/// Row 28: one player is 400 ms away. A near player still has each input in the picture of its own frame, and never
+/// Row 28: one player is 400 ms away. A near player still sees each input in the frame in which it happens, and never
 /// waits.
 #[test]
 fn a_far_player_does_not_delay_the_inputs_of_a_near_one() {
@@ -313,7 +313,7 @@ fn the_reported_lead_is_the_actual_lead() {
     }
 }
 
-/// Row 58: the network is silent for 500 ms: 30 ticks are predicted, one for each sixtieth of a second.
+/// Row 58: while the network is silent for 500 ms, 30 ticks are predicted, one per sixtieth of a second.
 #[test]
 fn the_prediction_ticks_on_while_the_network_is_silent() {
     let mut table = counters(2);
@@ -335,7 +335,7 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
     assert_eq!(table.sessions[0].stats().stall_ms, 0.0);
 }
 
-/// Row 38: a correction takes as long as the lead of its client, and not longer: 6 ticks if the lead is shorter.
+/// Row 38: a correction takes as long as its client's lead, but at least 6 ticks.
 #[test]
 fn a_correction_is_gone_after_the_lead_of_its_client() {
     for leg_ms in [10, 100, 200] {

@@ -374,7 +374,7 @@ fn a_ten_second_outage_during_the_catch_up_continues_by_frames() {
     rig.converge();
 }
 
-/// Between two bursts of frames no step is due: a clock that started then was seconds late, and jumped.
+/// Between two bursts of frames no step is due. A clock started at that time was seconds late, and jumped.
 #[test]
 fn a_newcomers_clock_starts_when_it_has_caught_up() {
     let mut rig = Rig::<Edges>::new(fast());

@@ -71,7 +71,7 @@ fn pictures() -> impl Show<Walk, Key = u8, Pose = f32> {
     })
 }
 
-/// Corrections jump: the picture is the prediction, without smoothing.
+/// Corrections jump, because the picture is the prediction without smoothing.
 fn session(how: Reconcile) -> Session<Walk, impl Show<Walk, Key = u8, Pose = f32>> {
     let smoothing = Smoothing::new(0.0, Duration::from_millis(100));
     let config = SessionConfig::<Walk>::new(Arc::new(())).reconcile(how);
@@ -311,7 +311,7 @@ fn a_background_rebuild_shows_the_same_picture_at_most_one_frame_later() {
         (3, LinkProfile::AWFUL),
         (4, "rtt=200,jitter=0,loss=0".parse().expect("a link")),
     ] {
-        // Whichever twin sends: the server cannot distinguish them.
+        // It does not matter which twin sends, because the server cannot distinguish them.
         for speaks in 0..2 {
             let seen = play(seed, link, Announce::Never, speaks);
             assert_eq!((seen.other, seen.later), (0, 0), "seed {seed}: {seen:?}");
@@ -435,7 +435,7 @@ fn a_games_thread_continues_while_its_worker_hangs() {
         "no rebuild came back"
     );
     SHUT.store(false, Ordering::Release);
-    // Until the rebuild is back: the thread takes real time.
+    // Until the rebuild is back, because the thread takes real time.
     let mut tries = 0;
     while clients[0].0.session().stats().timeline.away_steps == before.timeline.away_steps {
         thread::sleep(Duration::from_millis(1));
@@ -500,7 +500,7 @@ fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
             "{late} frames late: shed for {shed_ms} ms"
         );
     }
-    // Inline, the same machine shows even less: the whole rebuild is in the game's frame.
+    // Inline, the same machine shows even less, because the whole rebuild is in the game's frame.
     let (inline, shed_ms) = played(None, 2);
     println!("inline: {inline} of {full} ticks, {shed_ms} ms shed");
     assert!(

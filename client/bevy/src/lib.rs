@@ -84,5 +84,5 @@ pub mod prelude {
         Angle, ClientStartError, CommandError, Event as SessionEvent, Placed, Pose, Poses, Scene,
         SessionConfig, SessionEnd, Show, Smoothing, Ticket, TicketError, show_with,
     };
-    pub use twinstep_local::{Local as LocalMatch, LocalEnded, LocalStartError};
+    pub use twinstep_local::{Local as LocalMatch, LocalGameEnd, LocalStartError};
 }

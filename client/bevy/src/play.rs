@@ -8,7 +8,7 @@ use twinstep_client::{
     Ticket,
 };
 use twinstep_core::Simulation;
-use twinstep_local::{Local, LocalEnded, LocalGame, LocalStartError};
+use twinstep_local::{Local, LocalGame, LocalGameEnd, LocalStartError};
 
 /// The match of an app, as a resource. Insert it to play, and remove it to leave.
 ///
@@ -33,7 +33,7 @@ pub enum PlayEnd {
     #[error(transparent)]
     Session(#[from] SessionEnd),
     #[error(transparent)]
-    Local(#[from] LocalEnded),
+    Local(#[from] LocalGameEnd),
 }
 
 impl<S: Simulation, V: Show<S>> Play<S, V> {

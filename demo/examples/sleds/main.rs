@@ -10,8 +10,8 @@
 //!    └──follows the newest path────────────┘
 //! ```
 //!
-//! A client guesses each answer with its own rapier2d, so its own steering shows at the next question. Where a guess
-//! was wrong (another player steered, or another machine rounds differently), the server's path replaces it.
+//! A client guesses each answer with its own rapier2d, so its own steering shows at the next query. Where a guess was
+//! wrong (another player steered, or another machine rounds differently), the server's path replaces it.
 
 use std::error::Error;
 use std::sync::Arc;

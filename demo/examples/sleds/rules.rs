@@ -38,7 +38,7 @@ pub(super) struct Sled {
 // to 18 bytes.
 pub(super) type Place = [i32; 6];
 
-// The server's answer: the paths of all sleds from the end of this tick on.
+// The server's answer: the paths of all sleds, starting at the end of this tick.
 pub(super) type Paths = (Tick, Vec<(PlayerId, Vec<Place>)>);
 
 impl Simulation for Sleds {

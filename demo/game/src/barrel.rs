@@ -188,7 +188,7 @@ impl Game {
             Victim::Player(id) => self.hurt_player(id, damage, frame, fx),
             Victim::Enemy(slot) => {
                 let enemy = self.enemies.get(usize::from(slot));
-                // Slots are reused: an enemy born after the query may have the slot that the answer names.
+                // Slots are reused, so an enemy born after the query may have the slot that the answer names.
                 if enemy.is_some_and(|enemy| enemy.born <= asked) {
                     self.hurt_enemy(slot, damage, by, frame, fx);
                 }

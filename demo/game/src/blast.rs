@@ -53,7 +53,7 @@ pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> Bla
     let hits = bodies_near(game, center, reach).filter_map(|(body, at, form)| {
         let distance = form.distance(at, center);
         let sees = |point| rules.sees(center, point) && !is_hidden(game, body, center, point);
-        // An eye inside the form has no outline to look at.
+        // An eye inside the shape sees no outline.
         let is_hit = distance == 0.0 || form.outline(at, center).into_iter().any(sees);
         is_hit.then(|| BlastHit::new(body, libm::roundf(distance * 64.0) as u32))
     });

@@ -18,7 +18,7 @@ use super::weapon::Weapon;
 pub enum Sticks {
     /// Keys and a mouse: one of eight directions, held for some ticks; the aim changes every tick.
     Keys,
-    /// Both directions change every tick, as with a human thumb: the hardest to guess.
+    /// Both directions change every tick, as with a human thumb, which is the hardest to guess.
     Analog,
     /// All inputs change every tenth tick.
     Sticky,
@@ -303,7 +303,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
     for enemy in game.enemies.iter().filter(|enemy| enemy.is_alive()) {
         shun(enemy.at, enemy.kind.radius() + 3.5);
         if let Some(end) = enemy.threatens(now, rules) {
-            // The nearest point of the lane, and not the enemy: it will dart along it.
+            // The nearest point of the lane and not the enemy, because the enemy will dart along the lane.
             let lane = end - enemy.at;
             let part = (player.at - enemy.at).dot(lane) / lane.length_squared().max(1e-6);
             shun(enemy.at + lane * part.clamp(0.0, 1.0), 2.5);
@@ -372,7 +372,7 @@ mod tests {
         let turns: Vec<usize> = (1..600).filter(|i| changed(&pads[i - 1..=*i])).collect();
         let pauses = turns.windows(2).map(|pair| pair[1] - pair[0]);
         assert!(turns.len() >= 6, "{} turns", turns.len());
-        // Deaths are the exception: all keys are released then.
+        // Deaths are the exception, when all keys are released.
         let short = pauses
             .filter(|pause| *pause < REACTION_TICKS as usize)
             .count();

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Invariant: no step of the server or of an authority ever tests whether a player is touched. Only
-//! [`Game::claim_harm`] does: in the prediction, for the local players of this screen. So a player dies of a bullet
-//! only if its screen showed the bullet, and then always. Where owners are not trusted, the server's referee also
-//! tests, later and outside of any step: see `judge`.
+//! [`Game::claim_harm`] does, in the prediction, for the local players of this screen. So a player dies of a bullet
+//! exactly if its screen showed the hit. Where owners are not trusted, the server's referee also tests, later and
+//! outside of any step: see `judge`.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};

@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Clients neither guess nor answer: the query has no owner.
+    /// Clients neither guess nor answer, because the query has no owner.
     #[test]
     fn only_the_server_decides_the_loot() {
         let (game, key) = broken();

@@ -61,7 +61,7 @@ pub enum Cue {
     Countdown,
     /// A wave starts, with this number, counted from 1.
     WaveBegan(u8),
-    /// A wave is over: its number, from 1.
+    /// A wave is over, with this number, counted from 1.
     WaveCleared(u8),
     Won,
     Lost,

@@ -1,7 +1,7 @@
 //! Enemies: each on its own path, with its own generator.
 //!
-//! Each enemy lives in a slot that is filled again and again. A life is named by (slot, life), and its random numbers
-//! are derived from that name. So events of one enemy never change another enemy's draws, and an enemy's path does not
+//! Each enemy lives in a slot, and slots are reused. A life is named by (slot, life), and its random numbers are
+//! derived from that name. So events of one enemy never change another enemy's draws, and an enemy's path does not
 //! depend on players. Its bullets are in `pattern`; the kinds are in `kind`.
 
 use arrayvec::ArrayVec;
@@ -156,7 +156,7 @@ impl Game {
         }
     }
 
-    /// Ends a wave when its boss dies: all other enemies die with it.
+    /// Ends a wave when its boss dies. All other enemies die with it.
     fn end_wave(&mut self, fx: &mut Effects<Game>) {
         self.bullets.clear();
         for (enemy, slot) in self.enemies.iter_mut().zip(0..) {

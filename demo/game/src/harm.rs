@@ -16,7 +16,7 @@ use super::rules::Tuning;
 use super::state::{Enemy, Game, Player, RoundPhase, Timer};
 
 impl Player {
-    /// Applies a hit that the player survives: its shield takes it, or `left` health remains.
+    /// Applies a non-lethal hit. The player's shield takes it, or `left` health remains.
     fn hit(&mut self, id: PlayerId, left: i16, now: Tick, tuning: &Tuning, fx: &mut Effects<Game>) {
         let key = self.cue_key(id);
         if self.has_shield {

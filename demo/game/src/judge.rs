@@ -35,7 +35,7 @@ pub(super) const CLAIM_REACH: f32 = 8.0;
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
 /// The step, in ticks, in which the history is searched. A body moves by at most two units within it.
 const LOOK_EVERY_TICKS: u32 = 4;
-/// How many past worlds the referee searches for harm that was not claimed. No debt is charged in a tick in which the
+/// The number of past worlds that the referee searches for unclaimed harm. No debt is charged in a tick in which the
 /// player makes a claim, and claims are limited to [`CLAIMS_PER_SECOND`], so one world more is enough.
 const OWED_TICKS: u32 = CLAIMS_PER_SECOND + 1;
 /// The longest wait for a debt, in ticks. The match does not keep older worlds.
@@ -138,7 +138,7 @@ impl Referee<Game> for Judge {
             let end = look.tick().back(ago);
             let then = look.at(end)?;
             let who = then.players.get(&player)?;
-            // The player has died since, of any cause: no debt is left.
+            // The player has died since, of any cause, so no debt is left.
             if who.life != now.life {
                 return None;
             }
@@ -177,7 +177,7 @@ fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool
     let mut known = false;
     let mut any_near = false;
     for game in ago.filter_map(|ago| look.at(look.tick().back(ago))) {
-        // Compare with both places, then and now: a dash must not outrun a hit that has happened.
+        // Compare with both places, then and now, because a dash must not outrun a past hit.
         let then = game.players.get(&player).map_or(at, |who| who.at);
         let near = |place: Vec2, reach: f32| place.distance(at).min(place.distance(then)) <= reach;
         let mut bullets = game.bullets.iter();

@@ -29,7 +29,7 @@ pub enum Command {
     /// "I was hit, and live": a claim, like `Died`. It never kills.
     Hurt { by: Key },
     /// "I died": a claim that the owner's own prediction makes (seed row 63). No other step tests whether a player is
-    /// hit, not even the server's (row 64): a player dies of what *its own screen* showed.
+    /// hit, not even the server's (row 64): a player dies of what its own screen showed.
     Died { by: Key },
 }
 

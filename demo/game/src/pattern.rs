@@ -18,7 +18,7 @@ use super::units::{angle_of, direction};
 const IDLE_TICKS: u32 = 30;
 /// The range of a gunner's sight, in units.
 const SIGHT: f32 = 30.0;
-/// The golden angle: the bullets of a spiral do not leave a free lane.
+/// The golden angle, with which a spiral's bullets leave no free lane.
 const GOLDEN: f32 = 2.399_963_2;
 
 struct Muzzle<'a, 'o> {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Besides `judge`, this is the only file of the game that uses the server crate. It keeps no state: for each query,
-//! the physics mirror is filled from the positions of the server's world, and luck is drawn again.
+//! the physics mirror is filled from the positions in the server's world, and random numbers are drawn anew.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc, PlayerId};
@@ -35,10 +35,10 @@ const SEEN_TICKS_MAX: u32 = 30;
 
 // The maximum number of bodies per toss, which limits the decision to a millisecond or two.
 const BODIES_MAX: usize = 64;
-/// The thickness of the solid edge of the arena, in units.
+/// The thickness of the arena's solid edge, in units.
 const EDGE: f32 = 4.0;
 
-/// The source of the server's random numbers: one seed for each query, by its key.
+/// The source of the server's random numbers: one seed per query, derived from its key.
 pub enum Luck {
     /// Random numbers from a seed, for tests: the same queries get the same answers in each run. A player that knows
     /// the seed could predict them.
@@ -56,7 +56,7 @@ impl Luck {
     }
 }
 
-/// The reason why a query has no answer: a bug in the step, which digests show as well.
+/// The reason why a query has no answer: a bug in the step, which digests also reveal.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArbiterError {

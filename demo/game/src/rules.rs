@@ -46,7 +46,7 @@ pub struct Rules {
     pub tuning: Tuning,
 }
 
-/// Numbers of the game. Speeds are units per tick; a tick is 1/60 s. The numbers of a weapon or a kind of enemy are in
+/// The game's parameters. Speeds are units per tick; a tick is 1/60 s. The parameters of weapons and enemy kinds are in
 /// [`Weapon`](crate::Weapon) and [`EnemyKind`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tuning {

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(game.sim().enemies[0].health, health);
     }
 
-    /// Clients neither guess nor answer: the query has no owner.
+    /// Clients neither guess nor answer, because the query has no owner.
     #[test]
     fn only_the_server_decides_critical_hits() {
         let (game, key) = lanced();

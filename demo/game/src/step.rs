@@ -67,7 +67,7 @@ impl Simulation for Game {
         self.run_orders(frame, fx);
         self.wake(frame, fx);
         self.advance_round(frame, fx);
-        // Flights before players: a thing that comes down is solid for this tick's walk.
+        // Flights before players, because a landed thing is solid for this tick's walk.
         self.move_flights(frame);
         self.move_players(frame, fx);
         self.pick_up(frame, fx);

@@ -1,4 +1,4 @@
-//! Powderkeg on Twinstep: its rules, its policies, and the function that answers each hook.
+//! Powderkeg on Twinstep: its rules, its policies, and the implementation of each hook.
 //!
 //! ```text
 //!              server                       client

@@ -309,7 +309,7 @@ fn no_readable_state_makes_a_step_panic() {
         }
     }
     assert!(read > 1_000, "only {read} of them can be read");
-    // Random bytes hardly ever make this one: it indexed a shot's slots out of range.
+    // Random bytes hardly ever produce this state, which indexed a shot's slots out of range.
     let rules = &played.rules;
     let mut shot = Shot::fired(
         PlayerId(0),

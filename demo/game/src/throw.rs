@@ -289,7 +289,7 @@ mod tests {
         assert!(corners.last().unwrap().x > nearest + 0.2, "{corners:?}");
     }
 
-    /// Row 52: the referee accepts a possible answer of an owner's client, and no other.
+    /// Row 52: the referee accepts only possible answers from an owner's client.
     #[test]
     fn the_referee_accepts_only_possible_tosses() {
         let game = field(Vec2::X * 2.0);
@@ -325,7 +325,7 @@ mod tests {
         assert!(judge(&[[0, 33]]) && !judge(&[[18, 33]]), "through a corner");
     }
 
-    /// Row 52: a thing that the blast does not hit flies only after a thing that it hits has met it.
+    /// Row 52: a thing outside the blast flies only after a thrown thing has hit it.
     #[test]
     fn a_throw_without_a_blast_hit_needs_a_push() {
         const WAY: Vec2 = Vec2::new(0.6, -0.8);

@@ -86,7 +86,7 @@ struct RehearsalMember {
     session: Session<Game, GameShow>,
     net: SimLink,
     bot: Option<Bot>,
-    /// The pad of a bot that does not decide by itself.
+    /// The pad of a bot controlled from outside.
     held: Option<Pad>,
     /// The end of its handshake with a restarted server.
     dialled_at: Option<Duration>,

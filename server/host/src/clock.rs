@@ -1,9 +1,9 @@
-//! [`HostClock`]: the only code of this crate that reads the clock.
+//! [`HostClock`]: the only code in this crate that reads the clock.
 
 use std::future::Future;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The time since the host started: the clock of all its matches.
+/// The time since the host started, which is the clock of all its matches.
 #[derive(Clone, Copy, Debug)]
 pub struct HostClock {
     began: Instant,

@@ -82,7 +82,7 @@ impl Drains {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
-pub enum Unready {
+pub enum NotReady {
     #[error("the server hangs: its I/O task or its matches made no progress; restart the process")]
     Still,
     #[error("starting: memory and disk are measured in a moment")]
@@ -124,12 +124,12 @@ impl HostControl {
     /// The reason why newcomers should not be routed here, or `None` if they can be. A server without matches may get
     /// some later, so it is ready.
     #[must_use]
-    pub fn unready(&self) -> Option<Unready> {
+    pub fn not_ready(&self) -> Option<NotReady> {
         if !self.is_alive() {
-            return Some(Unready::Still);
+            return Some(NotReady::Still);
         }
         if self.drains.has_begun() {
-            return Some(Unready::Draining);
+            return Some(NotReady::Draining);
         }
         let HostStatus {
             matches,
@@ -139,19 +139,19 @@ impl HostControl {
             ..
         } = self.status();
         if sessions >= sessions_max as u64 {
-            return Some(Unready::Connections(sessions, sessions_max));
+            return Some(NotReady::Connections(sessions, sessions_max));
         }
         if !self.load_monitor.is_measured() {
-            return Some(Unready::Unmeasured);
+            return Some(NotReady::Unmeasured);
         }
         if let Some(full) = self.load_monitor.full() {
             return Some(full.into());
         }
         if self.demand.is_on() {
             let is_full = !self.demand.has_room();
-            return is_full.then(|| Unready::Matches(self.demand.at_once()));
+            return is_full.then(|| NotReady::Matches(self.demand.at_once()));
         }
-        (matches > 0 && seats_free == 0).then_some(Unready::Seats(matches))
+        (matches > 0 && seats_free == 0).then_some(NotReady::Seats(matches))
     }
 
     /// The state of the host.
@@ -277,31 +277,34 @@ mod tests {
             load_monitor: LoadMonitor::default(),
             ..control(1)
         };
-        assert_eq!(control.unready(), Some(Unready::Unmeasured));
+        assert_eq!(control.not_ready(), Some(NotReady::Unmeasured));
         control.load_monitor.pretend(0, false);
-        assert_eq!(control.unready(), None);
+        assert_eq!(control.not_ready(), None);
     }
 
     #[test]
     fn a_server_about_to_end_is_not_ready() {
         let control = control(1);
-        assert_eq!(control.unready(), None);
+        assert_eq!(control.not_ready(), None);
         control.drains.begin();
-        assert_eq!(control.unready(), Some(Unready::Draining));
+        assert_eq!(control.not_ready(), Some(NotReady::Draining));
     }
 
     #[test]
     fn an_overloaded_server_is_not_ready_and_gives_the_reason() {
         let control = control(1);
         control.load_monitor.pretend(2, false);
-        assert_eq!(control.unready(), None, "players come before spectators");
+        assert_eq!(control.not_ready(), None, "players come before spectators");
         control.load_monitor.pretend(3, false);
-        let late = control.unready().unwrap().to_string();
+        let late = control.not_ready().unwrap().to_string();
         assert!(late.starts_with("busy: the p99 of tick lateness"), "{late}");
         control.load_monitor.pretend(0, true);
-        assert_eq!(control.unready(), Some(Unready::Strained(Full::Disk(0, 0))));
+        assert_eq!(
+            control.not_ready(),
+            Some(NotReady::Strained(Full::Disk(0, 0)))
+        );
         control.load_monitor.pretend(0, false);
-        assert_eq!(control.unready(), None);
+        assert_eq!(control.not_ready(), None);
     }
 
     #[test]
@@ -311,13 +314,13 @@ mod tests {
             control.beat.show_sessions(sessions);
         };
         show(1);
-        assert_eq!(control.unready(), None);
+        assert_eq!(control.not_ready(), None);
         show(2);
-        assert_eq!(control.unready(), Some(Unready::Connections(2, 2)));
+        assert_eq!(control.not_ready(), Some(NotReady::Connections(2, 2)));
         // Its last beat was at its start.
         std::thread::sleep(Duration::from_millis(2_050));
-        assert_eq!(control.unready(), Some(Unready::Still));
+        assert_eq!(control.not_ready(), Some(NotReady::Still));
         control.beat.beat(control.clock.now());
-        assert_eq!(control.unready(), Some(Unready::Connections(2, 2)));
+        assert_eq!(control.not_ready(), Some(NotReady::Connections(2, 2)));
     }
 }

@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(traffic.bytes_out, bytes_out);
     }
 
-    /// While wake-ups are off, the socket is not registered with tokio: no datagram wakes its thread.
+    /// While wake-ups are off, the socket is not registered with tokio, so no datagram wakes its thread.
     #[tokio::test]
     async fn a_datagram_wakes_the_task_unless_wakeups_are_off() {
         let (mut listener, at) = listener("a game").await;

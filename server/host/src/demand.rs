@@ -1,4 +1,4 @@
-//! Matches on demand: a ticket names its match, and the first valid ticket for a match makes it.
+//! Matches on demand: a ticket names its match, and the first valid ticket for a match creates it.
 //!
 //! ```text
 //!  I/O task        valid ticket, no such match ──Wanted──▶ maker ── may it be made? ── no ──▶ Refuse, with a code
@@ -9,9 +9,9 @@
 //!                                └ a player came back ─▶ Wake: it continues
 //! ```
 //!
-//! Invariant: a ticket that is forged, outdated or held by a banned identity does not start a match. The I/O task asks
-//! only for sessions that it would route, and the maker checks the rulings. An id is free again once its match has
-//! released everything, so two matches with the same id never share a journal.
+//! Invariant: a ticket that is forged, outdated or held by a banned identity does not start a match. The I/O task
+//! requests matches only for sessions that it would route, and the maker checks the rulings. An id is free again once
+//! its match has released everything, so two matches with the same id never share a journal.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,14 +36,14 @@ mod pace;
 pub use counts::{MatchEnd, NotMade};
 
 /// The blueprints of a server's matches, by match id.
-pub trait Template<S: Simulation>: Send + Sync + 'static {
+pub trait BlueprintSource<S: Simulation>: Send + Sync + 'static {
     /// Returns the blueprint of match `id`, or `None` if the template has no match `id`. In that case, sessions with a
     /// ticket for it are refused. Called on a thread for blocking work, for several ids at the same time. A panic
     /// refuses only that match.
     fn blueprint(&self, id: MatchId) -> Option<Blueprint<S>>;
 }
 
-impl<S, F, B> Template<S> for F
+impl<S, F, B> BlueprintSource<S> for F
 where
     S: Simulation,
     F: Fn(MatchId) -> B + Send + Sync + 'static,
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// How a server makes matches: each one when the first valid player's ticket for it arrives.
+/// How a server creates matches: each when the first valid player ticket for it arrives.
 ///
 /// The closure returns the blueprint of a match by its id. A closure that returns an `Option` decides which ids exist.
 ///
@@ -75,7 +75,7 @@ where
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct OnDemand<S: Simulation> {
-    template: Box<dyn Template<S>>,
+    template: Box<dyn BlueprintSource<S>>,
     at_once: usize,
     per_second: u32,
     deserted_after: Duration,
@@ -86,7 +86,7 @@ pub struct OnDemand<S: Simulation> {
 
 impl<S: Simulation> OnDemand<S> {
     /// 64 matches at a time, 20 made per second, each ended after a minute without sessions; no journals.
-    pub fn new(template: impl Template<S>) -> Self {
+    pub fn new(template: impl BlueprintSource<S>) -> Self {
         OnDemand {
             template: Box::new(template),
             at_once: 64,

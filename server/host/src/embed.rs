@@ -352,7 +352,7 @@ impl<S: Simulation> Server<S> {
         };
         let (host, match_) = runtime.block_on(async {
             let host = Host::start_on(socket, host).await?;
-            // Only after the bind: a server that cannot start does not leave a file behind.
+            // Only after the bind, so that a server that cannot start leaves no file behind.
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {
                 journal

@@ -61,8 +61,8 @@ impl<S: Simulation> MatchHandle<S> {
             answer = &mut asked => return answer,
             _ = over.wait_for(Option::is_some) => {}
         }
-        // The answer first: a closure that closes the match is answered before the end is reported. A match that hangs
-        // never answers.
+        // The response comes first: a closure that closes the match gets its response before the end is reported. A
+        // hung match never responds.
         tokio::select! {
             biased;
             answer = asked => answer,

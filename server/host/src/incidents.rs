@@ -19,7 +19,7 @@ use twinstep_udp::random_u64;
 
 use super::logged::{self, LogKind};
 use super::observer::Observer;
-use super::own_files::{Opened, make_new};
+use super::own_files::{FileLock, make_new};
 use twinstep_server::incident::{Incident, Trouble};
 
 const FILES_MAX: usize = 32;
@@ -116,10 +116,10 @@ impl IncidentFiles {
         if files >= FILES_MAX + if fatal { FATAL_MAX } else { 0 } {
             return Ok(None);
         }
-        // A name that cannot be guessed: all users can write to the folder for temporary files.
+        // The name must not be guessable, because all users can write to the folder for temporary files.
         let name = format!("{prefix}{}-{:016x}.txt", incident.tick.0, random_u64());
         let path = folder.join(name);
-        let Opened::Alone(mut file) = make_new(&path)? else {
+        let FileLock::Acquired(mut file) = make_new(&path)? else {
             return Err(io::ErrorKind::AlreadyExists.into());
         };
         // In one write, so that a full disk takes all of it or, most often, nothing.

@@ -52,7 +52,7 @@ mod tests;
 /// The part of this task's channel that packets cannot use. It is reserved for orders that must not be lost.
 pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
-/// A released match is not resumed here for this long. Meanwhile, its players reach the next server of their tickets.
+/// A released match is not resumed here for this long. Meanwhile, its players reach the next server in their tickets.
 /// The time is short, because that server may also release the match.
 const MOVED_FOR: Duration = Duration::from_secs(5);
 /// The maximum number of datagrams, or of orders, handled before the other kind gets its turn.
@@ -263,7 +263,7 @@ impl Io {
 
     fn pass_time(&mut self, now: Duration) {
         // A process whose matches are not run is as dead as one whose socket is not read.
-        if self.around.workers.look() {
+        if self.around.workers.check() {
             self.around.beat.beat(now);
         }
         if !self.load.tends(now) {
@@ -471,7 +471,7 @@ impl Io {
             }
             ToIo::Packets(packets) => {
                 for (peer, bytes) in packets.iter() {
-                    // An unsent packet counts as lost: the match repeats its content.
+                    // An unsent packet counts as lost, so the match repeats its content.
                     let sent = self.listeners.send(peer, bytes);
                     self.traffic.packets_out += u64::from(sent);
                 }
@@ -501,7 +501,7 @@ impl Io {
                 }
             }
             ToIo::Keys(keys, done) => {
-                // The keys are in force even if the caller no longer waits for the answer.
+                // The keys are in force even if the caller no longer waits for the response.
                 let _ = done.send(self.listeners.set_keys(&keys));
             }
             ToIo::Shut => {

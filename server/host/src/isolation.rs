@@ -31,7 +31,7 @@ use super::pulse::Pulse;
 use super::workers::Ended;
 use twinstep_server::incident::{Incident, Trouble};
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// A match that shows the same beat in this many consecutive samples hangs.
 const SAME_BEATS_MAX: u32 = 10;
 /// The maximum wait for the disk when an incident file is written or a journal is taken away.
@@ -108,9 +108,9 @@ pub(super) async fn watch<E>(
     (to_io, closing): (mpsc::Sender<ToIo>, watch::Receiver<Option<E>>),
     over: watch::Sender<Option<CloseCode>>,
 ) {
-    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut samples = tokio::time::interval(SAMPLE_EVERY);
     // After a pause of the process, a burst of samples would leave the match no time to beat in between.
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut seen, mut same) = (0, 0);
     let trouble = loop {
         tokio::select! {
@@ -122,7 +122,7 @@ pub(super) async fn watch<E>(
                 }
                 Err(_) => break Err((Trouble::Match, "the thread that ran it ended".to_owned())),
             },
-            _ = looks.tick() => {
+            _ = samples.tick() => {
                 let beats = pulse.beats();
                 same = if beats == seen { same + 1 } else { 0 };
                 seen = beats;
@@ -131,7 +131,7 @@ pub(super) async fn watch<E>(
                 let is_ending = closing.borrow().is_some() || pulse.has_ended();
                 if same >= SAME_BEATS_MAX && !is_ending {
                     pulse.condemn();
-                    let silence = LOOK_EVERY * SAME_BEATS_MAX;
+                    let silence = SAMPLE_EVERY * SAME_BEATS_MAX;
                     break Err((Trouble::MatchHangs, format!("no progress for {} s", silence.as_secs())));
                 }
             }
@@ -250,7 +250,7 @@ mod tests {
             let watched = (pulse.clone(), Arc::new(()) as Arc<dyn MatchObserver>);
             let ways = (to_io, watch::channel(None::<()>).1);
             let disk = async {
-                tokio::time::sleep(LOOK_EVERY * (SAME_BEATS_MAX + 2)).await;
+                tokio::time::sleep(SAMPLE_EVERY * (SAME_BEATS_MAX + 2)).await;
                 let _ = end.send(Ok(Some(CloseCode::MatchOver)));
             };
             let watching = super::watch(MatchId(1), ends, watched, files(), owned(), ways, over);

@@ -20,7 +20,7 @@ use twinstep_protocol::journal::JournalError;
 use super::journal_read::StoredJournal;
 use super::logged;
 use super::own_files::{
-    Opened, access_advice, copy_to_new, leads_to, make_new, open_alone, open_to_read,
+    FileLock, access_advice, copy_to_new, leads_to, make_new, open_alone, open_to_read,
     rename_to_free, sync_folder, with_end,
 };
 use twinstep_server::config::MatchConfig;
@@ -208,8 +208,8 @@ impl Journal {
     pub fn create(path: impl Into<PathBuf>) -> Result<Journal, JournalFileError> {
         let path = path.into();
         match make_new(&path) {
-            Ok(Opened::Alone(file)) => Ok(Journal::over(path, file, true)),
-            Ok(Opened::InUse) => Err(JournalFileError::InUse { path }),
+            Ok(FileLock::Acquired(file)) => Ok(Journal::over(path, file, true)),
+            Ok(FileLock::InUse) => Err(JournalFileError::InUse { path }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(JournalFileError::Exists { path })
             }
@@ -266,10 +266,10 @@ impl Journal {
             path: path.clone(),
             source,
         };
-        // Locked before it is read: the previous writer must be gone.
+        // Locked before it is read, because the previous writer must have ended.
         let file = match open_soon(&path).map_err(unreadable)? {
-            Opened::Alone(file) => file,
-            Opened::InUse => return Err(JournalFileError::InUse { path }),
+            FileLock::Acquired(file) => file,
+            FileLock::InUse => return Err(JournalFileError::InUse { path }),
         };
         Journal::resume_locked(path, file, config, rules, resolver)
     }
@@ -398,7 +398,7 @@ impl Journal {
         if self.durability == Durability::Power && self.unsettled {
             let settled = (self.wait_for_disk.0)(&self.file).and_then(|()| match self.named {
                 true => Ok(()),
-                // If the name is not on the disk, the file is lost.
+                // If the name is not on disk, the file is lost.
                 false => sync_folder(&self.path),
             });
             settled.map_err(|source| self.unwritable(source))?;
@@ -418,7 +418,8 @@ impl Journal {
             .map_err(|source| self.unwritable(source))
     }
 
-    /// Removes a new file without a first world: no client saw its match, and the file would only confuse an operator.
+    /// Removes a new file without a first world, because no client saw its match, and the file would only confuse an
+    /// operator.
     pub(super) fn discard_unbegun(self) {
         let is_file = self.file.metadata().is_ok_and(|data| data.is_file());
         if self.is_new && !self.begun && is_file {
@@ -426,7 +427,7 @@ impl Journal {
         }
     }
 
-    /// Renames the file, because the match continues without it: it must not be resumed where the file ends.
+    /// Renames the file, because the match continues without it and must not be resumed where the file ends.
     pub(super) fn abandon(self) {
         let named = |n: u32| match n {
             0 => with_end(&self.path, ".incomplete"),
@@ -462,11 +463,11 @@ impl Drop for Journal {
 }
 
 /// Like [`open_alone`], but waits for a writer that is about to end.
-pub(super) fn open_soon(path: &Path) -> io::Result<Opened> {
+pub(super) fn open_soon(path: &Path) -> io::Result<FileLock> {
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
     for _ in 0..looks {
         match open_alone(path)? {
-            Opened::InUse => std::thread::sleep(LOCK_LOOK),
+            FileLock::InUse => std::thread::sleep(LOCK_LOOK),
             opened => return Ok(opened),
         }
     }
@@ -489,11 +490,11 @@ mod tests {
             let mut lost = Journal::create(&path).unwrap();
             lost.append(b"one").unwrap();
             lost.settle().unwrap();
-            assert!(matches!(open_alone(&path), Ok(Opened::InUse)));
+            assert!(matches!(open_alone(&path), Ok(FileLock::InUse)));
             let hold = lost.hold();
             match is_writing {
                 false => hold.take_away().unwrap(),
-                // A write that the disk delays: it completes when the journal already belongs to another match.
+                // A write delayed by the disk, which completes when the journal already belongs to another match.
                 true => hold
                     .write(|| {
                         hold.take_away().unwrap();
@@ -501,7 +502,7 @@ mod tests {
                     })
                     .unwrap(),
             }
-            let Ok(Opened::Alone(file)) = open_alone(&path) else {
+            let Ok(FileLock::Acquired(file)) = open_alone(&path) else {
                 panic!("it is free");
             };
             lost.append(b"two").unwrap_err();

@@ -25,7 +25,7 @@ pub const JOURNAL_EXTENSION: &str = twinstep_protocol::journal::EXTENSION;
 /// The maximum size of a first record, in bytes.
 const START_BYTES: u64 = 1 << 10;
 
-/// The result of a search in a folder of journals.
+/// The result of a search in a journal folder.
 #[derive(Debug, Default)]
 pub struct Unfinished {
     /// The newest journal that this program can continue.

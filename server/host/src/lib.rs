@@ -60,8 +60,8 @@ mod workers;
 
 pub use blueprint::Blueprint;
 pub use config::{HostConfig, HostError};
-pub use control::{HostControl, HostStatus, Unready};
-pub use demand::{MatchEnd, NotMade, OnDemand, Template};
+pub use control::{HostControl, HostStatus, NotReady};
+pub use demand::{BlueprintSource, MatchEnd, NotMade, OnDemand};
 pub use embed::{Running, RunningMany, Server, Stopped, TicketIssuer};
 pub use handle::{MatchEnded, MatchHandle};
 pub use journal_file::{Durability, Journal, JournalFileError, OnJournalFailure};
@@ -88,7 +88,7 @@ pub mod internal {
     pub use crate::journal_folder::ended;
     pub use crate::journal_read::COMPRESSED_EXTENSION;
     pub use crate::own_files::{
-        Opened, access_advice, copy_to_new, make_new, open_alone, open_to_read, with_end,
+        FileLock, access_advice, copy_to_new, make_new, open_alone, open_to_read, with_end,
     };
     pub use crate::secret::{CREDENTIALS_VARIABLE, load_secret};
     pub use tracing;

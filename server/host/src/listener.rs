@@ -1,5 +1,5 @@
-//! [`Listener`]: the boundary between the host and one kind of transport. The I/O task (`io.rs`) knows a transport only
-//! by this trait.
+//! [`Listener`]: the boundary between the host and one kind of transport. The I/O task (`io.rs`) uses a transport only
+//! through this trait.
 //!
 //! ```text
 //!  UDP, browsers ─ DatagramListener ──┐                  Connected, Packet, Disconnected
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A transport that carries the datagrams of UDP unchanged needs no listener: it gives each peer an address in the
-//! discard-only prefix, as `web.rs` does. To add a transport that opens tickets by itself:
+//! discard-only prefix, as `web.rs` does. To add a transport that opens tickets itself:
 //!
 //! 1. Implement [`Listener`] in a file next to `datagram_listener.rs`, and give it to [`Listeners`] in `matches.rs`.
 //! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption of
@@ -18,7 +18,7 @@
 //!    share the ledger, which alone decides: a listener has no state of other tickets or seats.
 //! 4. On the client, implement [`Transport`](twinstep_udp::Transport).
 //!
-//! Bans, draining, the way to a match and the matches made on demand are the I/O task's: a listener never sees them.
+//! Bans, draining, the route to a match and matches on demand are handled by the I/O task; a listener never sees them.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
@@ -34,8 +34,8 @@ pub(super) trait Listener: Send {
     /// Returns `Ready` if datagrams may have arrived. Otherwise registers the task, which is woken when a datagram arrives.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Sets whether an arriving datagram wakes the task, as it does at first. Under load the I/O task polls by itself, and a
-    /// wake for each datagram would only cost time.
+    /// Sets whether an arriving datagram wakes the task, as it does at first. Under load the I/O task polls anyway, so
+    /// waking it for each datagram would only cost time.
     fn rouse(&mut self, rouses: bool);
 
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize;
@@ -57,13 +57,13 @@ pub(super) trait Listener: Send {
 
     fn advance(&mut self, now: Duration, now_unix: Duration);
 
-    /// Marks a session that its match has accepted: it no longer counts as a stranger when slots run out.
+    /// Marks a session as accepted by its match. It no longer counts as a stranger when slots run out.
     fn settle(&mut self, session: SessionId);
 
     /// From now on, accepts only tickets of these keys.
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
-    /// Refuses new sessions, and does not answer dials.
+    /// Refuses new sessions, and does not respond to dials.
     fn refuse_dials(&mut self);
 
     fn sessions(&self) -> usize;

@@ -11,8 +11,8 @@ use super::workers::LOST;
 
 /// The interval at which the workers are checked and the load is judged, while datagrams arrive.
 pub(super) const BEAT: Duration = Duration::from_millis(10);
-/// The pause after the last tending if no datagram has arrived for [`IDLE_AFTER`]. A datagram or a
-/// match that was run wakes the task immediately; orders to the task wait this long.
+/// The pause after the last tending if no datagram has arrived for [`IDLE_AFTER`]. A datagram or a match's round wakes
+/// the task immediately; orders to the task wait this long.
 const IDLE_BEAT: Duration = Duration::from_millis(80);
 /// The workers are checked at most this long after the next match was due: by then the match has run, or it hangs and
 /// the other matches need another worker.
@@ -203,7 +203,7 @@ mod tests {
                 assert!(late < LATE_BY_HANG_MAX, "{late:?}");
             }
         }
-        // If the match is run in time, the task waits as long as it may.
+        // If the match runs in time, the task waits as long as it may.
         let mut load = Load::default();
         let now = Duration::from_secs(9);
         load.record(now, 0);

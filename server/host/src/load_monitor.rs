@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  lateness of ticks: the 99th percentile of 5 s of each match, and the median of these, from two matches on
-//!     above the limit for 3 looks (4 times the limit: 1)  ─▶ one step up: spectators, announcements, newcomers, turns
-//!     below half of it for 10 looks                       ─▶ one step down
+//!     above the limit for 3 samples (4 times the limit: 1)  ─▶ one step up: spectators, announcements, newcomers, turns
+//!     below half of it for 10 samples                       ─▶ one step down
 //!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches
 //!     below 95 % of it, above 110 % of it                 ─▶ no longer full
 //! ```
@@ -11,8 +11,8 @@
 //! The process is busy from the third step on. A player with a seat may always return.
 //!
 //! The median counts, because a match with slow code is late without any overload, and degrading the other matches does
-//! not help it. So a process with one match does not shed load: its ticks are late because of slow code or a hitch of
-//! the machine, and refusing players helps against neither.
+//! not help it. So a process with one match does not shed load: its ticks are late because of slow code or a machine
+//! hitch, and refusing players helps against neither.
 //!
 //! The operating system is queried on a thread for blocking work, because a hung network disk responds only after
 //! minutes, or never. Until then, the disk's last response is used.
@@ -41,7 +41,7 @@ mod recent_lateness;
 mod system;
 
 use degradation_steps::{DegradationSteps, Gauge, fits_again, is_free_again};
-use recent_lateness::{LOOK_EVERY, RecentLateness};
+use recent_lateness::{RecentLateness, SAMPLE_EVERY};
 pub(super) use system::free_bytes;
 use system::{memory_bytes, memory_max_bytes};
 
@@ -210,9 +210,9 @@ impl LoadMonitor {
         clock: HostClock,
         ask: impl Fn() -> (Option<u64>, Option<u64>) + Clone + Send + 'static,
     ) {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut samples = tokio::time::interval(SAMPLE_EVERY);
         // After a pause, one sample is due, not one for each missed second.
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        samples.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let measured = spawn_blocking(memory_max_bytes).await;
         let most = limits.memory_bytes.or(measured.unwrap_or_default());
         let show = |number: &AtomicU64, limit| number.store(limit, Ordering::Relaxed);
@@ -229,12 +229,14 @@ impl LoadMonitor {
         let mut lately = RecentLateness::default();
         let mut asked: Option<JoinHandle<(Option<u64>, Option<u64>)>> = None;
         loop {
-            looks.tick().await;
-            let lateness = lately.look(clock.now(), lateness());
+            samples.tick().await;
+            let lateness = lately.sample(clock.now(), lateness());
             self.0
                 .lateness_us
                 .store(lateness.as_micros() as u64, Ordering::Relaxed);
-            self.0.steps.store(steps.look(lateness), Ordering::Relaxed);
+            self.0
+                .steps
+                .store(steps.sample(lateness), Ordering::Relaxed);
             let mut asking = match asked.take() {
                 Some(asking) => asking,
                 None => spawn_blocking(ask.clone()),
@@ -249,14 +251,14 @@ impl LoadMonitor {
             };
             if let Some(bytes) = memory_is {
                 self.0.memory.store(bytes, Ordering::Relaxed);
-                let is_short = memory.look(bytes);
+                let is_short = memory.sample(bytes);
                 self.0
                     .memory_is_short
                     .store(is_short.into(), Ordering::Relaxed);
             }
             if let Some(bytes) = disk_is {
                 self.0.disk_free.store(bytes, Ordering::Relaxed);
-                let is_short = disk.look(bytes);
+                let is_short = disk.sample(bytes);
                 self.0
                     .disk_is_short
                     .store(is_short.into(), Ordering::Relaxed);
@@ -313,7 +315,7 @@ mod tests {
                 (None, None)
             );
         }
-        // "Draining" is the better reason: the player need not come back.
+        // "Draining" is the better reason, because the player need not come back.
         load_monitor.pretend(0, true);
         load_monitor.begin_drain();
         assert_eq!(
@@ -370,7 +372,7 @@ mod tests {
         assert_eq!(here.is_some(), cfg!(unix), "{here:?}");
     }
 
-    /// Finding O3-14: the log had no line about it.
+    /// Finding O3-14: the refusal was not logged.
     #[tokio::test]
     async fn each_change_of_the_refusal_of_newcomers_is_logged() {
         let lines = CountedLines::default();

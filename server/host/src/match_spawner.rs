@@ -360,7 +360,7 @@ mod tests {
         fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
     }
 
-    /// Finding K3-A: a large first world was encoded on one of the two threads of the runtime.
+    /// Finding K3-A: a large first world was encoded on one of the runtime's two threads.
     #[tokio::test]
     async fn the_first_world_is_encoded_off_the_runtime_threads() {
         let name = format!("twinstep-match-spawner-{}.journal", std::process::id());

@@ -1,4 +1,4 @@
-//! [`MatchOrder`]: an operator's orders to a match, and its answers. Carried out between two steps.
+//! [`MatchOrder`]: an operator's orders to a match, and its responses. Executed between two steps.
 
 use std::path::PathBuf;
 
@@ -33,26 +33,26 @@ pub struct PersonLine {
 pub enum MatchOrder {
     /// Lists players and spectators.
     People(oneshot::Sender<Vec<PersonLine>>),
-    /// Removes an identity for the rest of the match. Answers whether the identity was in the match.
+    /// Removes an identity for the rest of the match. Responds with `true` if the identity was in the match.
     Kick(String, oneshot::Sender<bool>),
-    /// Lifts a kick. Answers whether the identity was kicked.
+    /// Lifts a kick. Responds with `true` if the identity was kicked.
     Pardon(String, oneshot::Sender<bool>),
-    /// Revokes the tickets of an identity. Answers the time, in milliseconds since the unix epoch, before which the
-    /// tickets were issued.
+    /// Revokes the tickets of an identity. Responds with the Unix time, in milliseconds, before which the tickets were
+    /// issued.
     Revoke(String, oneshot::Sender<u64>),
-    /// Sends a message to all. Answers the number of recipients.
+    /// Sends a message to all. Responds with the number of recipients.
     Notify(String, oneshot::Sender<usize>),
-    /// Makes a request to the match, such as a pause. Answers whether the match accepts it.
+    /// Sends a request to the match, such as a pause. Responds with `true` if the match accepts it.
     Request(MatchRequest, oneshot::Sender<Result<(), ConfigError>>),
     /// Ends the match, for this reason.
     End(String, oneshot::Sender<()>),
-    /// Saves the match. Answers the bytes of the save, or why there are none.
+    /// Saves the match. Responds with the bytes of the save, or with an error.
     Save(oneshot::Sender<Result<Vec<u8>, SaveWriteError>>),
-    /// Answers the absolute path of the journal, or why there is none.
+    /// Responds with the absolute path of the journal, or with the reason why there is none.
     Journal(oneshot::Sender<Result<PathBuf, &'static str>>),
     /// Ends the match here, so that another process can resume it from its journal. When that process can open the
-    /// journal, answers the next tick; or answers why the match stays.
+    /// journal, responds with the next tick, or with the reason why the match stays.
     Release(oneshot::Sender<Result<u32, &'static str>>),
-    /// Ends the match if it is deserted. Answers whether it ends.
+    /// Ends the match if it is deserted. Responds with `true` if it ends.
     EndDeserted(oneshot::Sender<bool>),
 }

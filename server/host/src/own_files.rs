@@ -31,9 +31,9 @@ pub fn access_advice(error: &io::Error) -> &'static str {
 }
 
 /// The result of opening a file for writing.
-pub enum Opened {
+pub enum FileLock {
     /// The file, locked by this process.
-    Alone(File),
+    Acquired(File),
     /// Another process, or another part of this process, writes it.
     InUse,
 }
@@ -76,7 +76,7 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The errors of [`open_to_read`].
-pub fn open_alone(path: &Path) -> io::Result<Opened> {
+pub fn open_alone(path: &Path) -> io::Result<FileLock> {
     take_alone(path, || open(&writer(), path))
 }
 
@@ -84,26 +84,26 @@ pub fn open_alone(path: &Path) -> io::Result<Opened> {
 ///
 /// # Errors
 /// If the name is taken, even by a dangling link ([`io::ErrorKind::AlreadyExists`]); or the file cannot be created.
-pub fn make_new(path: &Path) -> io::Result<Opened> {
+pub fn make_new(path: &Path) -> io::Result<FileLock> {
     take_alone(path, || writer().create_new(true).open(path))
 }
 
-fn take_alone(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<Opened> {
+fn take_alone(path: &Path, open: impl Fn() -> io::Result<File>) -> io::Result<FileLock> {
     for _ in 0..TRIES {
         let file = match open() {
             Ok(file) => file,
-            Err(error) if is_shared(&error) => return Ok(Opened::InUse),
+            Err(error) if is_shared(&error) => return Ok(FileLock::InUse),
             Err(error) => return Err(error),
         };
         if !lock(&file, path) {
-            return Ok(Opened::InUse);
+            return Ok(FileLock::InUse);
         }
         if leads_to(path, &file)? {
-            return Ok(Opened::Alone(file));
+            return Ok(FileLock::Acquired(file));
         }
         // Another process has moved the file, so the name now refers to a different file, or to none.
     }
-    Ok(Opened::InUse)
+    Ok(FileLock::InUse)
 }
 
 #[cfg(unix)]
@@ -111,7 +111,7 @@ fn lock(file: &File, path: &Path) -> bool {
     match file.try_lock() {
         Ok(()) => true,
         Err(TryLockError::WouldBlock) => false,
-        // A file system without locks: the operator has to ensure a single writer.
+        // On a file system without locks, the operator has to ensure a single writer.
         Err(TryLockError::Error(error)) => {
             super::logged::warn!(path = %path.display(), %error, "cannot lock this file: make sure that no other process writes it");
             true
@@ -179,7 +179,7 @@ pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from)?,
-        // A file system without hard links: the name is reserved first.
+        // On a file system without hard links, the name is reserved first.
         Err(error) if [Unsupported, PermissionDenied].contains(&error.kind()) => {
             drop(writer().create_new(true).open(to)?);
             std::fs::rename(from, to).inspect_err(|_| drop(std::fs::remove_file(to)))?;
@@ -215,7 +215,7 @@ pub fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
 /// If the new file exists, the old file cannot be read, or the new file cannot be written.
 pub fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
     use io::Seek;
-    let Opened::Alone(mut copy) = make_new(to)? else {
+    let FileLock::Acquired(mut copy) = make_new(to)? else {
         return Err(io::ErrorKind::AlreadyExists.into());
     };
     let copied = (|| {
@@ -274,13 +274,13 @@ mod tests {
     fn new_files_are_private_and_never_replace_a_file() {
         let folder = folder("made");
         let (one, two) = (folder.join("one"), folder.join("two"));
-        let Ok(Opened::Alone(mut file)) = make_new(&one) else {
+        let Ok(FileLock::Acquired(mut file)) = make_new(&one) else {
             panic!("it is not locked");
         };
         io::Write::write_all(&mut file, b"one").unwrap();
         let mode = file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert!(matches!(open_alone(&one), Ok(Opened::InUse)));
+        assert!(matches!(open_alone(&one), Ok(FileLock::InUse)));
         std::fs::write(&two, "two").unwrap();
         let taken = rename_to_free(&one, &two).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);

@@ -60,7 +60,7 @@ impl Spare {
 impl Drop for Packets {
     fn drop(&mut self) {
         let mut room = std::mem::take(&mut self.room);
-        // A larger buffer is freed: one large world must not occupy its memory for ever.
+        // A larger buffer is freed, because one large world must not occupy its memory forever.
         if room.bytes.capacity() <= SPARE_BYTES_MAX {
             room.ends.clear();
             room.bytes.clear();

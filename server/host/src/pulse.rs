@@ -141,7 +141,8 @@ impl Pulse {
         self.condemned.store(true, Ordering::Release);
     }
 
-    /// Returns `true` if the match was declared over while its thread hung: it must have no effect then.
+    /// Returns `true` if the match was declared over while its thread hung. In that case, the match must have no
+    /// effect.
     pub(super) fn is_condemned(&self) -> bool {
         self.condemned.load(Ordering::Acquire)
     }

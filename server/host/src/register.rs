@@ -1,4 +1,4 @@
-//! [`Register`]: the running matches of a host, by id.
+//! [`Register`]: the running matches of a host, keyed by id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ impl ListedMatch {
     }
 
     /// Sends an order, which the match carries out between two steps. If its mailbox is full or the match is over, the
-    /// order is dropped with its answer channel.
+    /// order is dropped with its response channel.
     pub fn order(&self, order: MatchOrder) {
         let _ = self.orders.try_send(order);
     }

@@ -62,8 +62,8 @@ impl Routes {
         self.sessions.insert(session, routed);
     }
 
-    /// The session that must give up its slot if this session's identity has too many: one that is being closed, else
-    /// one with an outdated ticket, else the oldest.
+    /// The session that must give up its slot if this session's identity has too many: a closing one, else one with an
+    /// outdated ticket, else the oldest.
     pub(super) fn one_too_many(&self, newest: SessionId) -> Option<SessionId> {
         let newest = self.sessions.get(&newest)?;
         let plays = |routed: &RoutedSession| routed.route == Route::Playing && routed.is_settled;

@@ -39,7 +39,7 @@ use super::tickets::TicketOffice;
 use super::workers::{Next, Playable};
 use twinstep_server::Encoded;
 use twinstep_server::SessionId;
-use twinstep_server::{Folded, Match, Unfolded};
+use twinstep_server::{FoldError, Folded, Match};
 
 mod aside;
 mod ordering;
@@ -50,7 +50,7 @@ mod tests;
 pub(super) type Errand<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
 
 /// A world folded from the journal, as evidence for a client whose state differs at that tick.
-type Fold = (SessionId, Tick, Result<Folded, Unfolded>);
+type Fold = (SessionId, Tick, Result<Folded, FoldError>);
 
 /// The maximum number of packets handled before the clock is read again.
 const BATCH: usize = 256;
@@ -94,7 +94,7 @@ pub(super) struct Runner<S: Simulation> {
     id: MatchId,
     match_: Match<S>,
     has_begun: bool,
-    /// The close code if the match has none of its own.
+    /// The close code to use if the match has none.
     reason: CloseCode,
     journal: Option<Journal>,
     tickets: TicketOffice,
@@ -116,7 +116,7 @@ pub(super) struct Runner<S: Simulation> {
         crossbeam_channel::Sender<bool>,
         crossbeam_channel::Receiver<bool>,
     ),
-    /// The release to another process: its deadline, and the operator's pending answer.
+    /// The release to another process: its deadline, and the pending response to the operator.
     released: Option<(Duration, oneshot::Sender<Result<u32, &'static str>>)>,
     /// The end of the rest. Rounds before it are not needed, because no packet arrived.
     rested_until: Duration,
@@ -128,7 +128,7 @@ pub(super) struct Runner<S: Simulation> {
     // The deadline for the end of the current turn, once the match was asked to end.
     stop_by: Option<Duration>,
     /// The match is closed with its host, and the clients have their close code. The journal is finished in the next
-    /// round: a disk takes milliseconds, and the clients of all other matches come first.
+    /// round: A disk takes milliseconds, and the clients of all other matches come first.
     has_parted: bool,
     /// Orders to the I/O task that wait until the journal is settled.
     orders: Vec<ToIo>,
@@ -268,7 +268,7 @@ impl<S: Simulation> Runner<S> {
     /// like a pause of the process.
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
-        // The turns follow without a pause: a world encoded on another thread would come back too late.
+        // The turns follow without a pause, so a world encoded on another thread would come back too late.
         self.match_.encode_aside(usize::MAX);
         while self.match_.next_due() < self.rested_until && !self.match_.is_closed() {
             let due = self.match_.next_due();
@@ -326,8 +326,8 @@ impl<S: Simulation> Runner<S> {
     }
 
     fn next_round(&mut self, is_behind: bool) -> Duration {
-        // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them costs
-        // more than all the rest. Only a match that waits for a packet, or rests, is woken by a packet.
+        // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them would
+        // cost more than everything else. Only a match that waits for a packet, or rests, is woken by a packet.
         let waits = self.match_.waits_for_packet();
         // A match that is about to end watches for the end of its turn. In lockstep, a late packet moves the schedule.
         let is_lockstep = self.match_.config().command_delay > 0;
@@ -438,7 +438,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Returns the close code for clients: a match with a journal is kept when its server ends cleanly.
+    /// Returns the close code for clients. A match with a journal is kept when its server ends cleanly.
     fn close_code(&self, code: CloseCode) -> CloseCode {
         match (code, &self.journal) {
             (CloseCode::Draining, Some(_)) => restarting(self.ends.back_after),

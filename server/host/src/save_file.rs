@@ -17,7 +17,7 @@ use twinstep_server::{
 };
 
 use crate::handle::{MatchEnded, MatchHandle};
-use crate::own_files::{Opened, make_new, open_to_read, rename_to_free, sync_folder, with_end};
+use crate::own_files::{FileLock, make_new, open_to_read, rename_to_free, sync_folder, with_end};
 
 /// The reason why a match was not saved to a file, or not loaded from one.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +74,10 @@ pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
         sync_folder(path)
     };
     let written = match make_new(&fresh) {
-        Ok(Opened::Alone(file)) => write(file).inspect_err(|_| drop(std::fs::remove_file(&fresh))),
-        Ok(Opened::InUse) => Err(io::ErrorKind::AlreadyExists.into()),
+        Ok(FileLock::Acquired(file)) => {
+            write(file).inspect_err(|_| drop(std::fs::remove_file(&fresh)))
+        }
+        Ok(FileLock::InUse) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(error) => Err(error),
     };
     written.map_err(|source| {

@@ -80,7 +80,7 @@ impl Limited {
         let limited = self.clone();
         if let Err(error) = self.pool.run(move || limited.work()) {
             logged::error!(%error, "cannot start a thread to encode a world: the match's thread does it, and its ticks may be late; check the thread limit (TasksMax)");
-            // Late is better than never: the caller's thread does it.
+            // Late is better than never, so the caller's thread does it.
             self.work();
         }
     }

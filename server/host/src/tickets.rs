@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A match reports that a ticket was used or stored. The rulings that follow are in the ledger before the report
-//! returns, and in the file soon after. Matches run on while a disk is stuck. If the process is killed before a ruling
-//! is written, an older ticket may still open sessions of its own identity until it expires.
+//! returns, and in the file soon after. Matches continue while a disk is stuck. If the process is killed before a
+//! ruling is written, an older ticket may still open sessions of its own identity until it expires.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ pub(super) struct TicketOffice(Arc<Office>);
 struct Office {
     game: String,
     servers: Vec<ServerAddress>,
-    /// The newest key: it mints.
+    /// The newest key, with which tickets are minted.
     key: Mutex<TicketKey>,
     web: Mutex<Option<WebAddress>>,
     ledger: TicketLedger,

@@ -199,7 +199,7 @@ impl Workers {
 
     /// Starts or wakes a worker if a match is late. Returns `false` if matches no longer run. Must be called a hundred
     /// times a second; on an idle server, soon after [the next match](Workers::next_due) was due.
-    pub(super) fn look(&self) -> bool {
+    pub(super) fn check(&self) -> bool {
         let now = self.0.clock.now();
         let mut state = self.0.lock();
         if state.is_late(now) {
@@ -309,7 +309,7 @@ impl Workers {
         now: Duration,
     ) -> MutexGuard<'s, State> {
         state.idle += 1;
-        // One idle worker with a time-out is enough: the one that watches the earliest due time.
+        // One idle worker with a time-out is enough, which watches the earliest due time.
         let watches = state
             .first()
             .filter(|due| state.watched.is_none_or(|watched| *due < watched));

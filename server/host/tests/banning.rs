@@ -56,7 +56,7 @@ async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted
     // The ticket is outdated anyway, because a newer ticket is safe.
     let over = dial(&old).await.0;
     assert_eq!(over, Some(CloseCode::Superseded));
-    // Bob plays on, and new players are admitted.
+    // Bob stays connected, and new players are admitted.
     let (over, carl) = dial(&server.ticket("carl", 1)).await;
     assert_eq!(over, None);
     drop(carl);

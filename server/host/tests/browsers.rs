@@ -276,7 +276,7 @@ fn sessions_of_browsers_and_of_udp_share_one_count() {
     assert!(party[..8].iter().all(|one| one.ended().is_none()));
 }
 
-/// The newer session wins, unless its ticket was replaced by a newer one that the page of the older session has stored.
+/// The newer session wins, unless its ticket was replaced by a newer one stored by the older session's page.
 #[test]
 fn a_ticket_used_over_udp_and_in_a_browser_holds_one_session() {
     let (server, _) = serve(8);
@@ -370,7 +370,7 @@ fn corrupted_datagrams_from_pages_disturb_no_player() {
     ];
     play(&mut party, all_in);
     let runtime = runtime();
-    // A busy machine loses most of a flood, so it goes on until enough has arrived.
+    // A busy machine loses most of a flood, so the flood continues until enough has arrived.
     let enough = Arc::new(AtomicBool::new(false));
     let stop = enough.clone();
     let flood = runtime.spawn(async move {

@@ -91,7 +91,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
     process.until_ready_is(503).await;
     let (_, why) = process.server.ready().await;
     assert!(why.contains("on the disk of the journals"), "{why}");
-    // Newcomers are refused; players play on until a record must be written.
+    // Newcomers are refused; players continue until a record must be written.
     process.join(8, "carl");
     let refused = |process: &mut Process| process.players[2].ended.is_some();
     process.play("the refusal", refused).await;
@@ -221,7 +221,7 @@ async fn a_stalled_disk_pauses_only_its_own_match_and_ends_it_after_five_seconds
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
-    // For two seconds: the players wait, and play on.
+    // For two seconds: the players wait, then continue.
     let breaks = Instant::now();
     disk.stop();
     process.play_for(Duration::from_millis(300)).await;

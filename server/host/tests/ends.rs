@@ -40,7 +40,7 @@ fn workers(port: u16) -> usize {
         .count()
 }
 
-/// Finding H1: a dropped server's match ran on forever, and kept the thread, the socket and the lock of the journal.
+/// Finding H1: a dropped server's match kept running, and kept the thread, the socket and the lock of the journal.
 #[test]
 fn a_dropped_server_frees_its_resources_and_its_match_can_be_resumed() {
     let folder = Folder::new("ends-dropped");
@@ -190,7 +190,7 @@ async fn one_of_two_matches_added_concurrently_under_one_id_wins() {
     }
 }
 
-/// Finding H11: the match played on with the events it had received, while its sessions were closed.
+/// Finding H11: the match continued with the events it had received, while its sessions were closed.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_condemned_match_does_no_work_when_it_wakes() {

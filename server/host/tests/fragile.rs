@@ -132,7 +132,8 @@ pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) 
     let mut late = Vec::new();
     for label in labels {
         let ours = stepped.iter().filter(|(of, ..)| *of == label);
-        // The start of a match all of whose ticks were as late as this one, plus an offset greater than any lateness.
+        // The start time of a match in which all ticks were as late as this one, plus an offset greater than any
+        // lateness.
         let begins: Vec<(Instant, Duration)> = ours
             .map(|(_, tick, at)| {
                 let since = at.duration_since(stepped[0].2);

@@ -210,7 +210,7 @@ async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding H6: a client that dialled before its match was there was refused for good.
+/// Finding H6: a client that dialled before its match existed was refused permanently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_dialling_before_its_match_is_resumed_waits_for_it() {
     let server = server("host-early").await;

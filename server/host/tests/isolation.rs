@@ -209,7 +209,7 @@ async fn a_panicking_resolver_leaves_its_query_unanswered() {
 }
 
 /// If a job never returns, its query is lost; if a resolver or a step never returns, its match is lost. A fourth match
-/// is not affected.
+/// is unaffected.
 #[tokio::test]
 async fn a_step_that_never_returns_ends_only_its_own_match() {
     let mut world = World::new("hangs").await;

@@ -480,7 +480,7 @@ fn the_cost_of_reading_a_long_journal() {
         let mut journal = MadeUp::of(bytes);
         let index = Index::scan(&mut journal).unwrap();
         let began = std::time::Instant::now();
-        Folded::of::<Counter>(&mut journal, &(), index, Tick(290)).unwrap();
+        Folded::compute::<Counter>(&mut journal, &(), index, Tick(290)).unwrap();
         println!("  of that the fold itself {:.2?}", began.elapsed());
     });
     timed("check", &|| {

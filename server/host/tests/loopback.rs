@@ -138,7 +138,7 @@ impl<S: Simulation> LoopbackHost<S> {
         token(&self.folder.file("token"))
     }
 
-    /// Sends a request with the token to the admin port. Returns the status and the text of the answer.
+    /// Sends a request with the token to the admin port. Returns the status and the body of the response.
     pub(crate) async fn ask(&self, request: &str, body: &str) -> (u16, String) {
         let (status, _, reply) = ask(self.admin(), request, Some(&self.token()), body).await;
         (status, reply)

@@ -50,7 +50,7 @@ fn returns(one: &Player) -> Vec<bool> {
 }
 
 /// A link to the server that can be cut: it forwards a client's datagrams from its own socket, like a NAT. When cut, it
-/// forgets these sockets, so that the next datagram comes from a new address.
+/// drops these sockets, so that the next datagram comes from a new address.
 struct Line {
     address: SocketAddr,
     /// The number of times that the link was cut or restored. If it is odd, the link is down.
@@ -369,7 +369,7 @@ fn a_client_gives_up_on_a_lost_server_when_its_tickets_expire() {
     let address = server.local_addr();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     ticket(&mut anna);
-    // Another server with another key: it accepts none of the tickets.
+    // Another server, which has another key, accepts none of the tickets.
     drop(server);
     let _other = self::server().listen(&address.to_string());
     anna.play_until(|anna| anna.client.session().is_returning())

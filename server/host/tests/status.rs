@@ -170,7 +170,7 @@ async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     // An inspection wakes the match.
     let ticks = async || number_of("twinstep_ticks_total").await as u64;
     let noted = async || number_of("twinstep_tick_lateness_seconds_count").await;
-    // On any machine, it plays on.
+    // On any machine, the match continues.
     let goes_on = async |more: u64| {
         let until = ticks().await + more;
         while ticks().await < until {

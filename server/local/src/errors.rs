@@ -24,7 +24,7 @@ pub enum LocalStartError {
     #[error("the match refused this client: {0}")]
     Refused(CloseCode),
     #[error(transparent)]
-    Ended(#[from] LocalEnded),
+    Ended(#[from] LocalGameEnd),
     #[error("the client did not get into the match within {0} ticks: this is a bug in Twinstep")]
     Stuck(u32),
 }
@@ -33,7 +33,7 @@ pub enum LocalStartError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
-pub enum LocalEnded {
+pub enum LocalGameEnd {
     /// A client's session is over although it did not [leave](super::LocalGame::leave).
     #[error("client {client}: {closed}")]
     Session { client: usize, closed: SessionEnd },

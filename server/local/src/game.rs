@@ -12,7 +12,7 @@ use twinstep_server::internal::panic_message;
 use twinstep_server::{Incident, Match, MatchRequest, Output, SaveWriteError, SessionId};
 
 use super::clock::{LocalClock, TimeScaleError};
-use super::errors::{LocalEnded, LocalStartError};
+use super::errors::{LocalGameEnd, LocalStartError};
 
 /// The maximum number of ticks that a join may take. Usually it takes one; a world download takes more.
 const JOIN_TICKS_MAX: u32 = 600;
@@ -47,7 +47,7 @@ pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
     clients: Vec<LocalClient<S, V>>,
     clock: LocalClock,
     time: Duration,
-    ended: Option<LocalEnded>,
+    ended: Option<LocalGameEnd>,
     saved: Option<Vec<u8>>,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
 }
@@ -123,7 +123,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         &mut self,
         now: Duration,
         mut input: impl FnMut(usize, usize) -> S::Input,
-    ) -> Result<(), LocalEnded> {
+    ) -> Result<(), LocalGameEnd> {
         let passed = self.clock.pass(now);
         match &self.ended {
             Some(ended) => Err(ended.clone()),
@@ -141,7 +141,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     pub fn step(
         &mut self,
         mut input: impl FnMut(usize, usize) -> S::Input,
-    ) -> Result<(), LocalEnded> {
+    ) -> Result<(), LocalGameEnd> {
         self.pause();
         if let Some(ended) = &self.ended {
             return Err(ended.clone());
@@ -221,7 +221,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         &mut self.clients[client].session
     }
 
-    /// The match, as a server has it: its world, digest and counters.
+    /// The match as on a server, with its world, digest and counters.
     #[must_use]
     pub fn server(&mut self) -> &Match<S> {
         self.server.get()
@@ -231,7 +231,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// [`Session::request`], and the match's referee decides.
     ///
     /// # Errors
-    /// If a value of the request is out of its range.
+    /// If a value in the request is out of range.
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
         self.server.get().request(request)
     }
@@ -269,7 +269,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         leaver.session.leave();
         self.hand_up(client);
         if self.clients.iter().all(|client| client.has_left) {
-            self.ended.get_or_insert(LocalEnded::Deserted);
+            self.ended.get_or_insert(LocalGameEnd::Deserted);
         }
     }
 
@@ -293,7 +293,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         &mut self,
         passed: Duration,
         input: &mut dyn FnMut(usize, usize) -> S::Input,
-    ) -> Result<(), LocalEnded> {
+    ) -> Result<(), LocalGameEnd> {
         // After a panic the game is over, so the half-done state is not used.
         let played = catch_unwind(AssertUnwindSafe(|| {
             let end = self.time + passed;
@@ -311,7 +311,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             }
         }));
         let played = played.unwrap_or_else(|panic| {
-            Err(LocalEnded::Panicked {
+            Err(LocalGameEnd::Panicked {
                 tick: self.server.get().world().tick(),
                 message: panic_message(&*panic).to_owned(),
             })
@@ -322,7 +322,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         played
     }
 
-    fn serve(&mut self) -> Result<(), LocalEnded> {
+    fn serve(&mut self) -> Result<(), LocalGameEnd> {
         self.server.get().advance(self.time);
         self.hand_down();
         if !self.server.get().is_closed() {
@@ -331,7 +331,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         let incidents = self.server.get().take_incidents();
         let fatal = incidents.iter().rev().find(|it| it.trouble.is_fatal());
         let incident = fatal.map_or_else(|| "it was closed".to_owned(), Incident::to_string);
-        Err(LocalEnded::Match { incident })
+        Err(LocalGameEnd::Match { incident })
     }
 
     /// Passes the match's packets to its clients, and runs its jobs immediately.
@@ -366,7 +366,10 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         }
     }
 
-    fn play(&mut self, input: &mut dyn FnMut(usize, usize) -> S::Input) -> Result<(), LocalEnded> {
+    fn play(
+        &mut self,
+        input: &mut dyn FnMut(usize, usize) -> S::Input,
+    ) -> Result<(), LocalGameEnd> {
         for client in 0..self.clients.len() {
             let LocalClient {
                 session, has_left, ..
@@ -375,7 +378,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 continue;
             }
             let played = session.advance(self.time, BUDGET_TICKS, |seat| input(client, seat));
-            played.map_err(|closed| LocalEnded::Session { client, closed })?;
+            played.map_err(|closed| LocalGameEnd::Session { client, closed })?;
             // A background rebuild is run here at once: there is no other thread.
             if let Some(mut rebuild) = session.poll_rebuild() {
                 rebuild.run();

@@ -58,7 +58,7 @@ mod errors;
 mod game;
 
 pub use clock::{TIME_SCALES, TimeScaleError};
-pub use errors::{LocalEnded, LocalStartError};
+pub use errors::{LocalGameEnd, LocalStartError};
 pub use game::LocalGame;
 
 /// A match in this process that has not started; see the [module](self).

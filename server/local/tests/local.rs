@@ -9,7 +9,7 @@ use std::time::Duration;
 use twinstep_client::{CueKind, Event, Reconcile, Session, SessionConfig, SessionEnd};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Key, Mwc, PlayerId, Tick};
-use twinstep_local::{Local, LocalEnded, LocalStartError};
+use twinstep_local::{Local, LocalGameEnd, LocalStartError};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
@@ -145,7 +145,7 @@ fn seats_and_clients_play_together() {
     frames(&mut game, &mut now, 5, 1);
     assert_eq!(game.server().world().present().len(), 2, "the others go on");
     game.leave(0);
-    assert_eq!(game.advance_at(now, |_, _| 0), Err(LocalEnded::Deserted));
+    assert_eq!(game.advance_at(now, |_, _| 0), Err(LocalGameEnd::Deserted));
 }
 
 /// A job runs immediately: its outcome is in the next tick, like an immediate outcome.
@@ -229,14 +229,14 @@ fn a_panic_of_the_games_own_code_is_a_final_error_with_its_message() {
         }
         assert!(now < FRAME * 60, "it plays on");
     };
-    assert!(matches!(ended, LocalEnded::Panicked { .. }), "{ended}");
+    assert!(matches!(ended, LocalGameEnd::Panicked { .. }), "{ended}");
     assert!(ended.to_string().contains("thirteen at table"), "{ended}");
     assert_eq!(game.advance_at(now, |_, _| 0), Err(ended.clone()));
     assert_eq!(game.step(|_, _| 0), Err(ended.clone()));
     assert!(matches!(game.join(config(), 1), Err(LocalStartError::Ended(same)) if same == ended));
 }
 
-/// A local match survives the same faults as an online server: the order is left out, and an incident reports it.
+/// A local match survives the same faults as an online server. The order is left out, and an incident reports it.
 #[test]
 fn an_order_failing_only_on_the_server_is_left_out_and_reported() {
     let mut game = local();
@@ -266,7 +266,7 @@ fn a_match_ended_by_its_step_reports_the_tick_and_the_reason() {
         }
         assert!(now < FRAME * 200, "it plays on");
     };
-    assert!(matches!(ended, LocalEnded::Match { .. }), "{ended}");
+    assert!(matches!(ended, LocalGameEnd::Match { .. }), "{ended}");
     let message = ended.to_string();
     assert!(
         message.contains("tick 100") && message.contains("the end of time"),
@@ -294,7 +294,7 @@ fn a_failed_start_names_the_reason() {
     }
     let other = SessionConfig::new(Arc::new(6)).start(Tale::default());
     let error = start().play(other).err().expect("other rules");
-    let LocalStartError::Ended(LocalEnded::Session { client: 0, closed }) = error else {
+    let LocalStartError::Ended(LocalGameEnd::Session { client: 0, closed }) = error else {
         panic!("{error}");
     };
     assert!(

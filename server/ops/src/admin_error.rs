@@ -1,4 +1,4 @@
-//! [`AdminError`]: errors of an admin port and of its client.
+//! [`AdminError`]: the errors of an admin port and its client.
 
 use std::net::SocketAddr;
 

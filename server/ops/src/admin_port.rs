@@ -73,7 +73,7 @@ impl AdminToken {
         let expected = self.header();
         let given = headers.get(header::AUTHORIZATION);
         let given = given.map(|value| value.as_bytes()).unwrap_or_default();
-        // No early exit: the time must not reveal how much of the token matches.
+        // There is no early exit, because the time must not reveal how much of the token matches.
         let pairs = given.iter().zip(expected.as_bytes());
         let differs = pairs.fold(0, |differs, (a, b)| differs | (a ^ b));
         given.len() == expected.len() && differs == 0
@@ -140,7 +140,7 @@ impl Accept for tokio::net::UnixListener {
     }
 }
 
-/// Restricts routes to this machine, and refuses browsers: a web page could send requests.
+/// Restricts routes to this machine, and refuses browsers, because a web page could send requests.
 pub(super) fn on_loopback(router: Router) -> Router {
     router.layer(middleware::from_fn(only_this_machine))
 }
@@ -158,7 +158,7 @@ pub(super) async fn serve(listener: impl Accept, router: Router) {
             let idle = |connection: &Connection| !connection.asked.load(Ordering::Relaxed);
             match open.iter().position(idle) {
                 Some(oldest) => drop(open.remove(oldest)),
-                // All connections have a request under way: the new one is dropped.
+                // All connections have a request under way, so the new one is dropped.
                 None => continue,
             }
         }

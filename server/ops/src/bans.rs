@@ -1,4 +1,4 @@
-//! [`Bans`]: in memory for the I/O task, and in a file that outlives the process.
+//! [`Bans`]: the bans, kept in memory for the I/O task and in a file that outlives the process.
 //!
 //! ```json
 //! [ { "identity": "anna", "since_unix_s": 1767225600, "until_unix_s": null, "reason": "aimbot" } ]
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_host::AdmissionPolicy;
-use twinstep_host::internal::{Opened, access_advice, logged, make_new, open_alone, with_end};
+use twinstep_host::internal::{FileLock, access_advice, logged, make_new, open_alone, with_end};
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
@@ -250,11 +250,11 @@ fn lock(path: &Path) -> Result<File, BansError> {
             opened => opened,
         };
         match locked {
-            Ok(Opened::Alone(file)) => {
+            Ok(FileLock::Acquired(file)) => {
                 keep_to_owner(&file);
                 return Ok(file);
             }
-            Ok(Opened::InUse) => {}
+            Ok(FileLock::InUse) => {}
             // Another process has just created it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(failed(path, source)),

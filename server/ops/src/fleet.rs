@@ -177,7 +177,7 @@ async fn send_report(
     reported: &mut Reported,
 ) -> Result<(), SidecarError> {
     if !reported.is_ready {
-        if control.unready().is_some() {
+        if control.not_ready().is_some() {
             return Ok(());
         }
         sidecar.post("/ready").await?;

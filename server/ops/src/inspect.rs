@@ -1,4 +1,4 @@
-//! [`Inspector`]: a match as one page for a browser, to look into it tick by tick.
+//! [`Inspector`]: a match as one page for a browser, for inspection tick by tick.
 //!
 //! ```text
 //!  journal ─ Replay ─┬─ each tick in words, the fields that changed ─▶ blocks of 512 ticks ─┐
@@ -43,7 +43,7 @@ const BLOCK_TICKS: usize = 512;
 
 const PAGE: &str = include_str!("inspect/page.html");
 
-/// The reason why a match cannot be made into a page.
+/// The reason why a match cannot be shown as a page.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]

@@ -6,7 +6,7 @@
 //!                       │ damage · records …   bytes in the middle were altered: `repair` cuts off what follows
 //! ```
 //!
-//! Invariant: a repair never writes to the original before a complete copy of it is on the disk.
+//! Invariant: a repair never writes to the original before a complete copy of it is on disk.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use twinstep_core::{Simulation, Tick};
-use twinstep_host::internal::{Opened, make_new, open_alone, with_end};
+use twinstep_host::internal::{FileLock, make_new, open_alone, with_end};
 use twinstep_host::{JournalFileError, StoredJournal};
 use twinstep_protocol::journal::{JournalError, Remains, SourceError, UpTo, remains};
 use twinstep_protocol::replay::{Index, Survey};
@@ -138,7 +138,7 @@ impl Checkup {
             path: path.to_owned(),
             source,
         };
-        let Opened::Alone(file) = open_alone(path).map_err(failed)? else {
+        let FileLock::Acquired(file) = open_alone(path).map_err(failed)? else {
             return Err(JournalFileError::InUse {
                 path: path.to_owned(),
             });
@@ -190,8 +190,8 @@ fn make_beside(path: &Path) -> io::Result<(PathBuf, File)> {
             },
         );
         match make_new(&kept) {
-            Ok(Opened::Alone(file)) => return Ok((kept, file)),
-            Ok(Opened::InUse) => {}
+            Ok(FileLock::Acquired(file)) => return Ok((kept, file)),
+            Ok(FileLock::InUse) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

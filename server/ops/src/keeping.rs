@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with journals of 1,000 bytes each, of these ages in hours.
+    /// Creates a folder with 1,000-byte journals of these ages in hours.
     fn folder(name: &str, hours: &[(&str, u64)]) -> PathBuf {
         let folder =
             std::env::temp_dir().join(format!("twinstep-keep-{name}-{}", std::process::id()));
@@ -205,7 +205,7 @@ mod tests {
         ("match-2.1.journal", 7),
         ("match-x.1.journal", 90),
     ];
-    /// Files that must stay: one in play, and foreign files.
+    /// Files that must stay: one of a running match, and foreign files.
     const KEPT: [&str; 3] = [
         "match-1-1700000000.journal",
         "match-1.journal",
@@ -300,7 +300,7 @@ mod tests {
         journal
     }
 
-    /// Finding K3-F: a file that could not be opened kept all others from being removed.
+    /// Finding K3-F: a file that could not be opened prevented the removal of all others.
     #[test]
     fn an_unreadable_file_is_reported_and_the_others_are_found() {
         let folder = folder("shut", &ALL);
@@ -314,7 +314,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding K3-F: a file that could not be examined kept all others from being removed.
+    /// Finding K3-F: a file that could not be examined prevented the removal of all others.
     #[test]
     fn a_folder_named_like_a_journal_disables_no_limit() {
         let names: Vec<String> = (1..=20).map(|n| format!("match-1.{n}.journal")).collect();

@@ -1,4 +1,4 @@
-//! A server that an operator sets up: by flags, by the environment, by a file.
+//! A server configured by an operator, through flags, the environment and a file.
 //!
 //! A game's program flattens [`Settings`] into its own [clap](https://docs.rs/clap) command, next to its own flags.
 //! Each flag (`--max-players 4`), including the game's own, is also a variable of the environment
@@ -110,7 +110,7 @@ impl ReadSettings {
 
     /// The report of a successful check.
     #[must_use]
-    pub fn will_do(&self) -> String {
+    pub fn check_report(&self) -> String {
         let unknown = self.unknown.iter();
         let unknown = unknown.map(|name| format!("{name} is not a setting and is ignored\n"));
         unknown
@@ -137,7 +137,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     reading.warn_of_unknown_variables();
     let settings = settings(&flags);
     let say = |words: &str| {
-        // A closed pipe is fine: the reader has read enough.
+        // A closed pipe is fine, because the reader has read enough.
         let _ = std::io::stdout().write_all(words.as_bytes());
         ExitCode::SUCCESS
     };
@@ -153,7 +153,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
         false => settings.clone().listen(server).map(Some),
     });
     match started.map(|server| server.map(Operated::run_until_stopped)) {
-        Ok(None) => say(&reading.will_do()),
+        Ok(None) => say(&reading.check_report()),
         Ok(Some(Ok(Stopped::Over(CloseCode::Fault)))) => {
             complain(&"a fault ended the match: see its incident file", 1)
         }

@@ -16,7 +16,7 @@ use twinstep_ops::operator::{ManySettings, SettingError, Settings, operate};
 #[cfg(unix)]
 mod reach;
 
-/// Set for a child of this process: it is the server.
+/// Set for a child process, which runs the server.
 const IS_SERVER: &str = "OPERATED_IS_SERVER";
 
 /// A game that, on a server, panics at a tick of its rules (0: never), and takes this many milliseconds for every 64th
@@ -358,7 +358,7 @@ fn main() -> ExitCode {
         Ok(_) => return serve(),
         Err(_) => {}
     }
-    // A tool that lists tests finds none here: it is one program.
+    // A tool that lists tests finds none here, because this is one program.
     if std::env::args().any(|word| word == "--list") {
         return ExitCode::SUCCESS;
     }

@@ -21,7 +21,7 @@ use twinstep_udp::{MatchId, Ticket, TicketKey, TicketSpec};
 
 use crate::{Flags, Folder, Fuse, IS_SERVER, Process, program};
 
-/// The value of [`IS_SERVER`] for a child process that runs a server, of one match or of many, and prints its state.
+/// The value of [`IS_SERVER`] for a child process that runs a server, with one match or many, and prints its state.
 pub(crate) const TELLS: &str = "tells";
 /// Also set for this child: once the server listens, it waits for the end of standard input before it runs.
 const WAITS: &str = "OPERATED_WAITS";
@@ -607,7 +607,7 @@ const MANY: &[LookAt] = &[
     (browsers_of_many, &["web", "tls-cert", "tls-key"]),
 ];
 
-/// Runs all checks concurrently: each waits most of the time.
+/// Runs all checks concurrently, because each waits most of the time.
 pub(crate) fn reaches() {
     for (looks, elsewhere) in [
         // A draining server of one match is checked where it is asked to end.

@@ -269,9 +269,9 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         near
     }
 
-    // Keeps one contact for each pair of bodies: the sum of its impulses.
+    // Keeps one contact for each pair of bodies, with the sum of its impulses.
     fn note(&mut self, mut touching: Vec<(u128, u128, f32)>, before: &[Contact<Id>]) {
-        // Stable: the impulses of a pair stay in the order of the steps, and so does their sum.
+        // A stable sort: the impulses of a pair stay in the order of the steps, which fixes their sum.
         touching.sort_by_key(|(a, b, _)| (*a, *b));
         for (a, b, impulse) in touching {
             let first = self.bodies[a as usize].id;

@@ -20,7 +20,7 @@
 //!
 //! Invariants:
 //! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
-//!   runs: no engine state outlives a call.
+//!   runs: No engine state outlives a call.
 //! - A body that starts outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
 //!   the narrowest corner), and never passes through them.
 //! - Bounded: [`BODY_TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so the cost of a

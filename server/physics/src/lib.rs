@@ -226,7 +226,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
             ControlFlow::Continue(())
         });
         self.hits.sort_unstable();
-        // Sorted by id and then distance: the nearest shape of each body is kept.
+        // Sorted by id and then distance, so that the nearest shape of each body is kept.
         self.hits.dedup_by_key(|hit| hit.id);
         Ok(&self.hits)
     }

@@ -125,7 +125,7 @@ impl<S: Simulation> DownSender<'_, S> {
             return Ok((view.reached, packet.copy(bytes, view.spent)?));
         }
         let (reached, mut packet) = self.frames(peer, packet, (from, end));
-        // Only runs up to `next` are shared: a gap is one spectator's own.
+        // Only runs up to `next` are shared; a gap belongs to one spectator.
         if end == self.next {
             let (bytes, spent) = packet.frames();
             self.scratch.views.keep(from, end, reached, bytes, spent);

@@ -31,7 +31,7 @@ fn frames_are_kept_for_half_a_minute_at_any_rate() {
     assert_eq!(history.next() - history.first(), BACKLOG);
 }
 
-/// Finding P3-B1: a session that loads a world for longer than that needs the frames since.
+/// Finding P3-B1: a session that loads a world for longer than that needs the later frames.
 #[test]
 fn frames_are_kept_longer_for_loading_sessions_within_a_bound() {
     let mut history = History::<Counter>::new(Tick(0));

@@ -7,7 +7,7 @@
 //!
 //! A small world is kept every tick, since a fold would cost more than the copy. A larger world is kept rarely, and a
 //! request for another tick costs a copy and at most [`APART`] − 1 steps. A requested world stays as long as the
-//! others. So if a game's hooks read an earlier world at every tick, this costs one copy and one step a tick, and the
+//! others. So if a game's hooks read an earlier world every tick, this costs one copy and one step a tick, and the
 //! memory of the requested worlds. For any other game, five worlds are kept.
 
 use std::collections::VecDeque;

@@ -13,7 +13,7 @@
 //! A late turn pauses clients for exactly its lateness. So the schedule moves by the same time, except for the part
 //! that the m − 1 turns in between absorb.
 //!
-//! The cadence of a turn is the slowest one that a session asks for, limited by what each session may cost the others.
+//! The cadence of a turn is the slowest one requested by a session, limited by what each session may cost the others.
 //!
 //! ```text
 //!  load, pauses, round trip ─▶ each session's tempo ─▶ asks for ticks, turns ─┬▶ the longest of each ─▶ cadence
@@ -21,9 +21,9 @@
 //!                                    ╰──── spent: asks only for what its round trip needs
 //! ```
 //!
-//! Invariant: an identity pays for the ticks that it makes longer, even if other identities ask for the same length. If
-//! a turn is longer than most sessions ask for, the sessions that ask for the longest one pay for it. So an identity
-//! slows the others only until its own budget is spent, and no request is refused because of another identity.
+//! Invariant: an identity pays for the ticks that it makes longer, even if other identities request the same length. If
+//! a turn is longer than most sessions request, the sessions with the longest request pay for it. So an identity slows
+//! the others only until its own budget is spent, and no request is refused because of another identity.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -181,7 +181,7 @@ impl<S: Simulation> Match<S> {
         let Some(due) = self.clock.due else { return };
         let before = self.clock.advanced_at.replace(now).unwrap_or(now);
         if self.clock.waiting_since.is_some() && now - before > STOOD {
-            // The missing player is not to blame either: its packets may lie unread in the socket.
+            // The missing player is not to blame either, because its packets may be unread in the socket.
             let stood = now - before;
             self.clock.due = Some(due + stood);
             return self.shift_deadlines(stood);
@@ -268,7 +268,7 @@ impl<S: Simulation> Match<S> {
         None
     }
 
-    /// Returns `true` while ticks are sealed after their time: no client has seen them yet, so none of them trails.
+    /// Returns `true` while ticks are sealed after their time. No client has seen them yet, so no client trails.
     fn catches_up(&self) -> bool {
         let tick = self.world.current.turn().cadence.tick();
         let is_late = |due| self.clock.now >= due + tick;
@@ -303,7 +303,7 @@ impl<S: Simulation> Match<S> {
                 }
             }
             (WaitReason::Batches(_), SealWhen::Deadline) => {}
-            // The schedule moves with the clock: the wait is not caught up.
+            // The schedule moves with the clock, so the wait is not caught up.
             (
                 WaitReason::Return(_)
                 | WaitReason::Start(_)
@@ -370,7 +370,8 @@ impl<S: Simulation> Match<S> {
             | WaitReason::Pause => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
-        // Only what was added since the last call: a wait is charged bit by bit, so that a spent budget ends it early.
+        // Only the time added since the last call: a wait is charged step by step, so that a spent budget ends it
+        // early.
         let waited = cost.saturating_sub(self.clock.paid);
         self.clock.paid += waited;
         match (wait, self.config.sealing) {
@@ -522,7 +523,7 @@ impl<S: Simulation> Match<S> {
         for at in 0..self.people.len() {
             let trail = self.trail(&self.people[at]);
             let peer = &mut self.people[at];
-            // Not earlier: a client that comes closer by steps would be held for again and again.
+            // Not earlier, because a client that catches up in steps would be held for repeatedly.
             if trail == 0 {
                 peer.limits.end_hold();
             }
@@ -554,7 +555,7 @@ impl<S: Simulation> Match<S> {
             .collect()
     }
 
-    /// The median of the turns that players' sessions ask for, and the longest of these turns, in ticks. For an even
+    /// The median of the turns requested by players' sessions, and the longest of these turns, in ticks. For an even
     /// number of sessions, the shorter of the two middle turns counts. If most connections need long turns, no session
     /// is charged for them.
     fn asked_turns(&self) -> (u8, u8) {
@@ -600,7 +601,7 @@ impl<S: Simulation> Match<S> {
         cadence
     }
 
-    /// Records the end of a wait. It counts as a pause for the sessions that were missing.
+    /// Records the end of a wait. The wait counts as a pause for the missing sessions.
     pub(super) fn record_pause(&mut self, wait: WaitReason) {
         let players = match wait {
             WaitReason::Batches(players) | WaitReason::Laggards(players) => players,

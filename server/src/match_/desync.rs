@@ -11,9 +11,9 @@
 //! A journal covers more of the past than the worlds in memory, and each tick is written to it before any client sees
 //! the tick.
 //!
-//! The client is healed first, with the current world, so that its player can continue. When the client asks for the
-//! evidence that it needs to find the difference, the evidence follows. Invariant: a client's report of a desync has no
-//! other effect, and counts against the limits of its identity.
+//! The client is healed first, with the current world, so that its player can continue. The evidence that the client
+//! needs to find the difference follows on request. Invariant: a client's report of a desync has no other effect, and
+//! counts against the limits of its identity.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use twinstep_protocol::packet::message;
 use twinstep_protocol::replay::{Index, ReplayError};
 
 use super::Match;
-use crate::fold::{Folded, Unfolded};
+use crate::fold::{FoldError, Folded};
 use crate::incident::{Incident, Trouble};
 use crate::outbox::Output;
 use crate::peer::Verdict;
@@ -92,7 +92,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// An index of the last worlds in the match's journal, for [`Folded::of`].
+    /// An index of the last worlds in the match's journal, for [`Folded::compute`].
     #[must_use]
     pub fn last_worlds(&self) -> Index {
         Index::of_worlds(&self.origin.hello, self.journal.last_worlds())
@@ -105,17 +105,22 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Takes the result of an [`Output::Evidence`](crate::outbox::Output::Evidence).
-    pub fn hand_evidence(&mut self, peer: SessionId, tick: Tick, folded: Result<Folded, Unfolded>) {
+    pub fn hand_evidence(
+        &mut self,
+        peer: SessionId,
+        tick: Tick,
+        folded: Result<Folded, FoldError>,
+    ) {
         let differs = match &folded {
             Ok(folded) => {
                 let held = self.world.digest_at(tick);
                 folded.tick == tick && held.is_some_and(|held| held != folded.digest)
             }
             // The journal's own digests differ from the worlds that result from its frames.
-            Err(Unfolded::Journal(ReplayError::Differs { .. })) => true,
+            Err(FoldError::Journal(ReplayError::Differs { .. })) => true,
             Err(_) => false,
         };
-        let impure = matches!(folded, Err(Unfolded::Impure { .. }));
+        let impure = matches!(folded, Err(FoldError::Impure { .. }));
         let message = match &folded {
             Ok(_) => format!("the server's world of {tick} differs from the journal's"),
             Err(error) => error.to_string(),

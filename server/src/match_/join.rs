@@ -238,7 +238,7 @@ impl<S: Simulation> Match<S> {
             return Some(Begins::with(at, world, from));
         }
         match self.world_for(at) {
-            // `None`: no world is old enough yet to be shown.
+            // `None` if no world is old enough yet to be shown.
             Ok(world) => Some(Begins::with(at, world?, 0)),
             Err(code) => {
                 self.leave_unseated(at, code);
@@ -491,12 +491,13 @@ impl<S: Simulation> Match<S> {
             let identity = self.people[at].identity.name.clone();
             self.people.record_owner(player, &identity);
             self.people.expect(player, None);
-            // Not earlier: after a crash, the journal's last identity of a number owns the character of that player.
+            // Not earlier, because after a crash the last identity in the journal with a number owns that player's
+            // character.
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)
             });
             let seat = &mut self.seats[player.index()];
-            // Seed row 21: the turns up to then are sealed without it.
+            // Seed row 21: earlier turns are sealed without it.
             seat.awaited_from = turn + u32::from(self.mode.turns_ahead());
             if !is_in {
                 seat.given = seat.given.max(next);

@@ -237,7 +237,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    // The players that the first tick waits for. `None` if it waits for none.
+    // The players for which the first tick waits. `None` if it waits for none.
     pub(super) fn awaited_at_start(&self) -> Option<PlayerSet> {
         match (&self.gathering, self.gathering()) {
             (None, _) => None,

@@ -32,8 +32,8 @@ impl<S: Simulation> Match<S> {
     /// Takes effect at the first tick of the next turn.
     ///
     /// # Errors
-    /// If a value of the request is out of its range. [`MatchRequest::Save`] needs [`offer_saves`](Match::offer_saves)
-    /// and the end of the last save; [`MatchRequest::Start`] needs a lobby.
+    /// If a value in the request is out of range. [`MatchRequest::Save`] needs [`offer_saves`](Match::offer_saves) and
+    /// the end of the last save; [`MatchRequest::Start`] needs a lobby.
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
         if let MatchRequest::Tick(tick) = request
             && !request.is_sound()

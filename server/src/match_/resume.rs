@@ -83,7 +83,7 @@ impl<S: Simulation> Match<S> {
         let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
         config.check().map_err(MatchStartError::from)?;
-        // The match's own first tick: a delayed spectator must not be shown more because of a crash.
+        // The match's own first tick, because a crash must not show more to a delayed spectator.
         let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
         config.start = first.tick;
         let past = Past::<S>::of(sound, &rules, &index, config.spectators)?;
@@ -150,7 +150,7 @@ impl<S: Simulation> Match<S> {
                 self.people.seat(*player, identity);
             }
         }
-        // No frame said so before the crash: the match was paused.
+        // No frame had this before the crash, because the match was paused.
         let mut players = self.world.current.present();
         for player in self.world.current.seated().iter() {
             if index.left.contains(player) {
@@ -178,7 +178,7 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    // The players that were present at the crash and do not play again yet.
+    // The players present at the crash that do not play again yet.
     pub(super) fn missing_after_restart(&self) -> PlayerSet {
         let Some(returning) = &self.clock.returning else {
             return PlayerSet::default();

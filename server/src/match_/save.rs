@@ -7,8 +7,8 @@
 //!                    ╰ give_seat: the host names another owner
 //! ```
 //!
-//! A save holds every command whose result a client can have seen: clients see only whole turns, and the save holds all
-//! whole turns. Orders for a later turn are not saved.
+//! A save holds every command whose result a client can have seen: clients see only complete turns, and the save holds
+//! all complete turns. Orders for a later turn are not saved.
 //!
 //! Invariant: only its owner takes a reserved seat. The match does not wait for an owner that never connects, and does
 //! not kick it: after [`EXCUSED`](super::resume) its player counts as dropped, and stays in the world.

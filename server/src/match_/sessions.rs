@@ -9,7 +9,7 @@
 //!
 //! A client whose server was silent connects over a new path while it still listens on the old one. While the old
 //! session exists, the new connection is a pending takeover: seats change hands only after its hello. The first path
-//! with an answer wins: the client sends its hello on that path, and not on the other.
+//! with a response wins: the client sends its hello only on that path.
 //!
 //! ```text
 //!  connect ─▶ the identity has a session? ── no ──▶ Greeting
@@ -713,7 +713,7 @@ impl<S: Simulation> Match<S> {
         self.config.spectators.delay_ticks > 0 && self.people[at].is_spectator()
     }
 
-    // It shrinks during a pause, so that delayed spectators come to the pause.
+    // The delay shrinks during a pause, so that delayed spectators reach the pause.
     pub(super) fn spectator_delay(&self) -> u32 {
         let tick = self.world.current.turn().cadence.tick();
         let paused_ticks = ticks_in(self.paused_for(self.clock.now), tick);
@@ -803,7 +803,7 @@ impl<S: Simulation> Match<S> {
             self.rule(&identity, |lineages| {
                 lineages.note_handed(&stamp).into_iter().collect()
             });
-            // A match has no wall clock of its own, so it takes the stamp's.
+            // A match has no wall clock, so it takes the stamp's.
             self.people.lineages.tidy(stamp.made_unix_ms / 1_000);
         }
     }

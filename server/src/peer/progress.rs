@@ -231,7 +231,7 @@ impl Peer {
         self.loads(true)
     }
 
-    /// Continues the session's world download without a slot: the world is sent slowly from now on.
+    /// Continues the session's world download without a slot, at a low rate.
     pub(crate) fn go_beside(&mut self) {
         if let PeerStage::Loading(loading) = &mut self.stage {
             loading.beside = true;

@@ -109,7 +109,7 @@ impl Rhythm {
 
     /// The client's usual lag at this cadence, in ticks beyond its round trip: the median of the largest lags of the
     /// last 8 s, so that a freeze of a second or two does not change it. Returns `None` until it is known, which takes
-    /// 5 s without a change of the cadence.
+    /// 5 s without a cadence change.
     pub(crate) fn usual_lag(&self, cadence: Cadence) -> Option<u32> {
         if self.lags_cadence != Some((cadence.turn_ticks, cadence.tick_ns)) {
             return None;

@@ -78,7 +78,7 @@ impl Greeting {
         !self.counted.replace(true).unwrap_or(true)
     }
 
-    /// Records that the session's world must be encoded, in a turn that started at `began`. Returns the start of the
+    /// Records that the session's world must be encoded, in the turn that started at `began`. Returns the start of the
     /// first turn for which this was recorded.
     pub(crate) fn wait_from(&mut self, began: Tick) -> Tick {
         *self.from.get_or_insert(began)

@@ -1,4 +1,4 @@
-//! [`Tickets`]: the ticket that a session connected with, and the reconnect tickets that it got.
+//! [`Tickets`]: the ticket with which a session connected, and the reconnect tickets that it got.
 //!
 //! Invariant: a client can make only those tickets safe that it was given. Otherwise a client could lock itself out
 //! with an arbitrary number, and fill the records with numbers up to it.
@@ -59,8 +59,8 @@ impl Tickets {
         self.newest = Some(stamp);
     }
 
-    /// Handles a client's report that it stored a ticket. Returns the ticket if the session was given it, and forgets
-    /// older ones.
+    /// Handles a client's report that it stored a ticket. Returns the ticket if it was issued to this session, and
+    /// drops older ones.
     pub(crate) fn take_stored(&mut self, lineage: u64, generation: u32) -> Option<Stamp> {
         let is_it = |stamp: &Stamp| (stamp.lineage, stamp.generation) == (lineage, generation);
         let at = self.handed.iter().position(is_it)?;

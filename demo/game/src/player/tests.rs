@@ -13,7 +13,7 @@ fn east() -> Pad {
     }
 }
 
-/// Row 67: a remote player's shot sounds once this screen knows of it, not for a guess.
+/// Row 67: a remote player's shot sounds once this screen has received it, not for a guess.
 #[test]
 fn a_remote_shot_sounds_once_its_input_is_known() {
     let fire = Pad {

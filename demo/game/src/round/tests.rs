@@ -209,7 +209,7 @@ fn an_eliminated_absent_player_reappears_on_return() {
     assert_eq!(player(&game).health, short().tuning.player_health);
 }
 
-/// The barrel has been put back: an answer to its former blast no longer matches it.
+/// The barrel has been put back, so an answer to its former blast no longer matches it.
 #[test]
 fn a_barrel_with_an_open_query_is_whole_again_in_the_next_round() {
     let mut game = first_wave();

@@ -36,7 +36,7 @@ impl Crate {
         self.health > 0
     }
 
-    /// Returns `true` if there is a crate on the ground: it is solid, and gives cover from blasts.
+    /// Returns `true` if there is a crate on the ground, which is solid and gives cover from blasts.
     #[must_use]
     pub fn stands(&self) -> bool {
         self.is_there() && self.rests.is_some()

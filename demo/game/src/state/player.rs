@@ -162,7 +162,7 @@ impl Player {
     }
 
     pub(crate) fn step_by(&mut self, step: Vec2, rules: &Rules, crates: &[Crate]) {
-        // Walls last: a crate must not push a player into a wall.
+        // Walls last, because a crate must not push a player into a wall.
         let at = crates::push_out(crates, self.at + step, PLAYER_RADIUS);
         self.at = rules.place(at, PLAYER_RADIUS);
     }
@@ -218,6 +218,6 @@ pub(crate) enum Fate {
     /// The player left just before a hit that would have killed it. The team loses a life when another player takes
     /// this seat.
     Fell(Tick),
-    /// The player was out in this wave: the team had no lives left.
+    /// The player was out in this wave, because the team had no lives left.
     Out(u8),
 }

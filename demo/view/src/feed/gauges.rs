@@ -144,7 +144,7 @@ impl Gauges {
     #[must_use]
     pub fn silent(&self, now: Duration) -> Duration {
         let newest = self.readings.back().map(|last| last.stats.down_packets);
-        // The first reading with the newest count: no packet has come since.
+        // The first reading with the newest count; no packet has arrived since.
         let heard = self
             .readings
             .iter()

@@ -30,7 +30,7 @@ pub enum Notice {
     },
     /// The match is shown, and the seat is being taken.
     Joining,
-    /// The connection is lost; the client dials again.
+    /// The connection is lost, and the client is reconnecting.
     Returning,
     Silent(Duration),
     /// The authority differed from the server's world, which is being transferred.

@@ -203,7 +203,7 @@ impl Playback {
         (self.tick() - self.first) as f32 / all as f32
     }
 
-    /// Returns `true` if the replay does not move: it is paused, or at its end.
+    /// Returns `true` if the replay is paused or at its end.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.is_paused || self.is_over()

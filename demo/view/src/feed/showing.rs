@@ -121,7 +121,7 @@ impl Lagged {
         if tick == self.tick {
             return;
         }
-        // No player is local here: the confirmed poses of all players are interpolated between two turns.
+        // No player is local here, so the confirmed poses of all players are interpolated between two turns.
         self.poses.begin(PlayerSet::default());
         self.show
             .poses(&Scene::new(authority, rules), &mut self.poses);

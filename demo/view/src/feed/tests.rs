@@ -131,7 +131,7 @@ fn without_smoothing_the_picture_is_the_prediction_of_the_newest_tick() {
             if let ShowKey::Player { id, .. } = key
                 && let Some(player) = game.players.get(id)
             {
-                // Remote players are interpolated between two ticks: a step is at most a dash.
+                // Remote players are interpolated between two ticks, so a step is at most a dash.
                 let far = player.at.distance(pose.at) > 1.0;
                 match feed.smooths() {
                     true => off += u32::from(far),
@@ -395,7 +395,7 @@ fn a_damaged_replay_is_shown_up_to_its_damage_with_the_reason() {
     assert!(Playback::open(b"hello".to_vec(), &rules()).is_err());
 }
 
-/// A viewer of a folder of matches opens many replays, so a closed one must release its memory.
+/// A viewer for a folder of matches opens many replays, so a closed replay must release its memory.
 #[test]
 fn a_closed_replay_releases_its_journal() {
     let (bytes, rules) = (journal(60).0, rules());

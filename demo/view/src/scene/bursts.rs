@@ -1,6 +1,6 @@
 //! The effects of each cue: particles, sounds, shakes, and words.
 //!
-//! All random numbers come from the cue's own number: the same match gives the same picture.
+//! All random numbers are derived from the cue's number, so the same match gives the same picture.
 
 use core::f32::consts::TAU;
 use std::time::Duration;

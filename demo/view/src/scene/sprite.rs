@@ -68,7 +68,7 @@ sprites! {
     Ring: 96 x 96,
     /// A very thin circle, which shows a range.
     Reach: 224 x 224,
-    /// A wide, soft circle: the front of a blast.
+    /// A wide, soft circle, for the front of a blast.
     Wave: 96 x 96,
     /// A dashed circle: ghosts of the authority.
     Dashes: 72 x 72,

@@ -153,7 +153,7 @@ where
             platform: Platform {
                 linux_backend: options.backend,
                 linux_wm_class: "powderkeg",
-                // A page calls each frame by itself, because it also sends and receives.
+                // A page drives each frame itself, because it also sends and receives.
                 blocking_event_loop: cfg!(target_arch = "wasm32"),
                 swap_interval: Some(i32::from(options.vsync)),
                 ..Platform::default()

@@ -142,7 +142,7 @@ impl WindowStage {
                 .closing
                 .get_or_insert_with(|| ended.to_string());
         }
-        // Before the scene is gathered: a cue's subject may be gone in the new picture.
+        // Before the scene is gathered, because a cue's subject may be gone in the new picture.
         self.take_outputs();
         self.scene.gather(&self.feed, self.screens.ghosts);
         self.look(input.dt, screen);

@@ -1,4 +1,4 @@
-//! The journals of matches made on demand: one name while a match can continue, numbers when it is over.
+//! The journals of matches created on demand: a fixed name while the match can continue, a numbered one after its end.
 //!
 //! ```text
 //!  match-7.journal      running, or interrupted: a ticket for match 7 resumes it
@@ -21,7 +21,7 @@ use crate::blueprint::Blueprint;
 use crate::config::HostError;
 use crate::journal_file::{Journal, JournalFileError, open_soon};
 use crate::journal_folder::{JOURNAL_EXTENSION, ended_of};
-use crate::own_files::{Opened, leads_to, open_alone, rename_to_free};
+use crate::own_files::{FileLock, leads_to, open_alone, rename_to_free};
 use twinstep_server::Match;
 
 /// The number of attempts to find a journal that other processes may be moving.
@@ -47,14 +47,14 @@ pub(super) fn make_in<S: Simulation>(
     for _ in 0..TRIES {
         settle(folder, id)?;
         match open_soon(&path) {
-            Ok(Opened::Alone(file)) => {
+            Ok(FileLock::Acquired(file)) => {
                 let failed = |source| unwritable(&path, source);
                 let is_empty = file.metadata().map_err(failed)?.len() == 0;
                 if !is_empty && ended_of(&file).map_err(failed)?.is_none() {
                     return Ok(blueprint.resume_locked(path, file)?);
                 }
             }
-            Ok(Opened::InUse) => return Err(JournalFileError::InUse { path }.into()),
+            Ok(FileLock::InUse) => return Err(JournalFileError::InUse { path }.into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => match Journal::create(&path) {
                 Err(JournalFileError::Exists { .. } | JournalFileError::InUse { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -81,13 +81,13 @@ pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, Jour
     let failed = |source| unwritable(&path, source);
     // Locked to the end, so that other processes do not move or write it in that time.
     let file = match open_alone(&path) {
-        Ok(Opened::Alone(file)) => file,
-        Ok(Opened::InUse) => return Ok(None),
+        Ok(FileLock::Acquired(file)) => file,
+        Ok(FileLock::InUse) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),
     };
     if file.metadata().map_err(failed)?.len() == 0 {
-        // Its process was killed before the first record: no client saw its match.
+        // The process was killed before the first record, so no client saw the match.
         std::fs::remove_file(&path).map_err(failed)?;
         return Ok(None);
     }

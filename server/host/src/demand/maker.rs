@@ -1,7 +1,7 @@
 //! The maker: a task that receives requests for matches, has the matches created, and removes finished matches.
 //!
 //! Invariant: the task never blocks. Templates and files run on threads for blocking work, each match in its own task,
-//! so a match that is slow to make or to end does not delay other matches.
+//! so a match that is slow to create or to end does not delay other matches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ enum Stage {
     Runs {
         deserted_since: Option<Deserted>,
     },
-    /// The I/O task and the match are asked whether it is really deserted.
+    /// The I/O task and the match are checking whether it is really deserted.
     Resting,
 }
 
@@ -90,7 +90,7 @@ struct Deserted {
 
 enum Done<S: Simulation> {
     Made(MatchId, Result<MatchHandle<S>, NotMade>),
-    /// The response of a deserted match that was asked to end: whether it ends.
+    /// A deserted match's response to the request to end: `true` if it ends.
     Rested(MatchId, bool),
     Gone(MatchId, Option<CloseCode>),
 }
@@ -248,7 +248,7 @@ impl<S: Simulation> Maker<S> {
     }
 }
 
-/// Asks a match to end if it is deserted. Until it answers, new sessions wait. Returns `true` if it ends.
+/// Asks a match to end if it is deserted. Until it responds, new sessions wait. Returns `true` if it ends.
 async fn rest(id: MatchId, orders: &Mailbox<MatchOrder>, to_io: &mpsc::Sender<ToIo>) -> bool {
     let (answer, is_deserted) = oneshot::channel();
     let asked = to_io.send(ToIo::Rest(id, answer)).await.is_ok();
@@ -361,7 +361,8 @@ mod tests {
     use crate::waker::waker;
     use crate::workers::Workers;
 
-    /// The answers of the I/O task and of a match. Returns whether the match ends, and whether it is woken again.
+    /// Passes in the responses of the I/O task and of a match. Returns whether the match ends, and whether it is woken
+    /// again.
     async fn rested(is_deserted: bool, ends: Option<bool>) -> (bool, bool) {
         let workers = Workers::new("rests", 1, HostClock::start());
         let (waker, _listening) = waker(workers.clone(), workers.slot());

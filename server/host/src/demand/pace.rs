@@ -1,4 +1,4 @@
-//! [`Pace`]: a rate limit for making matches.
+//! [`Pace`]: a rate limit for creating matches.
 
 use std::time::Duration;
 

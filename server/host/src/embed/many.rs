@@ -1,4 +1,4 @@
-//! [`RunningMany`]: a server of many matches made on demand, on its own threads.
+//! [`RunningMany`]: a server of many matches created on demand, on its own threads.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -89,9 +89,9 @@ impl RunningMany {
         office.ticket(match_id, identity, seats, life)
     }
 
-    /// Runs until the process is asked to end (Ctrl-C, SIGTERM). Then matches play on for [`HostConfig::drain_within`],
-    /// and all clients get their close code. Matches with a journal are kept: see [`Host::shutdown`]. On a second
-    /// request it ends immediately.
+    /// Runs until the process is asked to end (Ctrl-C, SIGTERM). Then matches continue for
+    /// [`HostConfig::drain_within`], and all clients get their close code. Matches with a journal are kept: see
+    /// [`Host::shutdown`]. On a second request it ends immediately.
     ///
     /// # Errors
     /// If the process cannot listen for signals.

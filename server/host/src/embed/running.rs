@@ -151,8 +151,8 @@ impl<S: Simulation> Running<S> {
     /// Runs until the process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients get their close
     /// code. On a request to end, the match first drains for up to [`drain_within`](crate::HostConfig::drain_within),
     /// and a match with a journal is kept: see [`Host::shutdown`]. On a second request it ends immediately. [`Stopped`]
-    /// reports whether the match was over by itself: after a [`Fault`](CloseCode::Fault), a process should exit with an
-    /// error.
+    /// reports whether the match had ended before that. After a [`Fault`](CloseCode::Fault), a process should exit with
+    /// an error.
     ///
     /// # Errors
     /// If the process cannot listen for signals.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use twinstep_server::Degradation;
 
 /// After this many consecutive samples above the limit, degradation goes up one step.
-const LOOKS_UP: u32 = 3;
+const SAMPLES_UP: u32 = 3;
 /// After this many consecutive samples below half of the limit, degradation goes down one step.
-const LOOKS_DOWN: u32 = 10;
+const SAMPLES_DOWN: u32 = 10;
 /// Above this multiple of the limit, degradation goes up one step with each sample.
 const SEVERE: u32 = 4;
 
@@ -29,7 +29,7 @@ impl DegradationSteps {
         }
     }
 
-    pub(super) fn look(&mut self, lateness: Duration) -> u8 {
+    pub(super) fn sample(&mut self, lateness: Duration) -> u8 {
         self.above = match lateness > self.limit {
             true => self.above + 1,
             false => 0,
@@ -39,10 +39,10 @@ impl DegradationSteps {
             false => 0,
         };
         let is_severe = lateness > self.limit * SEVERE;
-        if self.above >= LOOKS_UP || is_severe {
+        if self.above >= SAMPLES_UP || is_severe {
             self.steps = (self.steps + 1).min(Degradation::STEPS_MAX);
             self.above = 0;
-        } else if self.below >= LOOKS_DOWN {
+        } else if self.below >= SAMPLES_DOWN {
             self.steps = self.steps.saturating_sub(1);
             self.below = 0;
         }
@@ -85,7 +85,7 @@ impl Gauge {
         }
     }
 
-    pub(super) fn look(&mut self, number: u64) -> bool {
+    pub(super) fn sample(&mut self, number: u64) -> bool {
         self.is_beyond = match (self.is_most, self.is_beyond) {
             (true, false) => number > self.limit,
             (true, true) => number > fits_again(self.limit),
@@ -105,26 +105,26 @@ mod tests {
     #[test]
     fn load_shedding_goes_up_step_by_step_and_down_more_slowly() {
         let mut steps = DegradationSteps::new(MS(20));
-        let mut looks =
-            |ms: u64, looks: u32| -> u8 { (0..looks).fold(0, |_, _| steps.look(MS(ms))) };
-        assert_eq!(looks(19, 100), 0);
-        assert_eq!((looks(21, 2), looks(19, 1), looks(21, 2)), (0, 0, 0));
-        assert_eq!((looks(21, 1), looks(21, 2), looks(21, 1)), (1, 1, 2));
+        let mut samples =
+            |ms: u64, samples: u32| -> u8 { (0..samples).fold(0, |_, _| steps.sample(MS(ms))) };
+        assert_eq!(samples(19, 100), 0);
+        assert_eq!((samples(21, 2), samples(19, 1), samples(21, 2)), (0, 0, 0));
+        assert_eq!((samples(21, 1), samples(21, 2), samples(21, 1)), (1, 1, 2));
         // Between the thresholds, nothing changes either way.
-        assert_eq!(looks(15, 100), 2);
-        assert_eq!((looks(9, 9), looks(15, 1), looks(9, 9)), (2, 2, 2));
-        assert_eq!((looks(9, 1), looks(9, 10), looks(9, 100)), (1, 0, 0));
+        assert_eq!(samples(15, 100), 2);
+        assert_eq!((samples(9, 9), samples(15, 1), samples(9, 9)), (2, 2, 2));
+        assert_eq!((samples(9, 1), samples(9, 10), samples(9, 100)), (1, 0, 0));
         // Severe lateness causes a step with each sample.
-        assert_eq!((looks(81, 1), looks(81, 2), looks(81, 9)), (1, 3, 4));
+        assert_eq!((samples(81, 1), samples(81, 2), samples(81, 9)), (1, 3, 4));
     }
 
     #[test]
     fn a_shortage_ends_only_with_a_margin() {
         let mut memory = Gauge::above(1_000);
-        let beyond = [1_000, 1_001, 999, 951, 950, 1_000].map(|bytes| memory.look(bytes));
+        let beyond = [1_000, 1_001, 999, 951, 950, 1_000].map(|bytes| memory.sample(bytes));
         assert_eq!(beyond, [false, true, true, true, false, false]);
         let mut disk = Gauge::below(1_000);
-        let beyond = [1_000, 999, 1_001, 1_099, 1_100, 1_000].map(|bytes| disk.look(bytes));
+        let beyond = [1_000, 999, 1_001, 1_099, 1_100, 1_000].map(|bytes| disk.sample(bytes));
         assert_eq!(beyond, [false, true, true, true, false, false]);
     }
 }

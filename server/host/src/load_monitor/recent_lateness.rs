@@ -9,34 +9,34 @@ use std::time::Duration;
 
 use crate::histogram::Spread;
 
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// The lateness is taken over this many samples.
-const LOOKS: usize = 5;
+const SAMPLES: usize = 5;
 /// A result needs at least this many ticks, over all matches.
 const TICKS_MIN: u64 = 100;
 /// A result needs at least this many matches with ticks.
 const MATCHES_MIN: usize = 2;
 /// If two samples are farther apart than this, the process was paused between them.
-const GAP: Duration = LOOK_EVERY.saturating_mul(2);
+const GAP: Duration = SAMPLE_EVERY.saturating_mul(2);
 
 #[derive(Debug, Default)]
 pub(super) struct RecentLateness {
-    looks: VecDeque<BTreeMap<u64, Spread>>,
-    looked_at: Duration,
+    samples: VecDeque<BTreeMap<u64, Spread>>,
+    sampled_at: Duration,
 }
 
 impl RecentLateness {
     /// Takes the totals of the running matches. Returns the lateness since the oldest look that counts.
-    pub(super) fn look(&mut self, now: Duration, noted: BTreeMap<u64, Spread>) -> Duration {
-        if now.saturating_sub(self.looked_at) >= GAP {
-            self.looks.clear();
+    pub(super) fn sample(&mut self, now: Duration, noted: BTreeMap<u64, Spread>) -> Duration {
+        if now.saturating_sub(self.sampled_at) >= GAP {
+            self.samples.clear();
         }
-        self.looked_at = now;
-        self.looks.push_back(noted);
-        if self.looks.len() > LOOKS + 1 {
-            self.looks.pop_front();
+        self.sampled_at = now;
+        self.samples.push_back(noted);
+        if self.samples.len() > SAMPLES + 1 {
+            self.samples.pop_front();
         }
-        let (Some(newest), Some(oldest)) = (self.looks.back(), self.looks.front()) else {
+        let (Some(newest), Some(oldest)) = (self.samples.back(), self.samples.front()) else {
             return Duration::ZERO;
         };
         let (mut late, mut ticks) = (Vec::with_capacity(newest.len()), 0);
@@ -72,11 +72,11 @@ mod tests {
     fn lateness_of(matches: &[(u32, u64)]) -> Duration {
         let noted: Vec<_> = matches.iter().map(|_| Histogram::default()).collect();
         let (mut lately, mut lateness_now) = (RecentLateness::default(), Duration::ZERO);
-        for look in 0..=LOOKS as u32 {
+        for sample in 0..=SAMPLES as u32 {
             for (lateness, (ticks, late_ms)) in noted.iter().zip(matches) {
                 (0..*ticks).for_each(|_| lateness.record(MS(*late_ms)));
             }
-            lateness_now = lately.look(LOOK_EVERY * look, spreads(&noted));
+            lateness_now = lately.sample(SAMPLE_EVERY * sample, spreads(&noted));
         }
         lateness_now
     }
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// Finding P3-H1: a host at home whose frames hitched refused friends, and closed its spectators.
+    /// Finding P3-H1: a host at home with hitching frames refused friends, and closed its spectators.
     #[test]
     fn a_single_match_does_not_measure_its_process() {
         assert_eq!(lateness_of(&[(60, 70)]), Duration::ZERO);
@@ -120,38 +120,42 @@ mod tests {
     fn a_gap_between_two_samples_is_not_a_load() {
         let noted = [Histogram::default(), Histogram::default()];
         let mut lately = RecentLateness::default();
-        let mut look = |at_ms, late_ms| {
+        let mut sample = |at_ms, late_ms| {
             for lateness in &noted {
                 (0..60).for_each(|_| lateness.record(MS(late_ms)));
             }
-            lately.look(MS(at_ms), spreads(&noted))
+            lately.sample(MS(at_ms), spreads(&noted))
         };
         for second in 0..10 {
-            assert!(look(second * 1_000, 1) < MS(20));
+            assert!(sample(second * 1_000, 1) < MS(20));
         }
         // The process was paused for three seconds, and its ticks are late by as much.
-        assert_eq!(look(12_000, 3_000), Duration::ZERO);
-        assert!(look(13_000, 1) < MS(20));
-        // Lateness at each look is load.
-        assert!(look(14_000, 70) > MS(20));
+        assert_eq!(sample(12_000, 3_000), Duration::ZERO);
+        assert!(sample(13_000, 1) < MS(20));
+        // Lateness in every sample is load.
+        assert!(sample(14_000, 70) > MS(20));
     }
 
     #[test]
     fn old_samples_and_ended_matches_are_ignored() {
         let noted = [Histogram::default(), Histogram::default()];
         let (mut lately, mut now) = (RecentLateness::default(), Duration::ZERO);
-        let mut look = |late_ms, ticks| {
+        let mut sample = |late_ms, ticks| {
             for lateness in &noted {
                 (0..ticks).for_each(|_| lateness.record(MS(late_ms)));
             }
-            now += LOOK_EVERY;
-            lately.look(now, spreads(&noted))
+            now += SAMPLE_EVERY;
+            lately.sample(now, spreads(&noted))
         };
-        assert_eq!(look(50, 300), Duration::ZERO, "one look gives no result");
-        assert!(look(50, 300) > MS(20));
-        let later: Vec<Duration> = (0..=LOOKS).map(|_| look(1, 300)).collect();
+        assert_eq!(
+            sample(50, 300),
+            Duration::ZERO,
+            "one sample gives no result"
+        );
+        assert!(sample(50, 300) > MS(20));
+        let later: Vec<Duration> = (0..=SAMPLES).map(|_| sample(1, 300)).collect();
         assert!(
-            later[LOOKS - 2] > MS(20) && later[LOOKS] < MS(2),
+            later[SAMPLES - 2] > MS(20) && later[SAMPLES] < MS(2),
             "{later:?}"
         );
     }

@@ -101,7 +101,7 @@ impl<S: Simulation> Runner<S> {
         let started = self.ends.pool.run(move || {
             let fold = AssertUnwindSafe(|| {
                 let stored = StoredJournal::open(&path).map_err(|_| ReplayError::NoWorld)?;
-                Folded::of::<S>(stored, &rules, index, tick)
+                Folded::compute::<S>(stored, &rules, index, tick)
             });
             let folded = catch_unwind(fold).unwrap_or(Err(ReplayError::NoWorld.into()));
             let _ = done.send((peer, tick, folded));

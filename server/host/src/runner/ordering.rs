@@ -22,7 +22,7 @@ const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Simulation> Runner<S> {
     pub(super) fn apply(&mut self, order: MatchOrder) {
-        // An order is carried out even if the operator's tool no longer waits for the answer.
+        // An order is executed even if the operator's tool no longer waits for the response.
         match order {
             MatchOrder::People(answer) => {
                 let people = self.match_.everybody().into_iter().map(person_line);

@@ -44,7 +44,7 @@ impl Rig {
             match_.keep_journal().unwrap();
         }
         let clock = HostClock::start();
-        // The workers have no threads: no round runs by itself.
+        // The workers have no threads, so no round runs unless the test calls it.
         let workers = Workers::new("rig", 1, clock);
         let slot = workers.slot();
         let (waker, listening) = waker(workers, slot);
@@ -392,7 +392,7 @@ fn a_match_with_more_events_than_one_round_takes_runs_again_immediately() {
     assert!(rig.round().unwrap() > Duration::ZERO);
 }
 
-/// The close code of a session may be lost: a client that still sends gets it again.
+/// A session's close code may be lost, so a client that still sends gets it again.
 #[test]
 fn a_session_unknown_to_the_match_gets_the_close_code_again() {
     let mut rig = Rig::new(10 * MS, 1, None);
@@ -548,7 +548,7 @@ fn a_slow_disk_delays_only_the_packets_of_its_own_match() {
         while !done() {
             assert!(clock.now() < until, "{what}: not within 20 s");
             // As the I/O task does.
-            workers.look();
+            workers.check();
             std::thread::sleep(MS);
         }
     };

@@ -1,4 +1,4 @@
-//! [`Strangers`]: the lines whose client has not shown a valid ticket yet.
+//! [`Strangers`]: the connections whose client has not presented a valid ticket yet.
 //!
 //! Invariant: there are at most [`STRANGERS_MAX`] such lines in total, and [`FROM_ONE_MAX`] from one address. They take
 //! at most 64 kB each, so at most 32 MB.

@@ -32,7 +32,7 @@ fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     let until = clock.now() + PATIENCE;
     while !done() {
         assert!(clock.now() < until, "{what}: not within {PATIENCE:?}");
-        workers.look();
+        workers.check();
         sleep(MS * 5);
     }
 }
@@ -132,7 +132,7 @@ fn the_sample_reports_whether_matches_run() {
         rested: Notify::new(),
         is_starved: Default::default(),
     }));
-    assert!(workers.look(), "no match is due");
+    assert!(workers.check(), "no match is due");
     let (end, _ended) = oneshot::channel();
     let slot = workers.slot();
     let waits = Slot {
@@ -145,13 +145,13 @@ fn the_sample_reports_whether_matches_run() {
     workers.0.lock().slots.insert(slot, waits);
     workers.0.lock().push_due(MS, slot);
     sleep(UNSERVED_MAX / 2);
-    assert!(workers.look());
+    assert!(workers.check());
     let until = UNSERVED_MAX + MS * 50;
     sleep(until);
-    assert!(!workers.look(), "it was not run");
+    assert!(!workers.check(), "it was not run");
     // A match is run.
     assert!(workers.0.lock().take(until * 2).is_some());
-    assert!(workers.look());
+    assert!(workers.check());
 }
 
 #[test]

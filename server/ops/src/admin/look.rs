@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use twinstep_host::Unready;
+use twinstep_host::NotReady;
 
 use super::state::Admin;
 use crate::metrics;
@@ -24,13 +24,13 @@ pub(super) async fn livez(State(admin): State<Admin>) -> Response {
     if admin.control.is_alive() {
         (StatusCode::OK, "alive\n").into_response()
     } else {
-        let message = format!("{}\n", Unready::Still);
+        let message = format!("{}\n", NotReady::Still);
         (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
     }
 }
 
 pub(super) async fn readyz(State(admin): State<Admin>) -> Response {
-    match admin.control.unready() {
+    match admin.control.not_ready() {
         None => (StatusCode::OK, "ready\n").into_response(),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
@@ -38,7 +38,7 @@ pub(super) async fn readyz(State(admin): State<Admin>) -> Response {
 
 pub(super) async fn metrics(State(admin): State<Admin>) -> Response {
     let control = &admin.control;
-    let is_ready = control.unready().is_none();
+    let is_ready = control.not_ready().is_none();
     let page = metrics::page(control.game(), is_ready, &control.status(), &admin.metrics);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], page).into_response()
 }

@@ -59,7 +59,7 @@ pub enum SidecarError {
 pub struct FleetNews {
     /// The state, such as `Ready` or `Allocated`.
     pub state: String,
-    /// The address that players dial: an IP address or a name.
+    /// The address that players dial, which is an IP address or a name.
     pub address: String,
     /// The ports that players dial, with their names from the manifest.
     pub ports: Vec<(String, u16)>,

@@ -1,4 +1,4 @@
-//! The words of a page: the lines of each tick, in blocks whose texts are numbered.
+//! The text of a page: the lines of each tick, in blocks with numbered texts.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(super) enum Word {
     Event,
 }
 
-// The lines of the ticks of a block. A text is written once in a block, and lines have its number.
+// The lines of a block's ticks. A text is written once per block, and lines refer to it by number.
 pub(super) struct Words {
     texts: BTreeMap<String, i64>,
     list: Vec<String>,

@@ -92,8 +92,8 @@ impl Arguments {
 
     /// The whole command line, for clap.
     #[must_use]
-    pub fn words(&self) -> &[OsString] {
-        &self.words
+    pub fn args(&self) -> &[OsString] {
+        &self.args
     }
 
     /// Variables with the prefix of settings that are not settings.
@@ -104,14 +104,14 @@ impl Arguments {
 
     fn flag(&self, name: &str) -> Option<OsString> {
         let flag = format!("--{name}");
-        let at = self.words.iter().position(|word| {
+        let at = self.args.iter().position(|word| {
             let word = word.to_string_lossy();
             let rest = word.strip_prefix(&flag);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
         })?;
-        match self.words[at].to_string_lossy().split_once('=') {
+        match self.args[at].to_string_lossy().split_once('=') {
             Some((_, value)) => Some(value.into()),
-            None => Some(self.words.get(at + 1).cloned().unwrap_or_default()),
+            None => Some(self.args.get(at + 1).cloned().unwrap_or_default()),
         }
     }
 
@@ -128,13 +128,13 @@ impl Arguments {
         }
         let is_switch = arg.is_some_and(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
         match (is_switch, value) {
-            (true, "true") => self.words.push(format!("--{name}").into()),
+            (true, "true") => self.args.push(format!("--{name}").into()),
             (true, "false") => {} // No flag says so, but the file must not say otherwise.
             (true, _) => {
                 let message = format!("{from}: expected true or false, got {value:?}\n");
                 return Err(Error::raw(ErrorKind::InvalidValue, message));
             }
-            (false, _) => self.words.push(format!("--{name}={value}").into()),
+            (false, _) => self.args.push(format!("--{name}={value}").into()),
         }
         self.from.insert(name.to_owned(), from);
         Ok(())

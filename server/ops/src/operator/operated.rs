@@ -54,7 +54,7 @@ impl Operating {
                 () = stop.requested() => Ok(Stopped::AtOnce),
             }
         });
-        // Its tasks share the tools: the socket is removed with the last of them.
+        // Its tasks share the tools, so the socket is removed with the last task.
         self.runtime.shutdown_timeout(END_PATIENCE);
         ended
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use twinstep_core::Simulation;
 use twinstep_host::internal::{logged, unix_now};
 use twinstep_host::{
-    Blueprint, HostConfig, HostError, JOURNAL_EXTENSION, OnDemand, RunningMany, Server, Template,
-    newest_unfinished,
+    Blueprint, BlueprintSource, HostConfig, HostError, JOURNAL_EXTENSION, OnDemand, RunningMany,
+    Server, newest_unfinished,
 };
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_udp::{MatchId, SESSIONS_MAX, ServerAddress, TicketKey};
@@ -78,7 +78,7 @@ impl Settings {
     pub fn check_many<S: Simulation>(
         &self,
         many: &ManySettings,
-        template: impl Template<S>,
+        template: impl BlueprintSource<S>,
     ) -> Result<(), SettingError> {
         let prepared = self.prepare(many.matches.unwrap_or(1), Preparing::Check)?;
         if let Some(web) = self.web(&prepared.files.web) {
@@ -101,7 +101,7 @@ impl Settings {
     pub fn listen_many<S: Simulation>(
         self,
         many: &ManySettings,
-        template: impl Template<S>,
+        template: impl BlueprintSource<S>,
     ) -> Result<OperatedMany, SettingError> {
         let at_once = many.matches.unwrap_or(1);
         let prepared = self.prepare(at_once, Preparing::Start)?;
@@ -140,7 +140,10 @@ impl Settings {
     }
 
     /// Makes one match as a sample, so that an unusable policy is refused before any player connects.
-    fn rehearse<S: Simulation>(&self, template: &impl Template<S>) -> Result<(), SettingError> {
+    fn rehearse<S: Simulation>(
+        &self,
+        template: &impl BlueprintSource<S>,
+    ) -> Result<(), SettingError> {
         // A template without this match may have others.
         match template.blueprint(MatchId(1)) {
             Some(one) => Ok(self.of_people(one).rehearse().map_err(HostError::from)?),

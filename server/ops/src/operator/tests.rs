@@ -71,7 +71,7 @@ fn check_of(policies: MatchConfig, line: &str, pairs: &[(&str, &str)]) -> Result
     let (flags, reading) = read_both(line, pairs)?;
     let checked = flags.settings.check_one(counter(policies));
     checked
-        .map(|()| reading.will_do())
+        .map(|()| reading.check_report())
         .map_err(|error| error.to_string())
 }
 

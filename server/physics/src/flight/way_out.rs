@@ -24,7 +24,7 @@ pub(super) fn free_of(
         let body = shape.with(|shape| shape.compute_aabb(&pose));
         let reaches =
             |low: Vec2, high: Vec2| body.mins.cmple(high).all() && low.cmple(body.maxs).all();
-        // Of two equally deep overlaps, the shape that was added first; the tree visits them in its own order.
+        // Of two equally deep overlaps, the first added shape wins; the tree visits them in its own order.
         let mut deepest: Option<(f32, usize, Vec2)> = None;
         still.visit(reaches, |solid| {
             *tested += 1;

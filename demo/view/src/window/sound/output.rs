@@ -44,7 +44,7 @@ pub(super) fn open(mut mixer: Mixer) -> Result<SoundOutput, ClientError> {
         block.len() * 2
     };
     let stream = client.create_playback_stream(params, source.as_playback_source());
-    // The client's own thread answers, so a minimal runtime is enough to wait for it.
+    // The client's own thread responds, so a minimal runtime is enough to wait for it.
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let stream = runtime.block_on(stream)?;
     Ok(SoundOutput { _stream: stream })

@@ -6,7 +6,7 @@ use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
 use super::frame::{FRAMES_PER_SECOND, FRIEND, KeyMark, OWN, PaneShot, TourFrame, Truth};
 
-/// The beginning of a chapter is not measured: the clock settles on the new line.
+/// The start of a chapter is not measured, while the clock settles on the new link.
 const SETTLE_FRAMES: u32 = 2 * FRAMES_PER_SECOND;
 /// The local player always walks, 0.16 units a tick. A shorter way in a frame is not a step; a longer way than two
 /// ticks is a jump.
