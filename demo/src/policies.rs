@@ -14,8 +14,9 @@ const HEADING: &str = "Policies of the match";
 /// that.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
-    /// When the server takes the inputs of a tick. deadline: on time; late inputs are filled in. wait-for-all[:SECONDS]:
-    /// when all have come; removes a player that is silent for SECONDS (default 20), and needs --command-delay
+    /// When the server takes the inputs of a tick. deadline: on time; late inputs are filled in.
+    /// wait-for-all[:SECONDS]: when all have come; removes a player that is silent for SECONDS (default 20), and needs
+    /// --command-delay
     #[arg(long, value_name = "HOW", help_heading = HEADING, default_value = "deadline", value_parser = sealing)]
     sealing: SealWhen,
     /// Turns between a command and its execution. 0: clients predict. 1 to 4: lockstep, without prediction
@@ -28,7 +29,8 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "MS", help_heading = HEADING, value_parser = value_parser!(u64).range(17..=1_000))]
     slowest_tick: Option<u64>,
     /// Clients that fall behind. ignore: no effect on others. hold[:MS]: pause the match for a client that is MS behind
-    /// (default one turn), for at most 250 ms at once and 2 s a minute. kick[:SECONDS]: remove it after SECONDS (default 10)
+    /// (default one turn), for at most 250 ms at once and 2 s a minute. kick[:SECONDS]: remove it after SECONDS
+    /// (default 10)
     #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
     laggards: Laggards,
     /// Ticks between reading the controls and using them
@@ -37,8 +39,8 @@ pub(crate) struct PolicyArgs {
     /// Where blasts are computed. server; owner: the client of the player that lit the barrel, and the server checks it
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "server", value_parser = answered_by)]
     answered_by: AnsweredBy,
-    /// Where a player's death is decided. owner-only: by its own client. owner-within:TICKS: by its own client, or else by
-    /// the server after TICKS
+    /// Where a player's death is decided. owner-only: by its own client. owner-within:TICKS: by its own client, or else
+    /// by the server after TICKS
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "owner-within:40", value_parser = claims)]
     claims: Claims,
     /// Do not forward inputs to other players early: less traffic, worse prediction

@@ -48,8 +48,8 @@ pub enum Output<'a, O> {
     Settled { peer: SessionId },
     /// An identity no longer has a seat. Until then, the host reserves a connection for the identity's return.
     Unseated { identity: String },
-    /// A client's world differed at this tick: fold the journal to this tick on another thread with `Folded::compute`, and
-    /// pass the result to `Match::hand_evidence`. Hosts without a journal ignore this.
+    /// A client's world differed at this tick: fold the journal to this tick on another thread with `Folded::compute`,
+    /// and pass the result to `Match::hand_evidence`. Hosts without a journal ignore this.
     Evidence { peer: SessionId, tick: Tick },
     /// The session is over: its transport may be closed. The session's last packets were queued before this.
     Closed { peer: SessionId, code: CloseCode },

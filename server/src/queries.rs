@@ -300,8 +300,8 @@ impl<S: Simulation> OpenQueries<S> {
             .sort_unstable_by_key(|answer| (answer.asked, answer.key));
     }
 
-    /// Adds a fragment of a large outcome to the frame, after the one before it has ended. Returns `true` if this outcome
-    /// ends with it.
+    /// Adds a fragment of a large outcome to the frame, after the one before it has ended. Returns `true` if this
+    /// outcome ends with it.
     fn take_fragment(
         &mut self,
         frame: &mut FrameData<S>,

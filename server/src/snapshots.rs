@@ -351,7 +351,8 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Returns `true` if the world must be measured now (one pass over the world), and then schedules the next measurement.
+    /// Returns `true` if the world must be measured now (one pass over the world), and then schedules the next
+    /// measurement.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         if now < self.due {
             return false;

@@ -196,8 +196,8 @@ fn an_unrequested_report_is_dropped_and_counted() {
     assert_eq!(rig.match_.take_report(), None);
 }
 
-/// Reports a desync, and requests evidence for the tick `ticks_into_turn` after the first tick of the newest turn. Returns
-/// the tick of the evidence, and the turn's first tick.
+/// Reports a desync, and requests evidence for the tick `ticks_into_turn` after the first tick of the newest turn.
+/// Returns the tick of the evidence, and the turn's first tick.
 fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     let config = MatchConfig {
         turn: TurnLength::Fixed(8),

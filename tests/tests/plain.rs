@@ -5,9 +5,9 @@
 //!                                                           └─ below it: UPDATE_GOLDEN=1 lowers the budget
 //! ```
 //!
-//! The words are symptoms. A doc that begins with "What" does not name its noun; "who" without a noun leaves open whether
-//! a client, an identity or an operator is meant; "so many" hides the name of the bound; "nobody" turns a rule into a
-//! riddle. A raised budget is an edit by hand, so a reviewer sees it.
+//! The words are symptoms. A doc that begins with "What" does not name its noun; "who" without a noun leaves open
+//! whether a client, an identity or an operator is meant; "so many" hides the name of the bound; "nobody" turns a rule
+//! into a riddle. A raised budget is an edit by hand, so a reviewer sees it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -31,7 +31,8 @@ fn strategy(seed: u64, link: LinkProfile) -> RigConfig {
     RigConfig::strategy(seed, link)
 }
 
-/// Row 40: with round trips of 40, 90 and 160 ms, the longest determines the turn's length, as soon as its client plays.
+/// Row 40: with round trips of 40, 90 and 160 ms, the longest determines the turn's length, as soon as its client
+/// plays.
 #[test]
 fn the_first_turns_are_as_long_as_the_longest_round_trip() {
     let mut config = strategy(1, both(20, 0));

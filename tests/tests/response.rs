@@ -165,8 +165,8 @@ fn p95(mut times: Vec<Duration>) -> Duration {
     times[times.len() * 95 / 100]
 }
 
-/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle; 15 ticks later in
-/// bursts of loss.
+/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle; 15 ticks later
+/// in bursts of loss.
 #[test]
 fn another_players_action_is_visible_as_soon_as_the_link_allows() {
     const TICK: Duration = Duration::from_nanos(16_666_667);

@@ -303,7 +303,8 @@ fn a_query_opened_late_has_as_much_time_as_others() {
     assert_eq!(answered(&table), 100);
 }
 
-/// Row 87: forty bombs of one tick are all decided, in their order, over the next ticks; with a prediction and in lockstep.
+/// Row 87: forty bombs of one tick are all decided, in their order, over the next ticks; with a prediction and in
+/// lockstep.
 #[test]
 fn a_burst_of_forty_queries_is_answered_to_the_end_in_order() {
     for policies in [MatchConfig::action(), MatchConfig::strategy()] {

@@ -184,8 +184,8 @@ impl Simulation for Figures {
 
 #[test]
 fn a_predicted_figure_falls_and_slides_to_rest_without_the_network() {
-    // Row 34: without any packet from the server, a predicted figure jumps, falls, lands and slides to rest by friction; and
-    // the server's figure did exactly the same, so that no tick is simulated again.
+    // Row 34: without any packet from the server, a predicted figure jumps, falls, lands and slides to rest by
+    // friction; and the server's figure did exactly the same, so that no tick is simulated again.
     let sessions = (0..2).map(|_| SessionConfig::<Figures>::new(Arc::new(())));
     let mut table = Direct::of(MatchConfig::action(), Figures::default(), sessions);
     table.run(180, |_, _| 0);

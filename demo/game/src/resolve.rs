@@ -264,8 +264,8 @@ fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
 }
 
 impl Resolver<Game> for Arbiter {
-    /// Answers within the tick: it is fast enough. A shell hits the players that it hit on its owner's screen. An error is a bug in the step; its panic becomes "no answer": a
-    /// barrel fizzles, a toss is empty, a crate is empty.
+    /// Answers within the tick: it is fast enough. A shell hits the players that it hit on its owner's screen. An error
+    /// is a bug in the step; its panic becomes "no answer": a barrel fizzles, a toss is empty, a crate is empty.
     fn resolve(
         &mut self,
         look: &HookContext<'_, Game>,

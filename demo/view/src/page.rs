@@ -120,7 +120,8 @@ pub(crate) fn kept_settings() -> Option<String> {
     (len > 0).then(|| text.into_owned())
 }
 
-/// Passes each gamepad to `put`: its number, its sticks as x, y, x, y, and its buttons as the bits of a standard gamepad.
+/// Passes each gamepad to `put`: its number, its sticks as x, y, x, y, and its buttons as the bits of a standard
+/// gamepad.
 pub(crate) fn gamepads(mut put: impl FnMut(usize, [f32; 4], u32)) {
     let mut numbers = [0.0; PADS * PAD_NUMBERS];
     let count = powderkeg_pads(&mut numbers);

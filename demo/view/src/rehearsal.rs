@@ -5,8 +5,8 @@
 //!                then the local session: handle, advance, send
 //! ```
 //!
-//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives
-//! the same pictures on every machine, as fast as the machine draws. The pictures of documents, the tour and the tests of
+//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives the
+//! same pictures on every machine, as fast as the machine draws. The pictures of documents, the tour and the tests of
 //! views use it, and so does a browser's page without a server.
 //!
 //! A *mirror* is a second copy of the local session: it gets the same packets and inputs at the same times, and differs
@@ -215,8 +215,8 @@ impl Rehearsal {
         net.down.hold(until);
     }
 
-    /// Kills the server. After `down`, another one resumes the match from the journal. The handshake of each client with it
-    /// takes a round trip.
+    /// Kills the server. After `down`, another one resumes the match from the journal. The handshake of each client
+    /// with it takes a round trip.
     pub fn kill(&mut self, down: Duration) {
         self.restart_at = Some(self.now + down);
     }

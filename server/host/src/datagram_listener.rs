@@ -1,5 +1,5 @@
-//! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, the lines of browsers, and the state machine of
-//! all their sessions.
+//! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, the lines of browsers, and the state machine
+//! of all their sessions.
 //!
 //! Invariant: a browser's line is a peer of the same state machine. So all slots, shares and bounds are counted over
 //! both.

@@ -11,8 +11,8 @@
 //! discard-only prefix, as `web.rs` does. To add a transport that opens tickets itself:
 //!
 //! 1. Implement [`Listener`] in a file next to `datagram_listener.rs`, and give it to [`Listeners`] in `matches.rs`.
-//! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption of
-//!    its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
+//! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption
+//!    of its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
 //! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when
 //!    its session starts. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) when slots run out. All transports
 //!    share the ledger, which alone decides: a listener has no state of other tickets or seats.
@@ -31,7 +31,8 @@ use super::web::WebTraffic;
 
 /// One transport of the host. No method waits. If there is no space for a packet, it is lost, as on any network.
 pub(super) trait Listener: Send {
-    /// Returns `Ready` if datagrams may have arrived. Otherwise registers the task, which is woken when a datagram arrives.
+    /// Returns `Ready` if datagrams may have arrived. Otherwise registers the task, which is woken when a datagram
+    /// arrives.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Sets whether an arriving datagram wakes the task, as it does at first. Under load the I/O task polls anyway, so
@@ -40,8 +41,8 @@ pub(super) trait Listener: Send {
 
     fn receive(&mut self, now: Duration, at_most: usize, traffic: &mut Traffic) -> usize;
 
-    /// The next event. The first one of a session is `Connected`, with the claims of a ticket that the ledger did not refuse.
-    /// Session ids are 64 random bits, so no two listeners use the same one.
+    /// The next event. The first one of a session is `Connected`, with the claims of a ticket that the ledger did not
+    /// refuse. Session ids are 64 random bits, so no two listeners use the same one.
     fn event(&mut self) -> Option<ServerEvent>;
 
     fn admit(&mut self, session: SessionId);

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  lateness of ticks: the 99th percentile of 5 s of each match, and the median of these, from two matches on
-//!     above the limit for 3 samples (4 times the limit: 1)  ─▶ one step up: spectators, announcements, newcomers, turns
-//!     below half of it for 10 samples                       ─▶ one step down
-//!  memory above its limit, disk below its limit           ─▶ full: no newcomers, no new matches
-//!     below 95 % of it, above 110 % of it                 ─▶ no longer full
+//!     above the limit for 3 samples (4 times the limit: 1) ─▶ one step up: spectators, announcements, newcomers, turns
+//!     below half of it for 10 samples                      ─▶ one step down
+//!  memory above its limit, disk below its limit            ─▶ full: no newcomers, no new matches
+//!     below 95 % of it, above 110 % of it                  ─▶ no longer full
 //! ```
 //!
 //! The process is busy from the third step on. A player with a seat may always return.

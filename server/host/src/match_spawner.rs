@@ -1,6 +1,7 @@
 //! [`MatchSpawner`]: starts matches, with everything that they need from their host.
 //!
-//! Invariant: the id of a match is taken before anything of the match is opened, and is free again when the match is over.
+//! Invariant: the id of a match is taken before anything of the match is opened, and is free again when the match is
+//! over.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -1,5 +1,5 @@
-//! [`ThreadPool`]: threads for work that may take long or block: a resolver's jobs, folds of a journal. [`Limited`]: at most a
-//! fixed number of these threads, for work that keeps a processor busy: the encoding of worlds.
+//! [`ThreadPool`]: threads for work that may take long or block: a resolver's jobs, folds of a journal. [`Limited`]: at
+//! most a fixed number of these threads, for work that keeps a processor busy: the encoding of worlds.
 //!
 //! The pool has no upper bound, so a hung job does not delay other jobs. Each match limits its own jobs
 //! (`host/jobs.rs`). An idle thread ends after [`IDLE_MAX`].

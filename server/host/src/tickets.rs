@@ -315,8 +315,8 @@ impl Office {
             learned.push((holder, ruling));
         });
         drop(file);
-        // A file that another process compacted is read as a whole. The I/O task needs the same lock, so it is held for a
-        // part of the rulings at a time.
+        // A file that another process compacted is read as a whole. The I/O task needs the same lock, so it is held for
+        // a part of the rulings at a time.
         for part in learned.chunks(RULINGS_AT_ONCE) {
             self.ledger.lineages(|lineages| {
                 for (holder, ruling) in part {

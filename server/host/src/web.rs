@@ -38,8 +38,8 @@ const TICKET_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 pub struct WebConfig {
     /// The UDP address of QUIC. It needs its own port.
     pub listen: SocketAddr,
-    /// The addresses that browsers dial. If empty: the machines of [`HostConfig::public`](super::HostConfig::public), or
-    /// `listen` if that is one address.
+    /// The addresses that browsers dial. If empty: the machines of [`HostConfig::public`](super::HostConfig::public),
+    /// or `listen` if that is one address.
     pub public: Vec<ServerAddress>,
     /// The certificate.
     pub certificate: WebCertificate,

@@ -462,8 +462,8 @@ fn both_transports_detect_the_end_of_the_server() {
     }
 }
 
-/// The certificate of an authority is shown as it is. With the key of another certificate the host does not start, and the
-/// error names the file.
+/// The certificate of an authority is shown as it is. With the key of another certificate the host does not start, and
+/// the error names the file.
 #[test]
 fn a_certificate_of_files_is_shown_and_must_fit_its_key() {
     let folder = Folder::new("web-files");

@@ -97,7 +97,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             session,
             has_left: false,
         });
-        // In lockstep a new player joins once its batches come in time: they never would if each came a tick after its turn.
+        // In lockstep a new player joins once its batches come in time: they never would if each came a tick after its
+        // turn.
         let parts = match self.server.get().config().command_delay {
             0 => 1,
             _ => STEP_PARTS,

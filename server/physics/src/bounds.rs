@@ -6,8 +6,8 @@ pub const COORDINATE_MAX: f32 = 262_144.0;
 pub const BODIES_MAX: usize = 1_024;
 /// The highest speed of a thrown body, in units per second, and its highest spin, in radians per second.
 pub const SPEED_MAX: f32 = 240.0;
-/// The strongest push and gravity of a flight, in units per second squared, and the strongest twist, in radians per second
-/// squared: from rest to [`SPEED_MAX`] in a quarter of a second.
+/// The strongest push and gravity of a flight, in units per second squared, and the strongest twist, in radians per
+/// second squared: from rest to [`SPEED_MAX`] in a quarter of a second.
 pub const PUSH_MAX: f32 = 960.0;
 /// The limit of flights in units, in both directions: beyond it an `f32` is too coarse for contacts.
 pub const REACH: f32 = 4_096.0;

@@ -11,8 +11,8 @@
 //!        └────────── the step moves them along, tick for tick ◀─────┘
 //! ```
 //!
-//! Bodies bounce off walls and each other, rub, and are slowed by drag. A view from above has no gravity; for a side view
-//! set [`Flights::gravity`].
+//! Bodies bounce off walls and each other, rub, and are slowed by drag. A view from above has no gravity; for a side
+//! view set [`Flights::gravity`].
 //!
 //! A body that players steer asks again in windows of a few ticks: it starts each run at the position, velocity and
 //! spin of a [`Sample`] of the previous run, with a new [`push`](Body::push). So its paths join without a jump, and
@@ -23,8 +23,8 @@
 //!   runs: No engine state outlives a call.
 //! - A body that starts outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
 //!   the narrowest corner), and never passes through them.
-//! - Bounded: [`BODY_TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so the cost of a
-//!   sample does not grow with the number of walls, except for the search for nearby ones.
+//! - Bounded: [`BODY_TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so the cost of
+//!   a sample does not grow with the number of walls, except for the search for nearby ones.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -165,8 +165,8 @@ pub struct Body<Id> {
     pub angle: f32,
     /// The body's motion.
     pub motion: Motion,
-    /// The acceleration of the body's middle through the whole run, in units per second squared, in addition to gravity:
-    /// a motor, a jet, the wind. Ignored by a fixed or driven body.
+    /// The acceleration of the body's middle through the whole run, in units per second squared, in addition to
+    /// gravity: a motor, a jet, the wind. Ignored by a fixed or driven body.
     pub push: Vec2,
     /// The angular acceleration during the whole run, in radians per second squared, such as from a wheel's motor.
     /// Ignored unless the body tumbles.

@@ -399,8 +399,8 @@ impl<S: Simulation> Match<S> {
     fn end_pause(&mut self, now: Duration) {
         let lasted = self.paused_for(now);
         self.diagnostics.stats.paused += lasted;
-        // Clients that predict stopped when they got the last turn, and the next tick was not due then. So it is still a
-        // tick away, and only its turn is sealed earlier.
+        // Clients that predict stopped when they got the last turn, and the next tick was not due then. So it is still
+        // a tick away, and only its turn is sealed earlier.
         let tick = self.world.current.turn().cadence.tick();
         self.clock.due = Some(match self.mode.is_lockstep() {
             true => now,

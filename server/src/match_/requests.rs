@@ -28,8 +28,8 @@ use crate::outbox::Output;
 use crate::peer::Peer;
 
 impl<S: Simulation> Match<S> {
-    /// Makes a request as the match's host. The referee is not asked. All clients get `Event::Request` without a player.
-    /// Takes effect at the first tick of the next turn.
+    /// Makes a request as the match's host. The referee is not asked. All clients get `Event::Request` without a
+    /// player. Takes effect at the first tick of the next turn.
     ///
     /// # Errors
     /// If a value in the request is out of range. [`MatchRequest::Save`] needs [`offer_saves`](Match::offer_saves) and

@@ -55,7 +55,8 @@ const ERRORS_EVERY: Duration = Duration::from_secs(1);
 const ERRORS_KEPT: usize = 11;
 
 impl Gauges {
-    // Reads the counters, at most nine times a second however often this is called; the picture's errors, once a second.
+    // Reads the counters, at most nine times a second however often this is called; the picture's errors, once a
+    // second.
     pub fn read(
         &mut self,
         now: Duration,

@@ -1,5 +1,6 @@
 //! [`Gamepads`]: the connected gamepads, each as a [`Stick`]. The crate `gilrs` reads them; it needs the headers of
-//! libudev on Linux, so the feature `gamepads` is off by default. Without it there are no gamepads, except in a browser.
+//! libudev on Linux, so the feature `gamepads` is off by default. Without it there are no gamepads, except in a
+//! browser.
 
 use glam::Vec2;
 

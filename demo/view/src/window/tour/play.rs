@@ -76,8 +76,8 @@ pub fn tour_picture(path: &Path, seed: u64) -> Result<u32, TourError> {
     Ok(frames)
 }
 
-/// Shows a tour in a window until it is over or the player quits. Takes over the calling thread, which must be the process's
-/// main thread.
+/// Shows a tour in a window until it is over or the player quits. Takes over the calling thread, which must be the
+/// process's main thread.
 ///
 /// # Errors
 /// If a window cannot be opened, or the session ends.
