@@ -26,7 +26,7 @@ use twinstep_protocol::packet::WIRE_VERSION;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// The match of a server that runs only one.
+/// The match on a server that runs only one.
 const MATCH: u64 = 1;
 /// Players must join with their first ticket within this time. After that they get newer tickets.
 const TICKET_LIFE: Duration = Duration::from_secs(600);

@@ -91,7 +91,7 @@ pub struct ClientReport {
     /// Bytes that the server sent here per second, by purpose.
     pub bytes_down_by_kind: Kinds,
     pub returns: u64,
-    /// Silences of the server that were long enough to dial again, and ended before the dial succeeded.
+    /// Server silences long enough to redial that ended before the dial succeeded.
     pub silences: u64,
     /// Time in which the server was silent or lost.
     pub away_ms: f64,

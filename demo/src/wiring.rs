@@ -1,4 +1,4 @@
-//! Makes servers and clients of Powderkeg that use the network. The terms of a match are in [`terms`].
+//! Creates Powderkeg servers and clients that use the network. The terms of a match are in [`terms`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game>
     Server::of(blueprint(rules, seed, players_max))
 }
 
-/// Makes the blueprint of a match.
+/// Creates the blueprint of a match.
 ///
 /// # Panics
 /// Like [`server`].

@@ -54,7 +54,7 @@ fn a_server_with_a_full_disk_ends_with_an_error_and_an_incident_file() {
     }
 }
 
-/// Finding O7: zeros or junk after the last record of a journal stopped the server, and could not be repaired.
+/// Finding O7: zeros or junk after a journal's last record stopped the server, and could not be repaired.
 #[test]
 fn a_journal_is_checked_and_repaired_and_its_match_continues() {
     let folder = Folder::with_a_key("repair");

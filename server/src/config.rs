@@ -327,8 +327,8 @@ impl MatchConfig {
     }
 
     /// The configuration for strategy games: 50 ms ticks, 150 ms turns, a command delay of two turns. All players wait
-    /// for each other, but there is no pause while each direction takes at most 150 ms, less a frame of the client: 133
-    /// ms at 60 frames a second.
+    /// for each other, but there is no pause while each direction takes at most 150 ms, less one client frame: 133 ms
+    /// at 60 frames a second.
     #[must_use]
     pub fn strategy() -> Self {
         MatchConfig {

@@ -54,7 +54,7 @@ pub struct MatchStats {
     pub requests_refused: u64,
     /// Packets that could not be read.
     pub malformed: u64,
-    /// Panics of the step or a hook that were caught.
+    /// Caught panics in the step or in a hook.
     pub panics: u64,
     /// Steps that brought a NaN into the state and were undone.
     pub nans: u64,

@@ -15,7 +15,7 @@ const WORLDS_BACK: usize = 2;
 /// may be far.
 const FOLDED_MAX: u32 = 36_000;
 
-/// The world of a tick, as a journal's frames lead to it.
+/// The world at a tick, as it results from a journal's frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folded {
     /// The world's next tick.
@@ -26,7 +26,7 @@ pub struct Folded {
     pub world: Arc<[u8]>,
 }
 
-/// The reason why a journal does not yield the world of a tick.
+/// The reason why a journal does not yield the world at a tick.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]

@@ -141,7 +141,7 @@ impl<S: Simulation> History<S> {
                 && self.bytes() <= LOAD_FRAMES_BYTES_MAX)
     }
 
-    /// The memory of the frames in bytes, without heap memory of the game's own types.
+    /// The memory used by the frames, in bytes, without heap memory of the game's own types.
     fn bytes(&self) -> usize {
         self.ticks.len() * size_of::<Sealed>()
             + self.inputs.bytes()
@@ -276,7 +276,7 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// The first tick of the turn that `tick` belongs to, if its frame is kept.
+    /// The first tick of the turn to which `tick` belongs, if its frame is kept.
     pub fn turn_began(&self, tick: Tick) -> Option<Tick> {
         self.sealed(tick).map(|sealed| sealed.turn_began)
     }

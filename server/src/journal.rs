@@ -178,7 +178,7 @@ pub const MOVED: &str = "moved";
 /// The end reason of a journal whose server ended cleanly. The match will be resumed.
 pub const KEPT: &str = "kept";
 
-/// The reason why the match of a journal is over for good. Returns `None` if the match can be resumed.
+/// The reason why a journal's match has ended permanently. Returns `None` if the match can be resumed.
 pub fn is_over(index: &Index) -> Option<&str> {
     let reason = index.ended.as_deref()?;
     (!is_resumable(reason)).then_some(reason)

@@ -99,7 +99,7 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
     };
     let (mut player, mut heard, mut packet) = (None, 0, vec![7; PACKET_MAX]);
     let (mut taking, mut sending) = (0, 0);
-    // Counts of the client.
+    // The client's counts.
     let (mut took, mut sent_up) = (0, 0);
     for n in 0..2 * PACKETS {
         if n == PACKETS {
@@ -171,12 +171,12 @@ fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32
     config.crowd = crowd;
     config.rebuilds_late = rebuilds_late;
     config.verify = false;
-    // A ticket every ten seconds, and a message of the lane, are no steady state.
+    // A ticket every ten seconds and a lane message are not part of the steady state.
     config.tickets = false;
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
     rig.count_with(Counting::so_far);
-    // Until every list, such as the list of drawn things, has seen about its largest size in each copy of the world.
+    // Until every list, such as the list of drawn things, has reached about its largest size in each copy of the world.
     rig.run(Duration::from_secs(60));
     let (before, journal) = (rig.counts(), rig.journal.len());
     let (queries, rebuilds) = (rig.match_.stats().queries, rig.stats(0).timeline.rebuilds);

@@ -322,7 +322,7 @@ fn owners_answer() -> Direct<Fragile> {
     table
 }
 
-// Finding K19: without a check by the game, every answer of a client was used.
+// Finding K19: without a check by the game, every client answer was used.
 #[test]
 fn an_answer_is_used_only_if_the_game_accepts_it() {
     let mut table = owners_answer();

@@ -1,4 +1,4 @@
-//! Powderkeg's campaign over a network: lobby, waves and all decisions of the server, on all screens.
+//! Powderkeg's campaign over a network: lobby, waves and all server decisions, on all screens.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

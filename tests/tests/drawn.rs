@@ -34,7 +34,7 @@ struct Drawn {
     at: Vec2,
 }
 
-/// The positions of a player by tick, with its life.
+/// A player's positions, indexed by tick, with its life.
 type Path = Vec<Option<(u32, Vec2)>>;
 
 #[derive(Default)]

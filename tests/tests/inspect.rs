@@ -1,4 +1,4 @@
-//! A page of a match: what it shows is what the journal and a client's tape contain.
+//! A match's page shows the content of the journal and of a client's tape.
 
 use std::collections::BTreeMap;
 use std::io::Read;

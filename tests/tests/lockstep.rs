@@ -168,7 +168,7 @@ fn another_command_delay_is_refused_in_play() {
     assert_eq!(rig.match_.config().command_delay, 2);
 }
 
-/// Rows 13 and 17: at most m batches of a player wait at the server, and at most m sealed turns at a client. While no
+/// Rows 13 and 17: at most m of a player's batches wait at the server, and at most m sealed turns at a client. While no
 /// packet is late, a client always has the next turn.
 #[test]
 fn queues_are_bounded_by_the_delay_and_never_empty() {

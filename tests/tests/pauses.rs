@@ -1,5 +1,5 @@
-//! Row 81: the speed of a match and its pauses are the game's: players ask, the referee decides, and all clients switch
-//! at one turn.
+//! Row 81: a match's speed and pauses are under the game's control: players ask, the referee decides, and all clients
+//! switch at one turn.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const TILES: usize = 64;
 const ATTACK: Duration = Duration::from_secs(3);
 const END: Duration = Duration::from_secs(9);
-/// The longest permitted pause of a client while its prediction is repaired.
+/// The longest permitted client pause while its prediction is repaired.
 const STANDS_MAX: Duration = Duration::from_millis(150);
 
 /// A player's input. No code checks `tile`; the game checks `look`.

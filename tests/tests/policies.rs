@@ -568,7 +568,7 @@ fn owners(lockstep: bool, forge: bool) -> Rig<History> {
 const SERVER: u8 = 1;
 const CLIENT: u8 = 2;
 
-// Asks two queries for each order of a player, both with the player's key.
+// Asks two queries per player order, both with the player's key.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Realm {
     answers: Vec<(Question, Option<u8>)>,

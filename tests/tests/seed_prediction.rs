@@ -87,7 +87,7 @@ fn an_input_is_used_and_sent_in_the_frame_in_which_it_is_read() {
         assert_eq!(table.up.len(), 1, "one datagram, in the same frame");
         table.serve();
     }
-    // From here on no packet of the client arrives.
+    // From here on, no packet from the client arrives.
     while table.match_.world().tick() <= tick {
         table.now += Duration::from_millis(1);
         table.serve();

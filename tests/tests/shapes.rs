@@ -1,4 +1,4 @@
-//! The values of the game of edges have the wanted size.
+//! The values in the game `edges` have the intended sizes.
 
 use twinstep_core::codec;
 use twinstep_rig::edges::Shape;

@@ -169,7 +169,7 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
         rig.run(2 * SECOND);
         assert!(rig.match_.world().turn().number >= turn + 10, "{way}");
         assert_eq!(rig.match_.stats().heals, 0, "{way}");
-        // The commands of the process before it are not counted here.
+        // The previous process's commands are not counted here.
         let stats = rig.stats(late);
         assert!(stats.commands_executed <= stats.commands_sent, "{way}");
         rig.converge();

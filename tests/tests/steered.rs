@@ -165,7 +165,7 @@ fn steered_sleds_agree_and_never_jump() {
     }
 }
 
-// The measures of a journal.
+// A journal's measurements.
 #[derive(Debug, Default)]
 struct Played {
     outcomes: usize,

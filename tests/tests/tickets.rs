@@ -20,7 +20,7 @@ use twinstep_udp::{
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 const FRAME: Duration = Duration::from_micros(16_667);
 const DAY_S: i64 = 86_400;
-/// The lifetime of a host's return tickets, as in `server/host/src/tickets.rs`.
+/// The lifetime of a host's reconnect tickets, as in `server/host/src/tickets.rs`.
 const REJOIN_LIFE: Duration = Duration::from_secs(1_200);
 const LIFE: Duration = Duration::from_secs(7 * 86_400);
 

@@ -240,7 +240,7 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Comp
         let same = twins.shows(0) == twins.shows(1);
         match (rebuilt, rebuilt_last) {
             (true, _) => seen.rebuilt += 1,
-            // The wrong guess of the frame before is in the picture now, wherever it was rebuilt.
+            // The wrong guess from the previous frame is in the picture now, wherever it was rebuilt.
             (false, true) if same => seen.a_frame_late += 1,
             (false, true) => seen.later += 1,
             (false, false) if same => seen.same += 1,

@@ -68,9 +68,9 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Judges the answer of the client that lit a barrel. A blast's answer must agree with the
-    /// server's estimate to within an 8th of a unit; a toss must be possible. Otherwise the physics
-    /// decides. Only the server answers secrets.
+    /// Judges the answer from the client that lit a barrel. A blast's answer must agree with the server's estimate to
+    /// within an 8th of a unit; a toss must be possible. Otherwise the physics decides. Only the server answers
+    /// secrets.
     fn admit_answer(
         &mut self,
         look: &HookContext<'_, Game>,

@@ -11,7 +11,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `rules`, `level`, `wave` | constants of a match: tuning, the level, the waves |
+//! | `rules`, `level`, `wave` | a match's constants: tuning, the level, the waves |
 //! | `wall`, `path`, `units` | geometry, curves, numbers on the wire |
 //! | `state` | the data: players, enemies, shots, barrels and the rest, without their behaviour |
 //! | `step` | the first state; one tick, and its timers |

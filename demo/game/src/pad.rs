@@ -1,4 +1,4 @@
-//! The input of a player: two sticks and a button, quantised to three bytes.
+//! A player's input: two sticks and a button, quantised to three bytes.
 //!
 //! An input is state, not transition: "fire is held", never "fire was pressed". A single event (a dash, lighting a
 //! fuse) is a [`Command`](super::Command).

@@ -121,7 +121,7 @@ impl Game {
         };
         player.dash_until = now + tuning.dash_ticks;
         player.next_dash = now + tuning.dash_rest_ticks;
-        // A dash is an action, so it ends the safety of a player that has just appeared.
+        // A dash is an action, so it ends a newly appeared player's safety.
         player.safe_until = player.safe_until.min(now + tuning.shield_ticks);
         fx.cue(player.cue_key(id), Cue::Dashed(id));
     }

@@ -7,7 +7,7 @@
 //!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what no client could know before
 //! ```
 //!
-//! Besides `judge`, this is the only file of the game that uses the server crate. It keeps no state: for each query,
+//! Besides `judge`, this is the only file in the game that uses the server crate. It keeps no state: for each query,
 //! the physics mirror is filled from the positions in the server's world, and random numbers are drawn anew.
 
 use glam::Vec2;
@@ -66,7 +66,7 @@ pub enum ArbiterError {
     Toss(#[from] FlightError<Prop>),
 }
 
-/// Answers all queries of a match. Use one for each match: it keeps its buffers.
+/// Answers all queries of a match. Use one per match, because it keeps its buffers.
 pub struct Arbiter {
     mirror: Mirror<Victim>,
     flights: Flights,

@@ -144,7 +144,7 @@ impl Folder {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a ticket of this folder's key to a file of the player's name. Returns its path.
+    /// Writes a ticket made with this folder's key to a file with the player's name. Returns its path.
     pub(crate) fn ticket(&self, server: &str, player: &str) -> String {
         let (file, key) = (self.file(player), self.file("key"));
         let task = ["ticket", "--key-file", &key, "--server", server];

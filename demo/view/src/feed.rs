@@ -52,7 +52,7 @@ pub use playback::{Playback, ReplayClock, Speed};
 pub(crate) use showing::Lagged;
 use showing::Showing;
 
-/// A client of a match over a network.
+/// A client in a match over a network.
 pub type NetClient = Client<Game, GameShow, Line>;
 
 pub struct Feed {
@@ -178,7 +178,7 @@ impl Feed {
         self.is_alone
     }
 
-    // Pauses the match of a player without companions while `holds`. A pause by the player itself stays.
+    // Pauses a lone player's match while `holds`. A pause by the player itself stays.
     pub fn hold(&mut self, holds: bool) {
         let (now, is_alone) = (self.now, self.is_alone);
         let Some(session) = self.source.session_mut().filter(|_| is_alone) else {

@@ -1,4 +1,4 @@
-//! [`HostConfig`]: addresses, keys and files of a host; [`HostError`]: why it cannot start.
+//! [`HostConfig`]: a host's addresses, keys and files; [`HostError`]: the reason why it cannot start.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;

@@ -59,7 +59,7 @@ pub struct HostStatus {
     pub sessions_max: usize,
     /// The current step of load shedding; 0: no load is shed.
     pub relief_steps: u8,
-    /// The memory of the process, in bytes.
+    /// The process's memory, in bytes.
     pub memory_bytes: u64,
     /// Free bytes on the fullest disk with journals.
     pub disk_free_bytes: u64,

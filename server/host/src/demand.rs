@@ -56,7 +56,7 @@ where
 
 /// How a server creates matches: each when the first valid player ticket for it arrives.
 ///
-/// The closure returns the blueprint of a match by its id. A closure that returns an `Option` decides which ids exist.
+/// The closure returns the blueprint for a match id. A closure that returns an `Option` decides which ids exist.
 ///
 /// ```
 /// use twinstep_core::Simulation;

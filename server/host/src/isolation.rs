@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  a worker     catch_unwind(round) ──beat──beat──beat── … no more
-//!  its watch    (a task of the host) ──look──look──look── … 10 times the same beat ─▶ condemned: it is over,
+//!  its watch    (a host task)      ─sample─sample─sample─ … 10 times the same beat ─▶ condemned: it is over,
 //!                                                            its sessions are closed, its worker is lost
 //! ```
 //!
@@ -109,7 +109,7 @@ pub(super) async fn watch<E>(
     over: watch::Sender<Option<CloseCode>>,
 ) {
     let mut samples = tokio::time::interval(SAMPLE_EVERY);
-    // After a pause of the process, a burst of samples would leave the match no time to beat in between.
+    // After a process pause, a burst of samples would leave the match no time to beat in between.
     samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut seen, mut same) = (0, 0);
     let trouble = loop {

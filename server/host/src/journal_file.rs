@@ -56,7 +56,7 @@ pub enum Durability {
     Power,
 }
 
-/// The reaction of a match to a journal that cannot be written.
+/// A match's reaction if its journal cannot be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnJournalFailure {
     /// The match ends. It can be resumed from what was written.

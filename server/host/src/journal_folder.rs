@@ -194,7 +194,7 @@ fn seconds(time: SystemTime) -> u64 {
     since.unwrap_or(Duration::ZERO).as_secs()
 }
 
-/// Returns why the match of a journal is over for good, from its last bytes.
+/// Returns the reason why a journal's match has ended permanently, from the journal's last bytes.
 pub fn ended(path: &Path) -> io::Result<Option<String>> {
     ended_of(&open_to_read(path)?)
 }

@@ -101,7 +101,7 @@ impl Load {
         if elapsed < BEAT {
             return false;
         }
-        // After a pause of the process, the count covers many beats.
+        // After a process pause, the count covers many beats.
         let beats = (elapsed.as_nanos() / BEAT.as_nanos()).max(1) as usize;
         let a_beat = self.count / beats;
         self.high_for = match a_beat {

@@ -54,8 +54,8 @@ pub struct Limits {
     /// The maximum lateness of ticks: the 99th percentile over 5 s, in half of the matches or more. Default: 20 ms, a
     /// tick and a fifth at 60 Hz, which clients hide. It has no effect while only one match runs.
     pub tick_lateness: Duration,
-    /// The maximum memory of the process, in bytes. If `None`, 85 % of the cgroup's memory, or else of the machine's.
-    /// If neither is known, memory is not limited.
+    /// The memory limit of the process, in bytes. If `None`, 85 % of the cgroup's memory, or else of the machine's. If
+    /// neither is known, memory is not limited.
     pub memory_bytes: Option<u64>,
     /// The minimum number of free bytes on each disk with a journal. Default: 256 MiB. Measured on unix only.
     pub disk_free_bytes: u64,

@@ -45,7 +45,7 @@ pub(super) fn seat_of(match_id: MatchId, identity: &str) -> Holder {
     }
 }
 
-/// The close code for players of a match that is kept while its server ends.
+/// The close code for players of a match kept while its server ends.
 pub(super) fn restarting(back_after: Duration) -> CloseCode {
     let after_s = back_after.as_secs().try_into().unwrap_or(u16::MAX);
     CloseCode::Restarting { after_s }

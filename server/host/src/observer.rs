@@ -28,7 +28,7 @@ use super::web::WebTraffic;
 /// Observes a host. Each method has an empty default.
 #[expect(missing_docs, reason = "the names say it")]
 pub trait Observer: Debug + Send + Sync {
-    /// Returns the observer of a match that starts.
+    /// Returns the observer for a new match.
     fn match_starts(&self, id: MatchId) -> Arc<dyn MatchObserver> {
         let _ = id;
         Arc::new(())
@@ -62,7 +62,7 @@ pub trait Observer: Debug + Send + Sync {
 /// Observes one match. Each method has an empty default.
 #[expect(missing_docs, reason = "the names say it")]
 pub trait MatchObserver: Debug + Send + Sync {
-    /// The totals of the match, after each round.
+    /// The match's totals, after each round.
     fn numbers(&self, numbers: &MatchNumbers) {
         let _ = numbers;
     }
@@ -109,7 +109,7 @@ impl AdmissionPolicy for () {
     }
 }
 
-/// The totals of a match, and its current population.
+/// A match's totals, and its current population.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct MatchNumbers {

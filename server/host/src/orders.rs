@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use twinstep_server::config::ConfigError;
 use twinstep_server::{MatchRequest, SaveWriteError};
 
-/// One player or spectator of a match, as the admin port lists it.
+/// One player or spectator in a match, as listed by the admin port.
 #[derive(Debug, Serialize)]
 pub struct PersonLine {
     /// The seat; `None` for a spectator.

@@ -30,7 +30,7 @@ struct Room {
     bytes: Vec<u8>,
 }
 
-/// The buffers of a match, reused so that sending does not allocate.
+/// A match's buffers, reused so that sending does not allocate.
 pub(super) struct Spare {
     back: Receiver<Room>,
     home: Sender<Room>,

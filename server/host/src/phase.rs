@@ -20,8 +20,8 @@ const APART: Duration = Duration::from_millis(2);
 /// The interval at which a match without players runs. If it were much longer, the match would take it for a pause of
 /// its process.
 pub(super) const REST: Duration = Duration::from_millis(101);
-/// The interval of a match whose clients have all been silent long enough to get few packets, all at the same moment.
-/// The match is run for these packets only, and catches up in small steps.
+/// The interval for a match in which all clients have been silent long enough to get few packets, all at the same
+/// moment. The match is run for these packets only, and catches up in small steps.
 pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::from_millis(5));
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Phase {
         }
     }
 
-    /// The offset of this phase from the beginning of a tick, in nanoseconds.
+    /// The offset of this phase from the start of a tick, in nanoseconds.
     fn offset(self, tick: Duration) -> u128 {
         moment(u128::from(self.0) % moments(tick), tick)
     }
@@ -74,7 +74,7 @@ fn moments(tick: Duration) -> u128 {
     (tick.as_nanos() / APART.as_nanos()).max(1)
 }
 
-/// The offset of moment `n` from the beginning of a tick, in nanoseconds.
+/// The offset of moment `n` from the start of a tick, in nanoseconds.
 fn moment(n: u128, tick: Duration) -> u128 {
     tick.as_nanos() * n / moments(tick)
 }

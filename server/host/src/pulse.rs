@@ -64,7 +64,7 @@ pub(super) struct Pulse {
     condemned: AtomicBool,
 }
 
-/// A snapshot of a match's published state.
+/// A snapshot of the state published by a match.
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct MatchGlance {

@@ -263,9 +263,8 @@ impl<S: Simulation> Runner<S> {
         self.give_up_jobs(now);
     }
 
-    /// Plays the ticks that were due during the rest in small steps, as if the match had not
-    /// rested. The packets that ended the rest are handled afterwards. One large step would look
-    /// like a pause of the process.
+    /// Plays the ticks that were due during the rest in small steps, as if the match had not rested. The packets that
+    /// ended the rest are handled afterwards. One large step would look like a process pause.
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
         // The turns follow without a pause, so a world encoded on another thread would come back too late.

@@ -1,4 +1,4 @@
-//! [`TicketOffice`]: mints all tickets of a host, and knows which ones are valid.
+//! [`TicketOffice`]: mints all of a host's tickets, and knows which ones are valid.
 //!
 //! ```text
 //!  authors ── ticket ──▶ ┌──────────────┐ ── mints ──▶ a ticket of a maker, or the next one of a session
@@ -216,7 +216,7 @@ impl TicketOffice {
         }
     }
 
-    /// Applies a ruling of a match, and writes it to the file soon.
+    /// Applies a match's ruling, and writes it to the file soon.
     pub(super) fn rule(&self, holder: &Holder, ruling: Ruling) {
         if !self.0.ledger.apply(holder, &ruling) {
             return;

@@ -369,7 +369,7 @@ impl State {
         None
     }
 
-    /// Takes the match that is due first, if it is due by `now`. Also returns the usual duration of the match's rounds.
+    /// Takes the earliest due match, if it is due by `now`. Also returns the usual duration of the match's rounds.
     fn take(&mut self, now: Duration) -> Option<(SlotId, Box<dyn Playable>, Duration)> {
         self.first().filter(|due| *due <= now)?;
         let Reverse((_, slot)) = self.due.pop()?;

@@ -262,7 +262,7 @@ async fn a_stalled_disk_pauses_only_its_own_match_and_ends_it_after_five_seconds
 }
 
 /// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and in
-/// that time the players of the host did not receive packets.
+/// that time the host's players did not receive packets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "lateness is measured")]
 async fn a_stalled_revocation_file_does_not_delay_players() {

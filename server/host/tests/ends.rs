@@ -121,7 +121,7 @@ fn a_drained_server_keeps_its_match_and_its_players_return() {
     second.shutdown();
 }
 
-/// Finding O5: the process of a match that had failed exited with success.
+/// Finding O5: the process of a failed match exited with success.
 #[test]
 fn a_server_reports_whether_its_match_was_over_before_the_shutdown() {
     let running = server().listen("127.0.0.1:0").unwrap();

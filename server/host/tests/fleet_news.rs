@@ -161,7 +161,7 @@ async fn a_lost_manager_is_reconnected_and_its_last_state_stays() {
     assert!(!news.has_changed().unwrap(), "it is the same");
     manager.send(agones_state("Allocated", "duel"));
     until(&mut news, &news_of("Allocated", "duel")).await;
-    // The stream of a host that is gone ends.
+    // The stream of a removed host ends.
     host.shutdown(CloseCode::Draining).await;
     drop(ops);
     let over = async { while news.changed().await.is_ok() {} };

@@ -168,7 +168,7 @@ async fn an_author_can_take_incidents_during_and_after_a_match() {
     world.plays_on(sick).await;
     assert_eq!(troubles(), [Trouble::Step]);
     assert_eq!(troubles(), [], "once");
-    // A desync report of a client. The log takes each report as it comes.
+    // A client's desync report. The log takes each report as it comes.
     let client = &mut world.players[sick].client;
     client.session_mut().corrupt(|sim| sim.answered += 7);
     world

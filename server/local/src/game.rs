@@ -177,14 +177,14 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.clock.paused
     }
 
-    /// The speed of the match relative to the caller's clock: 1 until [`set_time_scale`](LocalGame::set_time_scale)
-    /// changes it.
+    /// The match's speed relative to the caller's clock: 1 until [`set_time_scale`](LocalGame::set_time_scale) changes
+    /// it.
     #[must_use]
     pub fn time_scale(&self) -> f64 {
         self.clock.scale()
     }
 
-    /// Sets the speed of the match, within [`TIME_SCALES`](super::TIME_SCALES): 0.25 is slow motion, 4 is fast forward.
+    /// Sets the match's speed, within [`TIME_SCALES`](super::TIME_SCALES): 0.25 is slow motion, 4 is fast forward.
     /// Ticks become rarer or more frequent; their content does not change.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.clock.set_scale(scale)
     }
 
-    /// The time of the match that has been played.
+    /// The played match time.
     #[must_use]
     pub fn time(&self) -> Duration {
         self.time
@@ -253,7 +253,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.saved.take()
     }
 
-    /// Takes the incidents that the match has survived since the last call, for example a panic of a hook. An incident
+    /// Takes the incidents that the match has survived since the last call, for example a panic in a hook. An incident
     /// that ends the match is an error of [`advance_at`](LocalGame::advance_at) instead.
     pub fn take_incidents(&mut self) -> Vec<Incident> {
         self.server.get().take_incidents()

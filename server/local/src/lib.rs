@@ -11,8 +11,8 @@
 //! socket, ticket, clock, runtime or second thread. A game draws from a [`Session`] as it does online, and uses the
 //! same resolver and referee as its server.
 //!
-//! Invariant: the time of the match advances by at most one tick at a time, and never while the game is paused. So no
-//! input is late, at any frame rate of the caller, and a step is one tick.
+//! Invariant: match time advances by at most one tick at a time, and never while the game is paused. So no input is
+//! late, at any frame rate of the caller, and a step is one tick.
 //!
 //! A game that ships without a server process needs this crate, and `twinstep-client` without its default features.
 //! Neither depends on tokio or a physics engine.
@@ -105,7 +105,7 @@ impl<S: Simulation> Local<S> {
         }
     }
 
-    /// Sets the resolver of the game's queries, as on the server. Without a resolver, queries stay unanswered. A job
+    /// Sets the resolver for the game's queries, as on the server. Without a resolver, queries stay unanswered. A job
     /// ([`Decision::Later`](twinstep_server::Decision::Later)) runs immediately, on this thread.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {

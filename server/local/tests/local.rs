@@ -368,7 +368,7 @@ fn a_strategy_game_runs_orders_within_three_ticks() {
     let tick = Duration::from_millis(50);
     for order in 1..12_u8 {
         let giver = usize::from(order % 2);
-        // At another phase of a tick each time.
+        // At a different phase of a tick each time.
         for _ in 0..12 {
             now += tick / 5;
             game.advance_at(now, |_, _| 0).expect("it plays on");

@@ -89,7 +89,7 @@ pub struct Inspected {
     pub stopped: Option<ReplayError>,
 }
 
-/// Makes a page of a journal.
+/// Creates a page from a journal.
 ///
 /// ```
 /// use twinstep_core::Tick;

@@ -19,7 +19,7 @@ use twinstep_host::{JournalFileError, StoredJournal};
 use twinstep_protocol::journal::{JournalError, Remains, SourceError, UpTo, remains};
 use twinstep_protocol::replay::{Index, Survey};
 
-/// The kind of damage of a journal.
+/// The kind of damage to a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
     /// The last record is incomplete. A resume cuts it off as well, because no client saw its content.

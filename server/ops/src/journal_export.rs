@@ -42,8 +42,8 @@ pub enum ExportError {
         game: &'static str,
         version: u32,
     },
-    /// The export cannot be written, or a value of the game cannot be expressed in JSON: for example a map whose keys
-    /// are neither text nor numbers.
+    /// The export cannot be written, or a game value cannot be expressed in JSON, such as a map whose keys are neither
+    /// text nor numbers.
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
 }

@@ -31,7 +31,7 @@ use crate::stop;
 use crate::summary::Summary;
 use crate::time::{Instant, now, unix_now};
 
-// The least time of a frame, if the driver does not wait for the screen: 250 a second.
+// The minimum time per frame if the driver does not wait for the screen: 250 frames a second.
 #[cfg(not(target_arch = "wasm32"))]
 const FRAME_MIN: Duration = Duration::from_millis(4);
 /// The time for which the reason for the match's end stays, if the player does not close it.

@@ -12,7 +12,7 @@ use crate::logged;
 use crate::matches::Host;
 use crate::signal::StopSignal;
 
-/// The longest time that the drop of a server waits for its matches.
+/// The maximum time that dropping a server waits for its matches.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
 /// The interval at which the drop checks whether the matches have ended.
 const DROP_LOOK: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! Carries out an operator's orders between two steps of a match.
+//! Executes an operator's orders between two steps of a match.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Carries out the outputs of a match in their order, the journal first.
+//! Executes a match's outputs in order, the journal first.
 //!
 //! The worker writes the journal itself, with plain blocking writes: a few hundred bytes into the page cache take
 //! microseconds, and if another thread wrote it, the packets after it would have to wait for that thread (law **Journal

@@ -218,7 +218,7 @@ impl WebLines {
     /// Sends a datagram. Returns `false` if it was lost.
     pub(crate) fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> bool {
         let Some(line) = self.lines.get(&to) else {
-            // The last datagrams of a session whose line was closed.
+            // The last datagrams of a session with a closed connection.
             return true;
         };
         let sent = line.connection.send_datagram(datagram).is_ok();

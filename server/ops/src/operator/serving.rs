@@ -220,7 +220,7 @@ impl Settings {
     /// Creates the folders that will be written, if they do not exist, and writes into each. A check removes again what
     /// it created.
     fn prepare_folders(&self, files: &Files, preparing: Preparing) -> Result<(), SettingError> {
-        // The folder of a server without a state folder.
+        // The folder for a server without a state folder.
         let beside = files.lineages.parent().filter(|_| self.state.is_none());
         let (_, socket) = self.admin_addresses();
         for (name, folder) in [
