@@ -1,8 +1,8 @@
-//! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, the lines of browsers, and the state machine
-//! of all their sessions.
+//! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, browser connections, and the state machine of
+//! all their sessions.
 //!
-//! Invariant: a browser's line is a peer of the same state machine. So all slots, shares and bounds are counted over
-//! both.
+//! Invariant: a browser's connection is a peer of the same state machine. So all slots, shares and bounds are counted
+//! over both.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl DatagramListener {
         }
     }
 
-    /// Sends the datagram at the front over its line. Returns 1, because it is gone.
+    /// Sends the datagram at the front over its connection. Returns 1, because it is gone.
     fn transmit_line(&mut self, traffic: &mut Traffic) -> usize {
         if let Some((path, datagram)) = self.endpoint.outgoing().next()
             && let Some(web) = &mut self.web
@@ -144,7 +144,7 @@ impl Listener for DatagramListener {
     }
 
     fn transmit(&mut self, traffic: &mut Traffic) {
-        // Lines have an address of this machine of their own, so their datagrams are one group.
+        // Browser connections have a separate local address, so their datagrams are one group.
         self.endpoint.group_outgoing();
         loop {
             let by_line = |one: (AddressPair, &[u8])| is_line(one.0.peer);

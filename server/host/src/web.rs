@@ -4,12 +4,12 @@
 //!  browser ══ QUIC, TLS, HTTP/3 ══▶ WebLines ── datagram, from [100::n]:1 ──▶ ServerEndpoint, as from any UDP peer
 //! ```
 //!
-//! A line carries the datagrams that UDP would carry, but no streams. Each line has an address in the discard-only
-//! prefix, so tickets, encryption, bounds, slots and bans are those of UDP. TLS is there because browsers require it;
-//! no guarantee of Twinstep depends on it.
+//! A browser's connection carries the datagrams that UDP would carry, but no streams. Each connection has an address in
+//! the discard-only prefix, so tickets, encryption, bounds, slots and bans are those of UDP. TLS is there because
+//! browsers require it; no guarantee of Twinstep depends on it.
 //!
-//! Invariant: a line whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and the number of
-//! such lines is bounded, in total and for each address (`web/strangers.rs`).
+//! Invariant: a connection whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and the number
+//! of such connections is bounded, in total and for each address (`web/strangers.rs`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(super) use absent::NoLines as WebLines;
 #[cfg(feature = "web")]
 pub(super) use lines::WebLines;
 
-/// The time in which the client of a new line must show a valid ticket.
+/// The time within which a new connection must present a valid ticket.
 #[cfg(feature = "web")]
 const TICKET_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
@@ -119,7 +119,7 @@ fn line_address(n: u64) -> SocketAddr {
     SocketAddr::from((ip, 1))
 }
 
-/// Returns `true` for the addresses of lines. A datagram of the UDP socket cannot come from there.
+/// Returns `true` for the addresses of browser connections. A datagram of the UDP socket cannot come from there.
 pub(super) fn is_line(peer: SocketAddr) -> bool {
     matches!(peer, SocketAddr::V6(peer) if peer.ip().segments()[..4] == DISCARDED)
 }
@@ -142,23 +142,23 @@ pub struct WebTraffic {
     pub lost: u64,
     /// Refused connections: too many had no valid ticket, in total or from one address.
     pub refused: u64,
-    /// Lines that did not show a valid ticket in time.
+    /// Connections without a valid ticket in time.
     pub mute: u64,
-    /// Lines whose page opened a stream.
+    /// Connections whose page opened a stream.
     pub streams: u64,
 }
 
 #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "there are no lines"))]
 pub(crate) enum Heard<'a> {
     Datagram(AddressPair, &'a [u8]),
-    /// The line was closed, by its page or by silence.
+    /// The connection was closed, by its page or by silence.
     Gone(SocketAddr),
 }
 
 /// A change of the address or the certificates, for new tickets.
 pub(super) type OnWebChange = Box<dyn Fn(WebAddress) + Send + Sync>;
 
-/// Replaces the lines in a build without the feature `web`.
+/// Replaces browser connections in a build without the feature `web`.
 #[cfg(not(feature = "web"))]
 mod absent {
     use std::task::{Context, Poll};

@@ -5,7 +5,7 @@
 //!               │ no: refused                                     └─ a stream: closed
 //! ```
 //!
-//! Invariant: a silent line is not kept alive. Sessions send several times a second, so their lines live.
+//! Invariant: a silent connection is not kept alive. Sessions send several times a second, so their connections live.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,7 +45,7 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 /// A silent connection is closed after this time, which is longer than a session is kept without a response.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_secs(3_600);
-/// The codes with which lines are closed; a page can read them.
+/// The codes with which connections are closed; a page can read them.
 const MUTE: u32 = 1;
 const STREAM: u32 = 2;
 
@@ -175,7 +175,7 @@ impl WebLines {
         self.rouses = rouses;
     }
 
-    /// Passes at most `at_most` datagrams and ends of lines to `handle`. Returns how many it passed.
+    /// Passes at most `at_most` datagrams and connection ends to `handle`. Returns their number.
     pub(crate) fn receive(
         &mut self,
         now: Duration,
@@ -226,7 +226,7 @@ impl WebLines {
         sent
     }
 
-    /// Closes the lines that have no session. `is_known`: an address has one, or has shown a valid ticket.
+    /// Closes the connections that have no session. `is_known`: an address has one, or has shown a valid ticket.
     pub(crate) fn advance(&mut self, now: Duration, is_known: impl Fn(SocketAddr) -> bool) {
         self.lines.retain(|from, line| {
             if is_known(*from) {
@@ -330,7 +330,7 @@ impl Shown {
         transport
             .datagram_send_buffer_size(LINE_OUT_BYTES)
             .datagram_receive_buffer_size(Some(LINE_IN_BYTES))
-            // HTTP/3 needs one for the session, and three for itself; more cost the page its line.
+            // HTTP/3 needs one for the session, and three for itself; more cost the page its connection.
             .max_concurrent_bidi_streams(4_u8.into())
             .max_concurrent_uni_streams(8_u8.into())
             .stream_receive_window(4_096_u16.into())
@@ -377,7 +377,7 @@ impl Dials {
     }
 }
 
-/// Serves one line from its dial to its end.
+/// Serves one connection from its dial to its end.
 async fn line(
     dial: IncomingSession,
     from: SocketAddr,
@@ -412,7 +412,7 @@ async fn line(
     let _ = came.send(FromLine::Gone(from)).await;
 }
 
-/// Closes a line whose page opened a stream. Returns `true`: the line is over.
+/// Closes a connection whose page opened a stream. Returns `true`, because the connection is over.
 fn refuse(connection: &Connection, counters: &Counters, is_stream: bool) -> bool {
     if is_stream {
         counters.streams.fetch_add(1, Ordering::Relaxed);

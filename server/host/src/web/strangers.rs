@@ -1,7 +1,7 @@
 //! [`Strangers`]: the connections whose client has not presented a valid ticket yet.
 //!
-//! Invariant: there are at most [`STRANGERS_MAX`] such lines in total, and [`FROM_ONE_MAX`] from one address. They take
-//! at most 64 kB each, so at most 32 MB.
+//! Invariant: there are at most [`STRANGERS_MAX`] such connections in total, and [`FROM_ONE_MAX`] from one address.
+//! They take at most 64 kB each, so at most 32 MB.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ pub(super) const STRANGERS_MAX: usize = 512;
 /// The maximum number of unauthenticated connections from one IPv4 address, or one IPv6 network: enough for several
 /// players behind one router.
 pub(super) const FROM_ONE_MAX: usize = 32;
-/// If there are this many lines, a dial must first prove that its address is real.
+/// If there are this many connections, a dial must first prove that its address is real.
 const PROOF_FROM: usize = 64;
 
 /// Clones share the count.
