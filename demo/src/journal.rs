@@ -16,7 +16,7 @@ use twinstep_protocol::text::line;
 use crate::failure::Failure;
 
 pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
-    let checkup = Checkup::of::<Game>(path)?;
+    let checkup = Checkup::check_file::<Game>(path)?;
     let mut said = words(&checkup);
     if let Some((_, harm)) = &checkup.harm {
         let _ = writeln!(said, "{}", advice(harm, path));
@@ -26,7 +26,7 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn repair(path: &Path) -> Result<ExitCode, Failure> {
-    let checkup = Checkup::of::<Game>(path)?;
+    let checkup = Checkup::check_file::<Game>(path)?;
     let mut said = words(&checkup);
     if checkup.harm.is_some() {
         let kept = checkup.repair(path)?;

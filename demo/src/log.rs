@@ -172,9 +172,9 @@ pub(crate) mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Kept {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -185,7 +185,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn logged(what: impl Fn()) -> [String; 2] {
-        let (text, json) = (Kept::default(), Kept::default());
+        let (text, json) = (LogBuffer::default(), LogBuffer::default());
         let (to_text, to_json) = (text.clone(), json.clone());
         let info = || EnvFilter::new("info");
         let rows = plain_rows(info(), move || to_text.clone(), false);

@@ -55,7 +55,7 @@ pub(crate) struct IdentityLimits {
     /// Whether the identity's last world download wasted its slot.
     gave_way: bool,
     excused_at: Option<Duration>,
-    held: Held,
+    held: WaitedMinute,
     pub(crate) cost: Cost,
     /// The time added to turns because of the identity.
     pub(crate) slowed: Cost,
@@ -338,7 +338,7 @@ impl AwayIdentities {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct WaitedMinute {
     now: Duration,
     /// The time waited within the minute starting at `since`.
     minute: Duration,

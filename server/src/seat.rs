@@ -34,7 +34,7 @@ pub(crate) enum Outlook {
     Refused,
 }
 
-pub(crate) struct Held<C> {
+pub(crate) struct PendingOrder<C> {
     /// The first tick (in lockstep, the first turn) at which it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
@@ -42,9 +42,9 @@ pub(crate) struct Held<C> {
     pub(crate) outlook: Outlook,
 }
 
-impl<C> Held<C> {
+impl<C> PendingOrder<C> {
     pub(crate) fn new(stamp: Tick, order: Order<C>) -> Self {
-        Held {
+        PendingOrder {
             stamp,
             order,
             outlook: Outlook::Unasked,
@@ -112,9 +112,9 @@ pub(crate) struct Seat<S: Simulation> {
     claims_from: u32,
     next_claim: u32,
     /// Commands that may wait for earlier ones, each with the number from which on the fates of earlier ones are known.
-    early: Vec<(u32, Held<S::Command>)>,
-    pub(crate) commands: VecDeque<Held<S::Command>>,
-    pub(crate) claims: VecDeque<Held<S::Command>>,
+    early: Vec<(u32, PendingOrder<S::Command>)>,
+    pub(crate) commands: VecDeque<PendingOrder<S::Command>>,
+    pub(crate) claims: VecDeque<PendingOrder<S::Command>>,
     command_rate: Bucket,
     large_rate: Bucket,
     claim_rate: Bucket,
@@ -217,7 +217,7 @@ impl<S: Simulation> Seat<S> {
         self.early.clear();
         self.stats.refused += self.commands.len() as u64;
         let refused = |claim: bool| {
-            move |held: Held<S::Command>| NotAdmitted {
+            move |held: PendingOrder<S::Command>| NotAdmitted {
                 player: held.order.player,
                 claim,
                 seq: held.order.seq,
@@ -354,7 +354,7 @@ impl<S: Simulation> Seat<S> {
             *from = settled_from.min(*from);
             return;
         }
-        let large = |(_, held): &&(u32, Held<S::Command>)| is_large(&held.order.command);
+        let large = |(_, held): &&(u32, PendingOrder<S::Command>)| is_large(&held.order.command);
         let are_too_many = self.early.len() >= COMMANDS_OPEN_MAX
             || is_large(&command)
                 && self.early.iter().filter(large).count() >= LARGE_COMMANDS_OPEN_MAX;
@@ -366,7 +366,8 @@ impl<S: Simulation> Seat<S> {
                 seq,
                 command,
             };
-            self.early.push((settled_from, Held::new(stamp, order)));
+            self.early
+                .push((settled_from, PendingOrder::new(stamp, order)));
         }
     }
 
@@ -394,7 +395,7 @@ impl<S: Simulation> Seat<S> {
         self.next_seq = seq + 1;
         let bytes = codec::size(&held.order.command).unwrap_or(usize::MAX);
         let is_large_one = bytes > COMMAND_INLINE_MAX;
-        let large = |held: &&Held<S::Command>| is_large(&held.order.command);
+        let large = |held: &&PendingOrder<S::Command>| is_large(&held.order.command);
         let open = self.commands.iter().filter(large).count();
         if self.commands.len() >= COMMANDS_OPEN_MAX
             || !self.command_rate.take(now, 1)
@@ -437,7 +438,8 @@ impl<S: Simulation> Seat<S> {
             seq,
             command,
         };
-        self.claims.push_back(Held::new(Tick(seq) + 1, order));
+        self.claims
+            .push_back(PendingOrder::new(Tick(seq) + 1, order));
         Arrival::Held
     }
 }

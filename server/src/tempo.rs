@@ -35,7 +35,7 @@ const PATIENCE_GROWTH_MAX: u32 = 32;
 const SLOW_EVERY: Duration = Duration::from_millis(2_500);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TurnReport {
     /// The client's pauses: those it reported, and at least 1 if the match waited for it.
     pub(crate) pauses: u32,
     pub(crate) rtt: Duration,
@@ -152,7 +152,7 @@ impl Tempo {
         now: Duration,
         config: &MatchConfig,
         last: Cadence,
-        seen: Seen,
+        seen: TurnReport,
     ) -> Cadence {
         self.decide_tick(now, config, last, seen);
         self.decide_turn(now, config, last, seen);
@@ -196,7 +196,13 @@ impl Tempo {
         longer_ticks + config.tick * u32::from(more)
     }
 
-    fn decide_turn(&mut self, now: Duration, config: &MatchConfig, last: Cadence, seen: Seen) {
+    fn decide_turn(
+        &mut self,
+        now: Duration,
+        config: &MatchConfig,
+        last: Cadence,
+        seen: TurnReport,
+    ) {
         let (min, max, patience) = match config.turn {
             TurnLength::Fixed(ticks) => {
                 (self.turn_ticks, self.floor) = (ticks, ticks);
@@ -268,7 +274,13 @@ impl Tempo {
         self.window_began = now + SETTLE;
     }
 
-    fn decide_tick(&mut self, now: Duration, config: &MatchConfig, last: Cadence, seen: Seen) {
+    fn decide_tick(
+        &mut self,
+        now: Duration,
+        config: &MatchConfig,
+        last: Cadence,
+        seen: TurnReport,
+    ) {
         let max = match config.tick_length {
             TickLength::Fixed => {
                 self.tick = config.tick;
@@ -332,7 +344,7 @@ mod tests {
         let mut all = Vec::new();
         while now < to {
             let (pauses, slow) = seen(now, cadence);
-            let seen = Seen {
+            let seen = TurnReport {
                 pauses,
                 rtt,
                 jitter,
@@ -354,9 +366,9 @@ mod tests {
         assert_eq!(turn_of(largest, MS(10)), 16);
         assert_eq!(turn_of(largest, MS(50)), 4);
         let config = config();
-        let seen = Seen {
+        let seen = TurnReport {
             rtt: largest,
-            ..Seen::default()
+            ..TurnReport::default()
         };
         let mut tempo = Tempo::default();
         let first = tempo.decide(MS(0), &config, config.cadence(), seen);

@@ -28,7 +28,7 @@ const ABOUT: usize = 12;
 
 /// One player as drawn in one frame: the life, the drawn time in ticks, and the position.
 #[derive(Clone, Copy)]
-struct Drawn {
+struct DrawnPlayer {
     life: u32,
     time: f64,
     at: Vec2,
@@ -56,7 +56,7 @@ fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
     config.verify = false;
     let mut rig = Rig::<Game>::new(config);
     let mut paths: BTreeMap<u8, Path> = BTreeMap::new();
-    let mut drawn: BTreeMap<(usize, u8), Vec<Option<Drawn>>> = BTreeMap::new();
+    let mut drawn: BTreeMap<(usize, u8), Vec<Option<DrawnPlayer>>> = BTreeMap::new();
     let mut known = 0;
     let mut before = Vec::new();
     for frame in 0..65 * 60 {
@@ -90,11 +90,13 @@ fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
                 let shown = session.shown().find_map(is_him);
                 let time = session.drawn_at(PlayerId(other)).unwrap();
                 measured.age.push((f64::from(now.0) - time) as f32);
-                let at = shown.map(|(life, placed): (u32, twinstep_client::Placed)| Drawn {
-                    life,
-                    time,
-                    at: placed.at,
-                });
+                let at = shown.map(
+                    |(life, placed): (u32, twinstep_client::Placed)| DrawnPlayer {
+                        life,
+                        time,
+                        at: placed.at,
+                    },
+                );
                 drawn.entry((client, other)).or_default().push(at);
             }
         }
@@ -121,7 +123,7 @@ fn truth(path: &Path, life: u32, time: f64) -> Option<Vec2> {
     Some(before.lerp(after, time.fract() as f32))
 }
 
-fn judge(path: &Path, frames: &[Option<Drawn>], measured: &mut Measured) {
+fn judge(path: &Path, frames: &[Option<DrawnPlayer>], measured: &mut Measured) {
     // The steps of the real player in the ticks about a time, and the largest change between two of them.
     let steps = |time: f64| {
         let from = (time as usize).saturating_sub(ABOUT);

@@ -11,7 +11,7 @@ const MS: Duration = Duration::from_millis(1);
 const TICK_MS: f64 = 1_000.0 / 60.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum HeldDirection {
     Up,
     Down,
     Both,
@@ -27,7 +27,14 @@ struct Felt {
     dead: u64,
 }
 
-fn felt(link: &str, fps: u32, held: Held, length: Duration, a_minute: u32, seed: u64) -> Felt {
+fn felt(
+    link: &str,
+    fps: u32,
+    held: HeldDirection,
+    length: Duration,
+    a_minute: u32,
+    seed: u64,
+) -> Felt {
     let mut config = RigConfig::new(seed, link.parse().expect("a link"));
     (config.sticks, config.clients, config.verify) = (Sticks::Sticky, 2, false);
     config.fps = fps;
@@ -43,8 +50,8 @@ fn felt(link: &str, fps: u32, held: Held, length: Duration, a_minute: u32, seed:
         let (before, until) = (rig.stats(0).fills, rig.now + length);
         let hold = |leg: &mut Leg, is: bool| is.then(|| leg.hold(until));
         let line = &mut rig.clients[0].place.line;
-        hold(&mut line.up, held != Held::Down);
-        hold(&mut line.down, held != Held::Up);
+        hold(&mut line.up, held != HeldDirection::Down);
+        hold(&mut line.down, held != HeldDirection::Up);
         let (mut tick, mut moved_at) = (rig.stats(0).input_tick, rig.now);
         let (began, began_at, mut frame) = (tick, rig.now, rig.clients[0].place.next_frame);
         rig.watch(every, |rig| {
@@ -72,7 +79,7 @@ fn felt(link: &str, fps: u32, held: Held, length: Duration, a_minute: u32, seed:
 fn a_hiccup_costs_no_more_than_its_length() {
     let mut wrong = Vec::new();
     for link in ["rtt=20,jitter=0,loss=0", "rtt=100,jitter=10,loss=0"] {
-        for held in [Held::Up, Held::Down, Held::Both] {
+        for held in [HeldDirection::Up, HeldDirection::Down, HeldDirection::Both] {
             for length_ms in [100_u32, 500, 900] {
                 for (fps, a_minute) in [(30, 6), (60, 10), (144, 10), (1_000, 6)] {
                     let felt = felt(link, fps, held, MS * length_ms, a_minute, 1);

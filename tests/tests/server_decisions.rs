@@ -285,11 +285,11 @@ fn is_touched(game: &Game, player: PlayerId) -> bool {
 
 /// The true referee, which is asked only in some ticks: a player that sends a claim in a tick is not asked in it, and 8
 /// claims a second are accepted.
-struct Hidden {
+struct SparseReferee {
     every: u32,
 }
 
-impl Referee<Game> for Hidden {
+impl Referee<Game> for SparseReferee {
     fn admit(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -328,7 +328,7 @@ fn never_claim(every: u32) {
     (config.fps, config.verify) = (60, false);
     config.policies.claims = Claims::OwnerWithin(WITHIN);
     let mut rig = Rig::<Game>::new(config);
-    rig.match_.set_referee(Hidden { every });
+    rig.match_.set_referee(SparseReferee { every });
     rig.run(SECOND * 40);
     let rules = Rules::arena(200);
     let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();

@@ -43,7 +43,7 @@ const HANGS_MAX: usize = 3;
 const HANGS_WITHIN: Duration = Duration::from_secs(3_600);
 
 #[derive(Clone)]
-pub(super) struct Lost {
+pub(super) struct HungMatches {
     clock: HostClock,
     hung: Arc<Mutex<BTreeMap<MatchId, Hung>>>,
 }
@@ -54,9 +54,9 @@ struct Hung {
     holds_journal: bool,
 }
 
-impl Lost {
-    pub(super) fn new(clock: HostClock) -> Lost {
-        Lost {
+impl HungMatches {
+    pub(super) fn new(clock: HostClock) -> HungMatches {
+        HungMatches {
             clock,
             hung: Arc::default(),
         }
@@ -95,7 +95,7 @@ impl Lost {
 
 pub(super) struct Owned {
     pub(super) journal: Option<Arc<JournalHold>>,
-    pub(super) lost: Lost,
+    pub(super) lost: HungMatches,
 }
 
 /// Watches a match until it ends. If the match panicked or hung, closes its sessions.
@@ -215,7 +215,7 @@ mod tests {
     fn owned() -> Owned {
         Owned {
             journal: None,
-            lost: Lost::new(HostClock::start()),
+            lost: HungMatches::new(HostClock::start()),
         }
     }
 

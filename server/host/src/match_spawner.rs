@@ -23,7 +23,7 @@ use super::demand::Demand;
 use super::handle::MatchHandle;
 use super::incidents::IncidentFiles;
 use super::io::ToIo;
-use super::isolation::{self, Lost, Owned};
+use super::isolation::{self, HungMatches, Owned};
 use super::journal_file::Journal;
 use super::load_monitor::LoadMonitor;
 use super::logged;
@@ -87,7 +87,7 @@ pub(super) struct MatchSpawner {
     pub(super) workers: Workers,
     pub(super) pool: ThreadPool,
     pub(super) encoders: Limited,
-    pub(super) lost: Lost,
+    pub(super) lost: HungMatches,
 }
 
 impl MatchSpawner {
@@ -286,7 +286,7 @@ mod tests {
             workers: Workers::new("spawner", 1, clock),
             pool: ThreadPool::new(),
             encoders: Limited::new(ThreadPool::new(), 1),
-            lost: Lost::new(clock),
+            lost: HungMatches::new(clock),
         };
         (spawner, to_io_receiver)
     }

@@ -22,7 +22,7 @@ use super::datagram_listener::DatagramListener;
 use super::demand::{Demand, Making};
 use super::handle::MatchHandle;
 use super::io::{self, Around, ToIo};
-use super::isolation::Lost;
+use super::isolation::HungMatches;
 use super::journal_file::Journal;
 use super::listener::Listeners;
 use super::load_monitor::LoadMonitor;
@@ -183,7 +183,7 @@ impl Host {
             workers,
             encoders: Limited::new(pool.clone(), most),
             pool,
-            lost: Lost::new(clock),
+            lost: HungMatches::new(clock),
         };
         Ok(Host {
             address,

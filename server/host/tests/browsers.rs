@@ -75,17 +75,17 @@ fn open_page() {
 }
 
 #[derive(Debug, Default)]
-struct Seen(Mutex<Traffic>);
+struct SeenTraffic(Mutex<Traffic>);
 
-impl Observer for Seen {
+impl Observer for SeenTraffic {
     fn traffic(&self, traffic: &Traffic, _: &TransportCounters) {
         *self.0.lock().unwrap() = *traffic;
     }
 }
 
-fn serve(sessions_max: usize) -> (Running<Counter>, Arc<Seen>) {
+fn serve(sessions_max: usize) -> (Running<Counter>, Arc<SeenTraffic>) {
     open_page();
-    let seen = Arc::<Seen>::default();
+    let seen = Arc::<SeenTraffic>::default();
     let server = Server::action(Counter::default(), ())
         .players(16)
         .web(WebConfig::new("127.0.0.1:0".parse().unwrap()))

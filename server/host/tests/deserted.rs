@@ -78,7 +78,7 @@ async fn a_deserted_match_ends_leaves_no_files_and_can_be_created_again() {
     for name in ["match-7.1.journal", "match-7.2.journal"] {
         let path = server.folder.file(name);
         let bytes = StoredJournal::open(&path).unwrap();
-        let checkup = Checkup::of::<Counter>(&path).unwrap();
+        let checkup = Checkup::check_file::<Counter>(&path).unwrap();
         assert_eq!(checkup.harm, None);
         // A compressed journal is not cut.
         let compressed = server.folder.file("compressed.gz");
@@ -86,7 +86,7 @@ async fn a_deserted_match_ends_leaves_no_files_and_can_be_created_again() {
         let mut to = flate2::write::GzEncoder::new(to, flate2::Compression::fast());
         std::io::copy(&mut std::fs::File::open(&path).unwrap(), &mut to).unwrap();
         to.finish().unwrap();
-        let packed = Checkup::of::<Counter>(&compressed).unwrap();
+        let packed = Checkup::check_file::<Counter>(&compressed).unwrap();
         let refused = packed.repair(&compressed).unwrap_err();
         assert!(refused.to_string().contains("gunzip"), "{refused}");
         let index = Index::scan(bytes).unwrap();

@@ -118,7 +118,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
     disk.empty();
     process.until_ready_is(200).await;
     let path = journals.join("match-7.journal");
-    let checkup = Checkup::of::<Fragile>(&path).unwrap();
+    let checkup = Checkup::check_file::<Fragile>(&path).unwrap();
     println!("the journal when there is room again: {checkup:?}");
     process.join(7, "anna");
     process.join(8, "carl");
@@ -167,8 +167,8 @@ async fn a_match_without_its_journal_has_one_again_after_a_restart() {
     process.plays_beyond(1, Tick(60)).await;
     process.server.host.shutdown(CloseCode::Draining).await;
     let path = journals.join("match-7.journal");
-    assert_eq!(Checkup::of::<Fragile>(&path).unwrap().harm, None);
-    let kept = Checkup::of::<Fragile>(&lost).unwrap();
+    assert_eq!(Checkup::check_file::<Fragile>(&path).unwrap().harm, None);
+    let kept = Checkup::check_file::<Fragile>(&lost).unwrap();
     assert_eq!(kept.harm, None, "what there was is kept, and whole");
 }
 

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone)]
 pub(crate) struct Folder(
     pub(crate) PathBuf,
-    #[expect(dead_code, reason = "the folder goes with it")] Arc<Gone>,
+    #[expect(dead_code, reason = "the folder goes with it")] Arc<RemoveOnDrop>,
 );
 
-struct Gone(PathBuf);
+struct RemoveOnDrop(PathBuf);
 
-impl Drop for Gone {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -27,7 +27,7 @@ impl Folder {
         let path = std::env::temp_dir().join(format!("twinstep-{name}-{process}-{n}"));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path.clone(), Arc::new(Gone(path)))
+        Folder(path.clone(), Arc::new(RemoveOnDrop(path)))
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

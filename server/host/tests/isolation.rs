@@ -273,7 +273,7 @@ async fn a_hung_match_is_resumed_from_its_journal() {
     let played = |players: &mut [Player<Fragile>]| players[0].tick() > Tick(250);
     play_remaining("playing again", &mut players, played).await;
     server.host.shutdown(CloseCode::Draining).await;
-    let checkup = Checkup::of::<Fragile>(&folder.file("match-7.journal")).unwrap();
+    let checkup = Checkup::check_file::<Fragile>(&folder.file("match-7.journal")).unwrap();
     assert_eq!((checkup.harm, checkup.index.resumes), (None, 2));
 }
 

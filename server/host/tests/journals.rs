@@ -333,7 +333,7 @@ fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     played(&path, 1, 2, false);
     let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(&[0; 100]).unwrap();
-    let checkup = Checkup::of::<Counter>(&path).unwrap();
+    let checkup = Checkup::check_file::<Counter>(&path).unwrap();
     assert!(checkup.harm.is_some());
     // Another program has written to it.
     file.write_all(b"more").unwrap();
@@ -347,7 +347,7 @@ fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     assert!(fs::read(&path).unwrap() == before);
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "no copy");
 
-    let kept = Checkup::of::<Counter>(&path)
+    let kept = Checkup::check_file::<Counter>(&path)
         .unwrap()
         .repair(&path)
         .unwrap();
@@ -506,7 +506,7 @@ fn the_cost_of_reading_a_long_journal() {
             at += more.len() as u64;
         }
         timed("check a file", &|| {
-            assert_eq!(Checkup::of::<Counter>(&path).unwrap().harm, None);
+            assert_eq!(Checkup::check_file::<Counter>(&path).unwrap().harm, None);
         });
         timed("export a file", &|| {
             let journal = twinstep_host::StoredJournal::open(&path).unwrap();

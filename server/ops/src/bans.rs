@@ -68,10 +68,10 @@ impl Ban {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bans(Arc<Kept>);
+pub(super) struct Bans(Arc<BanStore>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct BanStore {
     known: Mutex<BTreeMap<String, Ban>>,
     path: Option<PathBuf>,
     /// Changes that are not in the file yet; `None` ends a ban. Locked while the file is written.
@@ -97,7 +97,7 @@ impl Bans {
                 read(path)?
             }
         };
-        Ok(Bans(Arc::new(Kept {
+        Ok(Bans(Arc::new(BanStore {
             known: Mutex::new(known),
             path: path.map(Path::to_owned),
             unwritten: Mutex::default(),

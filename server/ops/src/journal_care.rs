@@ -57,7 +57,7 @@ impl Checkup {
     ///
     /// # Errors
     /// If the file cannot be read, the first record is damaged, or the journal ends before the first world.
-    pub fn of<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
+    pub fn check_file<S: Simulation>(path: &Path) -> Result<Checkup, JournalFileError> {
         let unreadable = |source| JournalFileError::Unreadable {
             path: path.to_owned(),
             source,

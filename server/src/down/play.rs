@@ -13,7 +13,7 @@ use super::DownSender;
 use crate::config::Announce;
 use crate::mode::MatchMode;
 use crate::peer::Peer;
-use crate::seat::{Held, Outlook};
+use crate::seat::{Outlook, PendingOrder};
 
 impl<S: Simulation> DownSender<'_, S> {
     /// Writes one packet into `out`. Returns the tick after its last frame.
@@ -217,7 +217,7 @@ impl<S: Simulation> DownSender<'_, S> {
     }
 }
 
-fn announced_for<C>(held: &Held<C>) -> Option<Tick> {
+fn announced_for<C>(held: &PendingOrder<C>) -> Option<Tick> {
     match held.outlook {
         Outlook::Admitted(due) => Some(due),
         Outlook::Unasked | Outlook::Refused => None,

@@ -15,7 +15,7 @@ use twinstep_core::turn::Cadence;
 use twinstep_protocol::packet::play_up::{LOAD_UNITS, UpStatus};
 
 use crate::config::MatchConfig;
-use crate::tempo::{Seen, Tempo};
+use crate::tempo::{Tempo, TurnReport};
 
 /// The number of recent batches whose slack is remembered.
 const SLACKS: usize = 16;
@@ -148,7 +148,7 @@ impl Rhythm {
         }
         let is_heeded = !is_spent && self.is_late(now);
         let pauses = std::mem::take(&mut self.pauses);
-        let seen = Seen {
+        let seen = TurnReport {
             pauses: if is_heeded { pauses } else { 0 },
             rtt: rtt.min(RTT_MAX),
             jitter,

@@ -14,7 +14,7 @@ use twinstep_protocol::share::order_bytes;
 use super::Sealing;
 use super::shares::{Kind, Room, in_turn};
 use crate::config::Claims;
-use crate::seat::{Held, NotAdmitted};
+use crate::seat::{NotAdmitted, PendingOrder};
 
 enum Next {
     Sealed,
@@ -45,7 +45,7 @@ impl<S: Simulation> Sealing<'_, S> {
                     seq: tick.0,
                     command,
                 };
-                seat.claims.push_front(Held::new(tick, order));
+                seat.claims.push_front(PendingOrder::new(tick, order));
             }
         }
     }
@@ -258,6 +258,6 @@ impl<S: Simulation> Sealing<'_, S> {
 }
 
 /// The number of bytes that a command counts while it waits. The number of large commands is bounded separately.
-fn waiting_bytes<C: Serialize>(held: &Held<C>) -> usize {
+fn waiting_bytes<C: Serialize>(held: &PendingOrder<C>) -> usize {
     order_bytes(&held.order.command).min(ORDER_BYTES_MAX)
 }

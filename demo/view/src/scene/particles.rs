@@ -36,7 +36,7 @@ pub(crate) struct Particle {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct VisibleParticle {
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "for the terminal"))]
     pub(crate) is_confirmed: bool,
     pub(crate) sprite: Sprite,
@@ -71,7 +71,7 @@ impl Particle {
         }
     }
 
-    fn seen(&self, now: Duration) -> Option<Seen> {
+    fn seen(&self, now: Duration) -> Option<VisibleParticle> {
         let age = now.saturating_sub(self.born).as_secs_f32();
         let part = age / self.life.as_secs_f32();
         if part >= 1.0 {
@@ -85,7 +85,7 @@ impl Particle {
         let half = self.half.0 + (self.half.1 - self.half.0) * part;
         // The particle fades late: almost opaque at first, then faster.
         let left = 1.0 - part * part;
-        Some(Seen {
+        Some(VisibleParticle {
             is_confirmed: self.is_confirmed,
             sprite: self.sprite,
             tint: self.tint.alpha(self.tint.alpha * left),
@@ -126,7 +126,7 @@ impl Particles {
             .retain(|particle| now < particle.born + particle.life);
     }
 
-    pub(crate) fn seen(&self, now: Duration) -> impl Iterator<Item = Seen> + '_ {
+    pub(crate) fn seen(&self, now: Duration) -> impl Iterator<Item = VisibleParticle> + '_ {
         self.0.iter().filter_map(move |particle| particle.seen(now))
     }
 
@@ -153,7 +153,7 @@ mod tests {
     fn a_particle_moves_fades_and_is_gone_after_its_life() {
         let mut particles = Particles::default();
         particles.add(spark(1));
-        let seen: Vec<Seen> = [1_000, 1_500, 1_900]
+        let seen: Vec<VisibleParticle> = [1_000, 1_500, 1_900]
             .iter()
             .flat_map(|ms| particles.seen(Duration::from_millis(*ms)))
             .collect();

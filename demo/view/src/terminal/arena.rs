@@ -28,7 +28,7 @@ use super::TerminalView;
 use super::hud::{bar, color_of, paint};
 use crate::scene::bursts::item_tint;
 use crate::scene::palette::ColorMode;
-use crate::scene::particles::Seen;
+use crate::scene::particles::VisibleParticle;
 use crate::scene::{Sprite, ThingLook, ViewScene, ViewThing};
 
 const SECOND_HANDS: &str = " second: ←↑↓→ Enter fire  , . turn  / dash  - light ";
@@ -133,7 +133,7 @@ fn paint_dots(ctx: &mut Context<'_>, view: &TerminalView) {
 }
 
 /// Draws a particle. A circle is full once the server has confirmed its cue.
-fn particle(ctx: &mut Context<'_>, seen: &Seen) {
+fn particle(ctx: &mut Context<'_>, seen: &VisibleParticle) {
     let color = paint(seen.tint);
     match seen.sprite {
         Sprite::Wave | Sprite::Ring if seen.is_confirmed => {

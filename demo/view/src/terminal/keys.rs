@@ -129,12 +129,12 @@ fn meaning(key: &KeyEvent, hands: KeyboardPart) -> Option<Meaning> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Held([bool; 4]);
+struct HeldKeys([bool; 4]);
 
-impl Held {
+impl HeldKeys {
     fn set(&mut self, way: Way, is_down: bool, releases: bool) {
         if !releases {
-            *self = Held::default();
+            *self = HeldKeys::default();
         }
         self.0[way as usize] = is_down;
     }
@@ -149,8 +149,8 @@ impl Held {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
     releases: bool,
-    walk: Held,
-    aim: Held,
+    walk: HeldKeys,
+    aim: HeldKeys,
     aimed: Heading,
     /// The aim was turned; it holds until the player aims again.
     is_turned: bool,
@@ -164,8 +164,8 @@ impl Keys {
     pub(super) fn new(releases: bool) -> Keys {
         Keys {
             releases,
-            walk: Held::default(),
-            aim: Held::default(),
+            walk: HeldKeys::default(),
+            aim: HeldKeys::default(),
             aimed: Heading::EAST,
             is_turned: false,
             fire: false,

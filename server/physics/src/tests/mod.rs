@@ -51,7 +51,7 @@ impl Dice {
             },
         }
     }
-    fn placed(&mut self, layers: Layers) -> Placed {
+    fn placed(&mut self, layers: Layers) -> PlacedShape {
         let shape = if self.below(2) == 0 {
             Shape::Ball {
                 radius: self.range(0.2, 2.0),
@@ -59,7 +59,7 @@ impl Dice {
         } else {
             self.shape()
         };
-        Placed {
+        PlacedShape {
             shape,
             at: self.point(30.0),
             angle: self.range(-4.0, 4.0),
@@ -80,7 +80,7 @@ impl Dice {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Placed {
+struct PlacedShape {
     shape: Shape,
     at: Vec2,
     angle: f32,
@@ -89,8 +89,8 @@ struct Placed {
 
 #[derive(Clone, Debug)]
 struct Model {
-    walls: Vec<Placed>,
-    bodies: BTreeMap<u32, Placed>,
+    walls: Vec<PlacedShape>,
+    bodies: BTreeMap<u32, PlacedShape>,
 }
 
 impl Model {
@@ -104,13 +104,13 @@ impl Model {
         fill(&mut mirror, self.bodies.iter());
         mirror
     }
-    fn solids(&self) -> impl Iterator<Item = (Option<u32>, &Placed)> {
+    fn solids(&self) -> impl Iterator<Item = (Option<u32>, &PlacedShape)> {
         let walls = self.walls.iter().map(|wall| (None, wall));
         walls.chain(self.bodies.iter().map(|(id, body)| (Some(*id), body)))
     }
 }
 
-fn fill<'a>(mirror: &mut Mirror<u32>, bodies: impl Iterator<Item = (&'a u32, &'a Placed)>) {
+fn fill<'a>(mirror: &mut Mirror<u32>, bodies: impl Iterator<Item = (&'a u32, &'a PlacedShape)>) {
     let mut fill = mirror.refill();
     for (id, body) in bodies {
         fill.put(*id, body.shape, body.at, body.angle, body.layers)

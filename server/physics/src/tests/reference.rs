@@ -49,7 +49,7 @@ fn to_line(p: Point, a: Point, b: Point) -> f64 {
     dot(off, off).sqrt()
 }
 
-fn distance(placed: &Placed, point: Point) -> f64 {
+fn distance(placed: &PlacedShape, point: Point) -> f64 {
     let local = turn(sub(point, wide(placed.at)), -f64::from(placed.angle));
     match placed.shape {
         Shape::Ball { radius } => (dot(local, local).sqrt() - f64::from(radius)).max(0.0),
@@ -70,7 +70,7 @@ fn distance(placed: &Placed, point: Point) -> f64 {
 /// The distance that a ball of this radius (0 for a point) moves before it touches the shape. It advances by the free
 /// distance, which works for every shape with a distance function.
 fn march(
-    placed: &Placed,
+    placed: &PlacedShape,
     origin: Point,
     direction: Point,
     length: f64,
@@ -97,7 +97,7 @@ fn march(
 }
 
 /// The shape, enlarged by `by` (a segment becomes longer).
-fn resized(placed: &Placed, by: f64) -> Placed {
+fn resized(placed: &PlacedShape, by: f64) -> PlacedShape {
     let by = by as f32;
     let shape = match placed.shape {
         Shape::Ball { radius } => Shape::Ball {
@@ -117,7 +117,7 @@ fn resized(placed: &Placed, by: f64) -> Placed {
             }
         }
     };
-    Placed { shape, ..*placed }
+    PlacedShape { shape, ..*placed }
 }
 
 fn unit(v: Vec2) -> Point {
@@ -328,17 +328,17 @@ fn casts_are_symmetric_in_the_two_shapes() {
         let mut dice = Dice::new(seed);
         let (a, b) = (dice.placed(BODIES), dice.placed(BODIES));
         let (a, b) = (
-            Placed {
+            PlacedShape {
                 at: a.at / 4.0,
                 ..a
             },
-            Placed {
+            PlacedShape {
                 at: b.at / 4.0,
                 ..b
             },
         );
         let motion = (b.at - a.at) * 2.0 + dice.point(3.0);
-        let cast = |still: Placed, moving: Placed, motion: Vec2| {
+        let cast = |still: PlacedShape, moving: PlacedShape, motion: Vec2| {
             let mut mirror = Mirror::new();
             mirror
                 .refill()
