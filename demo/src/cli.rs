@@ -152,8 +152,8 @@ fn parse(
         let command = root.find_subcommand("serve").expect("a task").clone();
         let arguments = Arguments::read(&command, args, environment)?;
         let mut cli =
-            parse_all(arguments.words().to_vec()).map_err(|error| arguments.explain(error))?;
-        let matches = root.try_get_matches_from_mut(arguments.words())?;
+            parse_all(arguments.args().to_vec()).map_err(|error| arguments.explain(error))?;
+        let matches = root.try_get_matches_from_mut(arguments.args())?;
         if let (Some(Task::Serve(args)), Some((_, matches))) = (&mut cli.task, matches.subcommand())
         {
             args.reading = ReadSettings::of(&arguments, &command, matches);

@@ -74,7 +74,7 @@ pub fn read<A: CommandFactory + FromArgMatches>(
     let mut command = A::command();
     command.build();
     let arguments = Arguments::read(&command, words, environment)?;
-    let read = command.try_get_matches_from_mut(arguments.words());
+    let read = command.try_get_matches_from_mut(arguments.args());
     let read = read.and_then(|matches| Ok((A::from_arg_matches(&matches)?, matches)));
     let (flags, matches) = read.map_err(|error| arguments.explain(error))?;
     Ok((flags, ReadSettings::of(&arguments, &command, &matches)))

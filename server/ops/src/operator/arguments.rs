@@ -28,7 +28,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The arguments of a command line, with those added from the environment and the file.
 #[derive(Clone, Debug)]
 pub struct Arguments {
-    words: Vec<OsString>,
+    args: Vec<OsString>,
     /// The origin of each added value, keyed by flag name.
     from: BTreeMap<String, String>,
     unknown: Vec<String>,
@@ -41,11 +41,11 @@ impl Arguments {
     /// If the settings file cannot be read.
     pub fn read(
         command: &Command,
-        words: impl IntoIterator<Item = OsString>,
+        args: impl IntoIterator<Item = OsString>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Arguments, Error> {
         let mut arguments = Arguments {
-            words: words.into_iter().collect(),
+            args: args.into_iter().collect(),
             from: BTreeMap::new(),
             unknown: Vec::new(),
         };
