@@ -166,7 +166,7 @@ impl<S: Play> Rig<S> {
         for (peer, tick) in evidence {
             let (rules, _) = self.match_.origin();
             let index = self.match_.last_worlds();
-            let folded = Folded::of::<S>(&self.journal, &rules, index, tick);
+            let folded = Folded::compute::<S>(&self.journal, &rules, index, tick);
             self.match_.hand_evidence(peer, tick, folded);
         }
     }
