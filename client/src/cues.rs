@@ -111,7 +111,7 @@ pub struct CueLedger<C: Wire> {
     jumped: bool,
     /// The first tick whose cues are not shown yet, for each player.
     due: [Tick; PLAYERS_MAX],
-    /// Confirmed cues that are not due.
+    // Confirmed cues that are not due.
     waiting: Vec<(Tick, Key, C)>,
 }
 
