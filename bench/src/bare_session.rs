@@ -5,10 +5,10 @@
 //!  margins ─▶ pace ──▶ inputs of the ticks that are due  ─────┴──▶ one packet a frame
 //! ```
 //!
-//! A load generator must cost less than the server. Most of the cost of a session comes from its player's picture: both
+//! A load generator must cost less than the server. Most of a session's cost comes from its player's picture: both
 //! worlds, interpolation, statistics. A server does not see that. It sees the same number of packets of the same sizes,
-//! which a test compares. Missing here: more than one seat, commands, digests (so the load includes some whole sessions
-//! too), silence while controls are held, and adaptive turns or delayed inputs.
+//! which a test compares. Missing here: more than one seat, commands, digests (so the load also includes some whole
+//! sessions), silence while controls are held, and adaptive turns or delayed inputs.
 
 use std::iter;
 use std::time::Duration;
@@ -34,7 +34,7 @@ use crate::process::Failed;
 use crate::subject::Plays;
 
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// How many copies of the goodbye are sent, because the session will not be there to resend it.
+/// The number of copies of the goodbye to send: the session ends, so it cannot resend it.
 const GOODBYES: u8 = 3;
 
 pub(crate) struct BareSession {
@@ -44,7 +44,7 @@ pub(crate) struct BareSession {
     welcome: Option<Welcome>,
     playing: Option<Box<Playing>>,
     sent_at: Option<Duration>,
-    /// The number of goodbyes that are still to be sent. `None` while the session stays.
+    /// The number of goodbyes still to be sent. `None` while the session stays.
     goodbyes: Option<u8>,
 }
 
@@ -55,7 +55,7 @@ struct Playing {
     cadence: Cadence,
     cadence_since: Tick,
     repeats: InputRepeats,
-    /// `None` until the frames that were sealed before the join have arrived.
+    /// `None` until the frames sealed before the join have arrived.
     pace: Option<Pace>,
     needed: Tick,
     next_seal: Tick,
@@ -364,7 +364,7 @@ mod tests {
         let gaps = vec![(100, 102), (104, 106)];
         assert_eq!(frames(&[102, 103, 106]), (100, gaps));
         assert_eq!(frames(&[102, 106, 100, 101]), (103, vec![(103, 106)]));
-        // The farthest frame that is remembered, and one beyond it.
+        // The farthest remembered frame, and one beyond it.
         assert_eq!(frames(&[227]), (100, vec![(100, 227)]));
         assert_eq!(frames(&[228]), (100, vec![]));
         let all: Vec<u32> = (101..228).chain([100, 228]).collect();

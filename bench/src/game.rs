@@ -1,6 +1,6 @@
-//! [`Blob`]: the game of every subject, and [`Seals`]: when each tick of a measured match was stepped.
+//! [`Blob`]: the game of every subject, and [`Seals`]: the time at which each tick of a measured match was stepped.
 //!
-//! The step touches 64 bytes, because the framework around it is measured. Twinstep and ggrs run the same
+//! The step touches only 64 bytes, because the framework around it is measured. Twinstep and ggrs run the same
 //! [`Blob::play`] on the same type, with the same inputs from [`Pads`]. Both guess that a remote player keeps holding
 //! its last input.
 //!
@@ -17,10 +17,10 @@ use twinstep_core::{Controls, Effects, Frame, Never, Simulation, Tick, clone_fie
 pub(crate) const PLAYERS: usize = 4;
 pub(crate) const STATE_BYTES: usize = 64;
 
-/// How many words of 8 bytes a step touches.
+/// The number of 8-byte words that a step touches.
 const TOUCHED: usize = 8;
 const TICK_US: f64 = 1e6 / 60.0;
-/// How many ticks are logged until [`Seals::take`]: half a minute.
+/// The number of ticks logged until [`Seals::take`]: half a minute.
 const KEPT: usize = 1_800;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl Pads {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Blob {
     at: u32,
-    /// The result of the last step, so that a step cannot begin before the previous one has ended.
+    /// The result of the last step. With it a step cannot start before the previous one has ended.
     last: u64,
     words: Vec<u64>,
 }

@@ -1,7 +1,7 @@
 //! *Horde*: a game whose step costs a millisecond, with its loop by [`Effects::each`] and as a plain loop.
 //!
-//! A thousand agents cast rays against walls at every tick, and walk where there is no wall. Every sixteenth tick an
-//! agent looks for a player within sight, and walks to the place where it saw one.
+//! A thousand agents cast rays against walls every tick, and walk where there is no wall. Every sixteenth tick an agent
+//! looks for a player within sight, and walks to the place where it saw one.
 //!
 //! Times are processor time within the clients of a world in virtual time, so other work on the machine changes them
 //! little. Shares and leads are exact.
@@ -27,7 +27,7 @@ use crate::process::cpu_us;
 use crate::rows::{Row, Section};
 
 const AGENTS: usize = 1_000;
-/// How many cells a side of the map has, and how many parts a cell has.
+/// The number of cells per side of the map, and of parts per cell.
 const SIDE: i32 = 128;
 const PARTS: i32 = 16;
 /// An agent sees players this far, in cells.
@@ -35,7 +35,7 @@ const SIGHT: i32 = 8;
 const LOOKS_EVERY: u32 = 16;
 /// The length of a ray in cells. With this length, a step takes about a millisecond.
 const REACH: i32 = 176;
-/// How many steps fit into a frame's default time of 4 ms.
+/// The number of steps that fit into a frame's default time of 4 ms.
 const BUDGET: u32 = 4;
 const LINES: [(&str, LinkProfile); 3] = [
     ("wan", LinkProfile::WAN),
@@ -231,7 +231,7 @@ struct Played {
     again: f64,
 }
 
-/// How many items of all clients so far took over a result, and how many were run again.
+/// The number of all clients' items so far that reused a result, and the number that were run again.
 fn items(rig: &Rig<Horde>) -> [u64; 2] {
     let loops = rig.clients.iter().flat_map(|client| client.session.loops());
     loops.fold([0; 2], |[taken, run], of| [taken + of.taken, run + of.run])
@@ -266,7 +266,7 @@ fn play(link: LinkProfile, way: Way, time: Duration) -> Played {
     }
 }
 
-/// The time in milliseconds of a plain step, of a new predicted step, and of a step that is repeated with equal items.
+/// The time in milliseconds of a plain step, of a new predicted step, and of a step repeated with equal items.
 fn steps() -> [f64; 3] {
     const STEPS: u32 = 200;
     let lap = |is_plain: bool, repeats: bool| {

@@ -1,4 +1,4 @@
-//! [`Hosted`]: our host with matches of four, as a [`Server`] that is measured.
+//! [`Hosted`]: our host with matches of four, as a measured [`Server`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ impl Server for Hosted {
             datagrams: self.datagrams.0.load(Ordering::Relaxed),
             ..Done::default()
         };
-        // All matches are asked together: each answers at its next tick, and hundreds in sequence would take half a
+        // All matches are asked together: each responds at its next tick, and hundreds in sequence would take half a
         // second.
         let ask = |(handle, _): &(MatchHandle<Blob>, _)| {
             let handle = handle.clone();

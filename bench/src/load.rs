@@ -1,4 +1,4 @@
-//! `load`: plays on a server that was started separately, on this machine or another one.
+//! `load`: plays on a separately started server, on this machine or another one.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::players::{JOIN_PATIENCE, OnLoss, Players};
 use crate::process::Failed;
 use crate::seated::Seats;
 
-/// Plays, and prints the cost of this process. A player that cannot continue is reported, and the others play on.
+/// Plays, and prints the cost of this process. A player that cannot continue is reported, and the others keep playing.
 ///
 /// # Errors
 /// If not all players played to the end.

@@ -67,12 +67,13 @@ enum Command {
     Quick(Quick),
     /// Measures everything in five minutes and writes REPORT.md, with targets, and its rows as REPORT.json.
     Report(Report),
-    /// Plays on a server that `serve` started, four players in each match, from one thread. Fails if not all play to the end.
+    /// Plays on a server started by `serve`, four players in each match, from one thread. Fails if not all play to the
+    /// end.
     Load(Load),
-    /// Serves matches of four of the measured game until standard input ends. Prints the listen address, then the
+    /// Serves four-player matches of the measured game until standard input ends. Prints the listen address, then the
     /// resource use for each line of input, as JSON.
     Serve(Serve),
-    /// Measures the journal of a turn on the disk of a folder, by durability.
+    /// Measures a turn's journal on a folder's disk, per durability.
     Journal {
         /// The folder for a temporary file.
         folder: PathBuf,
@@ -93,7 +94,7 @@ struct Quick {
     #[arg(long, value_delimiter = ',', default_value = "100",
         value_parser = clap::value_parser!(u16).range(1..=2_000))]
     players: Vec<u16>,
-    /// How long a server is measured, in seconds, after a second of warming up.
+    /// The time for which a server is measured, in seconds, after a second of warming up.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Writes the rows as JSON.
@@ -137,16 +138,16 @@ struct Load {
 struct Serve {
     #[arg(long, value_enum, default_value_t = Kind::Twinstep)]
     kind: Kind,
-    /// Address to listen on; port 0 takes a free one.
+    /// Listen address; port 0 picks a free port.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Address that players dial, if it is not that of --listen.
+    /// Address that players dial, if different from --listen.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     public: Option<SocketAddr>,
-    /// Number of matches; their ids begin with 0.
+    /// Number of matches; their ids start with 0.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=500))]
     matches: u16,
-    /// The key of its tickets, made by `powderkeg key`.
+    /// The key of its tickets, created by `powderkeg key`.
     #[arg(long)]
     key_file: PathBuf,
 }

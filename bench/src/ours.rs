@@ -48,7 +48,7 @@ struct Leg {
     spare: Vec<Vec<u8>>,
     packets: u64,
     bytes: u64,
-    /// One of this many packets is lost; 0: none is lost.
+    /// One in this many packets is lost; 0 for no loss.
     lose_every: u64,
 }
 
@@ -124,7 +124,7 @@ pub(crate) struct Table<P = Session<Blob>> {
 }
 
 impl Table {
-    /// Makes four settled players of the action preset with turns of this length. Announcements are off, because they
+    /// Creates four settled players of the action preset with turns of this length. Announcements are off, because they
     /// would make guesses better, and each guess must be wrong.
     pub(crate) fn new(state_bytes: usize, turn_ticks: u8, sticks: Sticks) -> Self {
         let config = MatchConfig {
@@ -273,7 +273,8 @@ impl<P: Plays> Party for Table<P> {
     }
 }
 
-/// The rebuilds of a client whose guesses are wrong at each of `turns` turns: five in nine, plus a second's credit.
+/// The number of rebuilds of a client whose guesses are wrong in each of `turns` turns: five in nine, plus a second's
+/// credit.
 pub(crate) fn rebuilds_due(turns: u64) -> std::ops::RangeInclusive<u64> {
     let due = turns * 5 / 9;
     due..=due + 17
@@ -300,7 +301,7 @@ mod tests {
             let counts = counts_after(600, turn_ticks, Sticks::Moving);
             let due = rebuilds_due(counts.turns);
             assert!(due.contains(&counts.rebuilds), "{counts:?}");
-            // Two trips of 8 ticks, and the margin.
+            // Two 8-tick trips, and the margin.
             let ticks = counts.again_ticks / counts.rebuilds;
             assert!((16..=24).contains(&ticks), "{ticks} ticks a rebuild");
             assert_eq!(counts.sent, 600 * PLAYERS as u64);
@@ -314,7 +315,7 @@ mod tests {
         assert_eq!((counts.rebuilds, counts.again_ticks), (0, 0));
     }
 
-    /// The counts of 40 s on a link that loses one packet of `lose_every`, with announcements.
+    /// The counts of a 40 s run on a link that loses one packet in `lose_every`, with announcements.
     fn counts_of<P: Plays>(lose_every: u64, session: impl Fn() -> P) -> (Counts, Table<P>) {
         let config = MatchConfig {
             players_max: PLAYERS,

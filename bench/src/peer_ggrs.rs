@@ -42,8 +42,8 @@ impl Config for Game {
 pub(crate) enum Checksums {
     /// ggrs's default.
     Off,
-    /// Each save is hashed with Twinstep's digest and every second frame is compared, like Twinstep compares at every
-    /// turn of two ticks.
+    /// Each save is hashed with Twinstep's digest and every second frame is compared, as Twinstep compares every
+    /// two-tick turn.
     EverySecondFrame,
 }
 
@@ -262,7 +262,7 @@ mod tests {
             let counts = counts_after(300, Sticks::Moving, checksums);
             assert_eq!(counts.rebuilds, 300);
             assert_eq!(counts.again_ticks, 300 * u64::from(ONE_WAY_TICKS));
-            // An input and an ack to each other peer at every frame.
+            // An input and an ack to each other peer every frame.
             let per_frame = (PLAYERS * (PLAYERS - 1) * 2) as u64;
             assert!(counts.sent >= 300 * per_frame, "{counts:?}");
         }

@@ -1,8 +1,8 @@
-//! The peers of our host: renet, and a UDP socket that answers.
+//! The peers of our host: renet, and a UDP socket that replies.
 //!
 //! renet 2.0 with renet_netcode as published, with its own tokens and encryption. Server and players do the same as in
-//! its examples: update, receive, send, once a tick of 60 Hz. Each player sends 24 bytes at each tick and receives 60
-//! bytes at every second tick, over the unreliable channel, like our packets on a short link. renet does not know the
+//! its examples: update, receive, send, once a tick at 60 Hz. Each player sends 24 bytes every tick and receives 60
+//! bytes every second tick, over the unreliable channel, like our packets on a short link. renet does not know the
 //! game, so only our numbers include the cost of a match.
 //!
 //! The echo is the floor: plain datagrams of the same sizes and rates. No stack can cost less, unless it hands several
@@ -118,7 +118,7 @@ impl PeerServer {
         thread::spawn(move || {
             let mut buffer = [0; 2_048];
             while let Ok((len, from)) = socket.recv_from(&mut buffer) {
-                // Players number their datagrams: every second one is answered, like a turn of two ticks.
+                // Players number their datagrams: every second one gets a reply, like a two-tick turn.
                 let answers = len > 0 && buffer[0] % 2 == 0;
                 if answers {
                     let _ = socket.send_to(&buffer[..DOWN_BYTES + SEAL_BYTES], from);

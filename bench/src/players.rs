@@ -3,7 +3,7 @@
 //! many machines would.
 //!
 //! ```text
-//!  a frame of 16.7 ms:  1 ▪▪ 2 ▪▪ 3 ▪▪ …   a turn of the loop every 2 ms plays the frames that are due
+//!  a 16.7 ms frame:  1 ▪▪ 2 ▪▪ 3 ▪▪ …   a turn of the loop every 2 ms plays the frames due
 //! ```
 
 use std::collections::VecDeque;
@@ -14,8 +14,8 @@ use crate::process::{Cpu, Failed, cpu};
 use crate::served::{Sample, Served};
 use crate::subject::{FRAME, Player};
 
-/// The pause between two turns of the loop. A wake-up costs this process as much as a frame, and servers cost the same with
-/// wake-ups every millisecond.
+/// The pause between two iterations of the loop. A wake-up costs this process as much as a frame, and servers cost the
+/// same with wake-ups every millisecond.
 const NAP: Duration = Duration::from_millis(2);
 
 pub(crate) const JOIN_PATIENCE: Duration = Duration::from_secs(20);
@@ -29,7 +29,7 @@ pub(crate) struct Players {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLoss {
-    /// The measurement fails, because the numbers would be the numbers of fewer players.
+    /// The measurement fails, because the numbers would be for fewer players.
     Fail,
     PlayOn,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Played {
     pub(crate) cpu: Cpu,
     pub(crate) frames: u64,
     pub(crate) late: u64,
-    /// How many frames were skipped because they would have begun more than a frame late.
+    /// The number of frames skipped because they would have started more than a frame late.
     pub(crate) left_out: u64,
 }
 
@@ -128,8 +128,8 @@ impl Players {
         }
     }
 
-    /// Takes a sample of the server. The players play on while it answers: silent players would not load the server,
-    /// and their inputs would be missing.
+    /// Takes a sample of the server. The players keep playing until it responds: silent players would not load the
+    /// server, and their inputs would be missing.
     pub(crate) fn sample(&mut self, served: &mut Served) -> Result<Sample, Failed> {
         served.ask()?;
         thread::scope(|scope| {

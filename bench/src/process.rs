@@ -1,7 +1,7 @@
 //! Counters of a process as Linux keeps them, and pinning a process to a core.
 //!
 //! Invariant: [`cores`] returns the same two cores for the life of the process. It asks the system only once: a pinned
-//! thread may use one core only, and would get a different answer later.
+//! thread may use one core only, and would get a different result later.
 
 use std::fs::read_to_string;
 use std::sync::OnceLock;

@@ -22,7 +22,7 @@ pub(crate) enum Subject {
     World,
     /// The cost of a client's frame to the game's thread, in real time.
     Thread,
-    /// A game with steps of a millisecond, in virtual time: rebuilds and leads with and without `each`.
+    /// A game with one-millisecond steps, in virtual time: rebuilds and leads with and without `each`.
     Horde,
     /// A server process per player, next to renet and a UDP echo.
     // The last one: it pins this process to a core, where a client's thread would wait for its own rebuilds.

@@ -1,5 +1,5 @@
-//! [`Row`]: one measured quantity, next to a peer that was measured in the same minutes. A [`Section`] of rows is a
-//! table, as text or as markdown.
+//! [`Row`]: one measured quantity, next to a peer measured in the same minutes. A [`Section`] of rows is a table, as
+//! text or as markdown.
 
 use std::fmt::{self, Write};
 

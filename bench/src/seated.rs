@@ -22,10 +22,10 @@ use crate::game::{Blob, PLAYERS, Pads, STATE_BYTES, Seals, Sticks};
 use crate::process::Failed;
 use crate::subject::{Player, Plays};
 
-/// Sockets are read at every second frame, because a turn has two ticks.
+/// Sockets are read every second frame, because a turn has two ticks.
 const READ_EVERY: u64 = 2;
 
-/// One buffer for all players. A new one at each frame would cost as much as writing a packet.
+/// One buffer for all players. A new one every frame would cost as much as writing a packet.
 type Buffer = Rc<RefCell<[u8; DATAGRAM_MAX + 1]>>;
 
 struct Seated {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  this process ──starts──▶ serve --kind … ◀── UDP ── players, in this process or elsewhere
-//!       └──── a line ────▶ a sample of the server's resources and work, as a line of JSON
+//!       └──── a line ────▶ a sample of the server's resources and work, as one JSON line
 //! ```
 
 use std::io::{BufRead, BufReader, Lines, Write as _};
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Twinstep,
     /// renet with renet_netcode, with its tokens and encryption.
     Renet,
-    /// A UDP socket that answers: only the kernel's part.
+    /// A UDP socket that replies: only the kernel's part.
     Echo,
 }
 

@@ -1,5 +1,5 @@
-//! A server process per player, next to renet and a UDP echo; the most players of one core; silent matches; system
-//! calls.
+//! A server process per player, next to renet and a UDP echo; the maximum number of players per core; silent matches;
+//! system calls.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -24,7 +24,7 @@ const LATE_FRAMES_MAX: f64 = 10.0;
 /// A core is full when p99.9 of its ticks is this late.
 const LATE_US_MAX: f64 = 2_000.0;
 
-/// The quantities of one round, by the constants below.
+/// The measurements of one round, indexed by the constants below.
 type Round = [f64; 10];
 /// µs of server CPU per player and tick, and the kernel's part.
 const CPU: usize = 0;
@@ -247,7 +247,7 @@ impl Servers<'_> {
         let (mut served, mut crowd) = seated(Twinstep, players, &self.keys, Sticks::Moving)?;
         crowd.play(self.effort.warm_up)?;
         let table = self.keys.file().with_file_name("strace");
-        // Sampled before and after strace: a server that is stopped at each call answers late.
+        // Sampled before and after strace: a server stopped at each call responds late.
         let before = crowd.sample(&mut served)?;
         let mut strace = Command::new("timeout")
             .args(["-s", "INT", "2", "strace", "-c", "-f", "-o"])

@@ -1,4 +1,4 @@
-//! The traits of a subject that is measured over sockets: [`Server`], [`Player`] and, for ours, [`Plays`].
+//! The traits of a subject measured over sockets: [`Server`], [`Player`] and, for ours, [`Plays`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::process::Failed;
 /// One frame at 60 Hz, which is also a tick.
 pub(crate) const FRAME: Duration = Duration::from_nanos(16_666_667);
 
-/// The client's side of a session of the measured game: packets and input in, packets out.
+/// The client's side of a measured game's session: packets and input in, packets out.
 pub(crate) trait Plays {
     fn handle(&mut self, now: Duration, packet: &[u8]) -> Result<(), Failed>;
 
     fn advance(&mut self, now: Duration, pads: &mut Pads) -> Result<(), Failed>;
 
-    /// Writes the next packet that is due and returns its length, or `None` if no packet is due. Call it after each
+    /// Writes the next due packet and returns its length, or `None` if no packet is due. Call it after each
     /// [`advance`](Plays::advance) until it returns `None`.
     fn poll_transmit(&mut self, now: Duration, out: &mut [u8]) -> Option<usize>;
 
@@ -46,7 +46,7 @@ pub(crate) struct Done {
     pub(crate) datagrams: u64,
     pub(crate) fills: u64,
     pub(crate) desyncs: u64,
-    /// The lateness of the ticks since the last call of `done`.
+    /// The lateness of the ticks since the last `done` call.
     pub(crate) lateness: Option<Lateness>,
 }
 

@@ -4,7 +4,7 @@ use Limit::{AtLeast, AtMost};
 
 use crate::rows::{Row, Section, Spread, digits};
 
-/// All targets, in the order of the report: the name of a row, and the limit of its value or of its ratio to the peer.
+/// All targets, in the order of the report: a row's name, and the limit of its value or ratio to the peer.
 const TARGETS: &str = "\
 client frame, 4 KB, no rebuild: ratio ≤ 0.06
 client frame, 4 KB, wrong guess at every turn: ratio ≤ 0.10
@@ -96,7 +96,7 @@ fn factor(limit: Limit, value: f64) -> Option<f64> {
 
 pub(crate) const COLUMNS: [&str; 7] = ["what", "target", "measured", "min", "max", "factor", ""];
 
-/// Makes one line of cells for each target. A target without a row in `sections` is not measured.
+/// Creates one line of cells for each target. A target without a row in `sections` is not measured.
 pub(crate) fn lines(sections: &[Section]) -> Vec<Vec<String>> {
     let rows: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
     let line = |target: Target| {

@@ -84,7 +84,7 @@ fn table(how: Reconcile, plays: u32) -> Table<Threaded> {
     })
 }
 
-/// The quantities of one round: p50, p99 and worst in ms, rebuilds a turn.
+/// The measurements of one round: p50, p99 and worst in ms, rebuilds per turn.
 type Round = [f64; 4];
 
 fn round(how: Reconcile, frames: u32) -> Round {
@@ -149,7 +149,7 @@ mod tests {
     use crate::turns::Meters;
 
     #[test]
-    fn a_client_in_memory_rebuilds_in_five_of_nine_turns() {
+    fn an_in_memory_client_rebuilds_in_five_of_nine_turns() {
         let mut table = table(Reconcile::Inline, 1);
         (0..100).for_each(|_| table.frame(&mut Meters::default()));
         let counts = table.counts();

@@ -1,4 +1,4 @@
-//! [`run`]: parties in memory take turns, so that a disturbance of the machine affects all of them alike.
+//! [`run`]: parties in memory take turns, so that a disturbance on the machine affects all of them alike.
 //!
 //! ```text
 //! round 1   A B C … A B C …   one chunk each, again and again ─▶ median of the blocks of 8 laps
@@ -28,7 +28,7 @@ pub(crate) const MATCH: usize = 1;
 pub(crate) type Meters = [Meter; 2];
 
 const BLOCK_LAPS: u64 = 8;
-/// The number is even, so that all chunks have the same number of turns of two ticks.
+/// It is even: all chunks have the same number of two-tick turns.
 const CHUNK_FRAMES: usize = 300;
 
 #[derive(Clone, Debug, Default)]
@@ -68,7 +68,7 @@ pub(crate) trait Party {
     fn counts(&self) -> Counts;
 }
 
-/// Counts of a party. Rebuilds are those of the first player; packets and bytes those of all four.
+/// Counts of a party. Rebuilds count for the first player; packets and bytes for all four.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) frames: u64,

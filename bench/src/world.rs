@@ -1,5 +1,5 @@
 //! Powderkeg as a whole: a world of a server, four clients and their links on one core, and the test kit's `check` of
-//! its largest wave; and the journal of a match on the disk of a folder.
+//! its largest wave; and a match's journal on a folder's disk.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn rate(seed: u64, time: Duration) -> Result<f64, Failed> {
     Ok(time.as_secs_f64() * 1e6 / spent_us as f64)
 }
 
-/// Measures the journal of a turn in `folder`, by durability. Removes its file afterwards.
+/// Measures a turn's journal in `folder`, per durability. Removes its file afterwards.
 pub(crate) fn journal(folder: &Path) -> Result<Section, Failed> {
     let about = "1,000 turns of 40 bytes. A turn of the action preset lasts 33,333 µs.";
     let mut section = Section::new("A journal", about);

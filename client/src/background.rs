@@ -1,7 +1,7 @@
 //! [`Background`]: the thread that rebuilds predictions, and its two channels.
 //!
 //! ```text
-//!  the game's thread ── rebuild, not begun ──▶ [1] ──▶ worker: Rebuild::run
+//!  the game's thread ── rebuild, to do ─────▶ [1] ──▶ worker: Rebuild::run
 //!         ▲                                               │
 //!         └───────────────── [1] ◀── rebuild, done ───────┘
 //! ```
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// The name and nice value of a thread of this process, as the system reports them.
+    /// The name and nice value of one of this process's threads, as the system reports them.
     fn reported(thread: &Path) -> Option<(String, i32)> {
         let name = fs::read_to_string(thread.join("comm")).ok()?;
         let stat = fs::read_to_string(thread.join("stat")).ok()?;

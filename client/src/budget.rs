@@ -4,16 +4,17 @@
 //!   time of an advance = its cost without steps + new steps × their cost + repeated steps × their cost
 //! ```
 //!
-//! The costs come from a least-squares fit to the last advances, weighted towards the newest, so that the fixed cost of a
-//! frame is not attributed to its steps. A repeated step, one of a rebuild, costs less if the game's loops take over
-//! results ([`Effects::each`](twinstep_core::Effects::each)). Invariant: no clock is read here; the client measures.
+//! The costs come from a least-squares fit to the last advances, weighted towards the newest, so that a frame's fixed
+//! cost is not attributed to its steps. A repeated step, one of a rebuild, costs less if the game's loops reuse results
+//! ([`Effects::each`](twinstep_core::Effects::each)). Invariant: no clock is read here; the client measures.
 
 use std::ops::Sub;
 use std::time::Duration;
 
 use twinstep_core::bounds::{LEAD_MAX, nanos};
 
-/// How many steps an advance may take by default: at 60 Hz a burst of confirmed ticks and a rebuild of the whole lead.
+/// The default maximum number of steps of an advance: at 60 Hz a burst of confirmed ticks and a rebuild of the whole
+/// lead.
 pub const BUDGET_TICKS: u32 = 160;
 /// The part of a frame's time that the session may take by default.
 pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
@@ -38,7 +39,7 @@ pub(crate) const REPEATED_MIN: u32 = 4;
 pub(crate) struct StepCounts {
     /// Steps of confirmed ticks, and of ticks that had not been predicted before.
     pub(crate) new: u64,
-    /// Steps of rebuilds, if the game has loops that take over results. Otherwise they cost as much as new steps.
+    /// Steps of rebuilds, if the game has loops that reuse results. Otherwise they cost as much as new steps.
     pub(crate) repeated: u64,
 }
 
@@ -54,7 +55,7 @@ impl Sub for StepCounts {
     }
 }
 
-/// Means over advances: of the new and repeated steps, the seconds, and their products.
+/// Means over advances of the numbers of new and repeated steps, the seconds, and their products.
 #[derive(Clone, Copy, Default)]
 struct Means {
     new: f64,
@@ -154,8 +155,8 @@ impl StepBudget {
         if repeated_repeated <= VARIANCE_MIN {
             return Some(same);
         }
-        // At a steady frame rate each frame has the same number of new steps, so their cost cannot be told from the
-        // frame's own: it is then counted as theirs.
+        // At a steady frame rate each frame has the same number of new steps, so their cost cannot be separated from
+        // the frame's own. In that case all of it counts as theirs.
         let determinant = new_new * repeated_repeated - new_repeated * new_repeated;
         let is_steady = determinant <= VARIANCE_MIN * repeated_repeated;
         let repeated = match is_steady {
@@ -181,7 +182,7 @@ pub(crate) const BURST_TICKS: u32 = 64;
 /// The number of ticks that the authority may step in one `advance`.
 ///
 /// Invariant: the ticks whose time has passed are free, plus one, so that the authority never falls behind permanently.
-/// At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced then.
+/// At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced at that instant.
 #[derive(Default)]
 pub(crate) struct StepAllowance {
     advanced_at: Option<Duration>,
@@ -229,19 +230,19 @@ const CALM: Duration = Duration::from_millis(500);
 /// The lead is shed after frames without enough budget for this long. A burst of frames after a late packet is shorter.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Rebuilds stay rare at least for this time, so that the two stages do not alternate in every second.
+/// Rebuilds stay rare at least for this time, so that the two stages do not alternate every second.
 const RARE_FOR: Duration = Duration::from_secs(5);
 
 /// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare, then
 /// the prediction runs fewer ticks ahead of the authority.
 ///
-/// Invariant: over budget for [`PATIENCE`], the next stage begins. The lead grows back by one tick per `advance` once the
-/// budget has sufficed for [`CALM`], and rebuilds become frequent again after [`RARE_FOR`] with the whole lead.
+/// Invariant: over budget for [`PATIENCE`], the next stage starts. The lead grows back by one tick per `advance` once
+/// the budget has sufficed for [`CALM`], and rebuilds become frequent again after [`RARE_FOR`] with the whole lead.
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
     rare_since: Option<Duration>,
-    /// How long budgets were too small lately. It falls half as fast as it grows.
+    /// The time for which budgets were too small lately. It falls half as fast as it grows.
     short: Duration,
     judged_at: Duration,
     /// Whether the last advance had more to predict than its budget.
@@ -268,7 +269,7 @@ impl AllowedLead {
         self.ticks = self.ticks.min(max);
     }
 
-    /// Begins the next stage, so that the client does not fall behind. The shown lead is `lead` ticks now.
+    /// Starts the next stage, so that the client does not fall behind. The shown lead is `lead` ticks now.
     pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
         self.is_short = true;
         let passed = self.passed(now);
@@ -366,7 +367,7 @@ mod tests {
         assert!((9..=11).contains(&learned), "{learned}");
     }
 
-    /// A game has steps of 1 ms, and its repeated steps take over most results.
+    /// A game has 1 ms steps, and its repeated steps reuse most results.
     #[test]
     fn repeated_steps_have_a_cost_of_their_own() {
         for (uneven, repeated_us) in [(false, 100), (true, 100), (false, 1_000), (true, 1_000)] {

@@ -1,11 +1,11 @@
 //! A session on a transport, with a clock: the type that a game uses. Sockets and clocks occur only in this module.
 //!
-//! A client whose server falls silent, restarts or moves returns by itself: the server regularly sends it tickets, with
-//! which the client dials other transports. Until then the game continues as far as the prediction may lead, and
-//! [`Event`](crate::Event)s report progress.
+//! A client reconnects automatically if its server falls silent, restarts or moves: the server regularly sends it
+//! tickets, with which the client dials other transports. Until then the game continues as far as the prediction may
+//! lead, and [`Event`](crate::Event)s report progress.
 //!
 //! ```text
-//!              silent            the old path answers: attempts are dropped, no data was lost
+//!              silent            the old path responds: attempts are dropped, no data was lost
 //!  transport ━━━━━━━━━━┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄━━━━━━━━━━━━━━━━▶
 //!  attempts            └─ dial ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┘
 //!                                  an attempt connects first: the session moves to it, the old path is closed
@@ -56,8 +56,8 @@ fn is_moved(ended: SessionEnd) -> bool {
 
 const SILENT: SessionEnd = SessionEnd::Transport(CloseReason::TimedOut);
 
-/// Opens a transport with a ticket, at a time of the client's clock. A failed attempt with the same ticket is passed as
-/// well, so that its socket can be reused.
+/// Opens a transport with a ticket; the `Duration` is the time on the client's clock. Also receives the transport of a
+/// failed attempt with the same ticket, so that its socket can be reused.
 type Dial<T> =
     Box<dyn FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError> + Send + Sync>;
 
@@ -92,13 +92,13 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     rejoin: Rejoin,
     /// The reason why the server was lost, while the client dials it again.
     lost: Option<SessionEnd>,
-    /// The server's last refusal of a dial. If the client cannot return, this reason is reported instead of the earlier
-    /// silence.
+    /// The server's last refusal of a dial. If the client cannot reconnect, this reason is reported instead of the
+    /// earlier silence.
     refused: Option<SessionEnd>,
     came_by: Option<u64>,
     keep: Option<Keep>,
     tape: Option<TapeOut>,
-    /// Time spent in the session since `busy_since`, by the stopwatch.
+    /// The stopwatch's total of time spent in the session since `busy_since`.
     busy: Duration,
     busy_since: Option<Duration>,
     /// The start of the client's own clock. `None` where the caller gives the time.
@@ -121,9 +121,9 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
         Client::connect_through(ticket, config, |transport| transport)
     }
 
-    /// Joins like [`connect`](Client::connect), and passes each transport (the first, and those of later returns)
-    /// through `through`: for example to simulate a bad network, or to [share one laminar](UdpClient::sharing) among
-    /// the clients of a process of bots.
+    /// Joins like [`connect`](Client::connect), and passes each transport (the first, and those of later reconnects)
+    /// through `through`, for example to simulate a bad network, or to [share one laminar instance](UdpClient::sharing)
+    /// among the clients of a bot process.
     ///
     /// # Errors
     /// The errors of [`connect`](Client::connect).
@@ -171,8 +171,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Sets the ticket that the transport was dialled with. It stays valid until a newer one is safe, so a client can
-    /// [return](Client::returning) before it has received its match's world.
+    /// Sets the ticket with which the transport was dialled. It stays valid until a newer one is safe, so a client can
+    /// [reconnect](Client::returning) before it has received its match's world.
     #[must_use]
     pub fn by_ticket(mut self, ticket: &Ticket) -> Self {
         self.rejoin.hold(ticket.clone());
@@ -180,9 +180,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Lets the client return by itself when its server is lost. `dial` opens a transport with a ticket, at a time of
-    /// the client's clock. If an earlier attempt with that ticket failed, its transport is passed to `dial`, which may
-    /// reuse it. At most three attempts run at a time, each with a different ticket or to a different address.
+    /// Makes the client reconnect automatically when it loses its server. `dial` opens a transport with a ticket; the
+    /// `Duration` is the time on the client's clock. If an earlier attempt with that ticket failed, its transport is
+    /// passed to `dial`, which may reuse it. At most three attempts run at a time, each with a different ticket or to a
+    /// different address.
     #[must_use]
     pub fn returning(
         mut self,
@@ -195,8 +196,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Passes each newer return ticket to `keep`, which may write it to a file. `keep` returns `true` if the ticket is
-    /// stored where a new process will find it; the client then reports this to the server, which no longer accepts
+    /// Passes each newer reconnect ticket to `keep`, which may write it to a file. `keep` returns `true` if the ticket
+    /// is stored where a new process will find it; the client then reports this to the server, which no longer accepts
     /// older tickets.
     ///
     /// Call this before the first [`advance`](Client::advance), so that no ticket is missed.
@@ -206,7 +207,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Passes the bytes of the session's tape to `write` in each [`advance`](Client::advance), to append to a file. The
+    /// Passes the session's tape bytes to `write` with each [`advance`](Client::advance), to append to a file. The
     /// session must be [`taped`](SessionConfig::taped).
     #[must_use]
     pub fn taping(mut self, write: impl FnMut(&[u8]) + Send + Sync + 'static) -> Self {
@@ -236,7 +237,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         &self.session
     }
 
-    /// The session, for polling its cues and events and for giving commands.
+    /// The session, for polling its cues and events and for issuing commands.
     pub fn session_mut(&mut self) -> &mut Session<S, V> {
         &mut self.session
     }
@@ -272,11 +273,11 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self.advance_measured(began.elapsed(), || began.elapsed(), input)
     }
 
-    /// Advances like [`advance`](Client::advance), by the caller's clock: for engines, browsers and tests. The client
-    /// then does not read a clock. Use one of the two methods, not both.
+    /// Advances like [`advance`](Client::advance), with the caller's clock, for engines, browsers and tests. In this
+    /// way the client reads no clock. Use one of the two methods, not both.
     ///
     /// `now` must never go back. For a client of [`connect`](Client::connect), the first call sets its origin; for one
-    /// that was put [over](Client::over) a transport, it must be the transport's time.
+    /// put [over](Client::over) a transport, it must be the transport's time.
     ///
     /// `stopwatch` measures the cost of steps and the load of this machine. It returns the time of a clock that runs
     /// while code runs, with any origin: usually a finer one than `now`, which is the same during a whole frame. If it
@@ -379,7 +380,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Checks whether the server is lost or found again, and returns to it.
+    /// Detects the loss and recovery of the connection, and reconnects if it is lost.
     fn watch_line(&mut self, now: Duration) -> Result<(), SessionEnd> {
         let lost = self.lost_line(now);
         match lost {
@@ -391,12 +392,12 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 (self.lost, self.refused) = (None, None);
                 return Ok(());
             }
-            // The world download progresses. If the server is lost again, the return starts from the beginning.
+            // The world download progresses. If the server is lost again, reconnecting starts over.
             None if self.session.is_progressing() => {
                 self.rejoin.find();
                 return Ok(());
             }
-            // The server has answered the dial; its welcome is still to come.
+            // The server has responded to the dial; its welcome is still to come.
             None => return Ok(()),
             Some(lost) => {
                 // Only the first transport can end like this: an attempt becomes the session's only when connected.
@@ -456,8 +457,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         match code {
             CloseCode::TooSlow => self.rejoin.wait(now),
             CloseCode::Moved | CloseCode::Restarting { .. } => {
-                // A server that is shutting down waits for its sessions: leaving now lets the next process start
-                // sooner.
+                // A server shutting down waits for its sessions: leaving now lets the next process start sooner.
                 self.transport.disconnect();
                 self.rejoin.expect();
             }
@@ -471,7 +471,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Ends the session with the reason `lost`, unless the server is only silent: it may still answer, and the
+    /// Ends the session with the reason `lost`, unless the server is only silent: it may still respond, and the
     /// transport decides how long to wait.
     fn end_for(&self, lost: SessionEnd) -> Result<(), SessionEnd> {
         match self.transport.state() {

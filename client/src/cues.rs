@@ -12,10 +12,10 @@
 //! confirmed exactly once.
 //!
 //! A cue is identified by (key, value), with an ordinal for repeats within a tick. It keeps its identity if a
-//! correction moves it by at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT): an explosion that is shifted by three ticks is not played twice.
-//! Equal cues are matched in this order: first the open cue at its expected tick, then the earliest open cue that the
-//! prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles cues: a cue that is missing
-//! after one rebuild may return with the next one, so it stays open until its tick is passed.
+//! correction moves it by at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT): an explosion shifted by three ticks
+//! is not played twice. Equal cues are matched in this order: first the open cue at its expected tick, then the
+//! earliest open cue that the prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles
+//! cues: a cue missing after one rebuild may reappear with the next one, so it stays open until its tick is passed.
 //!
 //! Cost: a binary search per cue, plus the open cues of the same key within the drift; no allocation once the buffers
 //! have grown (but cloning a cue that owns heap memory allocates).
@@ -28,13 +28,13 @@ use twinstep_core::bounds::{CUES_OPEN_MAX, PLAYERS_MAX, cue_drift};
 use twinstep_core::turn::Cadence;
 use twinstep_core::{Key, PlayerId, Tick, Wire};
 
-/// The maximum number of events that wait for the game. When it is reached, cues are not delivered (law *Bounded*).
+/// The maximum number of events waiting for the game. When it is reached, cues are not delivered (law *Bounded*).
 const EVENTS_MAX: usize = 4 * CUES_OPEN_MAX;
 
 /// Initial capacity: the open cues of a busy screen.
 const ROOM: usize = 256;
 
-/// The id of one delivered cue of this client, so that a game can stop what it started. An id is never reused.
+/// The id of a cue delivered by this client. With it a game can stop what it started. An id is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CueId(pub u64);
 
@@ -61,8 +61,8 @@ pub enum CueKind<C> {
     },
     /// The cue happened.
     Confirmed {
-        /// The tick at which the cue happened, at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT) from the
-        /// tick it was started with.
+        /// The tick at which the cue happened, at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT) from the tick
+        /// with which it was started.
         at: Tick,
     },
     /// The cue did not happen: stop it, or fade it out.
@@ -76,18 +76,18 @@ pub struct CueTotals {
     pub started: u64,
     pub confirmed: u64,
     pub cancelled: u64,
-    /// Cues that were confirmed at a different tick from the one they were started with.
+    /// Cues confirmed at a different tick from the one with which they were started.
     pub moved: u64,
-    /// Cues that were predicted but not delivered yet, because too many were open or unread.
+    /// Cues predicted but not delivered yet, because too many were open or unread.
     pub postponed: u64,
-    /// Cues of the authority that were never delivered, because the game does not poll its events.
+    /// Cues of the authority never delivered, because the game does not poll its events.
     pub dropped: u64,
 }
 
 struct Open<C> {
     key: Key,
-    /// The tick with which the cue was started. Its drift is limited from this tick on, and after
-    /// the drift limit the cue is overdue.
+    /// The tick with which the cue was started. Its drift is limited starting at this tick, and after the drift limit
+    /// the cue is overdue.
     started: Tick,
     /// `None` until it is due: see [`CueLedger::show_until`].
     id: Option<CueId>,
@@ -143,7 +143,7 @@ impl<C: Wire> CueLedger<C> {
         self.totals
     }
 
-    /// The number of cues that are started and not settled, at most [`CUES_OPEN_MAX`].
+    /// The number of cues started and not settled, at most [`CUES_OPEN_MAX`].
     #[must_use]
     pub fn open(&self) -> usize {
         self.open.iter().filter(|open| open.id.is_some()).count()
@@ -317,7 +317,7 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Starts a cue that is already confirmed, or keeps it until it is due.
+    /// Starts a confirmed cue, or keeps it until it is due.
     fn start_confirmed(&mut self, at: Tick, key: Key, cue: C) {
         let is_due = self.is_due(at, key);
         if !is_due && self.waiting.len() < CUES_OPEN_MAX {

@@ -50,7 +50,7 @@ pub trait Spawner<K, P> {
 /// }
 ///
 /// let (mut map, mut engine) = (EntityMap::default(), Engine::default());
-/// // In each frame: map.show(client.session().shown(), &mut engine).
+/// // Every frame: map.show(client.session().shown(), &mut engine).
 /// map.show([(1, [0.0, 0.0]), (2, [5.0, 0.0])], &mut engine);
 /// map.show([(2, [6.0, 0.0]), (3, [9.0, 0.0])], &mut engine);
 /// assert_eq!(
@@ -118,7 +118,7 @@ impl<K: Ord + Copy, E> EntityMap<K, E> {
         at.ok().map(|at| &self.there[at].1)
     }
 
-    /// All entities, by key.
+    /// All entities, in key order.
     pub fn iter(&self) -> impl Iterator<Item = (K, &E)> {
         self.there.iter().map(|(key, entity)| (*key, entity))
     }

@@ -12,7 +12,7 @@ use twinstep_core::{Controls, Key, PlayerId, PlayerSet, Simulation, Tick, codec}
 ///
 /// Guesses are requested one frame at a time, with the simulation at exactly that tick. A guess must depend only on its
 /// arguments: with [`Reconcile::Background`](crate::Reconcile) two threads request guesses, and both must get the same
-/// answer.
+/// guess.
 ///
 /// A guess saves a rebuild only if it equals the player's input exactly. So guessing is worthwhile for inputs with few
 /// values. Measure it: rebuilds are counted by cause in
@@ -55,8 +55,8 @@ impl<S: Simulation> Guess<S> for Repeat {
     }
 }
 
-/// Guesses the outcome of a query for the prediction's next frame. A right guess has no cost. Like a [`Guess`], it must
-/// depend only on its arguments.
+/// Guesses the outcome of a query for the prediction's next frame. A correct guess has no cost. Like a [`Guess`], it
+/// must depend only on its arguments.
 pub trait Speculate<S: Simulation>: Send + Sync + 'static {
     /// Returns the likely outcome, or `None` to wait for the server's.
     fn speculate(
@@ -136,11 +136,11 @@ impl<S: Simulation> Speculate<S> for Wait {
 /// This client's answers to the queries of its own players, in matches where owners answer.
 ///
 /// Invariants: only queries of the confirmed world are answered, never predicted ones. Each answer is computed once,
-/// outside of any step, and sent in every packet until the confirmed world has an outcome.
+/// outside of any step, and sent with every packet until the confirmed world has an outcome.
 pub(crate) struct Answers<S: Simulation> {
     hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,
-    /// A fault of the hook (its first panic, or an answer over the size limit), until it is reported.
+    /// The hook's unreported fault: its first panic, or an answer over the size limit.
     fault: Option<String>,
     pub(crate) has_failed: bool,
 }
@@ -160,7 +160,7 @@ impl<S: Simulation> Answers<S> {
         self.fault.take()
     }
 
-    /// Answers the new queries of this session's players in the confirmed world, and forgets the settled ones. Call it
+    /// Answers the new queries of this session's players in the confirmed world, and drops the settled ones. Call it
     /// after each confirmed tick.
     pub(crate) fn look(&mut self, world: &World<S>, rules: &S::Rules, own: PlayerSet) {
         let open = world.open_queries();
@@ -203,8 +203,8 @@ impl<S: Simulation> Answers<S> {
         }
     }
 
-    /// The answers to send: the tick of the query, its key, and the outcome. Queries that the hook left to the server
-    /// are skipped.
+    /// The answers to send: the tick of the query, its key, and the outcome. Queries left to the server by the hook are
+    /// skipped.
     pub(crate) fn given(&self) -> impl Iterator<Item = (Tick, Key, &S::Outcome)> {
         let given = self.given.iter();
         given.filter_map(|answer| Some((answer.asked, answer.key, answer.outcome.as_ref()?)))

@@ -12,9 +12,9 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::frames::RUN_MAX;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// How many frames can wait without a gap: about 8 s at 60 Hz. The server must repeat later ones.
+/// The maximum number of waiting frames without a gap: about 8 s at 60 Hz. The server must repeat later ones.
 const FRAMES_MAX: usize = 512;
-/// The number of remembered digests, a ring by tick.
+/// The number of digests kept, in a ring indexed by tick.
 const DIGESTS: usize = 256;
 
 /// The distance beyond a gap up to which frames are kept: the server's limit for frames ahead, and one more run in the
@@ -25,7 +25,7 @@ const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
     beyond: VecDeque<FrameData<S>>,
-    /// Frames that were stepped but may have to be stepped again, up to the first of `frames`.
+    /// Frames already stepped that may have to be stepped again, up to the first of `frames`.
     passed: VecDeque<FrameData<S>>,
     spare: Vec<FrameData<S>>,
     next: Tick,
@@ -105,7 +105,7 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// Returns `true` if all frames of the turn at `tick` have arrived. The authority's `turn` begins or continues at
+    /// Returns `true` if all frames of the turn at `tick` have arrived. The authority's `turn` starts or continues at
     /// that tick.
     pub(crate) fn has_turn(&self, turn: Turn, tick: Tick) -> bool {
         let Some(front) = self.frames.front().filter(|frame| frame.tick == tick) else {
@@ -138,8 +138,8 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// Keeps a frame that was stepped while the world was known to differ: it must be stepped again after the heal, and
-    /// a heal may take as long as a join. Returns `false` if the store is full.
+    /// Keeps a frame stepped while the world was known to differ: it must be stepped again after the heal, and a heal
+    /// may take as long as a join. Returns `false` if the store is full.
     pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
         // A clone has no spare capacity, so the preallocated buffer is recycled.
         self.passed.push_back(frame.clone());
@@ -147,8 +147,8 @@ impl<S: Simulation> Inbox<S> {
         self.passed.len() < LOAD_TICKS as usize
     }
 
-    /// Drops frames before `tick`, and begins at `tick` if no frame is left. Frames that were [kept](Inbox::keep) are
-    /// queued again.
+    /// Drops frames before `tick`, and starts at `tick` if no frame is left. [Kept](Inbox::keep) frames are queued
+    /// again.
     pub(crate) fn begin_at(&mut self, tick: Tick) {
         // From the newest to the oldest, each in front of the one before, so that the order is kept.
         while let Some(frame) = self.passed.pop_back() {
@@ -167,7 +167,7 @@ impl<S: Simulation> Inbox<S> {
         self.join();
     }
 
-    /// Forgets all frames and begins at `tick`: another server may have sealed different frames.
+    /// Drops all frames and starts at `tick`: another server may have sealed different frames.
     pub(crate) fn restart(&mut self, tick: Tick) {
         self.passed.clear();
         self.spare.extend(self.frames.drain(..));
@@ -176,12 +176,12 @@ impl<S: Simulation> Inbox<S> {
         self.digests.fill((Tick::MAX, 0));
     }
 
-    /// Records the low half of the server's digest of the world before `tick`.
+    /// Records the low half of the server's world digest before `tick`.
     pub(crate) fn record_digest(&mut self, tick: Tick, digest: u32) {
         self.digests[tick.0 as usize % DIGESTS] = (tick, digest);
     }
 
-    /// The server's digest of the world before `tick`. Returns `None` if it is not kept any more.
+    /// The server's digest of the world before `tick`. Returns `None` if it is no longer kept.
     pub(crate) fn digest(&self, tick: Tick) -> Option<u32> {
         let (at, digest) = self.digests[tick.0 as usize % DIGESTS];
         (at == tick).then_some(digest)

@@ -12,10 +12,10 @@
 //! everything that the server may lack, so the first packet after an outage of any length carries all inputs that were
 //! lost in it.
 //!
-//! Invariant: an input that may still be in time is in each packet, and every input is in at least [`PACKETS`] packets,
-//! sent over at least [`COVERED`].
+//! Invariant: an input that may still be in time is in every packet, and every input is in at least [`PACKETS`]
+//! packets, sent over at least [`COVERED`].
 //!
-//! [`Session`](crate::Session) does this by itself. A program that uses the protocol without simulating (a load
+//! [`Session`](crate::Session) does this automatically. A program that uses the protocol without simulating (a load
 //! generator) takes these steps:
 //!
 //! ```
@@ -25,7 +25,7 @@
 //! # use twinstep_protocol::link::LinkState;
 //! # let (mut repeats, link, tick) = (InputRepeats::default(), LinkState::default(), Duration::from_millis(16));
 //! # let (now, next_seal, held, end) = (Duration::from_secs(1), Tick(100), 3, Tick(110));
-//! // The newest packet down has the tick to seal next, and the number of inputs held from there on without a gap.
+//! // The newest packet down has the tick to seal next, and the number of inputs held after it without a gap.
 //! repeats.record_sealing(now, next_seal);
 //! let needed = next_seal + held;
 //! // The next packet up carries the inputs `first..end`, and a flag if the path may lose packets.
@@ -59,7 +59,7 @@ const LATE_TICKS: u32 = 3;
 #[derive(Debug, Default)]
 pub struct InputRepeats {
     sent: Repeats,
-    /// The tick that the server was about to seal, by its newest report, and the time of that report.
+    /// The tick that the server was about to seal, according to its newest report, and the time of that report.
     sealing: Option<(Tick, Duration)>,
     /// The time of the first report over the current path.
     reported_since: Option<Duration>,
@@ -136,8 +136,8 @@ fn is_lossy(now: Duration, link: &LinkState) -> bool {
         .is_some_and(|at| now.saturating_sub(at) <= LOSSY_FOR)
 }
 
-/// Returns `true` if the server receives this client's packets as expected: its newest ack is for a packet that was
-/// sent at most a round trip and [`COVERED`] ago.
+/// Returns `true` if the server receives this client's packets as expected: its newest ack is for a packet sent at most
+/// a round trip and [`COVERED`] ago.
 pub(crate) fn is_acknowledged(now: Duration, link: &LinkState) -> bool {
     let (Some(rtt), Some(acked)) = (link.rtt(), link.acked_for(now)) else {
         return false;
@@ -155,7 +155,7 @@ mod tests {
     const RTT: u64 = 20;
     const MARGIN: u32 = 2;
 
-    /// A client that sends every 10 ms on a path with a round trip of 200 ms; the server acknowledges each packet
+    /// A client that sends every 10 ms on a path with a 200 ms round trip; the server acknowledges each packet
     /// immediately.
     struct Line {
         client: LinkState,
@@ -182,7 +182,7 @@ mod tests {
             MS(10) * self.next
         }
 
-        /// Advances by a tick: the client sends, and the server's ack arrives if it answers.
+        /// Advances by a tick: the client sends, and the server's ack arrives if it responds.
         fn frame(&mut self, answers: bool) {
             self.next += 1;
             let now = self.now();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_path_begins_with_all_inputs() {
+    fn a_new_path_starts_with_all_inputs() {
         let mut line = Line::new();
         assert!(line.repeats.sent_until().is_some());
         line.repeats.restart();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_without_room_does_not_count_as_sent() {
+    fn an_input_that_does_not_fit_does_not_count_as_sent() {
         let mut line = Line::new();
         line.repeats.record_sent(line.now(), Tick(line.next), false);
         assert_eq!(line.from(), 0);

@@ -15,10 +15,10 @@ use twinstep_core::frame::{FrameData, Order, PlayerSet};
 use twinstep_core::{Controls, PlayerId, Simulation, Tick, World, codec};
 use twinstep_protocol::share::is_large;
 
-/// How many inputs are kept per seat: inputs being sent, and inputs that may still appear in frames.
+/// The number of inputs kept per seat: inputs being sent, and inputs that may still appear in frames.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
 
-/// The maximum number of remembered commands whose frame was skipped; the oldest is forgotten first.
+/// The maximum number of commands kept whose frame was skipped; the oldest is dropped first.
 const SKIPPED_MAX: usize = 4 * COMMANDS_OPEN_MAX;
 
 /// A command whose fate is not known yet.
@@ -49,14 +49,14 @@ pub struct LocalActions<S: Simulation> {
     players: PlayerSet,
     /// A ring per seat. Each input is stored with its tick, because jumps leave gaps.
     inputs: Vec<(Tick, S::Input)>,
-    /// `first..next` is the run of inputs without a gap that ends at I.
+    /// `first..next` is the contiguous run of inputs that ends at I.
     first: Tick,
     next: Tick,
     /// The last tick at which a seat's input differed from the tick before.
     changed: Tick,
     next_seq: [u32; SEATS_MAX],
     pub(crate) open_turn: Option<u32>,
-    /// The next command that the server expects of each seat, by its newest report.
+    /// The next command that the server expects from each seat, according to its newest report.
     expected_seq: [u32; SEATS_MAX],
     commands: VecDeque<Pending<S::Command>>,
     /// Commands whose frame was skipped by a jump: they count as executed unless they are refused later.
@@ -154,7 +154,7 @@ impl<S: Simulation> LocalActions<S> {
         }
     }
 
-    /// Repeats the newest input of every seat for one more tick, because the input delay grew.
+    /// Repeats the newest input of every seat for one more tick, because the input delay increased.
     pub fn repeat(&mut self) {
         let last = self.next.back(1);
         let held: ArrayVec<S::Input, SEATS_MAX> = (0..self.seats.len())
@@ -177,7 +177,7 @@ impl<S: Simulation> LocalActions<S> {
         })
     }
 
-    /// The input of a seat at `tick`, if it was sampled and is still remembered.
+    /// The input of a seat at `tick`, if it was sampled and is still kept.
     pub fn input(&self, seat: usize, tick: Tick) -> Option<&S::Input> {
         let (at, input) = &self.inputs[self.slot(seat, tick)];
         (*at == tick).then_some(input)
@@ -188,13 +188,13 @@ impl<S: Simulation> LocalActions<S> {
         self.input(self.seats.iter().position(|p| *p == player)?, tick)
     }
 
-    /// The first tick of the unbroken run of inputs that ends at I.
+    /// The first tick of the contiguous run of inputs that ends at I.
     pub fn first(&self) -> Tick {
         self.first
     }
 
-    /// Gives a command for the next input tick. Returns its sequence number, or `None` if too many are open, or the
-    /// sequence numbers are used up.
+    /// Issues a command for the next input tick. Returns its sequence number, or `None` if too many are open, or no
+    /// sequence numbers are left.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Option<u32> {
         let seq = self.next_seq[seat];
         if self.commands.len() >= COMMANDS_OPEN_MAX || seq >= COUNT_MAX {
@@ -225,7 +225,7 @@ impl<S: Simulation> LocalActions<S> {
         Some(seq)
     }
 
-    /// Records a claim that the prediction's step of `tick` emitted. Returns `false` if there is no room.
+    /// Records a claim that the prediction's step of `tick` emitted. Returns `false` if the list is full.
     pub fn claim(&mut self, player: PlayerId, tick: Tick, command: S::Command) -> bool {
         let room = self.claims.len() < COMMANDS_OPEN_MAX;
         if room {
@@ -255,21 +255,21 @@ impl<S: Simulation> LocalActions<S> {
             .filter(|p| p.order.seq >= self.expected_seq[self.seat_of(p.order.player)])
     }
 
-    /// The seat of a player of this session; 0 for other players.
+    /// The seat of one of this session's players; 0 for other players.
     pub(crate) fn seat_of(&self, player: PlayerId) -> usize {
         let seat = self.seats.iter().position(|p| *p == player);
         seat.unwrap_or(0)
     }
 
-    /// Records the next command that the server expects of a seat.
+    /// Records the next command that the server expects from a seat.
     pub fn acknowledge(&mut self, seat: usize, next_seq: u32) {
         if next_seq <= self.next_seq[seat] {
             self.expected_seq[seat] = self.expected_seq[seat].max(next_seq);
         }
     }
 
-    /// Records the next command that the server expects of each seat after a return. Commands from there on are sent
-    /// again.
+    /// Records the next command that the server expects from each seat after a reconnect. Commands starting there are
+    /// sent again.
     pub fn resume_from(&mut self, next_seq: &[u32]) {
         for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
             self.expected_seq[seat] = next;
@@ -283,7 +283,7 @@ impl<S: Simulation> LocalActions<S> {
         self.claims.iter()
     }
 
-    /// Forgets the commands and claims that a confirmed frame executed. A player's commands run in the order given, so
+    /// Drops the commands and claims executed by a confirmed frame. A player's commands run in the order given, so
     /// earlier open ones count as refused, even if the server failed before it reported that.
     pub fn executed(&mut self, frame: &FrameData<S>) {
         for order in &frame.commands {
@@ -310,8 +310,8 @@ impl<S: Simulation> LocalActions<S> {
         self.overtaken.drain(..)
     }
 
-    /// Continues from `world` without the frames before it. Returns the number of this session's commands that ran in
-    /// those frames, as far as known.
+    /// Continues from `world` without the frames before it. Returns the number of this session's commands known to have
+    /// run in those frames.
     pub fn jumped(&mut self, world: &World<S>) -> usize {
         let before = self.commands.len();
         let skipped = &mut self.skipped;
@@ -329,12 +329,12 @@ impl<S: Simulation> LocalActions<S> {
         before - self.commands.len()
     }
 
-    /// Forgets all claims, because the ticks that emitted them did not happen.
+    /// Drops all claims, because the ticks that emitted them did not happen.
     pub fn forget_claims(&mut self) {
         self.claims.clear();
     }
 
-    /// Forgets a refused command, and returns what that changed.
+    /// Drops a refused command, and returns what that changed.
     pub fn refused_command(&mut self, seat: usize, seq: u32) -> RefusalNews {
         let player = self.seats.get(seat).copied();
         let skipped = self
@@ -352,7 +352,7 @@ impl<S: Simulation> LocalActions<S> {
         }
     }
 
-    /// Forgets a refused claim. Returns `true` if it was open.
+    /// Drops a refused claim. Returns `true` if it was open.
     pub fn refused_claim(&mut self, seat: usize, seq: u32) -> bool {
         refuse(&mut self.claims, self.seats.get(seat).copied(), seq)
     }

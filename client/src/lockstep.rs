@@ -36,15 +36,15 @@ pub(crate) struct Lockstep<S: Simulation> {
     pub(crate) playout: Playout,
     /// The newest closed batches, oldest first; the server may lack some of them.
     batches: VecDeque<ClosedBatch<S::Input>>,
-    /// The turn of the open batch: commands given now run in it.
+    /// The turn of the open batch: commands issued now run in it.
     open: u32,
-    /// The first turn whose batch the server lacks, by its newest report.
+    /// The first turn whose batch the server lacks, according to its newest report.
     pub(crate) needed: u32,
     /// The first turn whose batch was never sent. A batch that is already too late is still sent
     /// once: it shows the server that the player is present, and the server reports how late it
     /// was.
     sent: u32,
-    /// The server's next turn to seal, by its newest report.
+    /// The server's next turn to seal, according to its newest report.
     pub(crate) next_turn: u32,
     arriving: Turn,
 }
@@ -177,7 +177,7 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// Expects the turns from `at` on again, over a new transport. The batches may have to be sent again.
+    /// Expects the turns starting at `at` again, over a new transport. The batches may have to be sent again.
     pub(crate) fn restart_arrivals(&mut self, at: Turn) {
         self.arriving = at;
         self.next_turn = at.number;
@@ -189,7 +189,7 @@ impl<S: Simulation> Lockstep<S> {
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
         let held = self.batches.back().map(|newest| newest.inputs.clone());
         if self.open > at.number + self.delay {
-            // The session returns to before its closed batches: the server lost those turns and their batches.
+            // The session goes back to before its closed batches: the server lost those turns and their batches.
             self.open = at.number;
             self.batches.clear();
         }
@@ -206,7 +206,7 @@ impl<S: Simulation> Lockstep<S> {
         self.open
     }
 
-    /// Closes the batch of turn `turn` + m when `turn` begins to run, and earlier batches that a heal skipped. Returns
+    /// Closes the batch of turn `turn` + m when `turn` starts to run, and earlier batches that a heal skipped. Returns
     /// `true` if a batch was closed.
     pub(crate) fn close(
         &mut self,
@@ -229,7 +229,7 @@ impl<S: Simulation> Lockstep<S> {
         last: u32,
         held: &ArrayVec<S::Input, SEATS_MAX>,
     ) {
-        // After a long jump ahead, only the turns that are still open matter.
+        // After a long jump ahead, only the turns still open matter.
         self.open = self.open.max((last + 1).saturating_sub(BATCHES_MAX as u32));
         while self.open <= last {
             if self.batches.len() == BATCHES_MAX {
@@ -244,7 +244,7 @@ impl<S: Simulation> Lockstep<S> {
         }
     }
 
-    /// The first turn whose batch is unacknowledged or was never sent, and the number of batches from there on.
+    /// The first turn whose batch is unacknowledged or was never sent, and the number of batches starting there.
     pub(crate) fn unacknowledged(&self) -> (u32, usize) {
         let first = self.needed.min(self.sent);
         let first = self.batches.iter().position(|b| b.turn >= first);
@@ -305,8 +305,8 @@ mod tests {
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
 
-    /// The match waits for the batches of a returning player from the turn that the match has reached, before the
-    /// player's first batch is due.
+    /// The match waits for the batches of a reconnecting player starting at the current turn, before the player's first
+    /// batch is due.
     #[test]
     fn there_is_a_batch_for_every_turn_since_the_first() {
         let mut lockstep = Lockstep::<Counter>::new(4, turn(7), 1);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_closes_the_batches_that_the_match_may_wait_for() {
+    fn a_jump_closes_all_batches_for_which_the_match_may_wait() {
         let mut lockstep = Lockstep::<Counter>::new(2, turn(0), 1);
         assert!(lockstep.close(NOW, 0, held));
         lockstep.jump(NOW, turn(50), NOW);

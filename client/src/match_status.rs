@@ -98,7 +98,7 @@ impl PresenceView {
         (!name.is_empty()).then_some(name.as_str())
     }
 
-    /// The seated players that are connected to the server.
+    /// The seated players connected to the server.
     #[must_use]
     pub fn here(&self) -> PlayerSet {
         self.here
@@ -111,7 +111,7 @@ impl PresenceView {
         self.links[player.index()].filter(|_| is_here)
     }
 
-    /// The players with a name, by number.
+    /// The players that have a name, in order of their numbers.
     pub fn players(&self) -> impl Iterator<Item = PlayerId> + '_ {
         self.names.iter().map(|(player, _)| *player)
     }

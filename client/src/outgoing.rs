@@ -20,7 +20,7 @@ const INPUT_BURST: u32 = 4;
 /// The number of goodbye packets. There are several because no later packet can repeat a lost one.
 const GOODBYES: u8 = 3;
 
-/// How many large commands and answers can go up at the same time.
+/// The maximum number of large commands and answers uploaded at the same time.
 pub(crate) const UPLOADS_MAX: usize = SEATS_MAX * LARGE_COMMANDS_OPEN_MAX + ANSWERS_MAX;
 
 pub(crate) struct Outgoing {
@@ -29,7 +29,7 @@ pub(crate) struct Outgoing {
     /// When the packets sent so far would have left at the full rate.
     paid_until: Duration,
     goodbyes: u8,
-    /// The first tick whose input the server lacks, by its newest report.
+    /// The first tick whose input the server lacks, according to its newest report.
     pub(crate) needed: Tick,
     pub(crate) repeats: InputRepeats,
     /// Whether the last packet announced that this client rests.
@@ -37,7 +37,7 @@ pub(crate) struct Outgoing {
     pub(crate) older: Older,
     /// The first command of the next packet, if one packet cannot hold all.
     pub(crate) commands_from: Option<(PlayerId, u32)>,
-    /// The open large commands and answers that are on their way up this path's lane.
+    /// The open large commands and answers on their way up this path's lane.
     pub(crate) uploaded: ArrayVec<LargeEntry, UPLOADS_MAX>,
 }
 
@@ -119,8 +119,8 @@ const OLDER_EVERY: Duration = Duration::from_millis(16);
 /// inputs need most of them.
 const OLDER_BURST: u32 = 12;
 
-/// Inputs that did not fit into the newest datagram. They follow in later datagrams of the same send, and then in those
-/// of the next send, so that every input is sent.
+/// Inputs that did not fit into the newest datagram. They follow in later datagrams of the same send, and then of the
+/// next one, so that every input is sent.
 #[derive(Default)]
 pub(crate) struct Older {
     run: Option<(Tick, Tick)>,
@@ -133,7 +133,7 @@ impl Older {
         self.packets = PACKETS_PER_SEND_MAX - 1;
         let ended = self.run.map(|(_, end)| end);
         self.run = run.map(|(first, end)| match ended {
-            // The inputs from `ended` on were sent by the send before; the older ones are next.
+            // The previous send sent the inputs starting at `ended`; the older ones are next.
             Some(ended) if first < ended && ended < end => (first, ended),
             _ => (first, end),
         });

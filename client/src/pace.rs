@@ -13,7 +13,7 @@
 //! `margin − offset at sampling`. Adding the current offset gives the margin that an input sampled now will have.
 //! Steering by this value is not delayed, and so does not oscillate. A report about an input from before a hold, a jump
 //! or a freeze is ignored. A report that inputs have stopped arriving for several ticks, as when a radio link pauses,
-//! is ignored too: it shows that the path is silent, and not how early inputs arrive.
+//! is also ignored: it shows that the path is silent, and not how early inputs arrive.
 //!
 //! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %, and does not catch
 //! up after it waited.
@@ -35,7 +35,7 @@ use way::{Distance, FREEZE, Samples, Silence, Way};
 mod clock;
 mod way;
 
-/// The match settings that the pace depends on.
+/// The match settings on which the pace depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceConfig {
     /// The length of a tick; not zero.
@@ -55,9 +55,9 @@ pub struct Beat {
     pub end: Tick,
     /// Whether the input tick is at its cap and waits for the authority.
     pub capped: bool,
-    /// How long the clock was held in this advance.
+    /// The time for which this advance held the clock.
     pub held: Duration,
-    /// The ticks that a jump skipped. They have no input.
+    /// The number of ticks skipped by a jump. They have no input.
     pub skipped_ticks: u32,
     /// Whether the input tick jumped ahead in this advance.
     pub jumped: bool,
@@ -196,7 +196,7 @@ impl Pace {
         self.leaps.jumps()
     }
 
-    /// Changes the length of ticks and turns (for adaptive policies), at a turn's boundary.
+    /// Changes the lengths of ticks and turns (for adaptive policies), at a turn boundary.
     pub fn set_config(&mut self, config: PaceConfig) {
         if (config.tick, config.turn_ticks) != (self.clock.tick(), self.turn_ticks) {
             self.turn_ticks = config.turn_ticks;
@@ -220,7 +220,7 @@ impl Pace {
     }
 
     /// Samples the next tick in the next [`advance`](Pace::advance), before it has ended, because an input changed. If
-    /// that tick has already been sampled, the tick after it is sampled as soon as it begins.
+    /// that tick has already been sampled, the tick after it is sampled as soon as it starts.
     pub fn sample_now(&mut self) {
         self.is_urged = true;
     }
@@ -281,7 +281,7 @@ impl Pace {
         }
     }
 
-    /// The end of the ticks to sample: the ticks that are over, and perhaps one more that must be sampled now.
+    /// The end of the ticks to sample: the finished ticks, and perhaps one more that must be sampled now.
     fn end(&mut self, whole: Tick, cap: Tick) -> Tick {
         let end = whole.min(cap).max(self.input);
         if !self.is_urged || self.is_early() {
@@ -296,7 +296,7 @@ impl Pace {
 
     /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the
     /// first tick that no received turn covers. So it moves only with single steps of the match; ticks that are already
-    /// sealed are skipped. Reports on earlier samples are ignored from now on.
+    /// sealed are skipped. From now on, reports on earlier samples are ignored.
     pub fn stand_still(&mut self, now: Duration, authority: Tick, known: Tick, lead: u32) -> Beat {
         self.clock.skip(now);
         if known > self.distance.known() {
@@ -360,7 +360,7 @@ impl Pace {
         }
     }
 
-    /// Handles a report of the server: the newest input that it received from this session, including late ones, was
+    /// Handles a report from the server: the newest input that it received from this session, including late ones, was
     /// for `newest_held`, `margin` ticks above the next tick to seal.
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
         self.rtt = rtt;
@@ -375,7 +375,7 @@ impl Pace {
         self.leap();
     }
 
-    /// Handles a report of the server that it holds no input of this session.
+    /// Handles the server's report that it holds no input of this session.
     pub fn report_nothing(&mut self, now: Duration, rtt: Duration) {
         self.rtt = rtt;
         self.record_late(now, i32::MIN);
@@ -443,7 +443,7 @@ impl Pace {
     }
 
     fn record_sampled(&mut self, now: Duration, tick: Tick) {
-        // A tick that is sampled before its end has more margin by the rest of the tick.
+        // A tick sampled before its end gains the rest of the tick as margin.
         let early = f64::from(tick.0 + 1) - self.clock.position();
         let offset = self.clock.offset() + early.clamp(0.0, 1.0);
         self.samples.record(now, tick, offset);

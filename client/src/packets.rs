@@ -33,14 +33,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Reads a packet and applies it.
     ///
     /// # Errors
-    /// If the bytes are not a packet for this session, which is then unchanged.
+    /// If the bytes are not a packet for this session, which is left unchanged.
     pub(crate) fn read(&mut self, now: Duration, bytes: &[u8]) -> Result<(), WireError> {
         let header = match DownPacket::open(bytes, &self.link)? {
             DownPacket::Closed(body) => {
                 self.handle_closed(closed::read(body)?);
                 return Ok(());
             }
-            // A copy of a packet that was applied already.
+            // A copy of a packet already applied.
             DownPacket::Lane(header, _) | DownPacket::Play(header, _) if header.repeated => header,
             DownPacket::Lane(header, chunk) => {
                 self.lane_in
@@ -54,8 +54,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
-    /// Applies a message of the lane. Law **Hostile wire**: a message that is unreadable or unexpected is counted and
-    /// dropped.
+    /// Applies a lane message. Law **Hostile wire**: an unreadable or unexpected message is counted and dropped.
     pub(crate) fn take_message(&mut self, now: Duration, message: &Message) {
         let bytes = &message.bytes[..];
         match (message.kind, &mut self.stage) {
@@ -110,7 +109,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                         let ours = playing.replica.divergence.take_evidence();
                         if let (Some(ours), Some(theirs)) = (ours, theirs) {
                             let report = report(&ours, &theirs);
-                            // If the lane has no room, the report stays with this client.
+                            // If the lane is full, the report stays with this client.
                             let _ = self
                                 .lane_out
                                 .push(message::REPORT, report.as_bytes().into());
@@ -141,7 +140,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             // Only the transport ended: the player may return, or join elsewhere.
             (Stage::Playing(_) | Stage::Returning(_), CloseCode::NoAcks)
             | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.outages.record_cut(code),
-            // A returning session keeps trying. The player may have been removed while it was lost, or its turn came
+            // A reconnecting session keeps trying. The player may have been removed while it was lost, or its turn came
             // too late; or the server has just started, is busy, or does not run the match yet; or the client has a
             // newer ticket.
             (
@@ -204,7 +203,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.match_status
                 .update(status.next_seal, status.waiting, status.presence.as_ref());
             playing.replica.next_seal = status.next_seal;
-            // To a client farther behind, the server does not send everything that is sealed ahead.
+            // To a client farther behind, the server does not send everything sealed ahead.
             let is_near = status.next_seal - playing.replica.inbox.next() < SEALING_AHEAD_MAX / 2;
             if !playing.replica.has_joined() && is_near {
                 playing.replica.record_join(status.next_seal);
@@ -215,7 +214,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             apply_pace(playing, now, status, self.link.rtt().unwrap_or_default());
         }
-        // Acks only grow, and refusals and frames are recognised, so these may come from an older packet too.
+        // Acks only grow, and refusals and frames are recognised, so these may also come from an older packet.
         for (seat, next) in status.command_acks.iter().enumerate() {
             playing
                 .replica

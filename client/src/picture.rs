@@ -7,10 +7,10 @@
 //!                                 └──rebuilt──▶ error = shown − rebuilt, fading ─┘
 //! ```
 //!
-//! Local seats are drawn a tick later than other entities: from the newest tick on, as if their movement continued
+//! Local seats are drawn a tick later than other entities: starting at the newest tick, as if their movement continued
 //! (alpha ≥ 0), or between the last two ticks while the newest is not over (alpha < 0, see `Pace::sample_now`). So a
-//! key press shows in its own frame, and local seats move in each frame. Other entities are drawn between the last two
-//! ticks.
+//! key press shows in the frame in which it happens, and local seats move every frame. Other entities are drawn between
+//! the last two ticks.
 //!
 //! An entity appears immediately (or at its shooter's muzzle, see [`Picture`]), and vanishes immediately; if a rebuild
 //! removed it, [`fading`](Picture::fading) returns it for a while.
@@ -131,7 +131,7 @@ struct Removed<K, P> {
 pub struct Picture<K, P> {
     smoothing: Smoothing,
     smooths: bool,
-    /// The player that the entities belong to, if they are drawn at that player's time.
+    /// The player that owns the entities, if they are drawn at that player's time.
     owner: Option<PlayerId>,
     entities: Vec<Shown<K, P>>,
     before: Vec<Shown<K, P>>,
@@ -162,8 +162,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// Creates an empty picture with room for this many entities. They are drawn at the time of `owner`, if one is
-    /// given.
+    /// Creates an empty picture with space for this many entities. They are drawn at `owner`'s time, if there is one.
     pub(crate) fn with_room(smoothing: Smoothing, owner: Option<PlayerId>, room: usize) -> Self {
         Picture {
             owner,
@@ -319,9 +318,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// The entities that a rebuild removed, by key. For each: where it was last drawn, and its remaining opacity, from
-    /// 1 to 0 over the time of a correction. Entities that are shown again are not included. At most 64 fade at the
-    /// same time; others vanish at once.
+    /// The entities removed by a rebuild, in key order. For each: where it was last drawn, and its remaining opacity,
+    /// from 1 to 0 over the time of a correction. Entities shown again are not included. At most 64 fade at the same
+    /// time; others vanish at once.
     pub fn fading(&self, now: Duration) -> impl Iterator<Item = (K, P, f32)> + '_ {
         self.removed.iter().filter_map(move |gone| {
             let passed = now.saturating_sub(gone.at);
@@ -338,14 +337,14 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         i.ok().map(|i| &self.entities[i])
     }
 
-    /// The poses to draw, by key. `alpha`, in [0, 1), is the part of the tick that has passed; in [−1, 0), the newest tick
-    /// was sampled early, and the picture is before its end.
+    /// The poses to draw, in key order. `alpha`, in [0, 1), is the part of the tick that has passed; in [−1, 0), the
+    /// newest tick was sampled early, and the picture is before its end.
     pub fn shown(&self, alpha: f32, now: Duration) -> impl Iterator<Item = (K, P)> + '_ {
         self.shown_with_local(alpha, now)
             .map(|(key, (pose, _))| (key, pose))
     }
 
-    /// The poses to draw, by key, and whether each entity is local.
+    /// The poses to draw, in key order, and whether each entity is local.
     pub fn shown_with_local(
         &self,
         alpha: f32,
@@ -385,7 +384,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// pDiff over time: the distance of each moving entity from its simulated position, at each tick. A glide from a
+    /// pDiff over time: the distance of each moving entity from its simulated position, every tick. A glide from a
     /// muzzle does not count.
     #[must_use]
     pub fn errors(&self) -> &Errors {
@@ -463,8 +462,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     }
 }
 
-/// Returns the element of `key` in a list that is sorted by key, and skips the earlier ones. The element is nearly
-/// always the next one.
+/// Returns the element of `key` in a list sorted by key, and skips the earlier ones. The element is nearly always the
+/// next one.
 #[inline]
 fn next_of<'a, T, K: Ord>(
     key: K,

@@ -23,16 +23,16 @@ use std::time::Duration;
 const TURNS: usize = 16;
 /// The largest deviation of the clock's rate from 1.
 const RATE_MAX: f64 = 0.05;
-/// The largest difference of slacks that is not corrected.
+/// The largest uncorrected difference of slacks.
 const DEAD_BAND_MS: f64 = 12.0;
 /// A difference of slacks that exceeds the dead band by this much is corrected at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
-/// A tick may run this much early, because the next frame would be too late for it. A turn that is late by less does
+/// The maximum time by which a tick runs early, if the next frame would be too late for it. A turn late by less does
 /// not cause a pause.
 const EARLY: Duration = Duration::from_millis(1);
 /// A turn that has waited here for this much longer than needed causes a leap.
 const LEAP_MS: f64 = 600.0;
-/// The slack that is left after a leap.
+/// The slack left after a leap.
 const LEAP_TO_MS: f64 = 100.0;
 /// If batches are too late, the clock leaps once the waiting turns have this much slack.
 const LEAP_LATE_MS: f64 = 100.0;
@@ -45,7 +45,7 @@ const STOOD: Duration = Duration::from_millis(100);
 const FEW: Duration = Duration::from_millis(500);
 /// The maximum number of turns whose arrival is recorded.
 const ARRIVALS: usize = 512;
-/// The slack that a spectator keeps, because it does not send batches.
+/// The slack assumed for a spectator, which sends no batches.
 const SPECTATOR_SLACK_MS: f64 = 60.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,11 +56,11 @@ pub(crate) struct Pause {
 pub(crate) struct Playout {
     /// The due time of the authority's next tick; `None` before the first turn.
     due: Option<Duration>,
-    /// Whether the match is paused, or the first turn after a pause is not due yet. The picture then stays at the end
-    /// of the last tick.
+    /// Whether the match is paused, or the first turn after a pause is not due yet. Meanwhile the picture stays at the
+    /// end of the last tick.
     pub(crate) rests: bool,
     rate: f64,
-    /// Turns that arrived and have not begun: number and arrival time.
+    /// Turns that arrived and have not started: number and arrival time.
     arrived: Vec<(u32, Duration)>,
     /// The slacks of the last turns in ms, newest last: how long before its run each turn arrived.
     slacks: Vec<f64>,
@@ -136,7 +136,7 @@ impl Playout {
         }
     }
 
-    /// The time from which the next tick may run. Returns `None` if the clock does not run.
+    /// The earliest time at which the next tick may run. Returns `None` if the clock does not run.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.due.map(|due| due.saturating_sub(EARLY))
     }
@@ -145,14 +145,14 @@ impl Playout {
         self.next_due().is_some_and(|due| now >= due)
     }
 
-    /// Begins a turn. If the turn was late, returns the pause that ends with it.
+    /// Starts a turn. If the turn was late, returns the pause that ends with it.
     pub(crate) fn begin_turn(&mut self, now: Duration, turn: u32) -> Option<Pause> {
         let due = self.due?;
         let at = self.arrived.iter().position(|(number, _)| *number == turn);
         let arrived = at.map(|at| self.arrived[at].1);
         self.arrived.retain(|(number, _)| *number > turn);
         let (arrived, runs) = match self.stood {
-            // It may have arrived at any time since the last look; assume in time, if possible.
+            // It may have arrived at any time since the last sample; assume in time, if possible.
             Some((from, to)) if (from..=to).contains(&arrived?) => {
                 let arrived = arrived?.min(due.max(from));
                 (arrived, arrived)
@@ -167,7 +167,7 @@ impl Playout {
             self.due = Some(arrived + Duration::from_secs_f64(LEAP_TO_MS / 1e3));
             self.slacks.push(LEAP_TO_MS);
         } else if arrived > due {
-            // The clock is later by this from now on: the earlier turns would have had this much more slack.
+            // From now on the clock is later by this: the earlier turns would have had this much more slack.
             let late = ms(runs) - ms(due);
             self.slacks.iter_mut().for_each(|slack| *slack += late);
             self.slacks.push(0.0);
@@ -220,8 +220,8 @@ impl Playout {
         self.slacks.iter().copied().reduce(f64::min)
     }
 
-    // The slack that the clock is steered to, up to [`DEAD_BAND_MS`] on each side. Returns `None` before the server has
-    // reported how early batches come.
+    // The slack to which the clock is steered, up to [`DEAD_BAND_MS`] on each side. Returns `None` before the server
+    // has reported how early batches come.
     pub(crate) fn target_ms(&self) -> Option<f64> {
         match self.spectates {
             true => self.up_ms(),
@@ -277,7 +277,7 @@ mod tests {
         assert!(!playout.is_due(MS(310)) && playout.is_due(MS(312)));
     }
 
-    /// Finding K14: after a standstill of 0.3 s a client paused for as long, and its batches were too late for 8 s.
+    /// Finding K14: after a 0.3 s standstill a client paused for as long, and its batches were too late for 8 s.
     #[test]
     fn after_a_standstill_the_waiting_turns_run_at_once() {
         let mut playout = Playout::new(false);
@@ -293,7 +293,7 @@ mod tests {
             assert_eq!(
                 playout.begin_turn(MS(530), turn as u32),
                 match turn {
-                    // It had not arrived at the last look.
+                    // It had not arrived at the last sample.
                     0 => Some(Pause { late: MS(30) }),
                     _ => None,
                 }
@@ -339,9 +339,9 @@ mod tests {
         assert!((30.0..120.0).contains(&slack), "{slack} ms");
     }
 
-    /// Finding K11: a client that began with many turns played them one by one, and the match waited for it.
+    /// Finding K11: a client that started with many turns played them one by one, and the match waited for it.
     #[test]
-    fn a_client_that_begins_far_behind_leaps() {
+    fn a_client_starting_far_behind_skips_ahead() {
         let mut playout = Playout::new(false);
         (0..40).for_each(|turn| playout.record_arrival(MS(0), turn));
         playout.start(MS(100), TURN);
@@ -360,7 +360,7 @@ mod tests {
     /// Only the number of waiting turns counted, however long they were. With turns of a second, a newcomer's batches
     /// were late for four turns.
     #[test]
-    fn a_client_that_begins_a_few_long_turns_behind_leaps() {
+    fn a_client_starting_a_few_long_turns_behind_skips_ahead() {
         let second = MS(1_000);
         let mut playout = Playout::new(false);
         (0..4).for_each(|turn| playout.record_arrival(MS(0), turn));
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn alpha_grows_within_a_tick() {
-        // Seed row 24: a tick of 50 ms drawn at 60 frames a second gives 3 frames.
+        // Seed row 24: a 50 ms tick drawn at 60 frames a second gives 3 frames.
         let mut playout = Playout::new(false);
         playout.start(MS(0), TURN);
         playout.record_arrival(MS(0), 0);
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn slack_is_shared_between_both_directions() {
-        // Down 20 ms, up 120 ms, two turns of 150 ms: both slacks should become 80 ms.
+        // Down 20 ms, up 120 ms, two 150 ms turns: both slacks should become 80 ms.
         let (up, down, turn) = (120.0, 20.0, 150.0);
         let mut playout = Playout::new(false);
         playout.start(MS(20), TURN);

@@ -1,4 +1,4 @@
-//! [`Predicting`]: a session with a prediction, and the order of the steps of one `advance`.
+//! [`Predicting`]: a session with a prediction, and the order of steps in one `advance`.
 //!
 //! ```text
 //!  frames that arrived ─▶ authority (never shed) ─▶ compare
@@ -33,7 +33,7 @@ pub(crate) struct Predicting {
     delay: InputDelay,
     sampled_at: Box<[(Tick, Duration); SAMPLES]>,
     lead: AllowedLead,
-    /// While the match is paused, the number of ticks by which the input tick is ahead of the received turns.
+    /// The number of ticks by which the input tick is ahead of the received turns, while the match is paused.
     pub(crate) paused_at: Option<u32>,
 }
 
@@ -58,7 +58,7 @@ impl Predicting {
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<bool, InputTooLarge> {
         replica.timeline.set_rare(self.lead.is_rare());
-        // Before confirming: the frames that are confirmed next must find the rebuilt prediction.
+        // Before confirming: the frames confirmed next must find the rebuilt prediction.
         let budget = budget - self.take_back(replica, now, budget);
         let left = self.confirm(replica, now, budget);
         let sampled = self.sample(replica, now, rtt, input)?;
@@ -89,7 +89,7 @@ impl Predicting {
         sampled.into_iter().chain(soon).min()
     }
 
-    /// Shows a rebuild that was done in the background. Returns the number of steps taken.
+    /// Shows a rebuild done in the background. Returns the number of steps taken.
     fn take_back<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -98,7 +98,7 @@ impl Predicting {
     ) -> u32 {
         let back = replica.timeline.take_back(budget, &mut replica.view);
         if !back.overtaken && back.shown {
-            // Cues of the ticks that the authority has passed since the rebuild began were waiting for it.
+            // Cues of the ticks that the authority has passed since the rebuild started were waiting for it.
             replica
                 .view
                 .cues
@@ -227,7 +227,7 @@ impl Predicting {
         }
     }
 
-    /// Extends the prediction as far as budget and lead allow. Returns the tick that the pace asked for.
+    /// Extends the prediction as far as budget and lead allow. Returns the tick requested by the pace.
     fn predict<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -323,7 +323,7 @@ fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
     }
 }
 
-/// Returns `true` if all sealed frames have arrived and are stepped, so that sampling can begin.
+/// Returns `true` if all sealed frames have arrived and are stepped, so that sampling can start.
 fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let turn = u32::from(replica.cadence().turn_ticks);
     replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn

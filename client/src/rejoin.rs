@@ -5,7 +5,7 @@
 //!         silent for 0.7 s, closed, or moved
 //!  Up ────────────────────────────────────────▶ Down ── dial ─▶ up to 3 attempts at a time, each with
 //!   ▲                                            │               a different ticket and address
-//!   ├── the old path answers again ◀─────────────┤
+//!   ├── the old path responds again ◀────────────┤
 //!   └── a session on the first attempt that connects           after 60 s: gives up
 //! ```
 //!
@@ -13,8 +13,8 @@
 //! client would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
 //!
 //! Invariant: a failing address or ticket does not keep the client from trying the others, and only time ends the
-//! attempts. A server that is full now, or an address that does not answer, says nothing about the next attempt. Only a
-//! ticket that is out of date is forgotten.
+//! attempts. A full server, or an address that does not respond, does not predict the next attempt. Only an outdated
+//! ticket is dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -26,12 +26,12 @@ use crate::session::download::AWAKE_MAX;
 pub(crate) const TICKETS_KEPT: usize = 3;
 pub(crate) const ATTEMPTS_MAX: usize = 3;
 /// A server that is silent for this long counts as lost. (A server sends ten packets a second, or two a second to a
-/// client that was silent for four seconds.)
+/// client silent for four seconds.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
-/// A server that was reached, but does not send a welcome or a part of a world for this long, is dialled again. (A
-/// match sends one world per five seconds to joiners, and other joiners may come first.)
+/// A server that responded, but does not send a welcome or a part of a world for this long, is dialled again. (A match
+/// sends one world per five seconds to joiners, and other joiners may come first.)
 pub(crate) const STALLED: Duration = Duration::from_secs(15);
-/// How long a client tries to return, without the time in which it slept.
+/// How long a client keeps trying to reconnect, not counting time asleep.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
 /// The pause before the second attempt. It doubles with each attempt, while the earlier attempts continue.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
@@ -41,8 +41,8 @@ const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_EXPECTED: Duration = Duration::from_millis(83);
 /// The pause after the first failed attempt; it doubles with each failure.
 const FAILED_FIRST: Duration = Duration::from_millis(100);
-/// How many of a ticket's addresses an attempt dials: the second one when the first does not answer soon. A server
-/// accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
+/// The maximum number of a ticket's addresses that an attempt dials: the second one if the first does not respond soon.
+/// A server accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
 const ADDRESSES_DIALLED: usize = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -63,20 +63,20 @@ pub(crate) struct Rejoin {
     tickets: VecDeque<Ticket>,
     held: Option<u64>,
     down: Option<Down>,
-    /// The current time. `slept` is the part of it in which the client slept.
+    /// The current time. `slept` is the time asleep in it.
     now: Duration,
     slept: Duration,
 }
 
 #[derive(Debug)]
 struct Down {
-    /// The time of the loss, without the time in which the client slept.
+    /// The time of the loss, not counting time asleep.
     since: Duration,
     dial_at: Duration,
     pause: Duration,
     failed_pause: Duration,
     dialled: usize,
-    /// Whether the server announced where its match continues; its own address is then dialled last.
+    /// Whether the server announced where its match continues. If so, its own address is dialled last.
     is_expected: bool,
 }
 
@@ -96,7 +96,7 @@ impl Rejoin {
 
     /// Keeps a newer ticket that only this process has.
     pub(crate) fn keep(&mut self, ticket: Ticket) {
-        // The held ticket stays at the back, where dialling begins.
+        // The held ticket stays at the back, where dialling starts.
         let held = self.tickets.pop_back();
         if self.tickets.len() == TICKETS_KEPT - 1 {
             self.tickets.pop_front();
@@ -130,7 +130,7 @@ impl Rejoin {
 
     pub(crate) fn lose(&mut self, now: Duration) {
         self.down.get_or_insert(Down {
-            // By a clock without sleep: a laptop must not come back to a return that is over.
+            // Measured by a clock without time asleep, so that reconnecting has not expired when a laptop wakes up.
             since: now.saturating_sub(self.slept),
             dial_at: now,
             pause: PAUSE_FIRST,
@@ -174,8 +174,7 @@ impl Rejoin {
         if attempts >= ATTEMPTS_MAX || now < down.dial_at {
             return Advice::Wait;
         }
-        // The held ticket first, then the newest. Each attempt begins with the address after that of the attempt
-        // before.
+        // The held ticket first, then the newest. Each attempt starts with the address after the previous attempt's.
         let (round, n) = (
             down.dialled / self.tickets.len(),
             down.dialled % self.tickets.len(),
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_to_two_seconds_and_the_return_ends_after_a_minute() {
+    fn redial_backoff_grows_to_two_seconds_and_reconnecting_stops_after_a_minute() {
         for fails in [false, true] {
             let mut rejoin = Rejoin::default();
             rejoin.keep(ticket());
@@ -353,7 +352,7 @@ mod tests {
 
     /// Finding P3-P3: a laptop gave up when its lid was opened, before it had dialled.
     #[test]
-    fn time_that_the_client_slept_does_not_count() {
+    fn time_asleep_does_not_count() {
         let mut rejoin = Rejoin::default();
         rejoin.keep(ticket());
         rejoin.lose(Duration::ZERO);
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_ticket_that_is_out_of_date_is_forgotten() {
+    fn only_an_outdated_ticket_is_dropped() {
         let mut rejoin = Rejoin::default();
         let ticket = ticket();
         rejoin.keep(ticket.clone());

@@ -112,7 +112,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         let unfinished = self.timeline.authority().unfinished();
         let _ = caught(|| unfinished.complete(&mut frame));
         let own = self.timeline.local_actions().players();
-        // Frames that are stepped again after a heal are counted already.
+        // Frames stepped again after a heal are already counted.
         let counts = tick >= self.counted;
         // A command with an own number may come from an earlier session; only commands open here are counted.
         let actions = self.timeline.local_actions();
@@ -177,7 +177,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
 /// difference.
 ///
 /// Invariant: the first tick that differed counts until a heal. Until then the authority continues, so that the player
-/// can go on playing: the picture is nearly right, and a heal follows.
+/// can keep playing: the picture is nearly right, and a heal follows.
 pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,
     /// Whether the authority must wait for its heal: the difference is too large, or the authority has continued for

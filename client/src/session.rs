@@ -61,7 +61,7 @@ pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 /// The longest wait for a heal's evidence; the request is repeated until then.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// How often unacknowledged batches and commands are sent again (in lockstep only).
+/// The interval at which unacknowledged batches and commands are sent again (in lockstep only).
 const REPEAT: Duration = Duration::from_millis(50);
 
 /// A client's session.
@@ -201,8 +201,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Confirms the frames that arrived, samples inputs, predicts within `budget` steps, and settles cues. Call it once
     /// per drawn frame, or when [`next_due`](Session::next_due) is reached.
     ///
-    /// `input` is called once per seat for each tick that the pace asks for, possibly not at all; a game must remember
-    /// taps until then. If more frames arrived than time passed, their steps count against the budget too.
+    /// `input` is called once per seat for each tick requested by the pace, possibly not at all; a game must remember
+    /// taps until then. If more frames arrived than time passed, their steps also count against the budget.
     ///
     /// # Errors
     /// If the session is over; the error is the reason, and every later call returns it again.
@@ -286,8 +286,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The bytes of the tape since the last call, to append to a file for `twinstep_ops::Inspector`. Take them at least
-    /// once in some seconds: at most [`TAPE_BYTES_MAX`] bytes wait. Empty if the session is not
+    /// The tape's bytes since the last call, to append to a file for `twinstep_ops::Inspector`. Take them at least
+    /// every few seconds: at most [`TAPE_BYTES_MAX`] bytes wait. Empty if the session is not
     /// [`taped`](SessionConfig::taped).
     #[must_use]
     pub fn take_tape(&mut self) -> Vec<u8> {
@@ -296,10 +296,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map_or_else(Vec::new, |tape| tape.take())
     }
 
-    /// Lets the next [`advance`](Session::advance) ask for an input even between two ticks, at most one tick early: a
-    /// pressed key then shows in the picture of its own frame. Call it for keys and buttons that changed, but not for
-    /// sticks and aims that change in every frame: a tick has one input, so the next change would wait for the next
-    /// tick.
+    /// Allows the next [`advance`](Session::advance) to sample an input between two ticks, at most one tick early, so
+    /// that a key press shows in the frame in which it happens. Call it when a key or button changes, but not for
+    /// sticks and aims that change every frame: a tick has one input, so the next change would wait for the next tick.
     pub fn sample_now(&mut self) {
         if let Some(playing) = self.stage.playing_mut()
             && let Mode::Predicting(predicting) = &mut playing.mode
@@ -356,11 +355,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Returns when this session has work to do next. At that time, or earlier if a packet arrives, call
-    /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and then this method again. Call it
-    /// again after a command too. A time in the past means now. Returns `None` if the session is over.
+    /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and then this method again. Also
+    /// call it again after a command. A time in the past means now. Returns `None` if the session is over.
     ///
-    /// The time is at most 100 ms ahead, because a session sends that often. This method is for programs that sleep in
-    /// between, such as bots; a game that calls both methods for each drawn frame does not need it.
+    /// A session sends at least every 100 ms, so the time is at most that far ahead. This method is for programs that
+    /// sleep in between, such as bots; a game that calls both methods for each drawn frame does not need it.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let play = match &self.stage {
@@ -389,7 +388,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         )));
     }
 
-    /// Gives a command for the next input tick. Returns its sequence number.
+    /// Issues a command for the next input tick. Returns its sequence number.
     ///
     /// # Errors
     /// If the session is not in play, `seat` does not exist, too many commands are open, or the command is too large.
@@ -417,10 +416,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(seq)
     }
 
-    /// Asks the match itself for something as the player of a seat: another speed, a pause, a save. Works while the match
-    /// is paused too. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an admitted
-    /// request takes effect with a coming turn, at the same tick for all clients. In a lobby, the session can ask for
-    /// [`MatchRequest::Start`] alone, as its first player.
+    /// Sends a request of a seat's player to the match itself: another speed, a pause, a save. Also works while the
+    /// match is paused. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an
+    /// admitted request takes effect with a coming turn, at the same tick for all clients. In a lobby, the session can
+    /// ask for [`MatchRequest::Start`] alone, as its first player.
     ///
     /// # Errors
     /// If the session is neither in play nor in a lobby, `seat` does not exist, a value is out of its range, or 64

@@ -37,8 +37,8 @@ pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
         from.plus(to.minus(from), alpha)
     }
     /// Returns the pose at `alpha` (−1 ..< 1) of a tick after `to`, of a body that keeps its movement of the tick from
-    /// `from` to `to`: so the local player moves between two ticks. Values that are not positions stay as they are in
-    /// `to`: a heading, and the second part of a pair.
+    /// `from` to `to`. With it the local player moves between two ticks. Values that are not positions stay as they are
+    /// in `to`: a heading, and the second part of a pair.
     #[must_use]
     fn ahead(from: Self, to: Self, alpha: f32) -> Self {
         to.plus(to.minus(from), alpha)
@@ -164,7 +164,7 @@ impl Pose for Placed {
     }
 }
 
-/// An error that is shown and decays: largest at its beginning, exactly zero at its end.
+/// A shown error that decays: largest at its start, exactly zero at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correction<P> {
     error: P,
@@ -184,8 +184,8 @@ impl<P: Pose> Correction<P> {
     }
 
     /// The remaining part of the error, from 1 to 0: half of it after a sixth of the time. When a player turns often,
-    /// corrections with different start times overlap, and the remaining errors add up. On a link with a round trip of
-    /// 200 ms and analog sticks, the 95th percentile of the error was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
+    /// corrections with different start times overlap, and the remaining errors add up. On a link with a 200 ms round
+    /// trip and analog sticks, the 95th percentile of the error was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
     #[must_use]
     pub fn left(&self, now: Duration) -> f32 {
         let passed = now.saturating_sub(self.began);

@@ -10,7 +10,7 @@ use twinstep_protocol::packet::{ByteCounts, OUTER_BYTES};
 
 use crate::picture::PictureStats;
 
-/// The reason why a confirmed frame differed from the assumed one: the first difference, in the frame's own order.
+/// The reason why a confirmed frame differed from the assumed one: the first difference, in frame order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misprediction {
     /// A player joined or left.
@@ -29,7 +29,7 @@ pub enum Misprediction {
 
 impl Misprediction {
     /// Returns the first difference between an assumed frame and the confirmed one, or `None` if the assumption was
-    /// right.
+    /// correct.
     pub fn between<S: Simulation>(
         assumed: &FrameData<S>,
         withheld: bool,
@@ -110,36 +110,36 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
     common.or(rest)
 }
 
-/// Rebuilds of the prediction, by the difference that caused them.
+/// The numbers of prediction rebuilds, per difference that caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct TimelineStats {
     pub rebuilds: u64,
-    /// The rebuilds that waited, because other players had caused too many or because rebuilds cost too much.
+    /// The number of rebuilds that waited. Either other players had caused too many, or rebuilds cost too much.
     pub put_off: u64,
     pub steps: u64,
-    /// The steps of background rebuilds, which are not taken in the game's thread.
+    /// The number of steps of background rebuilds, which do not run on the game's thread.
     pub away_steps: u64,
     /// Background rebuilds that came back too late: their frames had already been contradicted or confirmed.
     pub overtaken: u64,
-    /// Predicted ticks that were simulated again.
+    /// Predicted ticks simulated again.
     pub resim_ticks: u64,
     /// Predicted ticks without a memo, because memos held
     /// [`MEMO_BYTES_MAX`](twinstep_core::bounds::MEMO_BYTES_MAX) bytes.
     pub without_memo: u64,
-    /// Items of [`Effects::each`](twinstep_core::Effects::each) in repeated ticks that took over the result of the same
+    /// Items of [`Effects::each`](twinstep_core::Effects::each) in repeated ticks that reused the result of the same
     /// tick. [`Session::loops`](crate::Session::loops) has the counts of each loop.
     pub items_taken: u64,
     /// Items in repeated ticks that were run again, because the item or its reads differed.
     pub items_run: u64,
-    /// Rebuilds because a player joined or left.
+    /// The number of rebuilds caused by a player that joined or left.
     pub by_roster: u64,
     pub by_outcome: u64,
     pub by_own_command: u64,
     pub by_command: u64,
     pub by_withheld: u64,
-    /// Rebuilds because of an input, by player.
+    /// The number of rebuilds caused by inputs, per player.
     pub by_input: [u64; PLAYERS_MAX],
     /// Faults of the game's step and hooks: see [`Event::StepFault`](crate::Event::StepFault).
     pub step_faults: u64,
@@ -260,7 +260,7 @@ pub(crate) struct Meter {
     pub(crate) late_turns: u64,
     pub(crate) paused: Duration,
     pub(crate) pause_max: Duration,
-    /// The time from sampling to the authority's step, in units of 2 ms.
+    /// The time from sampling to the authority's step, in 2 ms units.
     pub(crate) confirmed: Counts,
     pub(crate) confirmed_time: Duration,
     pub(crate) confirmed_inputs: u64,
@@ -329,44 +329,43 @@ pub struct SessionStats {
     pub input_tick: u32,
     /// Rebuilds and their causes.
     pub timeline: TimelineStats,
-    /// Sealed ticks for which the server had no input of a player of this session.
+    /// Sealed ticks for which the server had no input from one of this session's players.
     pub fills: u64,
-    /// Heals: how often this client continued from the server's world after its own differed.
+    /// The number of heals: this client continued from the server's world after its own differed.
     pub heals: u64,
     pub commands_sent: u64,
     pub commands_executed: u64,
     pub commands_refused: u64,
     pub claims_refused: u64,
-    /// Time in which the pace asked for a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
+    /// Time in which the pace requested a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
     /// + `input_window`, in ms.
     pub stall_ms: f64,
-    /// How long the session's tick stood still because inputs had come much too early, after the server stood still; in
-    /// ms.
+    /// The time for which the session's tick stood still because inputs had come much too early, after the server stood
+    /// still; in ms.
     pub held_ms: f64,
     /// Ticks without an input of this session, because a jump of the clock skipped them: after this client stood still,
     /// or the route became longer. They are among the `fills`.
     pub skipped_ticks: u64,
-    /// The part of `skipped_ticks` that leaps skipped, because the server reported inputs that came more than 12 ticks
-    /// too late.
+    /// The part of `skipped_ticks` due to leaps: the server reported inputs more than 12 ticks too late.
     pub leapt_ticks: u64,
     /// The longest time without the local player's controls in the match: consecutive `fills`, in ticks.
     pub fills_run_max: u32,
     /// Time in which the clock ran more than 2 % faster or slower than the match, in ms. Holds do not count.
     pub clock_off_ms: f64,
-    /// Time in which the budget made the prediction shorter than the pace asked for, in ms.
+    /// Time in which the budget made the prediction shorter than the pace requested, in ms.
     pub shed_ms: f64,
-    /// The total lateness of `advance` calls, beyond two frames of 60 Hz after the one before, in ms.
+    /// The total lateness of `advance` calls, beyond two 60 Hz frames after the one before, in ms.
     pub late_ms: f64,
-    /// Late turns: in lockstep each is a pause, otherwise a gap of more than two turns.
+    /// Late turns. In lockstep each is a pause, otherwise a gap of more than two turns.
     pub late_turns: u64,
     /// Time in which the authority waited for a late turn, in ms (in lockstep only).
     pub paused_ms: f64,
     /// The longest pause, in ms (in lockstep only).
     pub pause_ms_max: f64,
-    /// Median time from the sampling of an input of this session to its step in the authority, in ms (at most 1,022).
+    /// Median time from sampling an input of this session to its step in the authority, in ms (at most 1,022).
     pub confirmed_ms_p50: i32,
-    /// The sum of the times of all inputs of this session, in ms; with `confirmed_inputs` it gives the mean over any
-    /// period.
+    /// The sum of these times over all of this session's inputs, in ms; with `confirmed_inputs` it gives the mean over
+    /// any period.
     pub confirmed_ms_sum: f64,
     /// Inputs of this session (in lockstep: batches) that ran in the authority.
     pub confirmed_inputs: u64,
@@ -376,10 +375,10 @@ pub struct SessionStats {
     pub reach_ticks_mean: f64,
     /// Median of the newest input held by the server minus the next tick to seal, in ticks.
     pub margin_ticks_p50: i32,
-    /// The target margin of the pace, in ticks. Without prediction: how long turns should wait here.
+    /// The target margin of the pace, in ticks. Without prediction, the time for which turns should wait here.
     pub margin_ticks_target: f64,
-    /// The margin that an input sampled now should have, in ticks. Without prediction: the shortest time that one of
-    /// the last turns waited here.
+    /// The margin that an input sampled now should have, in ticks. Without prediction, the shortest waiting time of the
+    /// last turns.
     pub margin_ticks_now: f64,
     /// The input delay in use, in ticks; it approaches the match's delay in steps.
     pub delay_ticks: u32,
@@ -391,7 +390,7 @@ pub struct SessionStats {
     pub rtt_ms_p50: i32,
     /// Mean deviation of the round trip, in ms.
     pub jitter_ms: f64,
-    /// The share of the server's packets that were lost, 0..=1.
+    /// The fraction of the server's packets lost, 0..=1.
     pub loss: f32,
     /// The drawn picture, compared with the final match: [`Session::picture_errors`](crate::Session::picture_errors)
     /// gives it over a window.
@@ -411,9 +410,9 @@ pub struct SessionStats {
     pub down_bytes: u64,
     pub malformed: u64,
     pub returns: u64,
-    /// Silences after which the server was dialled again, but answered on the same path.
+    /// Silences after which the server was dialled again, but responded on the same path.
     pub silences: u64,
-    /// Time in which the server was silent or lost, from the first dial on, in ms.
+    /// Time in which the server was silent or lost, since the first dial, in ms.
     pub away_ms: f64,
     /// Events dropped because the game did not poll them in time.
     pub events_dropped: u64,
@@ -458,7 +457,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_median_equals_that_of_a_sorted_list(
+        fn the_median_equals_a_sorted_lists_median(
             least in -300i32..300,
             values in prop::collection::vec(-1_000i32..1_000, 1..200),
         ) {

@@ -5,9 +5,10 @@
 //!                     └─▶ newer reel             ├────────────────┤ replaces it
 //! ```
 //!
-//! A reel is a complete journal: a world, then turns, digests, and a world every 10 s. The newer reel begins when the
+//! A reel is a complete journal: a world, then turns, digests, and a world every 10 s. The newer reel starts when the
 //! older one is half full, so at least half a reel of the past can be saved, minus up to three worlds that the newer
-//! reel has already written. When the session continues from a different world (a heal, a return), the tape restarts.
+//! reel has already written. When the session continues from a different world (a heal, a reconnect), the tape
+//! restarts.
 //!
 //! Bound: a reel holds [`REEL_BYTES_MAX`], or 8 worlds if these are larger (worlds over 1 MiB), because otherwise the
 //! first worlds would fill it. The two reels never take more than twice that, and at least an eighth of a reel can be
@@ -20,9 +21,9 @@ use twinstep_protocol::journal::WrittenBy;
 use twinstep_protocol::packet::hello::{Hello, Names};
 use twinstep_protocol::replay::Recorder;
 
-/// The size of a full reel, unless worlds are large: about 20 minutes of 4 players and a world of 30 KB.
+/// The size of a full reel, if worlds are not large: about 20 minutes of 4 players and a 30 KB world.
 pub const REEL_BYTES_MAX: usize = 8 << 20;
-/// How many worlds a reel has room for, however large they are.
+/// The number of worlds for which a reel has space, however large they are.
 const REEL_WORLDS: usize = 8;
 
 struct Reel<S: Simulation> {
@@ -33,7 +34,7 @@ struct Reel<S: Simulation> {
 }
 
 impl<S: Simulation> Reel<S> {
-    /// Begins a journal with `world`. Returns `None` if the world exceeds the size of a journal's record.
+    /// Starts a journal with `world`. Returns `None` if the world exceeds the size of a journal record.
     fn begin(
         hello: &Hello,
         unix_s: u64,
@@ -194,7 +195,7 @@ mod tests {
         Hello::of::<Counter>(&(), "test build").unwrap()
     }
 
-    /// A world whose player's input changes at each tick, and a tape of it from tick `from` on.
+    /// A world whose player's input changes every tick, and a tape of it starting at tick `from`.
     fn taped(ticks: u32, reel_bytes_max: usize, from: u32) -> (Tape<Counter>, World<Counter>) {
         taped_of(Counter::default(), ticks, reel_bytes_max, from, |_| {})
     }
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_tape_is_a_journal_that_plays_to_the_last_whole_turn() {
-        // The tape begins in the middle of a turn.
+        // The tape starts in the middle of a turn.
         let (tape, world) = taped(1_001, REEL_BYTES_MAX, 333);
         let hello = hello();
         let mut replay = Replay::<Counter>::open(tape.journal().unwrap(), &(), &hello).unwrap();
@@ -323,14 +324,14 @@ mod tests {
         let (tape, _) = taped_of(Walked::default(), 1_200, 1 << 10, 0, |_| {});
         assert!(tape.newer.is_some(), "two reels are written");
         let walks = WALKS.get();
-        // 20 s: 20 digests and 2 worlds for each of two reels, and the worlds that reels begin with.
+        // 20 s: 20 digests and 2 worlds for each of two reels, and the worlds with which reels start.
         println!("{walks} walks");
         assert!((20..120).contains(&walks), "{walks} walks in 1,200 turns");
     }
 
     /// With worlds of any size, an eighth of a reel can be saved, and both reels stay within their bound.
     #[test]
-    fn a_large_world_leaves_room_for_a_past_and_takes_no_more_than_two_reels() {
+    fn a_large_world_leaves_space_for_a_past_and_takes_at_most_two_reels() {
         let max = 8 << 10;
         for world_bytes in [100, 1_000, 3_000, 5_000, 7_000, 9_000, 40_000] {
             let (mut ticks, mut shortest_ticks) = (0, u32::MAX);

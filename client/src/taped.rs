@@ -6,7 +6,7 @@
 //!  SessionStats, before and after ────────┘
 //! ```
 //!
-//! Bound: [`TAPE_BYTES_MAX`] wait for the program. What does not fit is dropped and counted.
+//! Bound: [`TAPE_BYTES_MAX`] wait for the program. Records that do not fit are dropped and counted.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::diff::ValueTree;
@@ -19,7 +19,7 @@ use crate::session::events::Event;
 use crate::session::playing::Playing;
 use crate::stats::{SessionStats, TimelineStats};
 
-/// The greatest number of bytes that wait for [`Session::take_tape`](crate::Session::take_tape).
+/// The maximum number of bytes waiting for [`Session::take_tape`](crate::Session::take_tape).
 pub const TAPE_BYTES_MAX: usize = 4 << 20;
 // The number of advances between two records of the loops.
 const LOOPS_EVERY: u32 = 60;
@@ -158,7 +158,7 @@ impl SessionTape {
                     part,
                     player,
                     rebuilds: (after - before) as u32,
-                    // The ticks of an advance are not known by cause: the first cause has them.
+                    // The ticks of an advance are not known per cause, so all of them count for the first cause.
                     ticks: std::mem::take(&mut ticks) as u32,
                 });
             }

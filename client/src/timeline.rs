@@ -17,7 +17,7 @@
 //! ([`Reconcile::Background`]).
 //!
 //! A panic of a predicted step is caught. Its world is dropped, and the prediction restarts from the authority with
-//! fewer entries in that tick's frame (see `Doubt` in `grounds`); if that fails too, it stops before that tick. An
+//! fewer entries in that tick's frame (see `Doubt` in `grounds`); if that also fails, it stops before that tick. An
 //! authority whose step panicked waits for a new world ([`Timeline::jump`]).
 
 use std::sync::Arc;
@@ -68,11 +68,11 @@ pub enum ConfirmError {
 
 /// Receives the timeline's events, for cues and pictures.
 pub trait Watch<S: Simulation> {
-    /// The authority made a step to `world`. `is_as_shown`: the shown prediction contains the same step.
+    /// The authority made a step to `world`. `is_as_shown` is `true` if the shown prediction contains the same step.
     fn confirmed(&mut self, world: &World<S>, fx: &Effects<S>, is_as_shown: bool);
     /// The shown prediction made a new step to `world`.
     fn predicted(&mut self, world: &World<S>, fx: &Effects<S>);
-    /// A rebuild has reached `world`. `is_last`: it is one of the last two worlds, between which the picture is drawn.
+    /// A rebuild has reached `world`. `is_last` is `true` for the last two worlds, between which the picture is drawn.
     fn resimulated(&mut self, world: &World<S>, is_last: bool);
     /// A rebuild is complete and shown: its ticks with their cues.
     fn rebuilt(
@@ -83,7 +83,7 @@ pub trait Watch<S: Simulation> {
     );
 }
 
-/// How far the players' actions in a prediction are known, rather than guessed.
+/// The tick up to which each player's actions in a prediction are known, rather than guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     until: [Tick; PLAYERS_MAX],
@@ -95,7 +95,7 @@ impl Known {
         until: [Tick::MAX; PLAYERS_MAX],
     };
 
-    /// Returns this knowledge, except that `player` is guessed from `tick` on.
+    /// Returns this knowledge, except that `player` is guessed from `tick` onwards.
     #[must_use]
     pub fn guessed_from(mut self, player: PlayerId, tick: Tick) -> Known {
         self.until[player.index()] = tick;
@@ -124,13 +124,13 @@ pub struct Timeline<S: Simulation> {
     drafting: bool,
     /// The limit on how often other players may make the prediction stale, and whether a rebuild waits.
     credit: RebuildCredit,
-    /// The first tick that no prediction has stepped yet; claims are accepted only from there on.
+    /// The first tick that no prediction has stepped yet; claims are accepted only from there onwards.
     frontier: Tick,
     grounds: Grounds<S>,
     stepper: Stepper<S>,
     memos: Memos,
     loops: Vec<LoopStats>,
-    /// The steps of rebuilds that were not run in the background.
+    /// The number of rebuild steps not run in the background.
     repeated: u64,
     repeated_cost: u32,
     how: Reconcile,
@@ -255,7 +255,7 @@ impl<S: Simulation> Timeline<S> {
     /// Confirms one tick: steps the authority, and compares the frame with the assumed one.
     ///
     /// # Errors
-    /// If the frame does not match the authority, which is then unchanged, or if the step panicked.
+    /// If the frame does not match the authority, which is left unchanged, or if the step panicked.
     ///
     /// # Panics
     /// In a verifying timeline, if a kept prediction was wrong: the game's `step` differed by phase without calling
@@ -324,7 +324,7 @@ impl<S: Simulation> Timeline<S> {
             return Ok(());
         }
         self.memos.forget(tick);
-        // A confirmed input is known too. If it was announced before, the earlier record stays.
+        // A confirmed input is also known. If it was announced before, the earlier record stays.
         for (player, _) in frame.inputs.iter() {
             let learned = &mut self.grounds.learned;
             learned.note(player, tick, self.shown.tick());
@@ -362,7 +362,7 @@ impl<S: Simulation> Timeline<S> {
         let waits = self.credit.waits();
         let own = self.grounds.local_actions.players();
         if waits && self.drafting {
-            // The draft is shown before the rebuild that waits begins, or rebuilds would never end on a slow machine.
+            // The draft is shown before the waiting rebuild starts, or rebuilds would never end on a slow machine.
             let slot = self.draft.slot(frame.tick);
             if !Misprediction::concerns(&slot.data, frame, own) {
                 return;
@@ -401,7 +401,7 @@ impl<S: Simulation> Timeline<S> {
         self.credit.forget();
     }
 
-    /// Takes the last recorded fault of the game's step, as text with the tick and the fields: the step left a NaN,
+    /// Takes the last recorded fault of the game's step, as text with the tick and the fields: the step produced a NaN,
     /// panicked, gave different results in prediction and confirmation without `withhold`, or is not pure. Returns each
     /// fault once.
     pub fn take_fault(&mut self) -> Option<String> {
@@ -415,13 +415,13 @@ impl<S: Simulation> Timeline<S> {
             .unwrap_or_default()
     }
 
-    /// The items of each loop of [`Effects::each`] in rebuilt ticks: how many were run, and how many results were taken
-    /// over.
+    /// The items of each loop of [`Effects::each`] in rebuilt ticks: how many were run, and how many results were
+    /// reused.
     pub fn loops(&self) -> &[LoopStats] {
         &self.loops
     }
 
-    /// The steps so far, without those of background rebuilds.
+    /// The number of steps so far, without background rebuilds.
     #[cfg(feature = "udp")]
     pub(crate) fn steps(&self) -> StepCounts {
         let all = self.stats.steps - self.stats.away_steps;
@@ -576,8 +576,8 @@ impl<S: Simulation> Timeline<S> {
         self.stale
     }
 
-    /// Returns `true` if the prediction stays wrong only for a short time: until the next turn, until a background rebuild
-    /// is handed back, or, if rebuilds are rare, until the next one may begin.
+    /// Returns `true` if the prediction stays wrong only for a short time: until the next turn, until a background
+    /// rebuild is handed back, or, if rebuilds are rare, until the next one may start.
     pub fn waits(&self) -> bool {
         let is_out = self.away.as_ref().is_some_and(Away::is_out);
         let waits = match self.drafting {
@@ -639,8 +639,8 @@ impl<S: Simulation> Timeline<S> {
         watch.resimulated(&self.draft.world, tick + 1 >= target);
     }
 
-    /// Returns how far the assumed inputs of the shown prediction are known now. A guess that a later announcement
-    /// confirmed counts as known. Costs a comparison per player and tick of lead.
+    /// Returns the ticks up to which the assumed inputs of the shown prediction are known now. A guess that a later
+    /// announcement confirmed counts as known. Costs a comparison per player and tick of lead.
     pub fn known(&self) -> Known {
         let line = &self.shown;
         let mut known = Known::ALL;
@@ -661,7 +661,7 @@ impl<S: Simulation> Timeline<S> {
     /// Assumes the next frame of a line and steps it. Claims are accepted in new ticks, but not from a line known to be
     /// wrong: the rebuild will reach these ticks.
     ///
-    /// If the step failed. The line is then half stepped.
+    /// If the step failed, which leaves the line half stepped.
     fn step_line(&mut self, which: Which) -> Result<(), ()> {
         let (line, is_right) = match which {
             Which::Shown => (&mut self.shown, !self.stale),
@@ -697,7 +697,7 @@ impl<S: Simulation> Timeline<S> {
         Ok(())
     }
 
-    /// Handles a failed predicted step: assumes fewer entries from its tick on. Only the first of a series of failures
+    /// Handles a failed predicted step: assumes fewer entries starting at its tick. Only the first failure of a series
     /// is reported.
     fn distrust(&mut self, failed: StepFailed) {
         if self.grounds.doubt(failed.tick) {
@@ -713,12 +713,12 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// Continues from a new world after a heal. The session's inputs are kept; announcements of other players are
-    /// forgotten. Returns the number of this session's commands that ran in the skipped frames.
+    /// dropped. Returns the number of this session's commands that ran in the skipped frames.
     pub fn jump(&mut self, world: World<S>) -> usize {
         self.abandon();
         let ran = self.grounds.local_actions.jumped(&world);
         if world.tick() < self.authority.tick() {
-            // These ticks did not happen: they will be new again, and no claims were made in them.
+            // These ticks did not happen: they will be new again, and had no claims.
             self.grounds.local_actions.forget_claims();
             self.frontier = world.tick();
         }

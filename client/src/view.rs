@@ -17,7 +17,7 @@ use crate::timeline::{Timeline, Watch};
 
 /// The minimum duration of a correction in ticks, even if the lead is shorter.
 const SMOOTH_TICKS_MIN: u32 = 6;
-/// Room for the entities of a busy screen, without allocating.
+/// Space for the entities of a busy screen, without allocating.
 const ROOM: usize = 256;
 
 pub(crate) struct View<S: Simulation, V: Show<S>> {
@@ -32,17 +32,17 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     moved_at: Duration,
     poses: [Poses<V::Key, V::Pose>; 2],
     captured: u32,
-    /// The time that has passed outside pauses of the match, so that corrections stand still in a pause.
+    /// The time passed outside pauses of the match. Corrections stand still in a pause.
     pub(crate) now: Duration,
     updated_at: Duration,
     pub(crate) alpha: f32,
-    /// How far after the newest tick the picture was drawn; 0 if it was not.
+    /// The time after the newest tick at which the picture was drawn; 0 if it was not.
     pub(crate) drawn: f32,
     tick: Duration,
     lead: u32,
     /// Cues before this tick are from before this client joined, and are not played.
     pub(crate) mute_until: Tick,
-    /// The message of the picture's first panic, until it is reported.
+    /// The unreported message of the first panic in the drawing code (`Show`).
     fault: Option<String>,
     pub(crate) has_failed: bool,
 }
@@ -106,8 +106,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         let at = world.tick();
         self.cues.jump(at);
         self.captured = 0;
-        // As both of the ticks that the picture lies between, so that it does not move from an old world to the new
-        // one.
+        // As both ticks between which the picture lies, so that it does not move from an old world to the new one.
         self.capture(world);
         self.capture(world);
         self.own_drawn.jump();
@@ -160,8 +159,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    /// Advances the pictures of other players, and the cues that are shown with them. Call it once the prediction is at
-    /// its new tick.
+    /// Advances the pictures of other players, and the cues shown with them. Call it once the prediction is at its new
+    /// tick.
     pub(crate) fn move_others(&mut self, timeline: &Timeline<S>) {
         let passed = self.now.saturating_sub(self.moved_at);
         self.moved_at = self.now;

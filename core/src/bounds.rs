@@ -7,13 +7,13 @@ use core::time::Duration;
 
 /// The maximum number of players in a match.
 pub const PLAYERS_MAX: usize = 16;
-/// Local players ("seats") of one session.
+/// The maximum number of local players ("seats") per session.
 pub const SEATS_MAX: usize = 4;
 
-/// How many ticks the prediction may run ahead of the authority: lead = P − A. Ring buffers have this size; the limit
-/// at a given tick length is [`lead_max`].
+/// The maximum number of ticks that the prediction may run ahead of the authority: lead = P − A. Ring buffers have this
+/// size; the limit at a given tick length is [`lead_max`].
 pub const LEAD_MAX: u32 = 223;
-/// The lead that is allowed even with long ticks, in ticks.
+/// The lead allowed even with long ticks, in ticks.
 pub const LEAD_MIN: u32 = 64;
 /// A player's picture stops after its connection was silent for this long, if this is more ticks than [`LEAD_MIN`].
 /// With one second, the picture of bots on the preset `awful` stopped for up to 1.04 % of a minute; the aim is 1 %.
@@ -23,8 +23,9 @@ pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
 pub const MEMO_BYTES_MAX: usize = 16 << 20;
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
-/// How many ticks inputs may run ahead of the authority: reach = I − A. It is the size of ring buffers and the server's
-/// acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits into a byte.
+/// The maximum number of ticks that inputs may run ahead of the authority: reach = I − A. It is the size of ring
+/// buffers and the server's acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits
+/// into a byte.
 pub const INPUT_WINDOW: u32 = 255;
 /// The server can still reconstruct the worlds of this many past ticks, for resolvers that look back and for desync
 /// reports.
@@ -34,7 +35,7 @@ pub const HISTORY: u32 = 64;
 pub const BACKLOG: u32 = 1_800;
 /// The maximum number of sealed frames that the server keeps: [`BACKLOG_TIME`] at 240 Hz.
 pub const BACKLOG_MAX: u32 = 7_200;
-/// How long the server keeps sealed frames, if this is at most [`BACKLOG_MAX`] frames.
+/// The time for which the server keeps sealed frames, up to [`BACKLOG_MAX`] frames.
 pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
 
 /// The maximum number of ticks in a turn.
@@ -65,134 +66,135 @@ pub const OUTCOME_BYTES_MAX: usize = 4_096;
 pub const COMMAND_INLINE_MAX: usize = 128;
 /// The maximum size of an encoded outcome that a single frame contains, in bytes.
 pub const OUTCOME_INLINE_MAX: usize = 256;
-/// How many bytes of a large entry a frame takes at the entry's turn. More follow if room is left.
+/// The number of bytes of a large entry that a frame takes at the entry's turn. More follow if space is left.
 pub const FRAGMENT_BYTES: usize = COMMAND_INLINE_MAX;
-/// The bytes of a fragment in a frame besides its part of the entry: its kind, the tick asked and the key, the offset
-/// in the entry, the number of bytes that follow later, and a length.
+/// The size of a fragment in a frame, in bytes, without its part of the entry: its kind, the tick asked and the key,
+/// the offset in the entry, the number of bytes that follow later, and a length.
 pub const FRAGMENT_HEAD_BYTES: usize = 1 + 5 + 9 + 3 + 3 + 3;
-/// The maximum number of fragments in a frame: for each player and for the outcomes, one that ends and one that begins.
+/// The maximum number of fragments in a frame: for each player and for the outcomes, one that ends an entry and one
+/// that starts an entry.
 pub const FRAGMENTS_MAX: usize = 2 * (PLAYERS_MAX + 1);
-/// How many large commands of a player can wait for their fate, at either end. Further ones are refused.
+/// The maximum number of a player's large commands in flight, at either end. Any more are refused.
 pub const LARGE_COMMANDS_OPEN_MAX: usize = 2;
 /// The maximum size of an encoded frame, in bytes, when many entries wait; entries that do not fit wait for a later
 /// tick. A frame is larger only if its inputs take most of it: see [`FRAME_ROOM_MIN`].
 pub const FRAME_BYTES: usize = 512;
-/// How many bytes of a frame are neither an input, a roster change nor an entry of a list: masks, flags, counts, a
+/// The number of bytes of a frame that belong to no input, roster change or list entry: masks, flags, counts, a
 /// cadence.
 pub const FRAME_HEAD_BYTES: usize = 24;
 /// Size of a roster change in a frame, in bytes.
 pub const ROSTER_CHANGE_BYTES: usize = 2;
 /// Size of a command or claim in a frame, in bytes, including its player and sequence.
 pub const ORDER_BYTES_MAX: usize = COMMAND_INLINE_MAX + ORDER_HEAD_BYTES;
-/// The bytes of an order without its command.
+/// The size of an order without its command, in bytes.
 pub const ORDER_HEAD_BYTES: usize = 6;
 /// Size of an outcome in a frame, in bytes, including the tick asked and the key.
 pub const ANSWER_BYTES_MAX: usize = OUTCOME_INLINE_MAX + ANSWER_HEAD_BYTES;
-/// The bytes of an answer without its outcome: the tick asked, the key, and a flag that an outcome exists.
+/// The size of an answer without its outcome, in bytes: the tick asked, the key, and a flag that an outcome exists.
 pub const ANSWER_HEAD_BYTES: usize = 5 + 9 + 5 + 1;
-/// How many bytes of each frame are reserved for each kind of entry (outcomes, claims, commands) that has entries
-/// waiting. Bytes that a kind does not use go to the other kinds.
+/// The number of bytes of each frame reserved for each kind of entry (outcomes, claims, commands) with entries waiting.
+/// Bytes that a kind does not use go to the other kinds.
 pub const FRAME_SHARE_BYTES: usize = 48;
-/// The smallest room for entries in a frame, however large its inputs are: the largest outcome fits next to the
+/// The minimum space for entries in a frame, however large its inputs are: the largest outcome fits next to the
 /// reserved bytes of the two other kinds, and so do two of the largest commands or claims.
 pub const FRAME_ROOM_MIN: usize = ANSWER_BYTES_MAX + 2 * FRAME_SHARE_BYTES;
 /// The largest frame, in bytes: every player's input has the maximum size, every player's presence changes, and all
-/// room for entries is used.
+/// space for entries is used.
 pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
     + ROSTER_CHANGE_BYTES * PLAYERS_MAX
     + INPUT_BYTES_MAX * PLAYERS_MAX
     + FRAME_ROOM_MIN;
-/// Within this many ticks, each player comes first once with each kind, so that the largest order finds room even if
-/// other orders wait. The kinds of entries take turns at being first, and the players within a kind take turns too.
+/// Within this many ticks, each player comes first once with each kind, so that the largest order finds space even if
+/// other orders wait. The kinds of entries take turns at being first, and so do the players within a kind.
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// The maximum size of a session packet, in bytes, without the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
 /// The maximum size of a packet down without its frames, in bytes: acks, margins, fates, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
-/// How many refused orders a packet can report. Further ones wait until the client has acknowledged these.
+/// The maximum number of refused orders in a packet. The rest wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
 /// The maximum number of datagrams in one send. Each can be decoded on its own.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
-/// The maximum number of datagrams in one send to a client if they contain frames that were never sent: enough for a
-/// turn of 20 frames of [`FRAME_BYTES`], and for the first frame that the client lacks. One more datagram repeats
-/// frames if the client does not report which ones it lacks.
+/// The maximum number of datagrams in one send to a client if they contain frames never sent before: enough for a turn
+/// of 20 frames of [`FRAME_BYTES`], and for the first frame that the client lacks. One more datagram repeats frames if
+/// the client does not report which ones it lacks.
 pub const NEWS_PER_SEND_MAX: usize = 12;
-/// How many datagrams in one send to a client may repeat frames it reported missing.
+/// The maximum number of datagrams in one send to a client that repeat frames it reported missing.
 pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 /// A client that lacks a frame is sent at most this many frames after it: four seconds at 240 Hz.
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
-/// The maximum size of a snapshot of a world, in bytes.
+/// The maximum size of a world snapshot, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
 /// The maximum size of the rules that a server sends to its guests, in bytes before compression.
 pub const RULES_BYTES_MAX: usize = 1 << 20;
 /// The maximum size of an operator's message to players, in bytes.
 pub const NOTICE_BYTES_MAX: usize = 200;
-/// A client's desync report, in bytes.
+/// The maximum size of a client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
 /// The maximum size of a client's message on the lane, in bytes: a large command or answer with its names, or a report.
 pub const LANE_UP_BYTES_MAX: usize = COMMAND_BYTES_MAX + 32;
 
-/// How many ticket lineages a match remembers. Only those of admitted sessions with an operator's ticket are
-/// remembered.
+/// The maximum number of ticket lineages that a match keeps: those of admitted sessions with an operator's ticket.
 pub const MATCH_LINEAGES_MAX: usize = 65_536;
 
-/// The maximum number of commands of a player in a tick.
+/// The maximum number of a player's commands per tick.
 pub const COMMANDS_PER_TICK: usize = 4;
-/// How many bytes of a frame the commands of one player can take. Both sides use this limit, so if only one client
-/// gives orders, it can compute the tick in which each will run.
+/// The maximum number of bytes that one player's commands take in a frame. Both sides use this limit, so if only one
+/// client issues orders, it can compute the tick in which each will run.
 pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
-/// How many bytes of a player's orders can always wait for room in a frame. At 60 Hz they run within 1.6 s
+/// The number of bytes of a player's orders that can always wait for space in a frame. At 60 Hz they run within 1.6 s
 /// ([`FRAME_TURNS_TICKS`] twice), even if the other players order as much as they can.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
-/// How many bytes of all players' orders can wait for room in a frame. Above this, the newest order of the player with
-/// the most waiting bytes is refused immediately. So 20 commands per second are accepted as far as frames can hold
-/// them: each of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each), and the
-/// room that other players leave.
+/// The maximum number of bytes of all players' orders waiting for space in a frame. Above this, the newest order of the
+/// player with the most waiting bytes is refused immediately. So 20 commands per second are accepted as far as frames
+/// can hold them: each of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each),
+/// and the space that other players leave.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
-/// How many commands a player may give per second, counted on arrival, and the allowed burst. Commands that a
+/// The maximum number of commands per second from a player, counted on arrival, and the allowed burst. Commands that a
 /// connection delayed for more than a second arrive together, so some of them are refused even if the player gave no
 /// more than its rate allows.
 pub const COMMANDS_PER_SECOND: u32 = 20;
-/// How many bytes of large commands a player may send per second, counted on arrival: one of 4 KB every 1.6 s.
+/// The maximum number of bytes per second in a player's large commands, counted on arrival: a 4 KB command every 1.6 s.
 pub const LARGE_COMMAND_BYTES_PER_SECOND: u32 = COMMANDS_PER_SECOND * COMMAND_INLINE_MAX as u32;
 /// The allowed burst of these bytes: two of the largest commands.
 pub const LARGE_COMMAND_BYTES_BURST: u32 = (LARGE_COMMANDS_OPEN_MAX * COMMAND_BYTES_MAX) as u32;
-/// The limit of turn, repetition and command counters, so that adding a small number to them never wraps. No match
-/// lasts this long; larger values from a file or a peer are rejected.
+/// The limit of turn, repetition and command counters. Adding a small number to them never wraps. No match lasts this
+/// long; larger values from a file or a peer are rejected.
 pub const COUNT_MAX: u32 = u32::MAX / 2;
 
-/// How many commands of a player can wait for their tick at either end.
+/// The maximum number of a player's commands waiting for their tick, at either end.
 pub const COMMANDS_OPEN_MAX: usize = 64;
-/// How many claims a player may make per second, at most one a tick.
+/// The maximum number of claims per second from a player, at most one per tick.
 pub const CLAIMS_PER_SECOND: u32 = 8;
 
-/// How many queries can open in a tick. Further ones wait, and open over the next ticks in the order of asking.
+/// The maximum number of queries opened per tick. The rest wait, and are opened in later ticks in the order in which
+/// they were asked.
 pub const ASKS_PER_TICK: usize = 16;
-/// How many queries of a world can wait for their answer.
+/// The maximum number of a world's queries waiting for their answer.
 pub const QUERIES_OPEN_MAX: usize = 64;
-/// How many queries of a world can wait to be opened. Further asks are dropped, counted and reported.
+/// The maximum number of a world's queries waiting to be opened. Any more are dropped, counted and reported.
 pub const QUERIES_WAITING_MAX: usize = 256;
-/// A query that is not answered within this many ticks, or within 2 s if that is more ticks, is answered with `None`:
-/// see [`answer_ticks`].
+/// A query not answered within this many ticks, or within 2 s if that is more ticks, is answered with
+/// `None`: see [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;
 /// The minimum time that a resolver has for an answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(2);
-/// How many answers of a session can wait to be processed. The client repeats the others.
+/// The maximum number of a session's answers waiting to be processed. The client repeats the others.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
-/// How many cues can wait for the authority.
+/// The maximum number of cues waiting for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
 /// A cue that moves by at most this time between a guess and the confirmed frame still counts as the same cue: see
 /// [`cue_drift`].
 pub const CUE_DRIFT: Duration = Duration::from_millis(200);
-/// The smallest number of ticks that [`CUE_DRIFT`] counts as.
+/// The minimum of [`CUE_DRIFT`], in ticks.
 pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
 /// Announced inputs reach this many ticks beyond the next tick to seal.
 pub const ANNOUNCE_TICKS: u32 = 8;
 
-/// How many spectators can watch a match without delay.
+/// The maximum number of spectators that watch a match without delay.
 pub const SPECTATORS_LIVE_MAX: usize = 16;
-/// How many spectators can watch a match with a delay.
+/// The maximum number of spectators that watch a match with a delay.
 pub const SPECTATORS_DELAYED_MAX: usize = 512;
 /// The shortest delay of a delayed spectator, in ticks.
 pub const SPECTATOR_DELAY_MIN: u32 = 180;
@@ -200,16 +202,16 @@ pub const SPECTATOR_DELAY_MIN: u32 = 180;
 /// of [`BACKLOG`] remain for loading that world: 10 s at 60 Hz, 5 MiB at [`BULK_BYTES_PER_SECOND`].
 pub const SPECTATOR_DELAY_MAX: u32 = 900;
 
-/// Packets per second that carry a client's new inputs, at any frame rate and tick length. A packet carries all inputs
-/// since the last one.
+/// The maximum number of packets per second that carry a client's new inputs, at any frame rate and tick length. A
+/// packet carries all inputs since the last one.
 pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
 /// Every client sends at least this often, in every stage of its session.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
-/// If no ack of a client advances for this long, the server sends to it at most 10 times a second, and only the first
+/// If no ack from a client advances for this long, the server sends to it at most 10 times a second, and only the first
 /// frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// If no ack of a client advances for this long, the server sends those frames and its lane only every
-/// [`SPARSE_EVERY`]. During this time the player counts as dropped, and a client that sends again is answered
+/// If no ack from a client advances for this long, the server sends those frames and its lane only every
+/// [`SPARSE_EVERY`]. During this time the player counts as dropped, and a client that sends again gets a response
 /// immediately. A client that does not send packets does not get frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// The interval of sends to a client after [`SPARSE_AFTER`].
@@ -219,20 +221,20 @@ pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 /// A session that does not send its hello within this time ends. A transport waits equally long for a silent client. A
 /// client sends its hello ten times a second.
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
-/// A join makes progress when this many more bytes of a world are acknowledged. The last byte counts as progress too.
+/// A join makes progress when this many more bytes of a world are acknowledged. The last byte also counts as progress.
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
 /// The time that each [`JOIN_STEP_BYTES`] of a world may take while other joiners wait, plus four round trips.
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
-/// A join without progress for this long, plus four round trips, ends: [`JOIN_STEP_WITHIN`] and an outage of 10 s.
-/// While the world is being sent, progress is measured in its bytes. After that, the client makes progress when it is a
-/// second of ticks nearer to the present than ever before. So 8 MiB take at most 512 times this, if the frames since
-/// then are kept for that long ([`load_ticks`]).
+/// A join without progress for this long, plus four round trips, ends: [`JOIN_STEP_WITHIN`] and a 10 s outage. While
+/// the world is being sent, progress is measured in its bytes. After that, the client makes progress when it is a
+/// second of ticks nearer to the present than ever before. So 8 MiB take at most 512 times this, provided that the
+/// frames since then are kept for that long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
 /// A world that has been sent for this long, plus two round trips, at less than 128 KiB/s gives its slot to the next
 /// joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
-/// How many snapshots are sent to joiners at the same time, per match. Slower ones, which lost their slots, continue in
-/// addition at 128 KiB/s each.
+/// The maximum number of snapshots sent to joiners at the same time, per match. Slower ones, which lost their slots,
+/// continue in addition at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
 /// While a world is being sent, the frames since that world are kept for at most this long. At 168 kbit/s it is enough
 /// for 8 MiB.
@@ -246,26 +248,26 @@ pub const LOAD_TICKS_MAX: u32 = 96_000;
 pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
 /// The maximum memory of these frames on the server, in bytes, without the heap of the game's own types.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
-/// How long the server keeps the state of a join that was cut off, while its client tries to return: the rest of the
-/// world, and the frames since then.
+/// The time for which the server keeps the state of an interrupted join while its client tries to reconnect: the rest
+/// of the world, and the frames since then.
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
-/// How many bytes of worlds are kept for joins that were cut off, per match: two of the largest.
+/// The maximum number of world bytes kept for interrupted joins, per match: two of the largest.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
-/// How many joins that were cut off can keep their state, per match.
+/// The maximum number of interrupted joins that keep their state, per match.
 pub const CUT_OFF_MAX: usize = 32;
 /// A player is healed at most once in this time.
 pub const HEAL_EVERY: Duration = Duration::from_secs(10);
-/// How many heals a player can get within [`HEALS_WINDOW`]. The next one closes its session.
+/// The maximum number of heals per player within [`HEALS_WINDOW`]. The next one closes its session.
 pub const HEALS_MAX: usize = 4;
-/// A heal is forgotten after this time, so a match of a week tolerates occasional memory errors.
+/// A heal no longer counts after this time, so a week-long match tolerates occasional memory errors.
 pub const HEALS_WINDOW: Duration = Duration::from_secs(3_600);
 /// This many protocol errors in [`STRIKE_WINDOW`] close a session.
 pub const STRIKES_MAX: u32 = 8;
 /// The window in which strikes are counted.
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
-/// How many bytes of bulk data per second are sent to a session.
+/// The maximum number of bytes of bulk data per second sent to a session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
-/// How long one identity may keep the other players waiting within a minute.
+/// The maximum time per minute for which one identity may keep the other players waiting.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// Policies that depend on a round trip use a value of at most this.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
@@ -368,19 +370,19 @@ const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
 const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);
-// A packet always has room for a frame beside its other contents: so there is always progress.
+// A packet always has space for a frame beside its other contents, so there is always progress.
 const _: () = assert!(FRAME_BYTES_MAX + PLAY_HEAD_BYTES_MAX <= PACKET_BYTES_MAX);
-// The largest answer fits by the definition of the room; two of the largest orders must fit too.
+// The largest answer fits by the definition of `FRAME_ROOM_MIN`; two of the largest orders must also fit.
 const _: () = assert!(2 * ORDER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
 const _: () = assert!(COMMANDS_PER_TICK_BYTES + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);
-// Orders that can always wait run within two rounds of turns, so they must fit the room of two frames.
+// Orders that can always wait run within two rounds of turns, so they must fit into the space of two frames.
 const _: () = assert!(WAITING_BYTES_MIN <= 2 * (FRAME_ROOM_MIN - 2 * FRAME_SHARE_BYTES));
 const _: () = assert!(PLAYERS_MAX <= 16, "player sets are 16-bit masks");
 const _: () =
     assert!(COMMAND_INLINE_MAX < COMMAND_BYTES_MAX && OUTCOME_INLINE_MAX < OUTCOME_BYTES_MAX);
 const _: () =
     assert!(OUTCOME_BYTES_MAX <= COMMAND_BYTES_MAX && REPORT_BYTES_MAX <= LANE_UP_BYTES_MAX);
-// At its turn, a large entry always finds room for a fragment.
+// At its turn, a large entry always finds space for a fragment.
 const _: () = assert!(FRAGMENT_HEAD_BYTES + FRAGMENT_BYTES <= COMMANDS_PER_TICK_BYTES);
 const _: () =
     assert!(FRAGMENT_HEAD_BYTES + FRAGMENT_BYTES + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);

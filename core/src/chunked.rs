@@ -7,7 +7,7 @@
 //!                  7    2    ?    9          and a digest hashes those, and the digests of the others
 //! ```
 //!
-//! A client copies its world at each rebuild, the server keeps copies of the last second, and both compute digests.
+//! A client copies its world for each rebuild, the server keeps copies of the last second, and both compute digests.
 //! With a plain `Vec`, each of these reads the whole list.
 //!
 //! Invariants: all chunks but the last are full, so two equal lists have equal digests even if their histories differ.
@@ -33,17 +33,17 @@ use crate::digest::known::Known;
 /// |---|---|---|
 /// | a copy, as at each rebuild (`clone_from`) | all n are copied | n/N chunks are compared; the changed ones are shared |
 /// | a digest | all n are hashed | the changed chunks, and 8 bytes for each chunk |
-/// | the check for NaN at each tick | each float | the changed chunks |
+/// | the check for NaN every tick | each float | the changed chunks |
 /// | a change | a store | a store and about 10 ns; the first one after a copy copies its chunk, and allocates |
 /// | encoding, as for a joining client | all n | all n |
 ///
-/// The size of a world is the number of bytes that its digest hashes. So a world with a million elements in a `Chunked`
-/// still counts as small: it is digested at each turn, and a desync in it is found immediately. Data that changes
-/// everywhere at each tick belongs in a `Vec`: at most 256 KiB of a `Vec` are hashed in a second, or the whole `Vec`
-/// once, but a `Chunked` that changed everywhere is hashed whole at each tick.
+/// A world's size is the number of bytes that its digest hashes. So a world with a million elements in a `Chunked`
+/// still counts as small: it is digested every turn, and a desync in it is found immediately. Data that changes
+/// everywhere every tick belongs in a `Vec`: at most 256 KiB of a `Vec` are hashed in a second, or the whole `Vec`
+/// once, but a `Chunked` that changed everywhere is hashed whole every tick.
 ///
-/// The encoding is that of a `Vec` of the same elements. The digests differ, so a game that switches to `Chunked` needs
-/// a new [`VERSION`](crate::Simulation::VERSION).
+/// It is encoded like a `Vec` of the same elements. The digests differ, so a game that switches to `Chunked` needs a
+/// new [`VERSION`](crate::Simulation::VERSION).
 ///
 /// ```
 /// use twinstep_core::Chunked;
@@ -132,8 +132,8 @@ impl<T, const N: usize> Chunked<T, N> {
         self.chunks.get(index / N)?.elements.get(index % N)
     }
 
-    /// A mutable reference to the element at `index`. Its chunk counts as changed from then on, so call this only to
-    /// change it.
+    /// A mutable reference to the element at `index`. Its chunk counts as changed from then onwards, so call this only
+    /// to change it.
     #[must_use]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T>
     where
@@ -235,7 +235,7 @@ impl<T, const N: usize> FromIterator<T> for Chunked<T, N> {
     }
 }
 
-/// Serialises as a list; in bincode its bytes are those of a `Vec`.
+/// Serialises as a list, with the same bincode bytes as a `Vec`.
 impl<T: Serialize, const N: usize> Serialize for Chunked<T, N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         asking::serialize(serializer, &PlainList(self), &Digests(&self.chunks))

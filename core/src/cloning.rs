@@ -3,8 +3,8 @@
 /// Implements `Clone`, including `clone_from`, for a struct field by field, so that each list keeps its buffer.
 ///
 /// A client clones its authority into the prediction after each wrong guess, with `clone_from`. A derived `Clone` does
-/// not define `clone_from`: the default makes a new value and allocates each list of the state again. `Vec`, `String`,
-/// [`Table`](crate::Table), [`Schedule`](crate::Schedule) and structs that use this macro keep their buffers.
+/// not define `clone_from`: the default creates a new value and allocates each list of the state again. `Vec`,
+/// `String`, [`Table`](crate::Table), [`Schedule`](crate::Schedule) and structs that use this macro keep their buffers.
 ///
 /// All fields must be named, in any order: the compiler reports a missing one. Types with few or no lists do not need
 /// the macro, and neither do list elements without heap memory.

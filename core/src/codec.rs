@@ -1,8 +1,8 @@
 //! Encodes values to bytes and decodes them: the only module that names bincode.
 //!
 //! Integers have a variable length, little-endian. Two rules that law **Hostile wire** needs are added to the format:
-//! the cost of decoding is bounded by the bytes that are present, not by the lengths that they claim; and a value on
-//! its own must consume the whole input.
+//! the cost of decoding is bounded by the bytes present, not by the lengths they claim; and a value on its own must
+//! consume the whole input.
 //!
 //! Invariant: every encoded value can be decoded. Both sides count only bytes: a value that was within its limit when
 //! it was written can also be read. (Exceptions are types that serde cannot read from these bytes, for example untagged
@@ -55,14 +55,14 @@ pub fn encode<T: Serialize>(value: &T, out: &mut [u8]) -> Result<usize, CodecErr
 /// Appends a value of at most [`WORLD_BYTES_MAX`] bytes (a world) to `out`. Allocates only to grow it.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] if the value exceeds the limit. `out` is then unchanged.
+/// [`CodecError::TooLarge`] if the value exceeds the limit. In that case `out` is left unchanged.
 pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
     struct Tail<'a> {
         out: &'a mut Vec<u8>,
         end: usize,
     }
     impl Writer for Tail<'_> {
-        // Without inlining, each number costs a call and the return of an error: four to eight times as much.
+        // Without inlining, each number costs a call and a returned error: four to eight times as much.
         #[inline]
         fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
             if self.out.len() + bytes.len() > self.end {
@@ -100,8 +100,8 @@ pub fn size<T: Serialize>(value: &T) -> Result<usize, CodecError> {
     Ok(count.0)
 }
 
-/// The encoded size of a value that decodes to an equal value on the other side, so that it can be sealed into a frame.
-/// `buffer` is scratch memory. A value of more than `limit` bytes is not decoded.
+/// Checks that a value decodes to an equal value on the other side, so that it can be sealed into a frame, and returns
+/// its encoded size. `buffer` is scratch memory. A value of more than `limit` bytes is not decoded.
 ///
 /// # Errors
 /// [`CodecError::TooLarge`] if the value exceeds `limit`; the codec's error if it cannot be encoded or decoded;
@@ -122,7 +122,7 @@ pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
     }
 }
 
-/// Decodes a value at the beginning of `bytes`. Returns it with the number of bytes that it took.
+/// Decodes a value at the start of `bytes`. Returns it with the number of bytes that it took.
 ///
 /// # Errors
 /// If the bytes are not a value of this type. It never panics. Memory for elements is reserved only for bytes that are

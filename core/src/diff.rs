@@ -6,7 +6,7 @@
 //!   right ─serde─▶ tree ─┘
 //! ```
 //!
-//! Invariant: for two values of one type there is no difference if and only if their digests are equal.
+//! Invariant: two values of one type have no difference if and only if their digests are equal.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -44,8 +44,8 @@ impl fmt::Display for Difference {
 /// For sequences of different length, the lengths and the common part are compared; for maps, the entries by key, and
 /// the order of the keys if only that differs. Floats are compared by their bits.
 ///
-/// Builds both values as trees: about 32 bytes of heap and 50 ns per number. For reports only: to check *whether* two
-/// values differ, compare their [digests](crate::digest::digest).
+/// Builds both values as trees: about 32 bytes of heap and 50 ns per number. Use it only for reports; to check
+/// *whether* two values differ, compare their [digests](crate::digest::digest).
 ///
 /// ```
 /// use twinstep_core::diff::diff;

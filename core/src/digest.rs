@@ -58,16 +58,16 @@ pub fn of_bytes(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// A digest and the number of bytes that were hashed for it.
+/// A digest and the number of bytes hashed for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizedDigest {
     /// The digest.
     pub digest: u64,
-    /// The number of canonical bytes that were hashed, to which the cost of the digest is proportional.
+    /// The number of canonical bytes hashed. The cost of the digest is proportional to it.
     pub bytes: u64,
 }
 
-/// The [`digest`] of `value`, together with the number of bytes that were hashed. Both are equal on every machine.
+/// The [`digest`] of `value`, together with the number of bytes hashed. Both are equal on every machine.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ pub fn sized_digest(value: &impl Serialize) -> Result<SizedDigest, DigestError> 
 }
 
 /// Checks that `value` contains no NaN, without computing its digest. Costs one comparison per float; values without
-/// floats are almost free. A megabyte of floats takes 20 to 30 µs, a tenth of the time of its digest (measured).
+/// floats are almost free. A megabyte of floats takes 20 to 30 µs, a tenth of the time its digest takes (measured).
 ///
 /// # Errors
 ///

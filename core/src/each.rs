@@ -14,15 +14,16 @@ const CHECKED: u32 = 256;
 
 impl<S: Simulation> Effects<S> {
     /// Runs `run` once for each item, in order, and then passes all outputs to `tell`, in the same order. When a
-    /// prediction is rebuilt, an item that is what it was at this tick, and that reads what it read then, is not run:
-    /// its result is taken over.
+    /// prediction is rebuilt, an item that equals its earlier value at this tick, with equal reads, is not run: its
+    /// result is reused.
     ///
     /// This pays for items that cost more than some 200 ns: agents that think, search paths or cast rays. It adds some
     /// 60 ns to each item of a predicted tick, and less than 10 ns in the authority and the server.
     ///
-    /// `name` is the loop's own within a step. `reads` returns all that `run` needs besides the item, as a small value:
-    /// the positions of the players in sight rather than the list of players, because an item is run again whenever its
-    /// reads differ. `run` must not look at a global variable or at a clock; a `static` cannot be kept from it.
+    /// `name` is unique among the loops of a step. `reads` returns all that `run` needs besides the item, as a small
+    /// value: the positions of the players in sight rather than the list of players, because an item is run again
+    /// whenever its reads differ. `run` must not read a global variable or a clock; the compiler cannot stop it from
+    /// using a `static`.
     ///
     /// ```
     /// # use twinstep_core::prelude::*;
@@ -205,8 +206,8 @@ impl<S: Simulation> Effects<S> {
         *self.memos_mut() = memos;
     }
 
-    /// Returns `run(input)`. When a prediction is rebuilt and the input is what it was at this tick, the result is taken
-    /// over: [`each`](Self::each) for one value, such as a flow field that follows from the walls.
+    /// Returns `run(input)`. When a prediction is rebuilt and the input equals its earlier value at this tick, the
+    /// earlier result is reused: [`each`](Self::each) for one value, such as a flow field that follows from the walls.
     ///
     /// ```
     /// # use twinstep_core::prelude::*;

@@ -1,5 +1,5 @@
 //! [`Effects`]: the output of a step.
 //!
-//! The type is defined next to the trait that it belongs to, in [`simulation`](crate::simulation).
+//! The type is defined next to its trait, in [`simulation`](crate::simulation).
 
 pub use crate::simulation::Effects;

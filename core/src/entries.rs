@@ -11,10 +11,10 @@ use crate::players::PlayerSet;
 /// A change of a player's seat. The framework keeps the roster; a step only receives the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RosterChange {
-    /// A new player. Its inputs begin with this frame.
+    /// A new player. Its inputs start with this frame.
     Joined,
     /// The player's inputs did not arrive for [`DROP_AFTER`](crate::bounds::DROP_AFTER). The player keeps its seat; its
-    /// inputs are absent until it returns.
+    /// inputs are absent until it reconnects.
     Dropped,
     /// A dropped player is back.
     Returned,
@@ -25,7 +25,7 @@ pub enum RosterChange {
 /// A command or a claim of one player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order<C> {
-    /// The player that gave the order.
+    /// The player that issued the order.
     pub player: PlayerId,
     /// The player's sequence for a command; the tick that emitted it for a claim.
     pub seq: u32,
@@ -38,24 +38,24 @@ pub struct Order<C> {
 pub struct Answer<O> {
     /// The tick whose step asked.
     pub asked: Tick,
-    /// The key that the query was asked under.
+    /// The key under which the query was asked.
     pub key: Key,
-    /// The outcome. `None` if the query was not answered (deadline, limits, a resolver that failed).
+    /// The outcome. `None` if the query was not answered (deadline, limits, a failed resolver).
     pub outcome: Option<O>,
 }
 
-/// A query that waits for its answer.
+/// A query waiting for its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuery<Q> {
     /// The tick whose step asked.
     pub asked: Tick,
-    /// The key that the query was asked under.
+    /// The key under which the query was asked.
     pub key: Key,
     /// The query itself.
     pub query: Q,
 }
 
-/// A large entry of a frame: one that is sealed in fragments.
+/// A large frame entry, which is sealed in fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "named as in `Answer` and `Order`")]
 pub enum LargeEntry {
@@ -89,8 +89,8 @@ pub struct Fragment {
     pub entry: LargeEntry,
     /// The offset of this fragment in the entry, in bytes. 0 starts the entry, or restarts it.
     pub from: u32,
-    /// The number of the entry's bytes after this fragment. If it is 0, the fragment's frame contains the whole entry
-    /// too.
+    /// The number of the entry's bytes after this fragment. If it is 0, the fragment's frame also contains the whole
+    /// entry.
     pub left: u32,
     /// The bytes of this fragment.
     pub bytes: Vec<u8>,
@@ -105,7 +105,7 @@ impl core::fmt::Display for LargeEntry {
     }
 }
 
-/// The inputs of one frame, by player.
+/// One frame's inputs, indexed by player.
 ///
 /// Invariant: `players` contains exactly the players that have an input. Iteration visits only these, so empty seats
 /// are free.

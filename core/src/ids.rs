@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::PLAYERS_MAX;
 
-/// The number of one fixed step of the simulation, counted from 0; it never wraps (at 60 Hz: 2.2 years).
+/// The number of a fixed simulation step, counted from 0; it never wraps (at 60 Hz: 2.2 years).
 ///
 /// Arithmetic saturates at both ends, so that `now - born` cannot panic in a game.
 ///
@@ -27,7 +27,7 @@ use crate::bounds::PLAYERS_MAX;
 pub struct Tick(pub u32);
 
 impl Tick {
-    /// The last possible tick. `learned` also returns it for an input that is still guessed.
+    /// The last possible tick. `learned` also returns it for a still guessed input.
     pub const MAX: Tick = Tick(u32::MAX);
 
     /// The tick `span` earlier, or tick 0.
@@ -65,8 +65,8 @@ impl fmt::Display for Tick {
 
 /// A player of one match: its number there, below [`PLAYERS_MAX`].
 ///
-/// An identity keeps its number while it has its seat, even when it is dropped and returns. Once it has left, another
-/// identity may get the number.
+/// An identity keeps its number while it has its seat, even when it is dropped and reconnects. Once it has left,
+/// another identity may get the number.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -90,8 +90,8 @@ impl fmt::Display for PlayerId {
 ///
 /// The rule for all keys, of cues, queries, timers, entities and generators (law **Stable names**): a key is a cause
 /// and that cause's own count, never a count that several causes share. One wrong guess shifts a shared count for all
-/// later events; a cause's own count stays the same. (Measured in a shooter with a round trip of 200 ms: keys by a
-/// shared count cancel 23 % of cues, keys by causes 0.01 %.)
+/// later events; a cause's own count stays the same. (Measured in a shooter with a 200 ms round trip: keys from a
+/// shared count cancel 23 % of cues, keys from causes 0.01 %.)
 ///
 /// | cause | key |
 /// |---|---|

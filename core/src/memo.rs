@@ -1,4 +1,4 @@
-//! [`Memos`]: the results of the loops of predicted ticks, which [`each`](crate::Effects::each) takes over in a rebuild.
+//! [`Memos`]: the results of loops in predicted ticks, which [`each`](crate::Effects::each) reuses in a rebuild.
 //!
 //! ```text
 //!  memo of tick t    [ a  b  c  d ]    of each item: its bytes with what it reads, the item after the tick, its outputs
@@ -23,10 +23,10 @@ use core::{iter, mem};
 use crate::bounds::{LEAD_MAX, MEMO_BYTES_MAX};
 use crate::ids::Tick;
 
-/// How many entries are searched for an item: when items leave a list, the others move by a few positions.
+/// The number of entries searched for an item. When items leave a list, the others move by a few positions.
 const SEARCH: usize = 8;
 
-/// Memos are made this many at a time, and used in turn. So a lead that grows by a few ticks finds memos with room.
+/// Memos are created this many at a time, and used in turn. So a lead that grows by a few ticks finds memos with space.
 const SPARE: usize = 4;
 
 /// The arguments of an item's function besides the item and its reads.
@@ -55,7 +55,7 @@ impl<O> Outputs<'_, O> {
 pub struct LoopStats {
     /// The loop's name.
     pub name: &'static str,
-    /// Items whose result was taken over.
+    /// Items whose result was reused.
     pub taken: u64,
     /// Items that were run.
     pub run: u64,
@@ -118,7 +118,7 @@ impl<T, O> Results<T, O> {
 
 pub(crate) struct Loop {
     name: &'static str,
-    /// The loop began in the memo's tick.
+    /// The loop started in the memo's tick.
     is_used: bool,
     /// All items of the memo's tick have an entry.
     pub(crate) is_whole: bool,
@@ -186,7 +186,8 @@ pub(crate) struct StepMemos {
     pub(crate) old: Option<Box<Memo>>,
     pub(crate) new: Option<Box<Memo>>,
     pub(crate) plain: Memo,
-    /// The room of each loop. Each memo has twice the room that the largest tick so far needed, so that few memos grow.
+    /// The space of each loop. Each memo has twice the space that the largest tick so far needed, so that few memos
+    /// grow.
     pub(crate) rooms: Vec<(&'static str, [usize; 3])>,
     pub(crate) taken: u32,
     pub(crate) impure: Option<&'static str>,
@@ -326,7 +327,7 @@ impl Memos {
         self.bytes
     }
 
-    /// Adds the counts since the last call to those of `loops`.
+    /// Adds the counts since the last call to the counts in `loops`.
     pub fn take_stats(&mut self, loops: &mut Vec<LoopStats>) {
         for of in &mut self.stats {
             add_loop(
@@ -338,8 +339,8 @@ impl Memos {
         }
     }
 
-    /// Returns the number of ticks since the last call that were stepped without a memo, because memos held
-    /// [`MEMO_BYTES_MAX`] bytes.
+    /// Returns the number of ticks stepped without a memo since the last call, because memos held [`MEMO_BYTES_MAX`]
+    /// bytes.
     pub fn take_without(&mut self) -> u64 {
         mem::take(&mut self.without)
     }

@@ -1,4 +1,4 @@
-//! The client's screen that a step is for, and how much of the confirmed past is known there.
+//! The client's screen for which a step runs, and how much of the confirmed past is known there.
 //!
 //! This is the only input of a step besides state, rules and frame. A step whose result depends on it must call
 //! [`withhold`](crate::Effects::withhold).
@@ -9,7 +9,7 @@ use crate::bounds::{LEAD_MAX, PLAYERS_MAX};
 use crate::players::PlayerSet;
 use crate::{PlayerId, Tick};
 
-/// The simulation that a step belongs to.
+/// The simulation to which a step belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The frame is confirmed: its events have happened.
@@ -41,7 +41,7 @@ impl Clone for Learned {
 }
 
 impl Learned {
-    /// How many ticks are remembered per player.
+    /// The number of ticks kept per player.
     pub const SPAN: u32 = 2 * LEAD_MAX;
 
     /// A record without inputs.
@@ -56,8 +56,8 @@ impl Learned {
         player.index() * Self::SPAN as usize + (tick.0 % Self::SPAN) as usize
     }
 
-    /// Records that the input of `player` for `tick` is known from the prediction's tick `prediction` on. Later calls
-    /// for the same input are ignored.
+    /// Records that the input of `player` for `tick` is known starting with the prediction's tick `prediction`. Later
+    /// calls for the same input are ignored.
     pub fn note(&mut self, player: PlayerId, tick: Tick, prediction: Tick) {
         let slot = &mut self.known[Self::slot(player, tick)];
         // The first call counts: an input is confirmed after it was announced.
@@ -74,7 +74,7 @@ impl Learned {
             .map(|slot| slot.1)
     }
 
-    /// Forgets all inputs, after a jump to a different world.
+    /// Drops all inputs, after a jump to a different world.
     pub fn clear(&mut self) {
         self.known.fill((Tick::MAX, Tick::MAX));
     }
@@ -86,7 +86,7 @@ impl Default for Learned {
     }
 }
 
-/// The client's screen that a step is for, and how much is known there.
+/// The client's screen for which a step runs, and how much is known there.
 #[derive(Clone, Copy, Debug)]
 pub struct Perspective<'a> {
     phase: Phase,

@@ -244,7 +244,7 @@ mod tests {
 
     /// Row 66.
     #[test]
-    fn draws_are_those_of_marsaglias_own_test_program() {
+    fn draws_equal_marsaglias_own_test_program() {
         // The program sets z = 12345, w = 65435, fills a table with 256 draws, makes 10⁶ for KISS, then 10⁶ of MWC
         // alone, and expects the last one to be 904977562.
         let mut rng = Mwc {

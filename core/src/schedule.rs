@@ -21,10 +21,10 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::ids::{Key, Tick};
 use crate::table::Table;
 
-/// Events that wait for their tick, each under its own [`Key`]; first in, first out within a tick.
+/// Events waiting for their tick, each under its own [`Key`]; first in, first out within a tick.
 ///
 /// Cost per tick: [`pop_due`](Schedule::pop_due) reads one entry if no event is due. Adding, cancelling or waking an
-/// event costs one hash look-up and one look-up in a [`Table`] of ticks: less than 0.1 µs even with 100,000 sleepers.
+/// event costs one hash lookup and one lookup in a [`Table`] of ticks: less than 0.1 µs even with 100,000 sleepers.
 /// `clone_from` reuses allocations. The memory is proportional to the largest number of sleepers so far.
 ///
 /// ```
@@ -36,7 +36,7 @@ use crate::table::Table;
 /// assert_eq!(timers.pop_due(Tick(5)), Some((bear, "wake")));
 /// ```
 pub struct Schedule<E> {
-    /// The runs by tick. No run is empty.
+    /// The runs, keyed by tick. No run is empty.
     runs: Table<Tick, Run>,
     sleepers: Vec<Sleeper<E>>,
     free: SleeperIndex,
@@ -47,8 +47,8 @@ type SleeperIndex = u32;
 
 const NONE: SleeperIndex = SleeperIndex::MAX;
 
-/// The longest probe that is accepted when a schedule is read. In a half-full index, keys that were not chosen to
-/// collide need at most about 30 probes.
+/// The longest probe accepted when reading a schedule. In a half-full index, keys not chosen to collide need at most
+/// about 30 probes.
 const CROWD: usize = 1_000;
 
 #[derive(Clone, Copy)]
@@ -78,7 +78,7 @@ impl<E> Schedule<E> {
         }
     }
 
-    /// Schedules `event` for `tick`, after all events that are already scheduled for that tick.
+    /// Schedules `event` for `tick`, after all events already scheduled for that tick.
     ///
     /// A key is used once: an event that already sleeps under `key` is replaced and returned, and the new one goes to
     /// the end of its tick's queue. An event for a past tick is due at the next [`pop_due`](Schedule::pop_due).
@@ -137,11 +137,10 @@ impl<E> Schedule<E> {
         self.take(place)
     }
 
-    /// Removes and returns the next event that is due at `now` (its tick is `now` or earlier): by tick, then first
-    /// in, first out.
+    /// Removes and returns the next event that is due at `now` (its tick is `now` or earlier), in tick order, then
+    /// first in, first out.
     ///
-    /// Call this in a loop, once per tick. An event that is scheduled for `now` during the loop is returned by the same
-    /// loop.
+    /// Call this in a loop, once per tick. An event scheduled for `now` during the loop is returned by the same loop.
     pub fn pop_due(&mut self, now: Tick) -> Option<(Key, E)> {
         let (tick, run) = self.runs.first()?;
         if *tick > now {
@@ -188,7 +187,7 @@ impl<E> Schedule<E> {
         })
     }
 
-    /// Reserves room for `sleepers` in total. Up to that number, scheduling does not allocate, if the sleepers wake at
+    /// Reserves space for `sleepers` in total. Up to that number, scheduling does not allocate, if the sleepers wake at
     /// 256 different ticks at most.
     pub fn make_room(&mut self, sleepers: usize) {
         let more = sleepers.saturating_sub(self.sleepers.len());
@@ -240,8 +239,8 @@ impl KeyIndex {
         }
     }
 
-    /// The slot where the search for a key begins. It mixes by multiply, shift and multiply, because keys that count
-    /// up in either half must not be neighbours.
+    /// The slot where the search for a key starts. It mixes by multiply, shift and multiply, because keys that count up
+    /// in either half must not be neighbours.
     fn home(&self, key: Key) -> usize {
         let word = key.of ^ u64::from(key.n).rotate_left(40);
         let mixed = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -402,7 +401,7 @@ impl<'de, E: Deserialize<'de>> Visitor<'de> for InDueOrder<E> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Schedule<E>, A::Error> {
-        // Law Hostile wire: the claimed length reserves nothing; the lists grow with the bytes that are present.
+        // Law Hostile wire: the claimed length reserves nothing; the lists grow with the bytes present.
         let mut schedule = Schedule::new();
         let mut last = Tick(0);
         while let Some((key, (tick, event))) = map.next_entry::<Key, (Tick, E)>()? {
@@ -506,7 +505,7 @@ mod tests {
         );
     }
 
-    /// Keys that count up in either half, as those of entities and their timers do.
+    /// Keys that count up in either half, like the keys of entities and their timers.
     #[test]
     fn keys_that_count_up_are_found_in_few_probes() {
         let of_both = |n: u64| Key::new(n / 16 * 256, (n % 16) as u32);
@@ -544,7 +543,7 @@ mod tests {
 
     #[test]
     fn keys_chosen_to_collide_are_refused_quickly() {
-        // The inverse of the first half of the mixing: all keys have the same low bits of the product.
+        // The inverse of the mixing's first half: all keys have the same low bits of the product.
         let mut inverse: u64 = 1;
         for _ in 0..6 {
             inverse = inverse

@@ -38,7 +38,7 @@ use crate::players::PlayerSet;
 use crate::turn::Cadence;
 pub use crate::values::{Controls, Never, Wire};
 
-/// A game: a state that is stepped by frames.
+/// A game: a state stepped by frames.
 ///
 /// Law **Pure**: [`step`](Simulation::step) is a function of the state, the rules and the frame. It uses no clock,
 /// system randomness, thread, file or hash-ordered map. Law **One door**: a step asks a query ([`Effects::ask`]) for
@@ -51,7 +51,7 @@ pub use crate::values::{Controls, Never, Wire};
 pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The game's name, at most 32 bytes. Compared in the handshake.
     const NAME: &'static str;
-    /// Raised by the author whenever `step` changes its results. Compared in the handshake.
+    /// The author raises it whenever `step` changes its results. Compared in the handshake.
     const VERSION: u32;
 
     /// Read-only content (level, tuning), shared. Its digest is compared in the handshake; it is sent only to clients
@@ -80,8 +80,8 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
         true
     }
 
-    /// The label of a saved game of this state in a list of saves: "islands, year 3, four towns". Empty by default;
-    /// with more than 256 bytes the game is not saved. A list shows it without loading the world, so even for other
+    /// The label of this state in a list of saved games: "islands, year 3, four towns". Empty by default; with more
+    /// than 256 bytes the game is not saved. A list shows it without loading the world, so even for other
     /// [`VERSION`](Simulation::VERSION)s and rules.
     #[must_use]
     fn save_label(&self, rules: &Self::Rules) -> String {
@@ -89,13 +89,12 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
         String::new()
     }
 
-    /// Plays for a seat that no present person holds: returns the move of a bot, or `None`, the default, if the seat is
-    /// empty.
+    /// Plays a seat that no human holds: returns a bot's move, or `None`, the default, if the seat is empty.
     ///
-    /// Called in each tick for each of the 16 player numbers without a present person: free seats, and those of dropped
-    /// players. The state is the one before the step. In the step, the bot's input and command are among those of the
-    /// [frame](Frame), so a step needs no other code for bots. When a person joins in that seat, the step sees
-    /// [`Joined`](RosterChange::Joined), and this is not called for it any more. Law **Pure** holds here too.
+    /// Called every tick for each of the 16 player numbers that no human holds: free seats, and dropped players' seats.
+    /// It sees the state before the step. In the step, the [frame](Frame) contains the bot's input and command, so a
+    /// step needs no other code for bots. When a human takes that seat, the step sees [`Joined`](RosterChange::Joined),
+    /// and this is no longer called for it. Law **Pure** also holds here.
     #[must_use]
     fn bot(&self, player: PlayerId, tick: Tick, rules: &Self::Rules) -> Option<BotMove<Self>> {
         let _ = (player, tick, rules);
@@ -105,25 +104,25 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
 
 /// The frame of one tick, as it is sealed, sent, journalled and compared.
 pub struct FrameData<S: Simulation> {
-    /// The tick that this frame is for.
+    /// The tick of this frame.
     pub tick: Tick,
-    /// Players that joined, dropped, returned or left, by player.
+    /// Players that joined, dropped, returned or left, in player order.
     pub roster: Vec<(PlayerId, RosterChange)>,
-    /// Answers to open queries, by (tick asked, key).
+    /// Answers to open queries, in (tick asked, key) order.
     pub outcomes: Vec<Answer<S::Outcome>>,
-    /// Admitted claims, by (player, tick emitted).
+    /// Admitted claims, in (player, tick emitted) order.
     pub claims: Vec<Order<S::Command>>,
-    /// Commands, by (player, sequence).
+    /// Commands, in (player, sequence) order.
     pub commands: Vec<Order<S::Command>>,
-    /// Fragments of large outcomes and commands, by entry; outside equality and digest, because a step sees only whole
-    /// entries. The lists above contain the entries that end here, which are encoded as their fragments only.
+    /// Fragments of large outcomes and commands, in entry order; outside equality and digest, because a step sees only
+    /// whole entries. The lists above contain the entries that end here, which are encoded as their fragments only.
     pub fragments: Vec<Fragment>,
     /// The input of each present player.
     pub inputs: Inputs<S::Input>,
     /// Telemetry, outside equality and digest: the players whose input the server had to fill.
     pub filled: PlayerSet,
-    /// The cadence of the match from this tick on, if it changes: only at a turn's first tick; outside equality and
-    /// digest.
+    /// The cadence of the match from this tick onwards, if it changes: only at a turn's first tick; outside equality
+    /// and digest.
     pub cadence: Option<Cadence>,
 }
 
@@ -144,8 +143,8 @@ impl<S: Simulation> FrameData<S> {
         }
     }
 
-    /// An empty frame for `tick` with room for the entries of a busy tick: for slots that are reused and must not
-    /// allocate later. About 2 KiB for small commands and outcomes.
+    /// An empty frame for `tick` with space for the entries of a busy tick, for reused slots that must not allocate
+    /// later. About 2 KiB for small commands and outcomes.
     #[must_use]
     pub fn preallocated(tick: Tick) -> Self {
         FrameData {
@@ -194,8 +193,8 @@ impl<S: Simulation> FrameData<S> {
             && ascending(&self.fragments, |f| f.entry)
     }
 
-    /// Adds the bytes from `from` on of the large entry `whole`, at most `room` of them, or continues the fragment that
-    /// the frame has. Returns the number of bytes added.
+    /// Adds the bytes of the large entry `whole` starting at offset `from`, at most `room` of them, or continues the
+    /// fragment that the frame has. Returns the number of bytes added.
     pub fn add_fragment(
         &mut self,
         entry: LargeEntry,
@@ -235,7 +234,7 @@ impl<S: Simulation> FrameData<S> {
             .any(|f| f.left == 0 && f.entry == entry)
     }
 
-    /// Drops the fragments that end an entry which was taken out of the lists.
+    /// Drops the fragments that end an entry no longer in the lists.
     pub fn drop_ends_of_missing(&mut self) {
         let mut fragments = core::mem::take(&mut self.fragments);
         fragments.retain(|f| f.left > 0 || self.contains(f.entry));
@@ -320,7 +319,7 @@ impl<S: Simulation> fmt::Debug for FrameData<S> {
 pub struct BotMove<S: Simulation> {
     /// The input that the bot holds.
     pub input: S::Input,
-    /// The command that the bot gives. The referee is not asked.
+    /// The command that the bot issues. It bypasses the referee.
     pub command: Option<S::Command>,
 }
 
@@ -337,7 +336,7 @@ impl<S: Simulation> BotMove<S> {
 
 pub(crate) struct BotMoves<S: Simulation> {
     pub(crate) inputs: Inputs<S::Input>,
-    /// By player.
+    /// In player order.
     pub(crate) commands: Vec<(PlayerId, S::Command)>,
 }
 
@@ -371,7 +370,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
     }
 
     /// The time that one step simulates, 1 ms to 1 s: the match's configured tick length, independent of the rate that
-    /// its server chose. It is the same at each step of a match, on every machine and in replays.
+    /// its server chose. It is the same in all steps of a match, on every machine and in replays.
     ///
     /// This is game time. A match may slow its ticks down for a machine that cannot keep up, local play and replays run
     /// at any speed, and a server may change its rate during play. A step does not see this, so objects do not move
@@ -418,7 +417,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
         self.data.roster.iter().copied()
     }
 
-    /// The input of each present player and of each [bot](Simulation::bot), in player order.
+    /// The inputs of all present players and [bots](Simulation::bot), in player order.
     pub fn inputs(&self) -> impl Iterator<Item = (PlayerId, &'a S::Input)> + use<'a, S> {
         let (persons, bots) = (&self.data.inputs, &self.bots.inputs);
         let input = |player| Some((player, persons.get(player).or_else(|| bots.get(player))?));
@@ -439,8 +438,8 @@ impl<'a, S: Simulation> Frame<'a, S> {
         self.bots.inputs.get(player).is_some()
     }
 
-    /// The admitted orders: claims first, then commands, each in (player, sequence) order; then the commands of bots, by
-    /// player.
+    /// The admitted orders: claims first, then commands, each in (player, sequence) order; then the commands of bots,
+    /// in player order.
     pub fn commands(&self) -> impl Iterator<Item = (PlayerId, &'a S::Command)> + use<'a, S> {
         let orders = self.data.claims.iter().chain(&self.data.commands);
         let bots = self.bots.commands.iter();
@@ -459,7 +458,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
         answers.map(|(open, answer)| (open.key, &open.query, answer.outcome.as_ref()))
     }
 
-    /// The simulation that this step belongs to.
+    /// The simulation to which this step belongs.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.perspective.phase()
@@ -491,7 +490,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
             None if self.is_bot(player) => tick,
             // Older than the memory of this client. Callers only ask whether the returned tick is confirmed, and it is.
             None if tick + LEAD_MAX < self.perspective.confirmed() => tick + LEAD_MAX,
-            // Confirmed before this client joined: as if it had been known at that tick.
+            // Confirmed before this client joined, so treated as known at that tick.
             None if tick < self.perspective.confirmed() => tick,
             None => Tick::MAX,
         }
@@ -543,9 +542,10 @@ impl<S: Simulation> Effects<S> {
     ///
     /// At most [`ASKS_PER_TICK`] queries are opened in a tick, and at most
     /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) are open. The other queries of a burst wait, and are
-    /// opened in the next ticks in the order of asking: 40 blasts in one tick are all answered, the last ones two ticks
-    /// later than the first. At most [`QUERIES_WAITING_MAX`] wait. A query beyond these is dropped and gets no answer;
-    /// the server logs that, and the test kit reports it. Each query needs its own key, derived from its cause.
+    /// opened in the next ticks in the order in which they were asked: 40 blasts in one tick are all answered, the last
+    /// ones two ticks later than the first. At most [`QUERIES_WAITING_MAX`] wait. A query beyond these is dropped and
+    /// gets no answer; the server logs that, and the test kit reports it. Each query needs its own key, derived from
+    /// its cause.
     ///
     /// # Panics
     /// In debug builds, if this step has already asked under `key`, or has already asked [`QUERIES_WAITING_MAX`] queries.
@@ -575,7 +575,7 @@ impl<S: Simulation> Effects<S> {
         self.cues.push((key, cue));
     }
 
-    /// Emits a cue that is shown only once it is confirmed: a prediction does not start it.
+    /// Emits a cue to be shown only once confirmed: a prediction does not start it.
     pub fn cue_when_confirmed(&mut self, key: Key, cue: S::Cue) {
         if self.phase == Phase::Authority {
             self.cues.push((key, cue));
@@ -603,13 +603,13 @@ impl<S: Simulation> Effects<S> {
         self.withheld = true;
     }
 
-    /// The questions of this step, in the order of asking.
+    /// The questions of this step, in the order in which they were asked.
     #[must_use]
     pub fn asks(&self) -> &[(Key, S::Query)] {
         &self.asks
     }
 
-    /// The first key that was used for two questions. The second question was dropped and never gets an answer.
+    /// The first key used for two questions. The second question was dropped and never gets an answer.
     #[must_use]
     pub fn asked_twice(&self) -> Option<Key> {
         self.asked_twice

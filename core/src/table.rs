@@ -21,13 +21,13 @@ use core::slice;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// The largest number of entries in a page: 8 KiB with entries of 64 bytes, which can be moved in the time of a few
-/// cache misses.
+/// The maximum number of entries per page. With 64-byte entries, a page is 8 KiB; moving it costs about as much as a
+/// few cache misses.
 const PAGE: usize = 128;
 
 /// A map in key order, from a few entries to hundreds of thousands.
 ///
-/// Cost: a look-up is two binary searches. Inserting and removing also move at most 127 entries and, about once in 64
+/// Cost: a lookup is two binary searches. Inserting and removing also move at most 127 entries and, about once in 64
 /// times, the list of pages (appending the greatest key moves no entry). `clone_from` reuses allocations.
 ///
 /// ```
@@ -118,8 +118,8 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// An empty table with room for `capacity` entries that are inserted in increasing order, or for half of that in
-    /// any other order.
+    /// An empty table with space for `capacity` entries if they are inserted in increasing order, or for half of that
+    /// in any other order.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let mut table = Table::new();
@@ -197,7 +197,7 @@ impl<K, V> Table<K, V> {
         (self.len > 0).then(|| self.take((0, 0)))
     }
 
-    /// Reserves room for `capacity` entries in total, as [`with_capacity`](Self::with_capacity) does.
+    /// Reserves space for `capacity` entries in total, as [`with_capacity`](Self::with_capacity) does.
     pub fn make_room(&mut self, capacity: usize) {
         for page in 0..capacity.div_ceil(PAGE) {
             if page == self.pages.len() {
@@ -263,12 +263,13 @@ impl<K, V> Table<K, V> {
             self.open(page);
         } else if self.pages[page].len() == PAGE {
             self.open(page + 1);
-            // After all other keys, begin a new page instead of splitting: with growing keys, all pages then stay full.
+            // After all other keys, start a new page instead of splitting, so that all pages stay full with growing
+            // keys.
             let is_last = index == PAGE && page + 2 == self.used;
             let half = if is_last { PAGE } else { PAGE / 2 };
             let [full, next] = self.two(page, page + 1);
             full.move_to(half, next);
-            // At `half` the entry goes to the end of the first page, which is in order too.
+            // At `half` the entry goes to the end of the first page, which also keeps the order.
             if index > half || is_last {
                 (page, index) = (page + 1, index - half);
             }
@@ -513,7 +514,7 @@ impl<K, V> IntoIterator for Table<K, V> {
 
     fn into_iter(self) -> Self::IntoIter {
         IntoIter {
-            // Pages from `used` on are empty.
+            // Pages starting at `used` are empty.
             entries: self.pages.into_iter().flat_map(Page::into_entries),
             left: self.len,
         }
@@ -539,7 +540,7 @@ impl<K: Ord, V> Extend<(K, V)> for Table<K, V> {
     }
 }
 
-/// Serialises as a map in key order; in bincode its bytes are those of a sequence of pairs.
+/// Serialises as a map in key order, with the same bincode bytes as a sequence of pairs.
 impl<K: Serialize, V: Serialize> Serialize for Table<K, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.len))?;
@@ -569,7 +570,7 @@ impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for InKey
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table<K, V>, A::Error> {
-        // Law Hostile wire: the claimed length reserves nothing; the table grows with the bytes that are present.
+        // Law Hostile wire: the claimed length reserves nothing; the table grows with the bytes present.
         let mut table = Table::new();
         while let Some((key, value)) = map.next_entry()? {
             let last = table.pages[..table.used].last();

@@ -18,7 +18,7 @@ use crate::turn::Cadence;
 use crate::world::{Stepper, World};
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
-/// One world that is stepped by hand: calls before [`step`](Solo::step) add to the next frame.
+/// One world, stepped by hand: calls before [`step`](Solo::step) add to the next frame.
 ///
 /// Players hold their last input until it changes. Queries stay open until [`answer`](Solo::answer) or
 /// [`refuse`](Solo::refuse) settles them.
@@ -59,14 +59,14 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// Makes the following steps those of a client's prediction. `locals` are its local players, `confirmed` is its
+    /// Makes the following steps predict, as on a client. `locals` are its local players, `confirmed` is its
     /// authority's next tick, and remote inputs are known from the ticks recorded in `learned`.
     pub fn predict(&mut self, locals: PlayerSet, confirmed: Tick, learned: Learned) -> &mut Self {
         self.screen = Some((locals, confirmed, learned));
         self
     }
 
-    /// Makes the following steps those of the authority again.
+    /// Makes the following steps run as the authority again.
     pub fn confirm(&mut self) -> &mut Self {
         self.screen = None;
         self
@@ -102,7 +102,7 @@ impl<S: Simulation> Solo<S> {
         self
     }
 
-    /// Sets a player's input from the next frame on.
+    /// Sets a player's input, starting with the next frame.
     ///
     /// # Panics
     /// If the player has not joined.
@@ -239,7 +239,7 @@ impl<S: Simulation> Solo<S> {
         &self.rules
     }
 
-    /// The number of queries that were dropped so far: too many waited ([`Effects::ask`]).
+    /// The number of queries dropped so far because too many waited ([`Effects::ask`]).
     #[must_use]
     pub fn dropped_asks(&self) -> u64 {
         self.stepper.dropped_asks()
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_that_was_read_goes_on_opening_the_queries_that_wait() {
+    fn a_loaded_world_continues_to_open_its_waiting_queries() {
         let mut game = Solo::new(Echo::default(), ());
         game.join(P).hold(P, 40).step();
         let mut bytes = Vec::new();

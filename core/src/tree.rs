@@ -152,7 +152,7 @@ impl Node {
             Node::Map(entries) => entries.iter().any(|(key, node)| {
                 path.found(
                     |path| path.key(key),
-                    // A key can contain the NaN too.
+                    // The NaN can also be in a key.
                     |path| key.find_nan(path) || node.find_nan(path),
                 )
             }),
@@ -414,7 +414,7 @@ impl Serializer for Grow {
         name: &'static str,
         len: usize,
     ) -> Result<Growing<(&'static str, Node)>, SerializeError> {
-        // For a list with one digest per part, show the list, which is all that an author knows of.
+        // For a list with one digest per part, show the list, because authors know only the list.
         let list = |mut fields: Vec<(_, Node)>| fields.pop().map_or(Node::Unit, |(_, list)| list);
         let wrap = if name == NAME { list } else { Node::Struct };
         Growing::new(wrap, None, len)

@@ -1,4 +1,4 @@
-//! Turns: consecutive ticks that are sealed and sent together, their length, and the length of their ticks.
+//! Turns: consecutive ticks sealed and sent together, their length, and the length of their ticks.
 //!
 //! ```text
 //!  turn     7          8                9
@@ -10,7 +10,7 @@
 //! The cadence is part of frames, so snapshots, journals, replays, joins and resumed matches do not have to handle it
 //! separately. A paused turn is the last one until the match is resumed. The cadence changes how fast a match is
 //! played, never what happens in it. It is outside equality and digest, and a step does not see it:
-//! [`Frame::tick_length`](crate::Frame::tick_length) is the tick length that the match began with.
+//! [`Frame::tick_length`](crate::Frame::tick_length) is the tick length at the match's start.
 
 use core::time::Duration;
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{DELAY_MAX, PLAYERS_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX};
 use crate::{PlayerId, Tick};
 
-/// The turn length, tick length and input delay of a match, valid from one turn on.
+/// The turn length, tick length and input delay of a match, valid starting with one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cadence {
     /// The number of ticks in a turn, 1..=[`TURN_TICKS_MAX`].
@@ -28,7 +28,7 @@ pub struct Cadence {
     pub tick_ns: u32,
     /// The number of ticks between an input's sampling and its use, 0..=[`DELAY_MAX`]. Only without a command delay.
     pub delay_ticks: u8,
-    /// The tick length in nanoseconds that a player or the host requested, if any: the normal length from then on.
+    /// The tick length in nanoseconds that a player or the host requested, if any: the normal length from then onwards.
     /// `tick_ns` may be longer while a machine is slow.
     pub requested_ns: Option<u32>,
     /// Whether the match is paused after this turn.

@@ -1,4 +1,4 @@
-//! Requirements on the values of a game: its inputs, and every value that is sent.
+//! Requirements on the values of a game: its inputs, and all values sent.
 
 use core::fmt::Debug;
 
@@ -9,9 +9,9 @@ use crate::bounds::INPUT_REPEAT_TICKS;
 
 /// A value that can be sent and compared. A blanket trait: authors do not implement it.
 ///
-/// `Eq` excludes floats on purpose: quantise values that are sent. Types must not be recursive, and must not hold lists
-/// of zero-sized elements (a few bytes could then claim a huge list). Prefer `arrayvec::ArrayVec` to `Vec`: a bounded
-/// inline list does not allocate.
+/// `Eq` deliberately excludes floats: quantise values before sending them. Types must not be recursive, and must not
+/// hold lists of zero-sized elements (a few bytes could then claim a huge list). Prefer `arrayvec::ArrayVec` to `Vec`:
+/// a bounded inline list does not allocate.
 pub trait Wire: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static {}
 impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
 
@@ -54,10 +54,10 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
     note = "quantise: a float has no `Eq`; hold whole steps instead, such as an `i8` that counts 1/127 of a stick's way"
 )]
 pub trait Controls: Wire + Default {
-    /// The input that is assumed `age_ticks` (1..) after the last known one. The server fills missing inputs with it,
-    /// and clients guess with it, so they guess a filled tick right.
+    /// The input assumed `age_ticks` (1..) after the last known one. The server fills missing inputs with it, and
+    /// clients guess with it, so they guess a filled tick correctly.
     ///
-    /// The default holds the input for [`INPUT_REPEAT_TICKS`] and is neutral from then on.
+    /// The default holds the input for [`INPUT_REPEAT_TICKS`] and is neutral afterwards.
     #[must_use]
     fn repeat(&self, age_ticks: u32) -> Self {
         if age_ticks <= INPUT_REPEAT_TICKS {
@@ -79,7 +79,7 @@ pub trait Controls: Wire + Default {
     /// use serde::{Deserialize, Serialize};
     /// use twinstep_core::Controls;
     ///
-    /// /// The tile of an 8 × 8 board that is pointed at.
+    /// /// The tile of an 8 × 8 board under the pointer.
     /// #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     /// struct Finger(u8);
     /// impl Controls for Finger {
@@ -106,14 +106,14 @@ pub trait Controls: Wire + Default {
     }
 }
 
-/// Implements controls that are held for [`INPUT_REPEAT_TICKS`] and then become neutral: 0, or not pressed.
+/// Implements controls that stay held for [`INPUT_REPEAT_TICKS`] and then become neutral: 0, or not pressed.
 macro_rules! plain_controls {
     ($($held:ty),*) => {
         $(impl Controls for $held {})*
     };
 }
 
-// For games that are played by commands alone.
+// For games played by commands alone.
 plain_controls!(());
 // Buttons as bits, a stick in whole steps, one button.
 plain_controls!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, bool);

@@ -19,12 +19,12 @@ pub struct Drawn<S: Simulation, V: Show<S>> {
     pub key: V::Key,
     /// The pose to draw now.
     pub pose: V::Pose,
-    /// Whether the entity is one of a player here.
+    /// Whether the entity belongs to a local player.
     pub is_local: bool,
     of: PhantomData<fn() -> S>,
 }
 
-/// The Bevy entities of the picture, as a resource: to find the one to follow, or to play a sound at.
+/// The Bevy entities of the picture, as a resource. Use it to find the entity to follow, or the place of a sound.
 #[derive(Resource)]
 pub struct DrawnEntities<S: Simulation, V: Show<S> = Hidden> {
     map: EntityMap<V::Key, Entity>,
@@ -47,7 +47,7 @@ impl<S: Simulation, V: Show<S>> DrawnEntities<S, V> {
         self.map.get(key).copied()
     }
 
-    /// All entities, by key.
+    /// All entities, in key order.
     pub fn iter(&self) -> impl Iterator<Item = (V::Key, Entity)> {
         self.map.iter().map(|(key, entity)| (key, *entity))
     }

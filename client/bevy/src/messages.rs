@@ -11,7 +11,7 @@ use crate::play::PlayEnd;
 pub struct CueMessage<S: Simulation>(pub CueEvent<S::Cue>);
 
 impl<S: Simulation> CueMessage<S> {
-    /// The cue to play now. Returns `None` if the message is about a cue that was started before.
+    /// The cue to play now. Returns `None` if the message is about a cue started before.
     #[must_use]
     pub fn started(&self) -> Option<&S::Cue> {
         match &self.0.kind {

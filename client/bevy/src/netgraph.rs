@@ -17,15 +17,15 @@ pub struct NetSample {
     pub rtt_ms: f32,
     /// The mean deviation of the round trip, in ms.
     pub jitter_ms: f32,
-    /// The share of the server's packets that were lost, 0..=1.
+    /// The fraction of the server's packets lost, 0..=1.
     pub loss: f32,
-    /// How many ticks the prediction leads.
+    /// The number of ticks by which the prediction leads.
     pub lead_ticks: u32,
     /// Rebuilds of the prediction in this time.
     pub rebuilds: u32,
-    /// Predicted ticks that were simulated again in this time.
+    /// Predicted ticks simulated again in this time.
     pub resim_ticks: u32,
-    /// Ticks in this time whose input of a player here came too late.
+    /// Ticks in this time for which a local player's input came too late.
     pub fills: u32,
     pub up_bytes: u32,
     pub down_bytes: u32,
@@ -50,7 +50,7 @@ impl Default for NetGraph {
 }
 
 impl NetGraph {
-    /// The number of samples that are kept.
+    /// The number of samples kept.
     pub const SAMPLES: usize = 120;
 
     /// The samples, oldest first.

@@ -1,20 +1,20 @@
-//! [`Pads`]: the inputs of the players here, collected from frame to frame until a tick takes them.
+//! [`Pads`]: the inputs of the local players, collected from frame to frame until a tick takes them.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use twinstep_core::Simulation;
 use twinstep_core::bounds::SEATS_MAX;
 
-/// Runs in each frame before the match advances, after `PreUpdate`, so that Bevy's own inputs are up to date. Its
-/// systems write into [`Pads`].
+/// Runs every frame before the match advances, after `PreUpdate`, so that Bevy's own inputs are up to date. Its systems
+/// write into [`Pads`].
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadInputs;
 
-/// The inputs of the players here, by seat. They are neutral again after a tick has taken them.
+/// The inputs of the local players, indexed by seat. They are neutral again after a tick has taken them.
 ///
 /// Frames and ticks are not the same: a tick may fall into no frame or into several. Systems of [`ReadInputs`] add the
-/// buttons that are down (`*pads.seat(0) |= FIRE`), and set sticks. So a button that is pressed and released between two
-/// ticks is down for one tick.
+/// buttons that are down (`*pads.seat(0) |= FIRE`), and set sticks. So a button pressed and released between two ticks
+/// is down for one tick.
 #[derive(Resource)]
 pub struct Pads<S: Simulation>([S::Input; SEATS_MAX]);
 

@@ -1,4 +1,4 @@
-//! [`TransformPose`]: poses that move a `Transform` by themselves.
+//! [`TransformPose`]: poses that can move a `Transform`.
 
 use bevy_ecs::prelude::*;
 use bevy_transform::components::Transform;
@@ -7,8 +7,8 @@ use twinstep_core::Simulation;
 
 use crate::drawn::Drawn;
 
-/// A pose that sets the position of a `Transform`. Other values, such as the depth of a sprite, stay as the game sets
-/// it.
+/// A pose that sets the position of a `Transform`. Other values, such as the depth of a sprite, stay as the game set
+/// them.
 pub trait TransformPose: Pose {
     /// Moves `transform` to this pose.
     fn place(self, transform: &mut Transform);

@@ -12,7 +12,7 @@ use twinstep_local::{Local, LocalGame, LocalGameEnd, LocalStartError};
 
 /// The match of an app, as a resource. Insert it to play, and remove it to leave.
 ///
-/// `into()` makes one from a [`Client`] or a [`LocalGame`] with your own settings.
+/// `into()` creates one from a [`Client`] or a [`LocalGame`] with your own settings.
 #[derive(Resource)]
 pub struct Play<S: Simulation, V: Show<S> = Hidden> {
     game: PlayedMatch<S, V>,
@@ -86,7 +86,7 @@ impl<S: Simulation, V: Show<S>> Play<S, V> {
         }
     }
 
-    /// The match that is played alone, to pause it, to change its speed or to save it.
+    /// The match played alone, to pause it, to change its speed or to save it.
     pub fn local(&mut self) -> Option<&mut LocalGame<S, V>> {
         match &mut self.game {
             PlayedMatch::Online(_) => None,
@@ -159,9 +159,9 @@ pub enum PlayState {
     /// There is no [`Play`].
     #[default]
     Absent,
-    /// The server has not answered, or its world is being loaded, or the match waits in its lobby.
+    /// The server has not responded, or its world is being loaded, or the match waits in its lobby.
     Connecting,
-    /// The players here are in the match.
+    /// The local players are in the match.
     Playing,
     /// The server is silent, and the client dials it again. The prediction continues within its limits.
     Reconnecting,
@@ -180,7 +180,7 @@ impl PlayState {
         *state == PlayState::Connecting
     }
 
-    /// Run condition: the players here are in the match, and the server answers.
+    /// Run condition: the local players are in the match, and the server responds.
     pub fn is_playing(state: Res<PlayState>) -> bool {
         *state == PlayState::Playing
     }
@@ -190,7 +190,7 @@ impl PlayState {
         *state == PlayState::Reconnecting
     }
 
-    /// Run condition: the match is shown, whether the server answers or not.
+    /// Run condition: the match is shown, even if the server does not respond.
     pub fn is_in_match(state: Res<PlayState>) -> bool {
         matches!(*state, PlayState::Playing | PlayState::Reconnecting)
     }

@@ -15,7 +15,7 @@ use crate::netgraph::NetGraph;
 use crate::pads::{Pads, ReadInputs};
 use crate::play::{Play, PlayState};
 
-/// Advances the match and draws it, in each frame after [`ReadInputs`] and before `Update`.
+/// Advances the match and draws it, every frame after [`ReadInputs`] and before `Update`.
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AdvanceMatch;
 

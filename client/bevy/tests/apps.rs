@@ -69,7 +69,7 @@ fn watch(
     seen.over.extend(overs.read().map(|over| over.0.clone()));
     seen.spawned += new.iter().count();
     seen.gone += gone.read().count();
-    // In each frame there is exactly one entity for each cube of the picture.
+    // Every frame has exactly one entity for each cube of the picture.
     let mut drawn: Vec<_> = cubes.iter().map(|cube| (cube.key, cube.pose)).collect();
     drawn.sort_by_key(|(key, _)| *key);
     let shown: Vec<_> = play
@@ -84,7 +84,7 @@ fn watch(
     }
 }
 
-/// Drives from corner to corner, so that walls are met, and the others' guesses are wrong at each turn.
+/// Drives from corner to corner, so that it hits walls, and the others' guesses are wrong every turn.
 fn drive(time: Res<Time<Real>>, mut pads: ResMut<Pads<Boxes>>) {
     let turns = time.elapsed().as_secs() / 3;
     *pads.seat(0) |= [LEFT | UP, RIGHT | DOWN][turns as usize % 2];
@@ -118,7 +118,7 @@ fn serve() -> Running<Boxes> {
     server.listen("127.0.0.1:0").expect("a free port")
 }
 
-/// Joins over a link with 200 ms of round trip, 50 ms of jitter and 5 % loss.
+/// Joins over a link with a 200 ms round trip, 50 ms of jitter and 5 % loss.
 fn join(app: &mut App, ticket: &Ticket, seed: u64) {
     let link = "bad".parse().expect("a link");
     let client = Client::connect_through(ticket, config(), move |transport| {
@@ -148,7 +148,7 @@ fn tick(app: &App) -> u32 {
 }
 
 #[test]
-fn two_apps_play_over_a_bad_link_and_a_killed_one_returns() {
+fn two_apps_play_over_a_bad_link_and_a_killed_one_reconnects() {
     let server = serve();
     let [anna, bert] = ["anna", "bert"].map(|name| server.ticket(name).expect("a ticket"));
     let (mut a, mut b) = (app(), app());
@@ -284,7 +284,7 @@ impl Simulation for OtherGame {
 
 #[test]
 fn a_failed_join_is_bevys_error_or_a_message_with_a_sentence() {
-    // Another game's ticket, and no ticket at all: the system that joins returns the error.
+    // With another game's ticket, or no ticket at all, the joining system returns the error.
     let other = Server::action(OtherGame, ()).listen("127.0.0.1:0");
     let other = other.expect("a free port");
     let ticket = other.ticket("anna").expect("a ticket");
@@ -406,7 +406,7 @@ fn a_tap_in_one_frame_is_down_for_one_tick_at_any_frame_rate() {
         let world = play.session().prediction().expect("it plays");
         let counts: Vec<u32> = world.sim().0.values().copied().collect();
         let taps = taps.load(Ordering::Relaxed);
-        // In a frame of 30 ms there may be two ticks, and the tap is in both of them.
+        // A 30 ms frame may have two ticks, and the tap is in both of them.
         let expected = if frame_ms <= 16 {
             taps..=taps
         } else {

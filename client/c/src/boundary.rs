@@ -6,13 +6,13 @@
 
 use std::ffi::{CStr, c_char};
 
-/// Reads a text that ends with 0.
+/// Reads a 0-terminated string.
 ///
 /// # Errors
 /// If there is no text, or it is not UTF-8.
 ///
 /// # Safety
-/// `text` must be null, or point to a text that ends with 0.
+/// `text` must be null, or point to a 0-terminated string.
 pub(crate) unsafe fn read_text<'a>(text: *const c_char) -> Result<&'a str, String> {
     if text.is_null() {
         return Err("expected a text, but the pointer is NULL".to_owned());
@@ -38,7 +38,7 @@ pub(crate) unsafe fn read<T: crate::CStruct>(list: *const T, at: usize) -> Optio
 /// Writes an element of a list. Its place need not be aligned.
 ///
 /// # Safety
-/// `list` must be null, or point to room for more than `at` values.
+/// `list` must be null, or point to space for more than `at` values.
 pub(crate) unsafe fn write<T>(list: *mut T, at: usize, value: T) {
     if !list.is_null() {
         // SAFETY: the place belongs to the list by the caller's word.
@@ -46,16 +46,16 @@ pub(crate) unsafe fn write<T>(list: *mut T, at: usize, value: T) {
     }
 }
 
-/// Writes `text` and a 0, cut at a character if the room is too small. Returns the length of the whole text in bytes.
+/// Writes `text` and a 0, cut at a character if the space is too small. Returns the length of the whole text in bytes.
 ///
 /// # Safety
-/// `to` must be null, or point to room for `room` bytes.
+/// `to` must be null, or point to space for `room` bytes.
 pub(crate) unsafe fn write_text(text: &str, to: *mut c_char, room: usize) -> usize {
     if to.is_null() || room == 0 {
         return text.len();
     }
     let cut = text.floor_char_boundary(room - 1);
-    // SAFETY: `cut` bytes and the 0 fit into the room.
+    // SAFETY: `cut` bytes and the 0 fit into the space.
     unsafe {
         to.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), cut);
         to.add(cut).write(0);
@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_valid_is_an_error() {
+    fn invalid_text_is_an_error() {
         let cut = [0xc3_u8, 0];
         for (text, expected) in [
             (std::ptr::null(), "expected a text, but the pointer is NULL"),
             (cut.as_ptr().cast(), "expected a text in UTF-8"),
         ] {
-            // SAFETY: null, or a text that ends with 0.
+            // SAFETY: null, or a 0-terminated string.
             assert_eq!(unsafe { read_text(text) }, Err(expected.to_owned()));
         }
     }

@@ -6,7 +6,7 @@ use twinstep_local::Local;
 
 use crate::structs::CStruct;
 
-/// A game that is exported to C: its types on both sides of the C boundary, and the conversions between them.
+/// A game exported to C: its types on both sides of the C boundary, and the conversions between them.
 ///
 /// See [the crate](crate) for an example. A type that the game does not need is [`Unused`](crate::Unused).
 pub trait CGame: 'static {
@@ -14,9 +14,9 @@ pub trait CGame: 'static {
     type Sim: Simulation;
     /// The picture; [`Hidden`](twinstep_client::Hidden) for a client without a picture.
     type Show: Show<Self::Sim>;
-    /// The controls of a player.
+    /// A player's controls.
     type Pad: CStruct;
-    /// An order of a player.
+    /// A player's order.
     type Command: CStruct;
     /// The pose of an entity.
     type Pose: CStruct;
@@ -31,7 +31,7 @@ pub trait CGame: 'static {
     /// The configuration of a session.
     fn config() -> SessionConfig<Self::Sim, Self::Show>;
 
-    /// The match that is played alone, without a server. `None` if the game has none.
+    /// The match played alone, without a server. `None` if the game has none.
     #[must_use]
     fn alone() -> Option<Local<Self::Sim>> {
         None
@@ -40,7 +40,8 @@ pub trait CGame: 'static {
     /// Reads a player's controls.
     ///
     /// # Errors
-    /// If the bytes are no controls. The text names the field, its value and the range: the C program receives it.
+    /// If the bytes are not valid controls. The text, which the C program receives, names the field, its value and the
+    /// range.
     fn input(pad: &Self::Pad) -> Result<<Self::Sim as Simulation>::Input, String>;
 
     /// Joins the controls of two frames without a tick between them, so that a tap is not lost: the buttons of both,

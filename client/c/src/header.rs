@@ -37,7 +37,8 @@ pub(crate) fn abi<G: CGame>() -> u32 {
     })
 }
 
-/// The text of a game's header. [`library!`](crate::library!) has the prefix, and exports a function that returns it.
+/// The text of a game's header. [`library!`](crate::library!) has the prefix, and exports a function that returns the
+/// header.
 #[must_use]
 pub fn header<G: CGame>(prefix: &str) -> String {
     let mut text = TEMPLATE.to_owned();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! One library is one game: its rules and types are compiled in. A game adds an implementation of [`CGame`] and one
-//! line, [`library!`]; the header is made from the same declarations. It documents everything that a C programmer
+//! line, [`library!`]; the header is generated from the same declarations. It documents everything that a C programmer
 //! needs: units, memory, threads, errors.
 //!
 //! Invariant: all unsafe code of Twinstep is in this crate, and every pointer is read or written in one file. Matches

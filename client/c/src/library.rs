@@ -34,8 +34,8 @@ macro_rules! library {
             type Hud = <$game as CGame>::Hud;
             type Cue = CCue<<$game as CGame>::Cue>;
 
-            // SAFETY, for all of them: the header asks of callers what the library's functions ask, and the names begin
-            // with the game's prefix, so that no other symbol has them.
+            // SAFETY, for all of them: the header requires of callers what the library's functions require, and the
+            // names start with the game's prefix, so that no other symbol has them.
 
             #[unsafe(export_name = concat!($prefix, "_join"))]
             unsafe extern "C" fn join(abi: u32, ticket: *const c_char) -> u64 {

@@ -3,7 +3,7 @@
 //! A C program holds a number, not a pointer. If its match was left, or belongs to another load of the library, the
 //! number does not name a match; a pointer would lead to memory with a different owner.
 //!
-//! Invariant: no panic leaves a function. If the code of a game panics, its match is over.
+//! Invariant: no panic leaves a function. If a game's code panics, its match is over.
 #![expect(unsafe_code, reason = "the functions take pointers of a C program")]
 
 use std::any::Any;
@@ -39,7 +39,7 @@ fn panicked(panic: &(dyn Any + Send)) -> String {
     format!("the game panicked: {}", text.unwrap_or("no text"))
 }
 
-/// Runs code of the game. Returns the text of its panic.
+/// Runs the game's code. Returns its panic message.
 fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panicked(&*panic))
 }
@@ -94,7 +94,7 @@ impl<G: CGame> CMatches<G> {
         match guarded(|| act(&mut played)) {
             Ok(done) => Some(done),
             Err(why) => {
-                // Dropping the game's values is its code too.
+                // Dropping the game's values also runs its code.
                 let _ = guarded(|| played.end_by_panic(why));
                 None
             }
@@ -119,7 +119,7 @@ impl<G: CGame> CMatches<G> {
         let shown = self.with(number, |played| {
             let entities = played.shown().enumerate().map(|(at, entity)| {
                 if at < room {
-                    // SAFETY: the caller's word: there is this much room.
+                    // SAFETY: the caller promised space for this many.
                     unsafe { write(out, at, entity) };
                 }
             });
@@ -179,7 +179,7 @@ impl<G: CGame> CMatches<G> {
 /// Writes a value, and returns 1.
 ///
 /// # Safety
-/// `out` must be null, or have room for the value.
+/// `out` must be null, or have space for the value.
 unsafe fn one<T>(out: *mut T, value: T) -> i32 {
     // SAFETY: the caller's word.
     unsafe { write(out, 0, value) };

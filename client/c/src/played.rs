@@ -57,7 +57,7 @@ enum EngineMatch<G: CGame> {
 }
 
 pub(crate) struct CMatch<G: CGame> {
-    /// `None` if the match never began, or if the game's code panicked.
+    /// `None` if the match never started, or if the game's code panicked.
     game: Option<EngineMatch<G>>,
     state: i32,
     why: String,
@@ -102,10 +102,10 @@ impl<G: CGame> CMatch<G> {
         }
     }
 
-    /// Ends the match after a panic of the game's code. Its state is not used any more.
+    /// Ends the match after a panic of the game's code. Its state is no longer used.
     pub(crate) fn end_by_panic(&mut self, why: String) {
         self.over(why);
-        // Taken first: leaving runs code of the game too.
+        // Taken first, because leaving also runs the game's code.
         if let Some(EngineMatch::Online(mut client)) = self.game.take() {
             client.leave();
         }
@@ -129,7 +129,7 @@ impl<G: CGame> CMatch<G> {
         }
     }
 
-    /// Remembers why something was refused, unless the match is over, which has its own reason.
+    /// Records the reason of a refusal, unless the match is over, which has its own reason.
     fn refuse(&mut self, why: String) {
         if self.state != state::OVER {
             self.why = why;
@@ -212,7 +212,7 @@ impl<G: CGame> CMatch<G> {
             }
             Err(why) => {
                 let why = format!("the pad of seat {seat} is refused: {why}");
-                // Once, not in each frame.
+                // Once, not every frame.
                 if !std::mem::replace(&mut self.is_refused[seat], true) {
                     self.push(PAD_REFUSED, seat, 0, why.clone());
                 }
@@ -222,7 +222,7 @@ impl<G: CGame> CMatch<G> {
         }
     }
 
-    /// Gives a command. Returns its number, or -1.
+    /// Issues a command. Returns its number, or -1.
     pub(crate) fn send(&mut self, seat: u32, command: Option<G::Command>) -> i64 {
         let sent = match command.map(|command| G::command(&command)) {
             None => Err("expected a command, but the pointer is NULL".to_owned()),

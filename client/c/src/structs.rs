@@ -1,6 +1,6 @@
 //! [`CStruct`] and [`c_struct!`](crate::c_struct): the structs shared across the C boundary.
 
-/// The declaration of a struct, as it is collected from the fields of a [`CStruct`].
+/// The declaration of a struct, collected from the fields of a [`CStruct`].
 #[doc(hidden)]
 #[derive(Default)]
 pub struct CDeclaration {
@@ -24,7 +24,7 @@ impl CDeclaration {
     }
 }
 
-/// A type of the fields of a [`CStruct`]: an integer or float of fixed size, or an array of them.
+/// A field type of a [`CStruct`]: a fixed-size integer or float, or an array of them.
 ///
 /// # Safety
 /// Any bytes must be a value of the type, and it must have the layout of the C type that it names.
@@ -83,8 +83,8 @@ pub unsafe trait CStruct: Copy + Default + Send + 'static {
     fn declare(out: &mut CDeclaration);
 }
 
-/// Declares a struct with the layout of C. Its comments are in the game's header too. Its fields are integers, floats,
-/// and arrays of them.
+/// Declares a struct with C layout. Its comments also appear in the game's header. Its fields are integers, floats, and
+/// arrays of them.
 ///
 /// ```
 /// twinstep_c::c_struct! {

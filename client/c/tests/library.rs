@@ -1,4 +1,5 @@
-//! A game's library as a C program sees it: programs of a C compiler that play with it, and its functions called here.
+//! A game's library as a C program sees it: programs that play with it, built by a C compiler, and its functions called
+//! here.
 
 #![expect(
     unsafe_code,
@@ -98,7 +99,7 @@ macro_rules! functions {
 
             pub fn sentence(at: u64) -> String {
                 let mut text = [0x7f_u8; 1024];
-                // SAFETY: room for this many bytes.
+                // SAFETY: space for this many bytes.
                 let len = unsafe { why(at, text.as_mut_ptr().cast(), text.len()) };
                 let text = CStr::from_bytes_until_nul(&text).expect("it ends with 0");
                 let text = text.to_str().expect("UTF-8");
@@ -121,7 +122,7 @@ fn abi(header: &str) -> u32 {
 
 fn join(ticket: &str) -> u64 {
     let ticket = CString::new(ticket).expect("no 0");
-    // SAFETY: a text that ends with 0.
+    // SAFETY: a 0-terminated string.
     unsafe { c::join(abi(&pucks::header()), ticket.as_ptr()) }
 }
 
@@ -131,14 +132,14 @@ fn alone(seats: u32) -> u64 {
 
 fn shown(at: u64) -> Vec<Entity> {
     let mut entities = [Entity::default(); 8];
-    // SAFETY: room for this many.
+    // SAFETY: space for this many.
     let count = unsafe { c::shown(at, entities.as_mut_ptr(), entities.len()) };
     entities[..count].to_vec()
 }
 
 fn next_event(at: u64) -> Option<(GameEvent, String)> {
     let (mut event, mut text) = (GameEvent::default(), [0_u8; 1024]);
-    // SAFETY: room for an event, and for this many bytes.
+    // SAFETY: space for an event, and for this many bytes.
     let is = unsafe { c::poll_event(at, &raw mut event, text.as_mut_ptr().cast(), text.len()) };
     let text = CStr::from_bytes_until_nul(&text).expect("it ends with 0");
     (is == 1).then(|| (event, text.to_str().expect("UTF-8").to_owned()))
@@ -174,7 +175,7 @@ fn library() -> PathBuf {
     library
 }
 
-/// Reports that something was not tested. Unlike `eprintln`, it is printed although the test passes.
+/// Reports that something was not tested. Unlike `eprintln`, it is printed even if the test passes.
 fn skip(what: &str, missing: &str) {
     let line = format!("SKIPPED: {what}: {missing} is missing here\n");
     std::io::stderr()
@@ -243,7 +244,7 @@ fn start(program: &[PathBuf], args: &[&str]) -> Child {
     command.stdout(Stdio::piped()).spawn().expect("it starts")
 }
 
-/// Waits for a program. Returns whether it succeeded, and its text.
+/// Waits for a program. Returns whether it succeeded, and its output.
 fn end(program: Child) -> (bool, String) {
     let output = program.wait_with_output().expect("it ends");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
@@ -380,7 +381,7 @@ impl Simulation for OtherGame {
 }
 
 #[test]
-fn a_match_that_cannot_begin_is_over_with_a_sentence() {
+fn a_match_that_cannot_start_ends_with_a_reason() {
     let gone = serve();
     let to_nobody = gone.ticket("anna").expect("a ticket").to_line();
     gone.shutdown();
@@ -428,7 +429,7 @@ fn a_match_that_cannot_begin_is_over_with_a_sentence() {
         );
         assert_eq!(shown(at).len(), 0);
         assert_eq!(next_event(at), None);
-        // SAFETY: room for each, or null.
+        // SAFETY: space for each, or null.
         unsafe {
             assert_eq!(c::get_hud(at, null_mut()), 0);
             assert_eq!(c::poll_cue(at, null_mut()), 0);
@@ -545,9 +546,9 @@ fn a_pad_or_command_that_does_not_decode_is_refused_by_name() {
 }
 
 #[test]
-fn null_is_allowed_everywhere_and_a_short_room_is_not_exceeded() {
+fn null_is_allowed_everywhere_and_a_short_buffer_is_not_exceeded() {
     let at = alone(2);
-    // SAFETY: null, or the room that is named.
+    // SAFETY: null, or the stated space.
     unsafe {
         for now_s in [0.0, 0.5, 1.0] {
             assert_eq!(c::advance(at, now_s, null(), 4), PLAYING);
@@ -574,7 +575,7 @@ fn null_is_allowed_everywhere_and_a_short_room_is_not_exceeded() {
 }
 
 #[test]
-fn threads_may_call_at_once_and_a_match_that_is_left_meanwhile_is_over() {
+fn threads_may_call_at_once_and_a_match_left_meanwhile_is_over() {
     let at = alone(1);
     let elsewhere = alone(1);
     thread::scope(|scope| {
@@ -584,7 +585,7 @@ fn threads_may_call_at_once_and_a_match_that_is_left_meanwhile_is_over() {
                 while c::frame(at, frames, &[Pad { held: seed }]) == PLAYING {
                     frames += 0.004;
                     let mut hud = Hud::default();
-                    // SAFETY: room for each.
+                    // SAFETY: space for each.
                     unsafe { c::get_hud(at, &raw mut hud) };
                     assert!(shown(at).len() <= 1);
                     next_event(at);
@@ -668,7 +669,7 @@ fn a_panic_of_the_game_ends_only_its_match() {
             for frame in 0..60 {
                 faulty::frame(at, f64::from(frame) * 0.016, &[Pad { held: RIGHT }]);
             }
-            // SAFETY: no room is named.
+            // SAFETY: no space is stated.
             unsafe { faulty::shown(at, null_mut(), 0) as i32 }
         }),
         ("cue", |at| {

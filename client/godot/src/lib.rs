@@ -80,7 +80,7 @@ impl BoxesMatch {
         self.play(game.map(|game| Played::Alone(Box::new(game))))
     }
 
-    /// How many boxes are shown.
+    /// The number of boxes shown.
     #[func]
     fn boxes(&self) -> i64 {
         self.nodes.iter().count() as i64
@@ -130,7 +130,7 @@ impl INode2D for BoxesMatch {
             is_sampled = true;
             held
         };
-        // Not `_delta`: a scene that is paused or slowed down is no pause of the match.
+        // Not `_delta`: a paused or slowed scene does not pause the match.
         let now = began.elapsed();
         let advanced = match played {
             Played::Online(client) => {

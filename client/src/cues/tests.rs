@@ -46,9 +46,9 @@ fn a_right_guess_starts_at_once_and_is_confirmed_once() {
     assert_eq!((ledger.open(), ledger.open_since()), (0, None));
 }
 
-/// A player that is drawn late: its cues start when it is drawn there, and cues of wrong guesses never start.
+/// For a player drawn late, cues start when the player is drawn there, and cues of wrong guesses never start.
 #[test]
-fn a_cue_of_a_player_that_is_drawn_late_waits_for_it() {
+fn a_cue_of_a_player_drawn_late_waits_for_that_player() {
     let of = PlayerId(2);
     let boom = |n| vec![(Key::player(of, n), 9)];
     let mut ledger = CueLedger::new();
@@ -94,7 +94,7 @@ fn a_wrong_guess_is_cancelled_only_when_the_authority_passes_it() {
 }
 
 #[test]
-fn a_cue_that_moved_is_confirmed_where_it_happened() {
+fn a_moved_cue_is_confirmed_where_it_happened() {
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(5), &boom());
     ledger.confirmed(Tick(5), &[]);
@@ -121,7 +121,7 @@ fn a_cue_that_happened_earlier_than_guessed_is_not_played_twice() {
     assert_eq!(words(&mut ledger), ["0 start t9", "0 yes t5"]);
 }
 
-/// Finding A3-10: the bound was 12 ticks at any length of a tick.
+/// Finding A3-10: the bound was 12 ticks, whatever the tick length.
 #[test]
 fn drift_ends_after_200_ms() {
     for (hz, distance, expected) in [
@@ -173,7 +173,7 @@ fn equal_cues_eight_ticks_apart_are_two_and_not_one_that_moved() {
 }
 
 #[test]
-fn two_equal_cues_that_both_moved_keep_their_order() {
+fn two_moved_equal_cues_keep_their_order() {
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(10), &boom());
     ledger.predicted(Tick(18), &boom());
@@ -214,7 +214,7 @@ fn a_cue_first_found_by_a_rebuild_is_delivered_late() {
 }
 
 #[test]
-fn a_cue_that_was_not_predicted_is_started_and_confirmed() {
+fn an_unpredicted_cue_is_started_and_confirmed() {
     let mut ledger = CueLedger::new();
     ledger.confirmed(Tick(3), &boom());
     ledger.settle(Tick(4));
@@ -282,7 +282,7 @@ fn a_game_that_never_polls_costs_bounded_memory_and_still_gets_each_settlement()
     assert_eq!(starts * 2, events.len());
 }
 
-/// The errors of the model's prediction, in per cent of its ticks.
+/// The errors of the model's prediction, as a percentage of its ticks.
 #[derive(Clone, Copy, Debug)]
 struct Wrong {
     lose: u32,

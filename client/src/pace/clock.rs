@@ -1,4 +1,4 @@
-//! [`PaceClock`]: the position by which inputs are sampled. It moves with this machine's time, at a rate near 1.
+//! [`PaceClock`]: the position at which inputs are sampled. It moves with this machine's time, at a rate near 1.
 //!
 //! Invariant: the clock never goes back. Its *offset* is the sum of all time that it ran, jumped or paused beyond this
 //! machine's time. The clock counts in integers, so that it does not drift at rate 1.
@@ -20,7 +20,7 @@ pub(super) struct PaceClock {
     /// The sum of all deviations from this machine's time, in ticks.
     offset: f64,
     hold: Duration,
-    /// How long the clock was held, until [`take_held`](PaceClock::take_held).
+    /// The time for which the clock was held since the last [`take_held`](PaceClock::take_held).
     was_held: Duration,
 }
 
@@ -137,7 +137,7 @@ impl PaceClock {
         self.hold = Duration::ZERO;
     }
 
-    /// Moves the clock back to the beginning of `tick`, to wait there. It does not catch up with the skipped time.
+    /// Moves the clock back to the start of `tick`, to wait there. It does not catch up with the skipped time.
     pub(super) fn wait_at(&mut self, tick: Tick) {
         self.offset -= self.position() - f64::from(tick.0);
         (self.whole, self.nanos) = (tick, 0);
@@ -207,7 +207,7 @@ pub(super) enum Leap {
 }
 
 impl Leap {
-    /// The leap that the newest reports agree on. Returns `None` if there is none. `error` is the number of ticks by
+    /// The leap on which the newest reports agree. Returns `None` if there is none. `error` is the number of ticks by
     /// which the margin is too small.
     pub(super) fn wanted(
         newest: &[MarginReport],

@@ -290,7 +290,7 @@ fn at_rate_one_each_tick_of_time_samples_exactly_one_tick() {
 
 /// Finding W5: a client that had been stopped for seconds could continue exactly at its server's tick. All ticks that
 /// it sampled were known to be sealed, so no input was sent, no report about an input came back, and the player's
-/// controls had no effect any more.
+/// controls no longer had an effect.
 #[test]
 fn a_clock_that_samples_only_sealed_ticks_is_set_ahead() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(2));
@@ -314,8 +314,7 @@ fn waited(rtt: Duration) -> (Pace, Duration) {
 }
 
 /// Finding W8: a server that had crashed reported, from its journal, that inputs arrived well, while the clock still
-/// waited at the end of its window. That distance was recorded as usual, and from then on no input was within the
-/// window.
+/// waited at the end of its window. That distance was recorded as usual, and afterwards no input was within the window.
 #[test]
 fn the_distance_of_a_waiting_clock_is_not_recorded() {
     let (mut pace, since) = waited(ms(100));

@@ -20,20 +20,20 @@ const TARGET_CALM_TICKS: f64 = 2.0;
 const TARGET_MAX_TICKS: f64 = 20.0;
 /// How fast the target falls when the route becomes quieter, per quarter of a second. The target rises immediately.
 const TARGET_FALL_TICKS: f64 = 0.125;
-/// The median is taken over the reports of this time (or of four turns, if longer), so that a spike of less than half
-/// of this time does not move the median.
+/// The median is taken over the reports of this time (or of four turns, if longer). A spike shorter than half of this
+/// time does not move it.
 const MEDIAN_OVER: Duration = Duration::from_millis(500);
 /// The distance from the median within which reports are averaged.
 const NEAR_TICKS: f64 = 1.5;
 /// The minimum length of the intervals in which jitter is measured.
 const PIECE: Duration = Duration::from_millis(250);
-/// The number of intervals that are kept (2 s). The two worst are ignored: one spike can span two intervals.
+/// The number of intervals kept (2 s). The two worst are ignored, because one spike can span two intervals.
 const PIECES: usize = 8;
 const PIECES_FORGIVEN: usize = 2;
-/// The number of remembered reports; at 60/s more than `MEDIAN_OVER`.
+/// The number of reports kept; at 60/s they cover more than `MEDIAN_OVER`.
 const REPORTS_MAX: usize = 40;
 
-/// A report of the server, as the margin in ticks that it would state at offset 0.
+/// A report from the server, as the margin in ticks that it would state at offset 0.
 #[derive(Clone, Copy)]
 pub(super) struct MarginReport {
     at: Duration,
@@ -92,7 +92,7 @@ impl Way {
         self.forget(self.reports.len().saturating_sub(n));
     }
 
-    /// Forgets reports older than [`MEDIAN_OVER`], or than `four_turns` if that is longer.
+    /// Drops reports older than [`MEDIAN_OVER`], or than `four_turns` if that is longer.
     pub(super) fn forget_older(&mut self, now: Duration, four_turns: Duration) {
         let over = MEDIAN_OVER.max(four_turns);
         let older = self.reports.iter().take_while(|t| t.at + over < now);
@@ -160,8 +160,8 @@ struct Sampled {
 
 /// The clock's offset when each tick was sampled, for the server's later report about it.
 ///
-/// Invariant: only a tick that was sampled in time is evidence about the route. The server may still report on a tick
-/// from before a freeze, a hold or a jump, if it received no newer input since.
+/// Invariant: only a tick sampled in time is evidence about the route. The server may still report on a tick from
+/// before a freeze, a hold or a jump, if it received no newer input since.
 pub(super) struct Samples {
     sampled: [Option<Sampled>; INPUT_WINDOW as usize],
     sampled_at: Duration,
@@ -203,7 +203,7 @@ impl Samples {
 /// ticks are usual: packets get lost.
 const SILENT_TICKS: i32 = 8;
 
-/// Notices when inputs stop reaching the server.
+/// Detects when inputs stop reaching the server.
 ///
 /// Invariant: reports of a silence, in which the margin becomes worse from turn to turn, are not mistaken for late
 /// inputs. Such reports arrive together when a link that held the packets of both directions delivers them.

@@ -61,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Players 0 (connected) and 1; a command and a chunk of the lane are in flight.
+    /// Players 0 (connected) and 1; a command and a lane chunk are in flight.
     fn new() -> Table {
         let mut world = World::new(LocalActions::default(), Tick(0));
         let mut first = FrameData::empty(Tick(0));
@@ -165,7 +165,7 @@ impl Table {
             seq: 0,
             command: 9,
         };
-        // The digest is of a world of the past, so it is not compared.
+        // The digest is of an earlier world, so it is not compared.
         self.play(&status, &frames, 200, all.then_some(&order))
     }
 
@@ -228,7 +228,7 @@ impl Table {
     }
 }
 
-/// Finding A16: state was changed before a malformed tail was found.
+/// Finding A16: state was changed before a malformed tail was detected.
 #[test]
 fn a_truncated_packet_does_not_change_the_state() {
     let mut table = Table::new();
@@ -277,9 +277,9 @@ fn a_corrupted_packet_does_not_change_the_state_or_is_another_valid_one() {
     assert!(wrong > 50 && right > 50);
 }
 
-/// Law Hostile wire: a session does not begin from a world that it does not have, or at a tick that does not exist.
+/// Law Hostile wire: a session does not start from a world that it does not have, or at a tick that does not exist.
 #[test]
-fn a_session_begins_only_from_a_world_that_it_has() {
+fn a_session_starts_only_from_a_world_that_it_has() {
     let begins = |start: Option<LocalActions>, basis: Basis| {
         let mut config = SessionConfig::new(Arc::new(()));
         config.start = start;
@@ -308,7 +308,7 @@ fn a_session_begins_only_from_a_world_that_it_has() {
     assert_eq!(begins(own(), start(5)), Some(Tick(5)));
     assert_eq!(begins(own(), Basis::Authority), None);
     assert_eq!(begins(own(), start(COUNT_MAX + 1)), None);
-    // It also does not continue a world that it has no part of.
+    // It also does not continue a world of which it has no part.
     let world = WorldId::of(Tick(0), &[]);
     assert_eq!(begins(own(), Basis::World { world, from: 7 }), None);
 }

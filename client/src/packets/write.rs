@@ -1,12 +1,12 @@
 //! Writing the session's packets.
 //!
-//! Each send repeats everything that the server may lack, except inputs that were sent often enough and are in flight
+//! Each send repeats everything that the server may lack, except inputs sent often enough and still in flight
 //! ([`input_repeats`](crate::input_repeats)). Inputs that exceed one datagram are split over at most
 //! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX) datagrams, each decodable alone, newest first,
 //! because the oldest inputs are the most likely to be too late. Commands that exceed a datagram are sent in turns; in
 //! lockstep commands and batches are sent oldest first.
 //!
-//! A client without new data *rests*: it sends at every second tick only.
+//! A client without new data *rests*: it sends only every second tick.
 //!
 //! ```text
 //!  tick      t      t+1     t+2     t+3     t+4
@@ -19,7 +19,7 @@
 //! it before the next packet arrives is no loss; the server counts neither a missing input nor a smaller margin.
 //!
 //! Invariant: a client rests only if a fill equals its input and it has no other data. No input is later, or different,
-//! than if it sent at every tick.
+//! than if it sent every tick.
 
 use std::time::Duration;
 
@@ -45,15 +45,15 @@ use crate::session::Session;
 use crate::session::playing::{Mode, Playing};
 use crate::session::stage::Stage;
 
-/// After a silence of the server of this length, only the newest inputs are sent to it. The allowance for datagrams
-/// that accumulates during the silence can be used when the server answers again.
+/// After the server has been silent for this long, it gets only the newest inputs. The datagram allowance that
+/// accumulates during the silence can be used when the server responds again.
 const OLDER_SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// A client rests after this many ticks without a changed input.
 const AFTER_TICKS: u32 = 8;
-/// A resting client sends a packet every this many ticks.
+/// The interval between packets of a resting client, in ticks.
 const EVERY_TICKS: u32 = 2;
-/// A resting client sends a packet at least this often, so that frames are still acknowledged in time.
+/// The maximum interval between packets of a resting client. With it, frames are still acknowledged in time.
 const EVERY_MAX: Duration = Duration::from_millis(50);
 /// A client rests only if round trips vary, on average, by less than a tick divided by this. Over a worse path, the
 /// server's reports of late packets would come later.
@@ -113,8 +113,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Queues the large commands and answers that the server lacks, once for each path. Those that the lane has no room
-    /// for follow with a later packet.
+    /// Queues the large commands and answers that the server lacks, once for each path. Those that do not fit into the
+    /// lane follow with a later packet.
     fn upload(&mut self) {
         let Some(playing) = self.stage.playing() else {
             return;
@@ -236,7 +236,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return None;
         }
         let (first, end) = self.outgoing.older.take(now)?;
-        // Confirmed ticks need no inputs any more.
+        // Confirmed ticks no longer need inputs.
         let wanted = self.stage.playing()?.replica.inbox.next();
         let first = first.max(wanted);
         // After a heal to a much older world, the run may lie beyond the window.
@@ -261,8 +261,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(out.len())
     }
 
-    /// The time of the next packet in addition to the regular ones: a packet with older inputs, or with a chunk of the
-    /// lane.
+    /// The time of the next packet in addition to the regular ones: a packet with older inputs, or with a lane chunk.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
         let wanted = playing.replica.inbox.next();
         let reachable_until = self
@@ -345,16 +344,17 @@ fn is_large_outcome<O: Serialize>(outcome: &O) -> bool {
     codec::size(outcome).is_ok_and(|bytes| bytes > OUTCOME_INLINE_MAX)
 }
 
-/// How many bytes orders leave for the end of a packet: the lane's ack, and requests to the server. Gaps take more.
+/// The number of bytes that orders leave for the end of a packet: the lane ack, and requests to the server. Gaps take
+/// more.
 const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
 /// The largest command in a packet up, in bytes: seat, sequence, stamp.
 const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_INLINE_MAX;
-/// How many bytes commands leave for a claim, if one is open: the count, and the largest claim.
+/// The number of bytes that commands leave for a claim, if one is open: the count, and the largest claim.
 const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_INLINE_MAX;
-/// How many bytes inputs leave for the largest command and claim.
+/// The number of bytes that inputs leave for the largest command and claim.
 const ORDERS_ROOM: usize = 1 + COMMAND_UP_MAX + CLAIM_ROOM;
 
-/// Writes the newest of the inputs `first..end`: as many as possible with `room` bytes left. Returns the first tick
+/// Writes the newest of the inputs `first..end`, as many as possible with `room` bytes left. Returns the first tick
 /// written, or `end`.
 fn write_inputs<S: Simulation>(
     actions: &LocalActions<S>,
@@ -367,8 +367,8 @@ fn write_inputs<S: Simulation>(
     packet.inputs(run, actions.seats().len(), input, room)
 }
 
-/// Writes the closed batches that the server may lack, oldest first. A batch that was sent counts as closed, so the
-/// batches from `left` on wait for the next packet: their commands did not fit.
+/// Writes the closed batches that the server may lack, oldest first. A sent batch counts as closed, so the batches
+/// starting at `left` wait for the next packet: their commands did not fit.
 fn write_batches<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     left: Option<Tick>,
@@ -395,11 +395,11 @@ fn write_batches<S: Simulation, V: Show<S>>(
     }
 }
 
-/// How many bytes commands leave for closed batches.
+/// The number of bytes that commands leave for closed batches.
 const BATCHES_ROOM: usize = 300;
 
 /// Writes the commands that the server may lack, as far as they fit, and returns the first one that did not fit. They
-/// begin with `from` if the server still lacks it, otherwise with the oldest. In lockstep they always begin with the
+/// start with `from` if the server still lacks it, otherwise with the oldest. In lockstep they always start with the
 /// oldest, because batches wait for them.
 fn write_commands<'p, S: Simulation, V: Show<S>>(
     playing: &'p Playing<S, V>,

@@ -86,8 +86,8 @@ impl Errors {
     }
 }
 
-/// How far the drawn picture was from the final match, since the session joined. [`since`](Self::since) narrows it to
-/// any window.
+/// The distance of the drawn picture from the final match, since the session joined. [`since`](Self::since) narrows it
+/// to any window.
 #[derive(Clone, Debug, Default)]
 pub struct PictureErrors {
     pub(crate) own_off: Errors,
@@ -109,7 +109,7 @@ pub struct PictureErrors {
 /// 50, 95 or 99 of 100 values are not above it. It is rounded up by at most 13 %.
 ///
 /// The *own* entities belong to local players, the *others* to other players; the *things* are all other entities. Own
-/// entities and things are compared in each eighth tick, as drawn at its end; others in each tick, at the [drawn
+/// entities and things are compared every eighth tick, as drawn at its end; others every tick, at the [drawn
 /// time](crate::Session::drawn_at).
 ///
 /// | field | measures |
@@ -119,7 +119,7 @@ pub struct PictureErrors {
 /// | `jerk` | the change of another player's drawn move from tick to tick, beyond its own changes in these ticks |
 /// | `too_fast` | the share of ticks in which another player is drawn more than 1.5 times as fast as it was in the last one to two seconds |
 /// | `standing` | the share of ticks in which it is drawn at less than a tenth of its speed, while it walks |
-/// | `age_ticks` | in each frame, how far the time of another player is behind that of the local player |
+/// | `age_ticks` | for each frame, how far another player's time is behind the local player's |
 /// | `key_ticks` | from a remote key to the screen: for each tick, the time from the frame that draws the local player in it to the frame that draws another player in it by its known input; both play on one timeline |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]

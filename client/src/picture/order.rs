@@ -5,7 +5,7 @@
 //!  keys           b d a c e    kept    a₂ b₀ d₁      new, sorted alone  c₃ e₄      merged  a₂ b₀ c₃ d₁ e₄
 //! ```
 //!
-//! A game puts its bullets by age: from one tick to the next a few are gone, and a few are new at the end.
+//! A game puts its bullets in order of age; from one tick to the next a few are gone, and a few are new at the end.
 
 use core::mem;
 
@@ -40,7 +40,7 @@ impl<K: Ord + Copy> KeyOrder<K> {
         &self.sorted
     }
 
-    /// Forgets the keys, but not their sequence and order.
+    /// Drops the keys, but not their sequence and order.
     pub(super) fn clear(&mut self) {
         if !self.sorted.is_empty() {
             mem::swap(&mut self.keys, &mut self.earlier_keys);

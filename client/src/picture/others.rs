@@ -24,15 +24,15 @@ use crate::timeline::Known;
 
 /// At most this many ticks are kept: a lead, and the ticks by which a player may be drawn behind the authority.
 const TICKS_MAX: usize = LEAD_MAX as usize + 32;
-/// Room for the entities of other players in a tick, and for the ticks of a usual lead, without allocating.
+/// Space for other players' entities in a tick, and for the ticks of a usual lead, without allocating.
 const ROOM: usize = 64;
 const ROOM_TICKS: usize = 32;
-// The bodies of a player that are compared with their last sample.
+// The number of a player's bodies compared with their last sample.
 const BODIES_MAX: usize = 8;
 /// The time in which a correction decays, in ticks: half of it in two.
 const OVER_TICKS: u32 = 12;
 
-/// The part of an advance that the pictures of other players need.
+/// The part of an advance that other players' pictures need.
 pub(crate) struct Moved<'a> {
     pub(crate) now: Duration,
     pub(crate) passed: f64,
@@ -41,25 +41,25 @@ pub(crate) struct Moved<'a> {
     /// The prediction's next tick, and the picture's position before it.
     pub(crate) prediction: Tick,
     pub(crate) alpha: f32,
-    /// How far the actions in the prediction are known, for each player.
+    /// The tick up to which each player's actions in the prediction are known.
     pub(crate) known: &'a Known,
 }
 
 struct Other<K, P> {
     picture: Picture<K, P>,
     time: DrawnTime,
-    /// The later of the two ticks that the picture lies between, and its position between them.
+    /// The picture lies between the tick before `newest` (`alpha` = 0) and `newest` (`alpha` = 1).
     newest: Tick,
     /// The first tick whose cues are not shown yet.
     due: Tick,
     alpha: f32,
     // The time since the last sample, in ticks.
     passed: f32,
-    // Poses as drawn, once in each tick, until the authority has passed the ticks after theirs.
+    // Poses as drawn, once per tick, until the authority has passed the ticks after theirs.
     unjudged: VecDeque<DrawnPose<K, P>>,
     // The newest judged sample of each of its bodies, and the drawn move to it in a tick.
     judged: Vec<(DrawnPose<K, P>, Option<P>)>,
-    // The longest true steps in this second and in the last one, and where this one began.
+    // The longest true steps in this second and in the last one, and the start of this one.
     longest: [f32; 2],
     second: Tick,
     // The first tick that was not yet drawn by its known input.
@@ -68,7 +68,7 @@ struct Other<K, P> {
 
 #[derive(Clone, Copy)]
 struct DrawnPose<K, P> {
-    // The later of the two ticks that it was drawn between, and its position between them.
+    // The later of the two ticks between which it was drawn, and its position between them.
     tick: Tick,
     alpha: f32,
     // The ticks since the sample before it.
@@ -77,7 +77,7 @@ struct DrawnPose<K, P> {
     pose: P,
 }
 
-// A player's true steps are compared with those of the last one to two times this many ticks.
+// A player's true steps are compared with its steps in the last one to two times this many ticks.
 const SECOND_TICKS: u32 = 60;
 // A drawn step that is this much longer than a true one is too fast.
 const TOO_FAST: f32 = 1.5;
@@ -87,7 +87,7 @@ const STANDING: f32 = 0.1;
 pub(crate) struct Others<K, P> {
     smoothing: Smoothing,
     smooths: bool,
-    /// The poses of consecutive ticks from `first` on. The poses of a tick come from the world before it.
+    /// The poses of consecutive ticks, starting at `first`. The poses of a tick come from the world before it.
     ticks: VecDeque<Poses<K, P>>,
     spare: Vec<Poses<K, P>>,
     first: Tick,
@@ -257,7 +257,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                 .unjudged
                 .front()
                 .map_or(other.newest, |first| first.tick);
-            // A sample is compared with the true steps about its own, too.
+            // A sample is also compared with the true steps around its own.
             needed = needed.min(oldest.back(4));
             let shown = other.picture.shown(other.alpha, moved.now);
             self.drawn.extend(shown);
@@ -291,7 +291,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
 }
 
 impl<K: Ord + Copy, P: Pose> Other<K, P> {
-    /// Draws the player before the tick `newest`, at `alpha` of the way to it.
+    /// Draws the player between the tick before `newest` (`alpha` = 0) and `newest` (`alpha` = 1).
     fn show(
         &mut self,
         ticks: &VecDeque<Poses<K, P>>,
@@ -341,7 +341,7 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
         }
     }
 
-    // Records the age of each input that is drawn now for the first time. `own` is the time of the own player.
+    // Records the age of each input drawn now for the first time. `own` is the local player's time.
     fn record_inputs(&mut self, own: f64, known: Tick, key: &mut Errors) {
         let drawn = Tick(self.time.at().max(0.0) as u32 + 1).min(known);
         for tick in self.unshown.max(drawn.back(SECOND_TICKS)).0..drawn.0 {

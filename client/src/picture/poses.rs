@@ -44,7 +44,7 @@ impl<S: Simulation> Deref for Scene<'_, S> {
     }
 }
 
-/// Lists the entities of a simulation that are drawn.
+/// Lists the drawn entities of a simulation.
 pub trait Show<S: Simulation>: Send + Sync + 'static {
     /// The name of an entity for its whole life.
     type Key: Ord + Copy + Send + Sync + 'static;
@@ -53,9 +53,9 @@ pub trait Show<S: Simulation>: Send + Sync + 'static {
     /// Puts the pose of each drawn entity into `out`, in any order. Ascending keys are the cheapest.
     fn poses(&self, scene: &Scene<'_, S>, out: &mut Poses<Self::Key, Self::Pose>);
     /// Returns when the entities of another player are drawn: those of [`put_player`](Poses::put_player) and
-    /// [`put_from`](Poses::put_from), and the cues whose [`Key::owner`](twinstep_core::Key::owner) it is. Called for
-    /// each frame with the newest prediction, so it may change during play; the picture glides from one time to the
-    /// other.
+    /// [`put_from`](Poses::put_from), and the cues of which the player is the
+    /// [`Key::owner`](twinstep_core::Key::owner). Called for each frame with the newest prediction, so it may change
+    /// during play; the picture glides from one time to the other.
     fn when(&self, _scene: &Scene<'_, S>, _player: PlayerId) -> When {
         When::Auto
     }
@@ -71,13 +71,13 @@ impl<S: Simulation> Show<S> for Hidden {
     fn poses(&self, _: &Scene<'_, S>, _: &mut Poses<u8, f32>) {}
 }
 
-/// A [`Show`] that is made from a closure.
+/// A [`Show`] created from a closure.
 pub struct ShowWith<F, K, P> {
     poses: F,
     of: core::marker::PhantomData<fn() -> (K, P)>,
 }
 
-/// Makes a [`Show`] from a closure.
+/// Creates a [`Show`] from a closure.
 pub fn show_with<S, K, P, F>(poses: F) -> ShowWith<F, K, P>
 where
     S: Simulation,
@@ -120,11 +120,11 @@ pub(super) struct Put<K, P> {
 ///     picture:     starts at the muzzle as shown, glides onto its true path     `muzzle_blend`
 /// ```
 ///
-/// The simulated position is exact from the first tick; only the drawn position begins elsewhere. This data is not
+/// The simulated position is exact from the first tick; only the drawn position starts elsewhere. This data is not
 /// simulation state: each tick's poses contain it again.
 #[derive(Clone, Copy, Debug)]
 pub struct Muzzle<K, P> {
-    /// The entity that fired, as it is put in the same poses.
+    /// The key of the shooter in the same poses.
     pub shooter: K,
     /// The muzzle's position in this simulation.
     pub at: P,
@@ -136,11 +136,11 @@ pub struct Muzzle<K, P> {
 /// The entities that a list takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// All entities, at one time: as in lockstep.
+    /// All entities at one time, as in lockstep.
     AtOnce,
     /// All entities; other players' entities at those players' time.
     Apart,
-    /// Only those of other players.
+    /// Only other players' entities.
     Others,
 }
 
@@ -231,7 +231,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Sets how far the players' actions in these poses are known by now.
+    /// Sets the ticks up to which the players' actions in these poses are known.
     pub(super) fn know(&mut self, known: &Known) {
         self.known = *known;
     }
@@ -242,18 +242,19 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.locals.contains(player)
     }
 
-    /// Puts an entity that is drawn between the last two ticks of the prediction.
+    /// Puts an entity drawn between the last two ticks of the prediction.
     pub fn put(&mut self, key: K, pose: P) {
         self.insert(key, pose, false, None, None);
     }
 
-    /// Puts an entity that is drawn at the newest tick, and [moves on](Pose::ahead) from there: an entity of a local
-    /// player, or one that must not lag behind the player.
+    /// Puts an entity drawn at the newest tick and [extrapolated](Pose::ahead) from there: a local player's entity, or
+    /// one that must not lag behind the player.
     pub fn put_local(&mut self, key: K, pose: P) {
         self.insert(key, pose, true, None, None);
     }
 
-    /// Puts an entity of a player: of a local one at the newest tick, of another one [when](Show::when) it is drawn.
+    /// Puts a player's entity: at the newest tick for a local player, otherwise [when](Show::when) that player is
+    /// drawn.
     pub fn put_player(&mut self, player: PlayerId, key: K, pose: P) {
         match self.is_local(player) {
             true => self.put_local(key, pose),

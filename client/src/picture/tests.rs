@@ -178,7 +178,7 @@ fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correctio
 }
 
 #[test]
-fn a_heading_that_was_wrong_turns_smoothly_though_its_place_was_right() {
+fn a_wrong_heading_turns_smoothly_even_at_the_right_place() {
     let mut picture = Picture::new(Smoothing {
         teleport: 5.0,
         muzzle: TICK,
@@ -345,7 +345,7 @@ fn a_ghost_starts_at_the_shown_muzzle_and_converges_exactly() {
 }
 
 #[test]
-fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
+fn each_projectile_starts_at_the_muzzle_of_its_shooter() {
     let at = |key: u32| Vec2::new(key as f32 * 10.0, 0.0);
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 3, 0, 1]] {
         let (mut picture, mut poses) = (picture(), Poses::new());
@@ -366,10 +366,10 @@ fn each_projectile_begins_at_the_muzzle_of_its_own_shooter() {
     }
 }
 
-/// A local entity goes on between two ticks. When it stops, it glides back instead of leaping; when it starts or turns,
-/// it does so at once.
+/// A local entity keeps moving between two ticks. When it stops, it glides back instead of leaping; when it starts or
+/// turns, it does so at once.
 #[test]
-fn a_local_entity_that_stops_glides_back_from_where_it_was_drawn() {
+fn a_stopping_local_entity_glides_back_from_where_it_was_drawn() {
     let mut picture = Picture::<u8, f32>::new(Smoothing::new(5.0, TICK));
     let tick = |picture: &mut Picture<u8, f32>, at: f32, drawn: f32, now: Duration| {
         let mut poses = Poses::new();

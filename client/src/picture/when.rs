@@ -13,9 +13,8 @@
 
 /// When the entities of another player are drawn.
 ///
-/// A client guesses another player's inputs for the last ticks of its prediction. So a player that is drawn there is
-/// near its current position, but each wrong guess moves it. If it is drawn at the newest known tick, it is right, but
-/// late.
+/// A client guesses another player's inputs for the last ticks of its prediction. So a player drawn there is near its
+/// current position, but each wrong guess moves it. A player drawn at the newest known tick is right, but late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
@@ -41,7 +40,7 @@ const GUESS: f64 = 2.0;
 const LATE: f64 = 0.004;
 // The ticks after which the clock looks whether far more is known than it expects.
 const LOOK_TICKS: f64 = 24.0;
-/// How much faster the expected tick rises for each further tick that is known.
+/// How much faster the expected tick rises for each additional known tick.
 const HASTE: f64 = 0.1;
 /// The largest deviation of the clock's rate from 1, and the deviation for each tick of error.
 const RATE_MAX: f64 = 0.1;
@@ -55,12 +54,11 @@ const NEAR: f64 = 0.05;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DrawnTime {
     at: f64,
-    /// A tick that is nearly always known. It advances with the match. In each tick in which less is known, it falls
-    /// back by almost a tick; in the other ticks it rises slowly. So less is known in about 0.4 % of the time. The
-    /// share is this small because less is known just when the player turns: then the prediction is wrong until it is
-    /// rebuilt.
+    /// A tick that is nearly always known. It advances with the match. In ticks in which less is known, it falls back
+    /// by almost a tick; in the other ticks it rises slowly. So less is known in about 0.4 % of the time. The share is
+    /// this small because less is known just when the player turns: then the prediction is wrong until it is rebuilt.
     known: f64,
-    // How much more was known than expected, at least and at most, in the ticks since it last looked.
+    // How much more was known than expected, at least and at most, in the ticks since the last sample.
     more: [f64; 2],
     looked: f64,
     /// Whether the clock moves to the prediction's time, and whether it has reached it.
@@ -106,8 +104,8 @@ impl DrawnTime {
         self.at
     }
 
-    /// Moves on by `passed` ticks. `known`: the tick up to which the player's inputs are known. `predicted`: the time
-    /// of the prediction's picture, which the clock never passes.
+    /// Advances by `passed` ticks. `known` is the tick up to which the player's inputs are known; `predicted` is the
+    /// time at which the prediction is drawn, which the clock never passes.
     pub(super) fn advance(&mut self, when: When, passed: f64, known: f64, predicted: f64) {
         let known = known.min(predicted + 1.0);
         self.known += passed;

@@ -22,7 +22,7 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub rules: Option<Arc<S::Rules>>,
     // Decodes the server's rules, if the client takes them.
     pub(crate) read_rules: Option<ReadRules<S>>,
-    /// The author's name for this build: sent to the server, not compared.
+    /// The author's name for this build, which is sent to the server, but not compared.
     pub build: String,
     /// Guesses the inputs of remote players.
     pub guess: Box<dyn Guess<S>>,
@@ -34,18 +34,18 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub show: V,
     /// The smoothing of the picture's corrections.
     pub smoothing: Smoothing,
-    /// The state that the match begins with, if this client knows it.
+    /// The state with which the match starts, if this client knows it.
     pub start: Option<S>,
     /// The thread that rebuilds predictions.
     pub reconcile: Reconcile,
-    /// The names that the local players ask for, by seat. A missing or empty name is replaced by the identity.
+    /// The names requested by the local players, indexed by seat. A missing or empty name is replaced by the identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
     /// The start of the recording, in seconds since 1970. `None` if the match is not recorded.
     pub recorded_since: Option<u64>,
     /// Whether a tape is written for [`Session::take_tape`](crate::Session::take_tape).
     pub taped: bool,
     /// Whether each confirmed prediction is compared with the authority, and a difference panics with the fields that
-    /// differ: for debug builds and tests. It costs a copy and two digests of the world per tick.
+    /// differ; for debug builds and tests. It costs a copy and two digests of the world per tick.
     ///
     /// Otherwise one tick in 64 (one in up to 1,024 for a large world) is checked, by a copy and a second step; a
     /// difference is reported as [`Event::StepFault`](crate::Event::StepFault).
@@ -130,27 +130,27 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Sets the author's name for this build: sent to the server, not compared.
+    /// Sets the author's name for this build, which is sent to the server, but not compared.
     #[must_use]
     pub fn build(mut self, build: impl Into<String>) -> Self {
         self.build = build.into();
         self
     }
 
-    /// Sets the names that the local players ask for, by seat. Each is cut to a valid [`Name`].
+    /// Sets the names requested by the local players, indexed by seat. Each is cut to a valid [`Name`].
     #[must_use]
     pub fn names<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.names = names.into_iter().take(SEATS_MAX).map(Name::new).collect();
         self
     }
 
-    /// Sets the state that the match begins with: the same state that its server was started with.
+    /// Sets the state with which the match starts, which must be its server's start state.
     ///
     /// The server keeps the frames of the last 20 s. While these reach back to the start and take fewer bytes than the
-    /// world, the client joins from the frames alone: it needs no world download and does not wait for the downloads of
-    /// others. The past is replayed without cues. If the match began with another state, or the frames are too many,
-    /// the world is downloaded as usual. Costs a digest of the state, and memory for the state until the client has
-    /// joined.
+    /// world, the client joins from the frames alone: it needs no world download, and does not wait for other clients'
+    /// downloads. The past is replayed without cues. If the match started with another state, or the frames are too
+    /// many, the world is downloaded as usual. Costs a digest of the state, and memory for the state until the client
+    /// has joined.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -164,8 +164,8 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Takes the server's rules if they differ from its own: see [`without_rules`](SessionConfig::without_rules). A
-    /// [`start`](SessionConfig::start) is then not used.
+    /// Takes the server's rules if they differ from its own: see [`without_rules`](SessionConfig::without_rules). In
+    /// that case a [`start`](SessionConfig::start) is not used.
     #[must_use]
     pub fn takes_rules(mut self) -> Self
     where
@@ -184,7 +184,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Writes a tape: what this session assumed and showed in each tick, its lead and margin, rebuilds with their causes,
+    /// Writes a tape: what this session assumed and showed every tick, its lead and margin, rebuilds with their causes,
     /// desyncs and heals. The program takes it with [`Session::take_tape`](crate::Session::take_tape). Costs two trees
     /// of the state (some 50 ns for each number) for each rebuild, and some 100 bytes of the tape for each tick.
     #[must_use]

@@ -1,11 +1,11 @@
 //! [`WorldDownload`]: a world download, the part of it that is kept after a lost connection, and its progress.
 //!
 //! ```text
-//! welcome: a world, from byte 0 ──▶ its bytes arrive ──▶ complete: forgotten
+//! welcome: a world, from byte 0 ──▶ its bytes arrive ──▶ complete: dropped
 //!                                      │ the connection is lost
 //!                                      ▼
 //! hello on a new connection: the part ──▶ welcome: the same world, from there ──▶ the rest arrives
-//!                                      └▶ welcome: another world, from byte 0 ──▶ the part is forgotten
+//!                                      └▶ welcome: another world, from byte 0 ──▶ the part is dropped
 //! ```
 //!
 //! Invariant: the bytes of at most one world are held, here or in the lane, plus [`BESIDE_BYTES_MAX`].
@@ -28,13 +28,13 @@ pub(crate) struct WorldDownload {
     held_up: HeldUp,
 }
 
-/// How long a session has waited for its world without progress.
+/// The time for which a session has waited for its world without progress.
 #[derive(Default)]
 struct HeldUp {
     since: Option<Duration>,
-    /// Whether the welcome had arrived at that time, and how many bytes of the world had arrived.
+    /// Whether the welcome had arrived at that time, and the number of the world's bytes that had.
     had: (bool, usize),
-    /// When the first bytes of the world arrived, and how many they were.
+    /// The time when the first bytes of the world arrived, and their number.
     first: Option<(Duration, usize)>,
     /// The time of the last check. At most [`AWAKE_MAX`] of the time between two checks counts.
     looked_at: Duration,
@@ -57,7 +57,7 @@ impl WorldDownload {
         })
     }
 
-    /// Begins the download that the server's welcome announces. Returns the bytes that it continues from, empty if the
+    /// Starts the download announced by the server's welcome. Returns the bytes from which it continues, empty if the
     /// whole world will be sent. Returns `None` if the server continues from bytes that this client does not have.
     pub(crate) fn begin(&mut self, basis: Basis) -> Option<Vec<u8>> {
         let Basis::World { world, from } = basis else {
@@ -85,14 +85,14 @@ impl WorldDownload {
         (self.coming, self.part) = (None, None);
     }
 
-    /// Records the progress of a session that waits for its world: whether the welcome has arrived, and the number of
-    /// the world's bytes. `None` if the session does not wait.
+    /// Records the progress of a session waiting for its world: whether the welcome has arrived, and the number of the
+    /// world's bytes. `None` if the session does not wait.
     pub(crate) fn watch(&mut self, now: Duration, has: Option<(bool, usize)>) {
         let Some(had) = has else {
             self.held_up.since = None;
             return;
         };
-        // Time asleep moves the beginning of the wait, so that it does not count.
+        // Time asleep moves the start of the wait, so that it does not count.
         let slept = now.saturating_sub(self.held_up.looked_at);
         let slept = slept.saturating_sub(AWAKE_MAX);
         let since = self.held_up.since.filter(|_| self.held_up.had == had);
@@ -117,7 +117,7 @@ impl WorldDownload {
         (took >= Duration::from_secs(1)).then(|| took.mul_f64(left as f64 / came as f64))
     }
 
-    /// Returns `true` if bytes of the world have arrived since the wait began.
+    /// Returns `true` if bytes of the world have arrived since the wait started.
     #[cfg(feature = "udp")]
     pub(crate) fn is_progressing(&self) -> bool {
         let HeldUp {
@@ -218,14 +218,14 @@ mod tests {
         }
         // 10,000 bytes came in 5 s, and 10,000 are left.
         assert_eq!(download.rest(21_000), Some(ms(5_000)));
-        // Another world begins.
+        // Another world starts.
         download.watch(ms(6_100), Some((true, 500)));
         assert_eq!(download.rest(21_000), None);
     }
 
     /// Finding P3-P3: a session that slept during its download gave up when it woke.
     #[test]
-    fn time_that_the_client_slept_does_not_count_as_waiting() {
+    fn time_asleep_does_not_count_as_waiting() {
         const PATIENCE: Duration = Duration::from_secs(15);
         let second = Duration::from_secs;
         let mut download = WorldDownload::default();

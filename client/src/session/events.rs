@@ -45,7 +45,7 @@ pub enum SessionEnd {
         twinstep_core::bounds::INPUT_BYTES_MAX
     )]
     InputTooLarge,
-    /// The transport is closed, and the client cannot return.
+    /// The transport is closed, and the client cannot reconnect.
     #[cfg(feature = "udp")]
     #[error("{0}")]
     Transport(twinstep_udp::CloseReason),
@@ -84,15 +84,15 @@ pub enum Event {
         seq: u32,
         why: CommandRefusal,
     },
-    /// The game's step is at fault: it left a NaN, differed by phase without
+    /// The game's step is at fault: it produced a NaN, differed by phase without
     /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook
-    /// panicked. The text names the tick and the fields. One confirmed tick in 64 is checked, in release builds too; at
-    /// most one fault is reported per `advance`.
+    /// panicked. The text names the tick and the fields. One confirmed tick in 64 is checked, even in release builds;
+    /// at most one fault is reported per `advance`.
     ///
-    /// A panic does not end the session. If a predicted step panics (at another player's announced order, for example),
-    /// the prediction is rebuilt with less in that tick. If a confirmed step panics, the world is healed; only a second
-    /// panic within a minute closes the session ([`SessionEnd::StepPanicked`]). Where panics abort (`panic = "abort"`,
-    /// the only mode on wasm), the process ends.
+    /// A panic does not end the session. If a predicted step panics (on another player's announced order, for example),
+    /// the prediction is rebuilt without the suspected orders from that tick onwards. If a confirmed step panics, the
+    /// world is healed; only a second panic within a minute closes the session ([`SessionEnd::StepPanicked`]). Where
+    /// panics abort (`panic = "abort"`, the only mode on wasm), the process ends.
     StepFault(String),
     /// The authority differs from the server's since this tick, and waits for a heal: up to 10 s if the last heal was
     /// recent. Until the heal the picture continues, except in lockstep.
@@ -114,11 +114,11 @@ pub enum Event {
     Reconnected {
         /// Whether the authority continues from where it was; if not, the server sent a world.
         resumed: bool,
-        /// Ticks that were confirmed to this client but that the server no longer has, because of a power failure, or
-        /// because it loaded an earlier save.
+        /// Ticks confirmed to this client that the server no longer has, because of a power failure, or because it
+        /// loaded an earlier save.
         lost_ticks: u32,
     },
-    /// The match accepted a request, such as a pause, and applies it from its next turn on. The cadence of
+    /// The match accepted a request, such as a pause, and applies it starting with its next turn. The cadence of
     /// [`authority`](crate::Session::authority) has the resulting speed and pause. A save is written when this event
     /// arrives.
     Request {
@@ -140,18 +140,18 @@ pub enum Event {
     /// ignored.
     ControlsLost { seat: usize },
     /// The input of this seat counts again. After the first drop this happens as soon as the server receives an input;
-    /// a player that is dropped repeatedly returns at most once in five seconds.
+    /// a player dropped repeatedly comes back at most once in five seconds.
     ControlsBack { seat: usize },
 }
 
-/// The largest number of events that wait for the game (law *Bounded*). Beyond it the oldest is dropped and counted.
+/// The maximum number of events waiting for the game (law *Bounded*). Beyond it the oldest is dropped and counted.
 pub const EVENTS_MAX: usize = 256;
 
 #[derive(Default)]
 pub(crate) struct Events {
     waiting: VecDeque<Event>,
     dropped: u64,
-    // Events of a session that is still catching up with its match.
+    // Events of a session still catching up with its match.
     held: Vec<Event>,
     // The events since the last `advance`, for a tape.
     taped: Option<Vec<Event>>,
@@ -257,7 +257,7 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// Reports each local player that was dropped or that returned since the last call.
+    /// Reports each local player dropped or back since the last call.
     pub(super) fn watch(
         &mut self,
         seats: &[PlayerId],

@@ -1,12 +1,12 @@
-//! A session that joins: it waits for its welcome and for a world, or begins with its configured start state.
+//! A joining session: it waits for its welcome and for a world, or starts with its configured start state.
 //!
 //! ```text
 //! hello ──▶ welcome: a world ──▶ its bytes, over the lane ──▶ it plays
 //!       └─▶ welcome: the start that the client has ─────────▶ it plays
 //! ```
 //!
-//! Law **Hostile wire**: a message that is unreadable or unexpected is counted and dropped. Only an unreadable first
-//! world ends the session, because the client cannot play without it.
+//! Law **Hostile wire**: an unreadable or unexpected message is counted and dropped. Only an unreadable first world
+//! ends the session, because the client cannot play without it.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
         };
-        // Rules that are lacking were sent before.
+        // Missing rules were sent before.
         let welcome = welcome.filter(|welcome| welcome.is_sound() && joining.rules.is_some());
         if welcome.is_some() {
             joining.lobby.leave();
@@ -172,7 +172,7 @@ mod tests {
         panic!("the join never ends");
     }
 
-    /// Finding C7: a server that answered, but did not send a world, kept a client joining forever.
+    /// Finding C7: a server that responded, but did not send a world, kept a client joining forever.
     #[test]
     fn a_stalled_join_ends_after_a_minute_with_a_reason() {
         assert_eq!(ends(None), (60, SessionEnd::NoWorld));

@@ -20,7 +20,7 @@ use crate::picture::Show;
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Reports to the lobby whether the players of this session are ready to start with the chosen rules. It takes
     /// effect when the client has these rules, and ends when the host chooses others. It does nothing outside a lobby,
-    /// except that a session that has not been answered yet enters its lobby ready.
+    /// except that a session without a response so far enters its lobby ready.
     pub fn ready(&mut self, ready: bool) {
         if let Some(lobby) = self.stage.antechamber_mut() {
             lobby.is_ready = ready;

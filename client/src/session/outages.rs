@@ -1,6 +1,6 @@
-//! [`Outages`]: how often and how long the server was lost, and when the current path was first used.
+//! [`Outages`]: how many times and how long the server was lost, and when the current path was first used.
 //!
-//! Invariant: an outage ends once, by recovery or by return, and is added to the total once.
+//! Invariant: an outage ends once, by recovery or by reconnecting, and is added to the total once.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::stats::SessionStats;
 
 #[derive(Default)]
 pub(crate) struct Outages {
-    /// When the session began to play, or took its current path.
+    /// When the session started to play, or took its current path.
     pub(crate) met_at: Duration,
-    /// The code with which the server closed the transport, if this player may return.
+    /// The code with which the server closed the transport, if this player may reconnect.
     pub(crate) cut: Option<CloseCode>,
     since: Option<Duration>,
     away: Duration,
@@ -26,7 +26,7 @@ impl Outages {
         self.met_at = now;
     }
 
-    /// Begins an outage. Returns `true` if no outage was in progress.
+    /// Starts an outage. Returns `true` if no outage was in progress.
     pub(crate) fn lose(&mut self, now: Duration) -> bool {
         let is_new = self.since.is_none();
         self.since.get_or_insert(now);

@@ -1,9 +1,8 @@
-//! [`Playing`]: a session in its match: its copies of the world, and its mode. It can also continue from a different
-//! world from the one it had reached: after a heal, or after a return to a server that kept its match or lost part of
-//! it.
+//! [`Playing`]: a session in its match: its copies of the world, and its mode. It can also continue from another world
+//! than its own: after a heal, or after reconnecting to a server that kept its match or lost part of it.
 //!
 //! Invariant: when the session continues from a different world, the server gets everything it may wait for (a batch
-//! for each turn from that world on), the session's own orders are neither lost nor run twice, and the picture
+//! for each turn starting at that world), the session's own orders are neither lost nor run twice, and the picture
 //! continues.
 
 use std::sync::Arc;
@@ -66,7 +65,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
             true => Mode::Lockstep(Lockstep::new(welcome.command_delay, world.turn(), seats)),
             false => Mode::Predicting(Predicting::new(cadence)),
         };
-        // In lockstep the picture is interpolated from the authority, for local players too.
+        // In lockstep the picture is interpolated from the authority, even for local players.
         let locals = match &mode {
             Mode::Lockstep(lockstep) => {
                 actions.open_turn = Some(lockstep.open_turn());
@@ -242,9 +241,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Forgets the frames that are not stepped yet, because the transport is lost. Returns the authority's tick and
-    /// digest if the session can resume from it, and the newest digest that equalled the server's (the server may have
-    /// taken none since).
+    /// Drops the frames not stepped yet, because the transport is lost. Returns the authority's tick and digest if the
+    /// session can resume from it, and the newest digest that equalled the server's (the server may have taken none
+    /// since).
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.replica.timeline.authority();
         let tick = authority.tick();

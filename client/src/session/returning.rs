@@ -1,7 +1,7 @@
-//! A session that returns over a new transport, with the same player, authority and orders.
+//! A session that reconnects over a new transport, with the same player, authority and orders.
 //!
 //! ```text
-//! lose ──▶ (the server is dialled; the old path is still read) ── it answers again ──▶ recover: the match continues
+//! lose ──▶ (the server is dialled; the old path is still read) ── it responds again ──▶ recover: the match continues
 //!   │
 //!   ▼ a new transport is connected
 //! reconnect ──▶ Hello { holds: authority's tick, a digest } ──▶ Welcome { basis }
@@ -30,8 +30,8 @@ use super::{Event, Session, SessionEnd};
 use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Continues over a new transport, which carries all packets from now on: sends a hello again, and resumes from the
-    /// frames that the server still has, or from the server's world. Until the server answers, inputs are sampled and
+    /// Continues over a new transport, which from now on carries all packets: sends a hello again, and resumes from the
+    /// frames that the server still has, or from the server's world. Until the server responds, inputs are sampled and
     /// predicted within their limits. [`Event`]s report the start and the end. A closed session stays closed.
     pub fn reconnect(&mut self, now: Duration) {
         let now = self.reach(now);
@@ -66,7 +66,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outgoing.restart();
     }
 
-    /// Reports that the server has fallen silent and is being dialled over another path, while the old one is still
+    /// Reports that the server has fallen silent and is being dialled over another path, while the old path is still
     /// read. Call [`recover`](Session::recover) or [`reconnect`](Session::reconnect) next.
     pub fn lose(&mut self, now: Duration) {
         let now = self.reach(now);
@@ -75,7 +75,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Reports that packets arrive again over the transport that was silent.
+    /// Reports that packets arrive again over the silent transport.
     pub fn recover(&mut self, now: Duration) {
         let now = self.reach(now);
         if !self.is_on_way_back() && self.outages.recover(now) {
@@ -88,13 +88,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         matches!(self.stage, Stage::Returning(_))
     }
 
-    /// Returns `true` if the server is lost, or the session is returning to its match.
+    /// Returns `true` if the server is lost, or the session is reconnecting to its match.
     #[must_use]
     pub fn is_returning(&self) -> bool {
         self.is_on_way_back() || self.outages.is_lost()
     }
 
-    /// The code with which the server closed the transport, if this player may return over a new one by
+    /// The code with which the server closed the transport, if this player may reconnect over a new one with
     /// [`reconnect`](Session::reconnect).
     #[must_use]
     pub fn cut(&self) -> Option<CloseCode> {
@@ -102,20 +102,20 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The time of the last packet from the server, for a session in its match. The server sends at least ten packets a
-    /// second, or two a second to a client that was silent for four seconds.
+    /// second, or two a second to a client silent for four seconds.
     #[must_use]
     pub fn last_received_at(&self) -> Option<Duration> {
         let settled = matches!(self.stage, Stage::Playing(_));
         settled.then(|| self.link.last_received_at().unwrap_or(self.outages.met_at))
     }
 
-    /// Takes the newest ticket to return with, once; older tickets are forgotten.
+    /// Takes the newest reconnect ticket, once; older tickets are dropped.
     pub fn poll_ticket(&mut self) -> Option<Vec<u8>> {
         self.ticket.take()
     }
 
     /// Reports to the server that the ticket with this stamp is stored where a new process of this client will find it.
-    /// From then on the server refuses older tickets.
+    /// From then onwards the server refuses older tickets.
     pub fn stored(&mut self, ticket: &Stamp) {
         // If the lane is full, the report for a newer ticket follows.
         let _ = self

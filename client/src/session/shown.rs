@@ -52,14 +52,14 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The lobby, while the match waits for its players: their names, whether they are ready, and the condition for the
-    /// start. A session that returns may be in the lobby too, if the match was loaded from a save during its absence.
-    /// Returns `None` before the server answers, and once the match has started.
+    /// start. A reconnecting session may also be in the lobby, if the match was loaded from a save during its absence.
+    /// Returns `None` before the server responds, and once the match has started.
     #[must_use]
     pub fn lobby(&self) -> Option<&Lobby> {
         self.stage.antechamber()?.view()
     }
 
-    /// The rules that the session plays with, or will play with unless its host chooses other rules. Returns `None`
+    /// The rules of the session's match, now or once it starts, unless its host chooses other rules. Returns `None`
     /// until the server has sent them to a client [without rules](super::SessionConfig::without_rules), and once the
     /// session is over.
     #[must_use]
@@ -70,8 +70,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The progress of joining, or of returning with a world download. Returns `None` before the server answers, and
-    /// while the session plays.
+    /// The progress of joining, or of reconnecting with a world download. Returns `None` before the server responds,
+    /// and while the session plays.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         let world = self
@@ -95,7 +95,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         })
     }
 
-    /// The key and the smoothed pose of each entity to draw, by key.
+    /// The key and the smoothed pose of each entity to draw, in key order.
     pub fn shown(&self) -> impl Iterator<Item = (V::Key, V::Pose)> + '_ {
         self.shown_with_local().map(|(key, (pose, _))| (key, pose))
     }
@@ -116,7 +116,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The entities of [`shown`](Session::shown), each with `true` if it is local: put by
-    /// [`put_local`](crate::Poses::put_local), or of a local player.
+    /// [`put_local`](crate::Poses::put_local), or a local player's.
     pub fn shown_with_local(&self) -> impl Iterator<Item = (V::Key, (V::Pose, bool))> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
         view.into_iter().flat_map(|view| {
@@ -200,7 +200,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(arriving.saturating_sub(playing.replica.timeline.authority().turn().number))
     }
 
-    /// The players that the match waits for, to mark their names on the screen.
+    /// The players for which the match waits, to mark their names on the screen.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         self.match_status.waiting()
@@ -212,9 +212,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.match_status.presence()
     }
 
-    /// The confirmed match as a journal. It begins with the world that this session joined with (or was healed or
-    /// returned with), or with a later one because its length is bounded, and ends with the newest complete turn.
-    /// Returns `None` if the session is not [`recorded`](super::SessionConfig::recorded), or has not begun to play.
+    /// The confirmed match as a journal. It starts with the world with which this session joined (or was healed or
+    /// reconnected), or with a later one because its length is bounded, and ends with the newest complete turn. Returns
+    /// `None` if the session is not [`recorded`](super::SessionConfig::recorded), or has not started to play.
     #[must_use]
     pub fn recording(&self) -> Option<&[u8]> {
         let tape = match &self.stage {
@@ -243,7 +243,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.stage.playing()?.replica.divergence.since()
     }
 
-    /// The steps of both simulations so far, without those of background rebuilds; none once the session is over.
+    /// The number of steps of both simulations so far, without background rebuilds; none once the session is over.
     #[cfg(feature = "udp")]
     pub(crate) fn steps(&self) -> StepCounts {
         let timeline = self
@@ -253,8 +253,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         timeline.map_or(StepCounts::default(), Timeline::steps)
     }
 
-    /// Sets the part of [`advance`](Session::advance)'s budget that a repeated step takes, a step of a rebuild: in
-    /// 256ths of a step, 4 to 256. The default is 256. [`Client`](crate::Client) measures it: where loops take over
+    /// Sets the part of [`advance`](Session::advance)'s budget that a repeated step (a step of a rebuild) takes, in
+    /// 256ths of a new step, 4 to 256. The default is 256. [`Client`](crate::Client) measures it: where loops reuse
     /// results ([`Effects::each`](twinstep_core::Effects::each)), a rebuild costs little, and the prediction keeps its
     /// lead. It is lost when the session dials again.
     pub fn set_repeated_cost(&mut self, cost: u32) {
@@ -265,7 +265,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The items of each loop of [`Effects::each`](twinstep_core::Effects::each) in rebuilt ticks: how many were run,
-    /// and how many results were taken over.
+    /// and how many results were reused.
     #[must_use]
     pub fn loops(&self) -> &[LoopStats] {
         let timeline = self
@@ -295,7 +295,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         stats
     }
 
-    /// The [`stats`](Session::stats), except that `picture` is empty: at a fifth of the cost, to read them all the time.
+    /// The [`stats`](Session::stats), except that `picture` is empty. This costs a fifth, for continuous reading.
     #[must_use]
     pub fn counters(&self) -> SessionStats {
         let mut stats = SessionStats {

@@ -47,7 +47,7 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
     pub(crate) welcome: Option<Welcome>,
-    // For a match that was loaded during the absence and waits for its players.
+    // For a match loaded during the absence that waits for its players.
     pub(crate) lobby: Antechamber<S>,
 }
 
@@ -160,7 +160,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         }
     }
 
-    /// Begins to play, and to record, from `world`. Has no effect unless the session is joining.
+    /// Starts to play, and to record, from `world`. Has no effect unless the session is joining.
     pub(crate) fn begin(&mut self, welcome: Welcome, world: World<S>, rules: Arc<S::Rules>) {
         self.change(|stage| match stage {
             Stage::Joining(joining) => {
@@ -173,13 +173,13 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         });
     }
 
-    /// Begins to return over another path. Has no effect unless the session is in its match.
+    /// Starts to reconnect over another path. Has no effect unless the session is in its match.
     pub(crate) fn go_back(&mut self) {
         self.change(|stage| match stage {
             Stage::Playing(playing) => Stage::Returning(Returning {
                 playing,
                 welcome: None,
-                // Its rules stay those that it has played with.
+                // It keeps the rules with which it has played.
                 lobby: Antechamber::new(None),
             }),
             Stage::Returning(mut returning) => {
@@ -191,7 +191,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         });
     }
 
-    /// Puts a returning session back into its match. Has no effect in other stages.
+    /// Puts a reconnecting session back into its match. Has no effect in other stages.
     pub(crate) fn found(&mut self) {
         self.change(|stage| match stage {
             Stage::Returning(Returning { playing, .. }) => Stage::Playing(playing),

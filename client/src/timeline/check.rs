@@ -17,7 +17,7 @@ use twinstep_core::{Simulation, Tick, diff};
 
 /// The smallest interval of checks in ticks, in every build: about one a second.
 const CHECK_TICKS: u32 = 64;
-/// The largest world that is checked at the smallest interval. The interval doubles when the world's size doubles.
+/// The largest world size checked at the smallest interval. The interval doubles when the world's size doubles.
 const CHECK_BYTES: u64 = 16 << 10;
 /// The largest interval of checks in ticks: about every 17 s. A check costs a copy and two digests of the world.
 const CHECK_TICKS_MAX: u32 = 1_024;
@@ -54,7 +54,7 @@ impl<S: Simulation> StepCheck<S> {
         tick.0.is_multiple_of(self.every)
     }
 
-    /// Remembers a tick that is about to be stepped: its frame, and the world before it.
+    /// Keeps a tick that is about to be stepped: its frame, and the world before it.
     pub(super) fn remember(&mut self, world: &World<S>, frame: &FrameData<S>) {
         self.before.clone_from(world);
         self.frame.clone_from(frame);
@@ -130,7 +130,7 @@ impl<S: Simulation> StepCheck<S> {
     }
 }
 
-/// The interval of checks for a world of `bytes` bytes, in ticks: a power of two, so that the ticks checked in a large
+/// The interval of checks for a world of `bytes` bytes, in ticks. It is a power of two: the ticks checked in a large
 /// world are also checked in a smaller one.
 fn every(bytes: u64) -> u32 {
     let doublings = (bytes / CHECK_BYTES).max(1).ilog2();

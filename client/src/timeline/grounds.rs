@@ -1,7 +1,7 @@
-//! [`Grounds`]: everything that assumed frames are built from, except the worlds themselves.
+//! [`Grounds`]: everything from which assumed frames are built, except the worlds themselves.
 //!
 //! Invariant: assuming and stepping a frame needs only these values and a line. So with a copy of them a rebuild can
-//! continue in another thread, with the same result.
+//! continue on another thread, with the same result.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Grounds<S: Simulation> {
     pub(super) announced: Announced<S>,
     pub(super) learned: Learned,
     confirmed: Tick,
-    /// How many ticks each player's input has been a fill.
+    /// The number of ticks for which each player's input has been a fill.
     filled: [u32; PLAYERS_MAX],
     doubt: Option<Doubt>,
     /// Whether the line is known to be wrong and continues for a turn. New announcements must not be applied to such a
@@ -38,9 +38,9 @@ pub(super) struct Grounds<S: Simulation> {
 /// The parts left out of assumed frames after a step failed, until the authority has passed that tick.
 ///
 /// ```text
-///  a step of T fails ─▶ from T on, omit the announcements of players whose orders are due by then
+///  a step of T fails ─▶ at T and later, omit the announcements of players whose orders are due by then
 ///        │ again      ─▶ bare: its own inputs, and the last inputs of others; no orders, no hooks
-///        │ again      ─▶ no prediction from T on
+///        │ again      ─▶ no prediction of T and later
 /// ```
 #[derive(Clone, Copy)]
 struct Doubt {
@@ -83,7 +83,7 @@ impl<S: Simulation> Grounds<S> {
         }
     }
 
-    /// Assumes fewer entries from `tick` on, because its step failed. Returns `true` if this is a new doubt.
+    /// Assumes fewer entries starting at `tick`, because its step failed. Returns `true` if this is a new doubt.
     pub(super) fn doubt(&mut self, tick: Tick) -> bool {
         let is_new = self.doubt.is_none();
         let doubt = self.doubt.get_or_insert(Doubt {
@@ -172,12 +172,12 @@ impl<S: Simulation> Clone for Grounds<S> {
     }
 }
 
-/// The number of ticks kept per player: from the authority to the announcements' horizon.
+/// The number of ticks kept per player, from the authority to the announcements' horizon.
 const SPAN: usize = (LEAD_MAX + 4 * ANNOUNCE_TICKS) as usize;
-/// The maximum number of announced commands that wait for their tick.
+/// The maximum number of announced commands waiting for their tick.
 const COMMANDS: usize = 256;
 
-/// Inputs and commands of other players that the server announced for ticks that are not sealed yet.
+/// Inputs and commands of other players that the server announced for ticks not sealed yet.
 ///
 /// Invariant: the first value for (player, tick) is final. An announcement never triggers a rebuild; it is used when a
 /// frame is next assumed. (Rebuilding on announcements was measured at a 100 ms round trip with analog sticks: 422
@@ -255,7 +255,7 @@ impl<S: Simulation> Announced<S> {
         self.commands.iter().map(|(tick, order)| (*tick, order))
     }
 
-    /// Forgets commands that are in a frame already, by each player's next sequence number. Also forgets commands that
+    /// Drops commands already in a frame, according to each player's next sequence number. Also drops commands that
     /// were due long ago and are no longer announced: they were refused.
     pub(super) fn forget(&mut self, authority: Tick, next_seq: impl Fn(PlayerId) -> u32) {
         self.commands.retain(|(due, order)| {

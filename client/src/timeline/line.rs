@@ -1,7 +1,7 @@
 //! [`Line`]: a predicted world, and the assumed frames that led to it from the authority.
 //!
-//! Invariant: a line begins at the authority and reaches at most [`LEAD_MAX`] ticks beyond it, so one slot per tick of
-//! lead is enough for all frames that are still to be compared. A line allocates only at its creation.
+//! Invariant: a line starts at the authority and reaches at most [`LEAD_MAX`] ticks beyond it, so one slot per tick of
+//! lead is enough for all frames still to be compared. A line allocates only at its creation.
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Answer, FrameData, LargeEntry, Order, Perspective, PlayerSet};
@@ -61,8 +61,8 @@ impl<S: Simulation> Line<S> {
     /// Assumes the next frame and steps it. Players in `claimants` may claim: see [`Stepper::step`].
     ///
     /// # Errors
-    /// If the game's step or one of its hooks panicked, or the assumed frame does not fit. The world is then half
-    /// stepped, and must be restarted from the authority ([`restart`](Line::restart)).
+    /// If the game's step or one of its hooks panicked, or the assumed frame does not fit. In that case the world is
+    /// half stepped, and must be restarted from the authority ([`restart`](Line::restart)).
     pub(super) fn step(
         &mut self,
         grounds: &Grounds<S>,
@@ -147,7 +147,7 @@ pub(super) struct AssumedOrders {
 
 /// Builds one assumed frame, right before its step, so that guesses see the state of that tick.
 ///
-/// Invariant: a known action is never guessed, and each command and claim of the session is in one frame of a line.
+/// Invariant: a known action is never guessed, and each of the session's commands and claims is in one frame of a line.
 pub(super) struct Assume<'a, S: Simulation> {
     pub(super) tick: Tick,
     pub(super) base: Tick,
@@ -298,7 +298,7 @@ fn assume_fragment<S: Simulation>(
 ///
 /// An old input does not mean that the player is silent: over a long path the newest input is always many ticks old,
 /// although the server has one for each tick. So the player is assumed to hold on. The age grows only if the server is
-/// seen to fill: to the age that the fill will have reached at that tick.
+/// known to fill, and then to the age that the fill will have at that tick.
 fn last_known<'w, S: Simulation>(
     grounds: &'w Grounds<S>,
     line: &'w World<S>,

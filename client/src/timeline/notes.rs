@@ -32,7 +32,7 @@ impl TimelineNotes {
         }
     }
 
-    // Notes each part of a confirmed frame that was assumed wrongly.
+    // Notes each wrongly assumed part of a confirmed frame.
     pub(crate) fn compare<S: Simulation>(
         &mut self,
         assumed: &FrameData<S>,

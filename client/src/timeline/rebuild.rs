@@ -1,4 +1,4 @@
-//! Rebuilds of a prediction: the rebuild as a value that can run in any thread ([`Rebuild`]), the state of a timeline's
+//! Rebuilds of a prediction: the rebuild as a value that can run on any thread ([`Rebuild`]), the state of a timeline's
 //! one background rebuild ([`Away`]), and the limit on rebuilds that other players may cause ([`RebuildCredit`]).
 //!
 //! Invariants: a rebuild holds everything that the fold needs, so later events do not change its result, which equals
@@ -21,7 +21,7 @@ use crate::stats::Misprediction;
 
 /// A rebuild of a prediction: [`run`](Rebuild::run) it, then hand it back.
 ///
-/// Memory: a world, room for all assumed frames of a lead (some 2 KiB each), and a copy of the client's knowledge,
+/// Memory: a world, space for all assumed frames of a lead (some 2 KiB each), and a copy of all that the client knows,
 /// about 150 KiB.
 pub struct Rebuild<S: Simulation> {
     pub(super) line: Line<S>,
@@ -47,7 +47,7 @@ impl<S: Simulation> Rebuild<S> {
         }
     }
 
-    /// Prepares a rebuild from the authority up to `until`. Costs a copy of the world and of the client's knowledge.
+    /// Prepares a rebuild from the authority up to `until`. Costs a copy of the world and of all that the client knows.
     pub(super) fn begin(&mut self, authority: &World<S>, grounds: &Grounds<S>, until: Tick) {
         self.line.restart(authority);
         self.grounds.clone_from(grounds);
@@ -56,7 +56,7 @@ impl<S: Simulation> Rebuild<S> {
     }
 
     /// Runs the rebuild, one step per tick. A panic of the game's step or hooks is caught, and reported by the session
-    /// that the rebuild is handed back to. A finished rebuild is unchanged.
+    /// to which the rebuild is handed back. A finished rebuild is unchanged.
     pub fn run(&mut self) {
         // A half-stepped line is never read: the next rebuild restarts it from the authority.
         while self.failed.is_none() && self.line.tick() < self.until {
@@ -79,7 +79,7 @@ impl<S: Simulation> Rebuild<S> {
     }
 }
 
-/// Room for the ticks that are confirmed during a background rebuild, without allocating: half a second at 60 Hz.
+/// Space for the ticks confirmed during a background rebuild, without allocating: half a second at 60 Hz.
 const PASSED_ROOM: usize = 32;
 
 /// The thread that rebuilds predictions after a wrong guess.
@@ -96,16 +96,16 @@ pub enum Reconcile {
     /// The caller's thread. If a rebuild does not fit into the budget, it takes several frames, and the lead is
     /// shortened.
     Inline,
-    /// A separate thread, which the game's thread never waits for. [`Client`](crate::Client) starts one; a program that
+    /// A separate thread, for which the game's thread never waits. [`Client`](crate::Client) starts one; a program that
     /// drives a [`Session`](crate::Session) itself runs the rebuilds of [`poll_rebuild`](crate::Session::poll_rebuild)
-    /// in a thread of its choice.
+    /// on a thread of its choice.
     ///
     /// The game's thread still does the steps of confirmed ticks, one step per new tick, a copy of the world per
-    /// rebuild, and one or two steps when a rebuild is handed back. Inputs of this session still show in their own
-    /// frame. A correction shows one frame later than inline if the rebuild takes at most a frame (steps × lead), and
-    /// otherwise when the rebuild is done. If another wrong guess is confirmed before a rebuild is done, the lead is
-    /// shortened until rebuilds are fast enough; inputs and confirmed ticks are never shed. On Linux the thread that
-    /// [`Client`](crate::Client) starts has a nice value 5 above that of the thread that wakes it, so the game's thread
+    /// rebuild, and one or two steps when a rebuild is handed back. Inputs of this session still show in the frame in
+    /// which they happen. A correction shows one frame later than inline if the rebuild takes at most a frame (steps ×
+    /// lead), and otherwise when the rebuild is done. If another wrong guess is confirmed before a rebuild is done, the
+    /// lead is shortened until rebuilds are fast enough; inputs and confirmed ticks are never shed. On Linux the thread
+    /// that [`Client`](crate::Client) starts has a nice value 5 above the thread that wakes it, so the game's thread
     /// keeps the processor if both run on the same one.
     ///
     /// Both threads call the guess and speculation hooks. A panic of the game's step or hooks in a rebuild is reported
@@ -148,13 +148,13 @@ impl<S: Simulation> Passed<S> {
 
 /// The one background rebuild, and the frames to compare with its result when it is handed back.
 ///
-/// Invariant: a timeline has one rebuild, in one [`Place`]. All frames that it will be compared with are kept here,
+/// Invariant: a timeline has one rebuild, in one [`Place`]. All frames with which it will be compared are kept here,
 /// within a bound.
 pub(super) struct Away<S: Simulation> {
     pub(super) place: Place<S>,
     pub(super) worth: Worth,
     pub(super) until: Tick,
-    /// Ticks confirmed since the rebuild began; the first `used` entries are valid.
+    /// Ticks confirmed since the rebuild started; the first `used` entries are valid.
     pub(super) passed: Vec<Passed<S>>,
     pub(super) used: usize,
 }
@@ -216,8 +216,8 @@ pub struct TakenBack {
     pub overtaken: bool,
 }
 
-/// The credit earned per turn: a little more than half of [`REBUILD_COST`], because honest play needs a rebuild in
-/// every second turn.
+/// The credit earned per turn. Honest play needs a rebuild every second turn, so it is a little more than half of
+/// [`REBUILD_COST`].
 const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
 /// The largest credit: the credit of 30 turns, a second at 60 Hz in turns of two ticks.
@@ -233,7 +233,7 @@ const RARE: Duration = Duration::from_millis(200);
 /// ```text
 ///  turn                1  2  3  …  40 41 42 43 44      every turn brings an unforeseeable action
 ///  honest play         ■  ·  ■  ·  ■  ·  ■  ·  ■       the rebuild of turn 1 includes what was announced for turn 2
-///  a flood             ■  ■  ■  ■  ·  ■  ·  ■  ·       the credit is used up: the rebuild waits for the next turn
+///  a flood             ■  ■  ■  ■  ·  ■  ·  ■  ·       no credit is left: the rebuild waits for the next turn
 /// ```
 ///
 /// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and [`CREDIT_MAX`] additional
@@ -243,7 +243,7 @@ pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
     waiting: Option<Misprediction>,
-    /// The turns in which the waiting rebuild is due, and the next one if rebuilds are rare.
+    /// The turn in which the waiting rebuild is due, and the next such turn if rebuilds are rare.
     due: u32,
     next_rare: u32,
     pub(super) is_rare: bool,
@@ -296,7 +296,7 @@ impl RebuildCredit {
         None
     }
 
-    /// Continues a wait with a confirmed frame of `turn`. Returns the difference that waited if its rebuild is due now.
+    /// Continues a wait with a confirmed frame of `turn`. Returns the waiting difference if its rebuild is due now.
     pub(super) fn continue_wait(&mut self, turn: Turn, is_own: bool) -> Option<Misprediction> {
         self.earn(turn);
         if turn.number < self.due && !is_own {
@@ -311,7 +311,7 @@ impl RebuildCredit {
         self.waiting.is_some()
     }
 
-    /// Whether a rebuild has time until the next one may begin.
+    /// Whether a rebuild has time until the next one may start.
     pub(super) fn has_time(&self, turn: Turn) -> bool {
         self.is_rare && turn.number < self.next_rare
     }

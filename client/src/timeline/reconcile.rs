@@ -6,8 +6,8 @@
 //!  advance n + 1  take back: does it match the frames confirmed since then? ─▶ step to the shown tick, swap ─▶ …
 //! ```
 //!
-//! Invariant: a rebuild that is handed back in time is always shown, so that a wrong guess in every turn cannot block
-//! corrections. Claims are accepted only from rebuilt lines, as with inline rebuilds.
+//! Invariant: a rebuild handed back in time is always shown, so that a wrong guess every turn cannot block corrections.
+//! Claims are accepted only from rebuilt lines, as with inline rebuilds.
 
 use std::mem;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl<S: Simulation> Timeline<S> {
         Away::new(Box::new(rebuild))
     }
 
-    /// Returns the rebuild to run: [`run`](Rebuild::run) it in any thread, and [hand it back](Timeline::hand_back).
+    /// Returns the rebuild to run: [`run`](Rebuild::run) it on any thread, and [hand it back](Timeline::hand_back).
     /// There is at most one at a time. If it is never handed back, the prediction stays wrong until the authority has
     /// reached the shown tick.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
@@ -64,8 +64,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Shows the rebuild that was handed back, after stepping it to the shown tick within `budget` steps. Call this
-    /// before ticks are confirmed. A rebuild that is known to be wrong by now is shown once, and then rebuilt again.
+    /// Shows the rebuild handed back, after stepping it to the shown tick within `budget` steps. Call this before ticks
+    /// are confirmed. A rebuild known to be wrong by now is shown once, and then rebuilt again.
     ///
     /// # Panics
     /// The panics of [`confirm`](Timeline::confirm).
@@ -132,8 +132,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// The first difference between the draft, which was rebuilt in the background, and the frames confirmed in that
-    /// time; and whether it concerns an action of this session.
+    /// The first difference between the draft, rebuilt in the background, and the frames confirmed in the meantime; and
+    /// whether it concerns an action of this session.
     fn difference_meanwhile(&self) -> Option<(Misprediction, bool)> {
         let away = self.away.as_ref()?;
         let own = self.grounds.local_actions.players();

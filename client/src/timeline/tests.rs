@@ -294,7 +294,7 @@ fn late(rounds: u32, seed: u64) -> Timeline<Mix> {
 }
 
 #[test]
-fn late_background_rebuilds_end_in_the_inline_state() {
+fn late_background_rebuilds_reach_the_same_state_as_inline_ones() {
     for seed in 0..10 {
         let away = late(1, seed);
         assert_eq!(away.stats().overtaken, 0);
@@ -341,9 +341,9 @@ fn wrong(guess: impl Guess<Mix>) -> (Timeline<Mix>, Box<Rebuild<Mix>>, Script) {
 }
 
 /// A panic of the author's code in a rebuild does not end the process: it is reported once, and the next rebuild leaves
-/// out more.
+/// out more entries.
 #[test]
-fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_begins_again_without_hooks() {
+fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_restarts_without_hooks() {
     let moody = |_: &Mix, _: &_, _: PlayerId, last: &Stick, _: u32| {
         assert!(last.0 != 2, "I cannot guess that");
         *last
@@ -368,7 +368,7 @@ fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_begins_again_without_hooks()
     assert!(!timeline.is_stale() && timeline.take_fault().is_none());
 }
 
-/// A heal or a return happens during a rebuild: the result of the rebuild belongs to a different past.
+/// A heal or a reconnect happens during a rebuild: the result of the rebuild belongs to a different past.
 #[test]
 fn a_rebuild_of_another_past_is_dropped() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
@@ -437,7 +437,7 @@ fn the_worker_runs_a_rebuild() {
     assert_eq!(timeline.prediction().digest(), inline.prediction().digest());
 }
 
-/// Announced commands, too, stay as they were when the rebuild began.
+/// Announced commands also stay as they were when the rebuild started.
 #[test]
 fn an_announcement_during_a_rebuild_applies_after_it() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
@@ -454,7 +454,7 @@ fn an_announcement_during_a_rebuild_applies_after_it() {
     assert!(timeline.shown.slot(at).data.commands.is_empty());
 }
 
-/// Finding O3-16: other players could cause a rebuild in every turn. A difference in an action of the session itself is
+/// Finding O3-16: other players could cause a rebuild every turn. A difference in an action of the session itself is
 /// still corrected in its own turn.
 #[test]
 fn a_flood_costs_five_rebuilds_in_nine_turns_and_own_actions_do_not_wait() {

@@ -26,8 +26,8 @@
 //! # }
 //! ```
 //!
-//! A client that loses its server dials again, as over UDP. The page keeps the newest ticket, so a reload returns as the
-//! same player.
+//! A client that loses its server dials again, as over UDP. The page keeps the newest ticket, so a reload reconnects as
+//! the same player.
 //!
 //! Invariant: the page is trusted with tickets, but wrong bytes from it only cause errors. All queues are bounded.
 
@@ -43,17 +43,17 @@ use twinstep_udp::{
     Ticket, Transport, TransportState, WebAddress,
 };
 
-/// How many datagrams of all lines can wait for the client, or for the page.
+/// The maximum number of datagrams, over all connections, waiting for the client, or for the page.
 const WAITING_MAX: usize = 1_024;
-/// How many lines can wait for the page to open them.
+/// The maximum number of connections waiting for the page to open them.
 const DIALS_MAX: usize = 8;
-/// Random bytes that are kept.
+/// The maximum number of random bytes kept.
 const RANDOM_MAX: usize = 4_096;
 
-/// The only address of a line, instead of a server's address.
+/// The only address of a connection, instead of a server's address.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::LOCALHOST), 1);
 
-/// Everything between the page and the lines.
+/// Everything between the page and the connections.
 static BETWEEN: Mutex<Between> = Mutex::new(Between::new());
 
 struct Between {
@@ -94,7 +94,7 @@ fn between() -> MutexGuard<'static, Between> {
     BETWEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The ticket of the page's link, or the newest one that the page has kept. `None` if it was opened without a link.
+/// The ticket in the page's link, or the newest one that the page has kept. `None` if it was opened without a link.
 #[must_use]
 pub fn ticket() -> Option<Ticket> {
     between().ticket.clone()
@@ -102,10 +102,10 @@ pub fn ticket() -> Option<Ticket> {
 
 /// Joins the match of a ticket. The page keeps each newer ticket.
 ///
-/// Advance the client by [`Client::advance_at`], with the clock of the page.
+/// Advance the client with [`Client::advance_at`] and the page's clock.
 ///
 /// # Errors
-/// If the ticket is for another game or for no browser, or the rules hold a NaN.
+/// If the ticket is for another game or has no address for browsers, or the rules hold a NaN.
 pub fn join<S: Simulation, V: Show<S>>(
     ticket: &Ticket,
     config: SessionConfig<S, V>,
@@ -124,18 +124,18 @@ fn keep(ticket: &Ticket) -> bool {
     true
 }
 
-/// A session over WebTransport: a line that the page opens.
+/// A session over WebTransport, on a connection that the page opens.
 pub struct WebLine {
     number: u32,
     ticket: Ticket,
-    /// `None` until the page has opened the line.
+    /// `None` until the page has opened the connection.
     endpoint: Option<ClientEndpoint>,
     is_closed: bool,
     now: Duration,
 }
 
 impl WebLine {
-    /// Asks the page to open a line to the server of a ticket.
+    /// Asks the page to open a connection to the server of a ticket.
     ///
     /// # Errors
     /// If the ticket names no address for browsers.
@@ -163,7 +163,7 @@ impl WebLine {
         };
         let mut between = between();
         while let Some((_, datagram)) = endpoint.poll_transmit() {
-            // A page that is not served loses them, as a network does.
+            // An unserved page loses them, as a network does.
             if between.up.len() < WAITING_MAX {
                 between.up.push_back((self.number, datagram.to_vec()));
             }
@@ -171,7 +171,7 @@ impl WebLine {
     }
 }
 
-/// Takes the entries of one line.
+/// Takes the entries of one connection.
 fn take<T>(queue: &mut VecDeque<T>, mut is_own: impl FnMut(&T) -> bool) -> Vec<T> {
     let mut own = Vec::new();
     for _ in 0..queue.len() {
@@ -194,7 +194,7 @@ impl Transport for WebLine {
         let is_closed = !take(&mut between.closed, |one| *one == number).is_empty();
         drop(between);
         if is_opened && self.endpoint.is_none() {
-            // The time of the dial begins here: the page needed its own to open the line.
+            // The dial's time starts here, because the page needed time to open the connection.
             self.endpoint = Some(ClientEndpoint::to(&self.ticket, SERVER, self.now));
         }
         if let Some(endpoint) = &mut self.endpoint {
@@ -245,11 +245,11 @@ impl Transport for WebLine {
     }
 }
 
-/// The page's side of all lines, as the exports call it. Public for tests that have no page.
+/// The page's side of all connections, as called by the exports. Public for tests that have no page.
 pub mod page {
     use super::{DATAGRAM_MAX, DIALS_MAX, RANDOM_MAX, Ticket, WAITING_MAX, WebAddress, between};
 
-    /// Gives the ticket that [`ticket`](super::ticket) returns. Returns `false` if the text is not a ticket.
+    /// Sets the ticket that [`ticket`](super::ticket) returns. Returns `false` if the text is not a ticket.
     pub fn give_ticket(text: &str) -> bool {
         let Ok(ticket) = text.parse::<Ticket>() else {
             return false;
@@ -258,25 +258,25 @@ pub mod page {
         true
     }
 
-    /// Gives random bytes of the page. Those beyond the bound are dropped.
+    /// Adds random bytes from the page. Bytes beyond the bound are dropped.
     pub fn give_random(bytes: &[u8]) {
         let random = &mut between().random;
         let room = RANDOM_MAX.saturating_sub(random.len());
         random.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// The next line to open.
+    /// The next connection to open.
     #[must_use]
     pub fn dial() -> Option<(u32, WebAddress)> {
         between().dials.pop_front()
     }
 
-    /// A line is open.
+    /// A connection is open.
     pub fn opened(line: u32) {
         note(|it| &mut it.opened, line);
     }
 
-    /// A line could not be opened, or was closed.
+    /// A connection could not be opened, or was closed.
     pub fn closed(line: u32) {
         note(|it| &mut it.closed, line);
     }
@@ -291,7 +291,7 @@ pub mod page {
         queue.push_back(line);
     }
 
-    /// A datagram came from a line.
+    /// A datagram arrived on a connection.
     pub fn came(line: u32, datagram: &[u8]) {
         let down = &mut between().down;
         if datagram.len() <= DATAGRAM_MAX {
@@ -302,7 +302,7 @@ pub mod page {
         }
     }
 
-    /// The next datagram to send, and its line.
+    /// The next datagram to send, and its connection.
     #[must_use]
     pub fn outgoing() -> Option<(u32, Vec<u8>)> {
         between().up.pop_front()
@@ -333,7 +333,7 @@ mod exports {
 
     use super::{between, page};
 
-    /// Room for the bytes of the next call. The address is valid until then.
+    /// Space for the bytes of the next call. The address is valid until then.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_buffer(len: usize) -> *mut u8 {
         let buffer = &mut between().buffer;
@@ -363,7 +363,8 @@ mod exports {
         page::give_random(&given(len));
     }
 
-    /// The length of the text of the next line to open: its number, a space, its address. 0: none.
+    /// The length of the text that describes the next connection to open: its number, a space, its address. 0 if there
+    /// is none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_dial() -> usize {
         let Some((line, web)) = page::dial() else {
@@ -389,7 +390,7 @@ mod exports {
         page::came(line, &given(len));
     }
 
-    /// The next datagram: its line times 65,536, and its length. 0: none.
+    /// The next datagram: its connection's number times 65,536, plus its length. 0 if there is none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_outgoing() -> u32 {
         match page::outgoing() {
@@ -398,13 +399,13 @@ mod exports {
         }
     }
 
-    /// The length of a newer ticket to keep. 0: none.
+    /// The length of a newer ticket to keep; 0 if there is none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_kept() -> usize {
         page::kept().map_or(0, |line| page::answer(line.as_bytes()))
     }
 
-    /// The length of the text of a panic. 0: there was none.
+    /// The length of the panic message; 0 if there was no panic.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_why() -> usize {
         let why = std::mem::take(&mut between().why);

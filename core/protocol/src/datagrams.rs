@@ -7,28 +7,28 @@
 //! ```
 //!
 //! A new path is assumed to pass only [`SURE_BYTES`]. The first larger packet triggers a probe of the full size. If the
-//! probe arrives, which takes one round trip, packets are no longer split. If it does not, smaller sizes are probed
-//! too. All probes are repeated with growing pauses. While large datagrams flow, the peer reports every two seconds how
-//! large they were. If reports stop, a few probes are sent; if these are not answered, only small datagrams are used.
-//! So a change of the path is noticed within seconds, and a dead path gets only a few probes.
+//! probe arrives, which takes one round trip, packets are no longer split. If it does not, smaller sizes are probed as
+//! well. All probes are repeated with growing pauses. While large datagrams flow, the peer reports every two seconds
+//! how large they were. If reports stop, a few probes are sent; if these get no response, only small datagrams are
+//! used. So a change of the path is noticed within seconds, and a dead path gets only a few probes.
 //!
-//! Invariants: a session with only small packets does not send datagrams of this module. The parts of a peer take at
-//! most [`JOINED_MAX`] packets of memory. A lost part loses its packet.
+//! Invariants: a session with only small packets does not send this module's datagrams. A peer's parts take at most
+//! [`JOINED_MAX`] packets of memory. A lost part loses its packet.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// Bytes of a datagram that every path passes: the smallest packet of IPv4 that all hosts accept (576), without the
-/// headers of IP (at most 60) and UDP (8).
+/// The datagram size, in bytes, that every path passes: the smallest packet of IPv4 that all hosts accept (576),
+/// without the headers of IP (at most 60) and UDP (8).
 pub const SURE_BYTES: usize = 508;
 /// A size between the two others: it carries the largest packet in two parts instead of three.
 const MIDDLE_BYTES: usize = 630;
 /// The largest packet that can be split, in bytes.
 pub const CUT_BYTES_MAX: usize = 1_200;
-/// How many unfinished packets are kept: the parts of this many packets can overtake each other.
+/// The maximum number of unfinished packets kept. The parts of this many packets can overtake each other.
 pub const JOINED_MAX: usize = 16;
 
-/// The first bytes of this module's datagrams. Packets must begin with other bytes.
+/// The first bytes of this module's datagrams. Packets must start with other bytes.
 pub const MARKS: [u8; 3] = [PROBE, GOT, PART];
 /// A probe; its other bytes are filler.
 const PROBE: u8 = 0xfa;
@@ -54,12 +54,12 @@ const IN_USE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     around: usize,
-    /// The sizes that are tried, ascending. The first one passes on every path.
+    /// The probed sizes, ascending. The first one passes on every path.
     sizes: [usize; 3],
     passes: usize,
     cut_at: Option<Duration>,
-    /// The largest datagram above the first size that was sent since the last report, and the time
-    /// at which the first such datagram was sent. `None` if a report has covered all of them.
+    /// The largest datagram above the first size sent since the last report, and the time of the first one. `None` if a
+    /// report has covered all of them.
     unproved: Option<(usize, Duration)>,
     doubts: u8,
     probe_at: Duration,
@@ -130,7 +130,7 @@ impl Datagrams {
         }
     }
 
-    /// The largest datagram that is known to pass, in bytes, including those that the layers below add.
+    /// The largest datagram known to pass, in bytes, including those that the layers below add.
     #[must_use]
     pub fn passes(&self) -> usize {
         self.sizes[self.passes]
@@ -186,7 +186,7 @@ impl Datagrams {
         self.unproved = Some((largest.max(size), since));
     }
 
-    /// Takes a datagram of the peer. Returns the packet that it contains or completes.
+    /// Takes a datagram from the peer. Returns the packet that it contains or completes.
     pub fn join<'a>(&'a mut self, datagram: &'a [u8]) -> Option<&'a [u8]> {
         let size = datagram.len() + self.around;
         if size > self.sizes[0] {
@@ -194,7 +194,7 @@ impl Datagrams {
         }
         match *datagram {
             [PROBE, ..] => {
-                // The sender waits for the answer, so report at once.
+                // The sender waits for the report, so send it at once.
                 self.report_at = Duration::ZERO;
                 self.received_max = self.received_max.max(size);
                 None
@@ -240,7 +240,7 @@ impl Datagrams {
             return None;
         }
         let joined = &mut self.joined;
-        // The length is compared too, so that a forged part does not mix with real ones.
+        // The length is also compared, so that a forged part does not mix with real ones.
         let is_it = |one: &Joined| (one.number, one.count, one.each) == (number, count, each);
         let at = joined.iter().position(is_it).unwrap_or_else(|| {
             let at = self.next_joined;
@@ -260,7 +260,7 @@ impl Datagrams {
         packet.mask |= 1 << n;
         packet.end = packet.end.max(end);
         packet.content[start..end].copy_from_slice(content);
-        // A completed packet stays known, so that a repeated part does not begin it again.
+        // A completed packet stays known, so that a repeated part does not start it again.
         let is_whole = packet.mask == (1 << count) - 1;
         is_whole.then(|| &joined[at].content[..joined[at].end])
     }
@@ -316,7 +316,7 @@ impl Datagrams {
             self.probe_at = now + PAUSE_FIRST;
             self.passes()
         } else {
-            // The full size and the one in between alternate, unless the first probe of the full size is answered.
+            // The full size and the one in between alternate, unless the first probe of the full size gets a response.
             let size = match self.is_middle_next && self.passes == 0 {
                 true => self.sizes[1],
                 false => self.sizes[2],
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_parts_and_probes_get_few_answers_and_little_memory() {
+    fn hostile_parts_and_probes_get_few_replies_and_little_memory() {
         let mut to = Datagrams::new(AROUND, LARGEST);
         let mut out = [0; CUT_BYTES_MAX];
         let mut answers = 0;

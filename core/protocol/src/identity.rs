@@ -47,8 +47,8 @@ impl Role {
     }
 }
 
-/// The holder of tickets for a match. One name may play and watch at the same time: these are two identities, and the
-/// tickets of one never replace those of the other.
+/// The holder of tickets for a match. One name may play and watch at the same time: these are two identities, and
+/// tickets of one never replace tickets of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: String,

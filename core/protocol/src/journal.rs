@@ -1,8 +1,7 @@
 //! The record format of a match's file: its journal, which is also its replay.
 //!
-//! Invariants: a record is read whole or not at all. Checksums are chained through all earlier records, so a record
-//! that was altered, moved or spliced in is an error at that record or at the next payload. A turn without events costs
-//! 2 bytes.
+//! Invariants: a record is read whole or not at all. Checksums are chained through all earlier records, so an altered,
+//! moved or spliced-in record is an error at that record or at the next payload. A turn without events costs 2 bytes.
 //!
 //! ```text
 //!  file     Start · World · Turn · Idle · Idle · … · Digest · World · …                 · End
@@ -57,7 +56,7 @@ pub use record::{
 pub use remains::{Remains, remains};
 pub use source::{JournalSource, SourceError, UpTo};
 
-/// The end of a journal's file name.
+/// The file name extension of a journal.
 pub const EXTENSION: &str = "journal";
 
 /// Appends records to a journal's bytes, and keeps the chain of checks.
@@ -68,10 +67,10 @@ pub struct JournalWriter {
 }
 
 impl JournalWriter {
-    /// Begins a journal with its first record.
+    /// Starts a journal with its first record.
     ///
     /// # Errors
-    /// [`WriteError::TooLong`] if the record is too long. No byte is then written.
+    /// [`WriteError::TooLong`] if the record is too long. In that case no byte is written.
     pub fn start(start: &Start<'_>, out: &mut Vec<u8>) -> Result<JournalWriter, WriteError> {
         let mut writer = JournalWriter {
             offset: 0,
@@ -91,7 +90,7 @@ impl JournalWriter {
         }
     }
 
-    /// A reader that is positioned at the next record to be written.
+    /// A reader positioned at the next record to be written.
     #[must_use]
     pub fn reader(&self) -> JournalReader {
         JournalReader::at(self.offset, self.chain)
@@ -100,7 +99,7 @@ impl JournalWriter {
     /// Appends one record to `out`, which need not contain the earlier ones. Returns the record's size in bytes.
     ///
     /// # Errors
-    /// [`WriteError`] if the record cannot be written. No byte is then written.
+    /// [`WriteError`] if the record cannot be written. In that case no byte is written.
     ///
     /// # Panics
     /// If a seat's player is not below [`PLAYERS_MAX`](twinstep_core::bounds::PLAYERS_MAX).

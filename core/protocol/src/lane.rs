@@ -17,10 +17,10 @@
 //!  ack           varint next · u8 length of mask · mask (bit i: chunk next + 1 + i has arrived)
 //! ```
 //!
-//! Invariants: a chunk's body never changes, so all copies of it are equal. Sequence numbers are `u32`; when they are
-//! used up (4 TB) the lane ends rather than wraps. The oldest chunk stays open until an ack is past it, so any loss,
-//! even of acks, is followed by a resend. A message that is not fetched stalls the window, so a receiver's memory is
-//! bounded by its limits, even if the peer is hostile. An idle lane is silent.
+//! Invariants: a chunk's body never changes, so all copies of it are equal. Sequence numbers are `u32`; after the last
+//! one (4 TB) the lane ends rather than wraps. The oldest chunk stays open until an ack is past it, so any loss, even
+//! of acks, is followed by a resend. An unfetched message stalls the window, so a receiver's memory is bounded by its
+//! limits, even if the peer is hostile. An idle lane is silent.
 
 mod format;
 mod receiver;

@@ -1,9 +1,9 @@
-//! The rules by which a ticket of an identity goes out of date. The order of tickets is the order in which the server
-//! saw them; makers' clocks do not affect it.
+//! The rules by which an identity's ticket goes out of date. The order of tickets is the order in which the server saw
+//! them; makers' clocks do not affect it.
 //!
 //! ```text
-//!  maker      A0        B0                        0: generation; a maker's ticket begins a lineage of its own
-//!  server     │ A1 A2   │ B1 B2                   tickets to return with: the session's lineage, rising generations
+//!  maker      A0        B0                        0: generation; a maker's ticket starts a lineage of its own
+//!  server     │ A1 A2   │ B1 B2                   reconnect tickets: the session's lineage, rising generations
 //!  ───────────┴──┬──────┴────┬─────────▶
 //!   A0 is used   │ A2 stored │ B0 is used
 //!   A0 is safe   │ A2 is safe: A0, A1 are out of date
@@ -12,7 +12,7 @@
 //!
 //! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket
 //! where a new process finds it. So a lineage that the server has not seen is always valid, even if its maker's clock
-//! is wrong, and a ticket that was used and replaced is always refused.
+//! is wrong, and a used and replaced ticket is always refused.
 //!
 //! **The price**: a leaked ticket that has not been used is valid until it expires, even if its owner has used newer
 //! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers should give
@@ -31,8 +31,8 @@ mod tests;
 
 /// The longest lifetime of a ticket.
 pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
-/// How long a lineage is kept after its tickets have expired, in seconds: setting a clock back by a day does not make a
-/// ticket valid again.
+/// The time for which a lineage is kept after its tickets have expired, in seconds. Setting a clock back by a day does
+/// not make a ticket valid again.
 pub const CLOCK_SLACK_S: u64 = 86_400;
 /// The slack of a revocation in milliseconds: a maker's clock may be ahead by at most this for the revocation to
 /// include all its earlier tickets.
@@ -46,14 +46,14 @@ const WHOLE: u32 = u32::MAX;
 /// A ticket's position in the order of its holder's tickets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// A random number. Tickets to return with continue the lineage of their session.
+    /// A random number. Reconnect tickets continue the lineage of their session.
     pub lineage: u64,
-    /// 0 for a maker's ticket; it increases with each ticket to return with.
+    /// 0 in a ticket from a maker. Each reconnect ticket of the lineage has a higher one.
     pub generation: u32,
-    /// The time when the ticket was made, in milliseconds since the Unix epoch, by its maker's clock. Only a revocation
-    /// uses it.
+    /// The time when the ticket was issued, in milliseconds since the Unix epoch, according to its maker's clock. Only
+    /// a revocation uses it.
     pub made_unix_ms: u64,
-    /// The time when the ticket expires, in seconds since the Unix epoch, by the server's clock.
+    /// The time when the ticket expires, in seconds since the Unix epoch, according to the server's clock.
     pub expires_unix_s: u64,
 }
 
@@ -77,7 +77,7 @@ impl Stamp {
     }
 }
 
-/// The lineage, generation and expiry of a session's next ticket to return with.
+/// The lineage, generation and expiry of a session's next reconnect ticket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextTicket {
     /// The lineage of the ticket; `None` for a new lineage.
@@ -90,7 +90,7 @@ pub struct NextTicket {
     pub expires_unix_s_min: u64,
 }
 
-/// A set of one holder's tickets that are refused from now on.
+/// A set of one holder's tickets, refused from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
     /// The tickets of a lineage with a lower generation.
@@ -98,11 +98,11 @@ pub enum Ruling {
         lineage: u64,
         /// The lowest valid generation; [`u32::MAX`] if there is none.
         generation: u32,
-        /// The time when the newest ticket of the lineage expires, in seconds since the Unix epoch, with room for some
-        /// newer ones.
+        /// The time when the newest ticket of the lineage expires, in seconds since the Unix epoch, with a margin for
+        /// some newer ones.
         until_unix_s: u64,
     },
-    /// The tickets that were made before a time, by their makers' clocks.
+    /// The tickets issued before a time, according to their makers' clocks.
     MadeBefore { unix_ms: u64 },
 }
 
@@ -164,8 +164,8 @@ impl Lineages {
         rulings
     }
 
-    /// Records that a ticket was handed out. Returns a ruling if the lineage must be remembered for longer, about
-    /// once an hour.
+    /// Records that a ticket was handed out. Returns a ruling if the lineage must be kept for longer, about once an
+    /// hour.
     pub fn note_handed(&mut self, stamp: &Stamp) -> Option<Ruling> {
         let seen = self.seen.get_mut(&stamp.lineage)?;
         seen.handed = seen.handed.max(stamp.generation);
@@ -181,11 +181,11 @@ impl Lineages {
     }
 
     /// Revokes all lineages that the server has seen, and all tickets made before `made_before_unix_ms` (milliseconds
-    /// since the Unix epoch, by their maker's clock). Callers pass the current time plus [`REVOKE_SLACK_MS`]. Returns
-    /// the new rulings.
+    /// since the Unix epoch, according to their maker's clock). Callers pass the current time plus [`REVOKE_SLACK_MS`].
+    /// Returns the new rulings.
     ///
     /// This does not revoke an unused ticket whose maker's clock is ahead by more than the slack. New tickets of a
-    /// maker whose clock is behind are revoked too, until its clock has passed that time.
+    /// maker whose clock is behind are also revoked, until its clock has passed that time.
     pub fn revoke(&mut self, made_before_unix_ms: u64) -> Vec<Ruling> {
         let mut rulings = Vec::new();
         self.end_all(&mut rulings);
@@ -198,7 +198,7 @@ impl Lineages {
         rulings
     }
 
-    /// The next ticket of a session that was opened with the ticket `came_by` and holds the ticket `newest`.
+    /// The next ticket of a session opened with the ticket `came_by` and holding the ticket `newest`.
     #[must_use]
     pub fn next(&self, came_by: Option<&Stamp>, newest: Option<&Stamp>) -> NextTicket {
         // After a revocation a session gets a new lineage.
@@ -285,7 +285,7 @@ impl Lineages {
         }
     }
 
-    /// Forgets entries that affect only expired tickets.
+    /// Drops entries that affect only expired tickets.
     fn forget(&mut self, now_unix_s: u64) {
         self.seen
             .retain(|_, seen| now_unix_s < remembered_until(seen.until_unix_s));
@@ -300,8 +300,8 @@ impl Lineages {
 }
 
 impl Ruling {
-    /// The time when the ruling becomes useless, in seconds since the Unix epoch: all tickets that it refuses have
-    /// expired then.
+    /// The time when the ruling becomes useless, in seconds since the Unix epoch: by then all tickets that it refuses
+    /// have expired.
     #[must_use]
     pub fn until_unix_s(&self) -> u64 {
         match *self {
@@ -387,7 +387,7 @@ impl<K: Ord + Clone> LineageTable<K> {
             .is_some_and(|lineages| lineages.refuses(stamp))
     }
 
-    /// Changes a holder's entry with one of the methods of [`Lineages`].
+    /// Changes a holder's entry with one of [`Lineages`]' methods.
     pub fn change<R>(&mut self, holder: &K, change: impl FnOnce(&mut Lineages) -> R) -> R {
         let lineages = self.holders.entry(holder.clone()).or_default();
         let before = lineages.len();
@@ -433,9 +433,8 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries == 0
     }
 
-    /// Forgets expired entries once they may be half of all entries, and entries beyond the limit. Otherwise returns
-    /// immediately. Returns the number of forgotten entries that were still needed: if it is above 0, the limit is too
-    /// small.
+    /// Drops expired entries once they may be half of all entries, and entries beyond the limit. Otherwise returns
+    /// immediately. Returns the number of dropped entries that were still needed: above 0, the limit is too small.
     pub fn tidy(&mut self, now_unix_s: u64) -> usize {
         if self.entries < self.forget_at.min(self.entries_max + 1) {
             return 0;
@@ -458,7 +457,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries = self.holders.values().map(Lineages::len).sum();
     }
 
-    /// Forgets the `count` entries that would expire first. Returns how many were forgotten.
+    /// Drops the `count` entries that would expire first. Returns how many were dropped.
     fn drop_oldest(&mut self, count: usize) -> usize {
         let mut ends: Vec<u64> = self.iter().map(|(_, it)| it.until_unix_s()).collect();
         ends.sort_unstable();

@@ -6,15 +6,14 @@
 //!
 //! Packets are never resent. A session packet repeats all data that matters within its window, except for parts that
 //! take turns because they exceed one packet. So the newest packet makes older ones superfluous: if the peer has
-//! received packet `s`, it has all data that was in every packet from the first one that carried an item up to `s`.
-//! Invariant: a round trip is measured at most once per received packet, and never from a packet that overtook a newer
-//! one.
+//! received packet `s`, it has every item carried by all packets from the item's first one up to `s`. Invariant: a
+//! round trip is measured at most once per received packet, and never from a packet that overtook a newer one.
 
 use core::time::Duration;
 
 use crate::wire::{Reader, WireError, Writer, near16};
 
-/// The size of the link header in each packet.
+/// The size of a packet's link header.
 pub const LINK_BYTES: usize = 5;
 
 const SENT: usize = 256;
@@ -50,7 +49,7 @@ pub struct LinkHeader {
     wait_ms: u8,
 }
 
-/// The mask bit of the packet `back` before the newest one received. 0 if it is too old to be remembered.
+/// The mask bit of the packet `back` before the newest one received. 0 if it is too old for the mask.
 fn bit_of(back: u32) -> u64 {
     1u64.checked_shl(back).unwrap_or(0)
 }
@@ -112,20 +111,20 @@ impl LinkState {
         self.deviation
     }
 
-    /// The share of the peer's packets that were lost, 0..=1, over about the last 100.
+    /// The fraction of the peer's packets lost, 0..=1, over about the last 100.
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.missing
     }
 
-    /// The time when a packet of the peer was last found to be lost, because three later ones had arrived.
+    /// The time when a packet from the peer was last detected as lost: three later ones had arrived.
     #[must_use]
     pub fn lost_at(&self) -> Option<Duration> {
         self.lost_at
     }
 
-    /// The age of the newest of our packets that the peer has received. `None` if it has received none, or only one
-    /// from long ago.
+    /// The age of our newest packet that the peer has received. `None` if it has received none, or only one from long
+    /// ago.
     #[must_use]
     pub fn acked_for(&self, now: Duration) -> Option<Duration> {
         // Older send times have been overwritten in the ring.
@@ -163,7 +162,7 @@ impl LinkState {
     /// the header take effect.
     ///
     /// # Errors
-    /// If the header is truncated, or acknowledges a packet that was never sent (a protocol error).
+    /// If the header is truncated, or acknowledges a packet never sent (a protocol error).
     pub fn parse(&self, packet: &mut Reader<'_>) -> Result<LinkHeader, WireError> {
         let newest_seq = self.newest_received.map_or(0, |(seq, _)| seq);
         let seq = near16(packet.u16()?, newest_seq);
@@ -202,7 +201,7 @@ impl LinkState {
         }
         self.newest_received = Some((seq, now));
         self.acked = self.acked.max(ack);
-        // Once per ack: later packets with the same ack would measure their own delay too.
+        // Once per ack: later packets with the same ack would include their own delay.
         if wait_ms != STALE && ack > self.measured && self.next_seq - ack <= SENT as u32 {
             self.measured = ack;
             let wait = Duration::from_millis(u64::from(wait_ms));
@@ -231,7 +230,7 @@ impl LinkState {
             seq - newest_seq
         };
         for _ in 0..ahead.min(64) {
-            // Until the window has filled, its empty bits are packets that were never sent.
+            // Until the window has filled, its empty bits are packets never sent.
             let lost = self.received > 64 && self.received_mask >> 63 == 0;
             self.missing += (if lost { 1.0 } else { 0.0 } - self.missing) / 100.0;
             self.received_mask <<= 1;
@@ -335,7 +334,7 @@ mod tests {
             receive(&mut b, at * MS, &packets[at as usize]).unwrap();
         }
         assert_eq!(b.lost_at(), Some(39 * MS), "once");
-        // A gap longer than the window that is remembered.
+        // A gap longer than the remembered window.
         receive(&mut b, 150 * MS, &packets[150]).unwrap();
         assert_eq!(b.lost_at(), Some(150 * MS));
         assert_eq!(b.anew().lost_at(), b.lost_at());

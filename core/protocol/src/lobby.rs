@@ -25,7 +25,7 @@ const DIGEST_BYTES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Lobby {
-    /// The number of the host's choice of rules. It rises by one with each choice, and all players become unready.
+    /// The number of the host's choice of rules. Each choice increments it, and makes all players not ready.
     pub choice: u32,
     pub rules: u64,
     pub start: StartCondition,
@@ -63,7 +63,7 @@ impl Lobby {
     }
 
     pub fn add(&mut self, player: PlayerId, name: Name, has_rules: bool, ready: bool) {
-        // Never full: the list has room for all players of a match.
+        // Never full: the list has space for all players of a match.
         let _ = self.players.try_push(LobbyPlayer {
             player,
             name,

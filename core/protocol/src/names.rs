@@ -1,7 +1,7 @@
 //! Display names of players.
 //!
 //! Names are outside the world: they are sent in addition to the frames, and no step can read them. Law *Hostile wire*:
-//! a [`Name`] made from any received text is short, has one line, and is displayed unchanged.
+//! a [`Name`] created from any received text is short, has one line, and is displayed unchanged.
 
 use alloc::string::String;
 use core::fmt::{self, Write};
@@ -66,7 +66,7 @@ impl Name {
         Name(name)
     }
 
-    /// The name with a number after it, shortened to make room: for the second of two names that look alike.
+    /// The name with a number after it, shortened to make space, for the second of two names that look alike.
     ///
     /// ```
     /// use twinstep_protocol::names::Name;
@@ -181,7 +181,7 @@ mod tests {
         }
 
         #[test]
-        fn a_name_from_the_wire_is_cleaned_too(text in ".{0,60}") {
+        fn a_name_from_the_wire_is_also_cleaned(text in ".{0,60}") {
             let bytes = {
                 let mut bytes = alloc::vec::Vec::new();
                 twinstep_core::codec::append(&text, &mut bytes).unwrap();

@@ -16,7 +16,7 @@
 //!       Closed  first · code
 //! ```
 //!
-//! A part in brackets is optional: a bit of the first byte, or of the byte of rare parts, is set if it follows
+//! A part in brackets is optional: a bit in the first byte, or in the byte for rare parts, is set if the part follows
 //! ([`head`]). `link` is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded
 //! against neutral inputs, the others against their predecessor in the same packet. Each kind has one module with its
 //! picture, its writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`],
@@ -49,13 +49,13 @@ use crate::link::{LinkHeader, LinkState};
 use crate::wire::{Reader, WireError};
 use head::{KIND_BITS, KIND_FREE, Part, kinds, parts};
 
-/// Raised whenever the meaning of a packet's bytes changes. Compared in the handshake.
+/// Increased whenever the meaning of a packet's bytes changes. Compared in the handshake.
 pub const WIRE_VERSION: u16 = 15;
 
 kinds! {
     /// Kinds of packets up.
     UpKind of UpPart {
-        /// A request to join, repeated until the match answers.
+        /// A request to join, repeated until the match responds.
         Hello = 0,
         /// Inputs, commands, acks.
         Play = 1,
@@ -122,7 +122,7 @@ parts! {
 parts! {
     /// Rare parts of a `Play` down.
     RareDown {
-        /// The players that the match is waiting for.
+        /// The players for which the match is waiting.
         Waiting,
         /// The connected players and their [link quality](presence).
         Presence,
@@ -197,11 +197,11 @@ pub mod message {
     pub const EVIDENCE: u8 = 4;
     /// Up: a client's desync report, as text.
     pub const REPORT: u8 = 5;
-    /// A ticket to return with, opaque to this crate.
+    /// A reconnect ticket, opaque to this crate.
     pub const TICKET: u8 = 6;
     pub const NAMES: u8 = 7;
-    /// Up: the lineage and the generation of a ticket that is stored where a new process of this client finds it, in
-    /// 8 and 4 bytes.
+    /// Up: the lineage and the generation of a ticket stored where a new process of this client finds it, in 8 and 4
+    /// bytes.
     pub const STORED: u8 = 8;
     /// An operator's message to the players: one line of text of at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes.

@@ -1,7 +1,7 @@
 //! [`Repeats`]: the tick up to which a stream of ticks has been repeated often enough for packets to leave it out.
 //!
 //! ```text
-//!  acknowledged │ repeated enough │ repeated in each packet │ new
+//!  acknowledged │ repeated enough │ repeated in every packet│ new
 //!  ─────────────┴─────────────────┴─────────────────────────┴───────▶ ticks
 //!                 left out while acks come as they should
 //! ```
@@ -17,7 +17,7 @@ use core::time::Duration;
 
 use twinstep_core::Tick;
 
-// The number of packets that are remembered.
+// The number of packets kept.
 const SENT: usize = 32;
 
 #[derive(Clone, Debug, Default)]
@@ -36,7 +36,7 @@ impl Repeats {
         self.len = (self.len + 1).min(SENT);
     }
 
-    /// Forgets all packets, because they took another path.
+    /// Drops all packets, because they took another path.
     pub fn clear(&mut self) {
         self.len = 0;
     }

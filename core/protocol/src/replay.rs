@@ -1,4 +1,4 @@
-//! Recording a match and replaying it: from any tick on, frame by frame, compared with the original.
+//! Records a match and replays it from any tick onwards, frame by frame, compared with the original.
 //!
 //! ```text
 //!  Recorder        worlds, turns, digests ─▶ journal
@@ -62,8 +62,8 @@ pub mod doc {
     use crate::journal::WrittenBy;
     use crate::packet::hello::Hello;
 
-    /// The journal of a match of `ticks` ticks at 60 Hz in turns of one tick. Its single player holds a different
-    /// number at every tick.
+    /// The journal of a match of `ticks` ticks at 60 Hz in one-tick turns. Its single player holds a different number
+    /// every tick.
     ///
     /// # Panics
     /// If the journal cannot be written, which does not happen for this match.
@@ -105,7 +105,7 @@ pub use index::{Index, KindBytes, Place};
 pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
 pub use survey::{PlayerSurvey, Survey};
 
-/// The number of differing fields that are reported for a world.
+/// The maximum number of differing fields reported per world.
 const FIELDS_MAX: usize = 16;
 
 /// A replay of a journal, which it borrows or owns.
@@ -143,9 +143,9 @@ struct Played<S: Simulation> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     pub ticks: u32,
-    /// The number of digests that were compared and agreed.
+    /// The number of digests compared and found equal.
     pub digests: u64,
-    /// The number of world records that were compared and agreed.
+    /// The number of world records compared and found equal.
     pub worlds: u64,
     /// Where and why verification stopped, if it stopped before the end of the file. `None` if everything agreed.
     pub fault: Option<ReplayError>,
@@ -401,7 +401,7 @@ impl<S: Simulation> Played<S> {
     }
 }
 
-/// The frames from a world record on, and its world.
+/// The frames starting at a world record, and its world.
 fn begin<S: Simulation>(
     journal: &mut (impl JournalSource + ?Sized),
     place: &Place,

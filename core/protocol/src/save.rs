@@ -1,4 +1,4 @@
-//! Saved games: a match as one file, from which another match begins.
+//! Saved games: a match as one file, from which another match starts.
 //!
 //! ```text
 //!  Start (written by a save) · Label, if it has one · Shell · Reserved, one for each seat with an owner · World · End
@@ -26,11 +26,11 @@ use crate::packet::hello::Hello;
 use crate::replay::About;
 use crate::text::line;
 
-/// The bytes at the beginning of a save that hold its [`SaveInfo`], at most.
+/// The maximum number of bytes at the start of a save that hold its [`SaveInfo`].
 pub const SAVE_INFO_BYTES_MAX: usize =
     LABEL_BYTES_MAX + OTHER_BYTES_MAX + PLAYERS_MAX * (IDENTITY_BYTES_MAX + 16) + 1_024;
 
-/// The largest size of a save, in bytes. A file that is longer need not be read.
+/// The maximum size of a save, in bytes. A longer file need not be read.
 pub const SAVE_BYTES_MAX: usize = WORLD_BYTES_MAX + SAVE_INFO_BYTES_MAX;
 
 /// The reason in the end record of a save.
@@ -90,7 +90,7 @@ pub struct SaveInfo {
     pub game: String,
     pub version: u32,
     pub rules_digest: u64,
-    /// The time when the match began, in seconds since 1970.
+    /// The time when the match started, in seconds since 1970.
     pub started_unix_s: u64,
     pub tick: Tick,
     /// The game's [label](Simulation::save_label); empty if there is none.
@@ -99,11 +99,10 @@ pub struct SaveInfo {
 }
 
 impl SaveInfo {
-    /// Reads the beginning of a save: its first [`SAVE_INFO_BYTES_MAX`] bytes suffice. The world may be cut off or
-    /// damaged.
+    /// Reads the start of a save: its first [`SAVE_INFO_BYTES_MAX`] bytes suffice. The world may be cut off or damaged.
     ///
     /// # Errors
-    /// If the bytes are not the beginning of a save.
+    /// If the bytes are not the start of a save.
     pub fn read(beginning: &[u8]) -> Result<SaveInfo, SaveFormatError> {
         let (head, world) = SaveBeginning::read(&mut journal::records(beginning))?;
         match world {
@@ -127,7 +126,7 @@ impl SaveInfo {
     }
 }
 
-/// Writes a save of `world`. `started_unix_s` is the time when the match began.
+/// Writes a save of `world`. `started_unix_s` is the time when the match started.
 ///
 /// # Errors
 /// If the world, a name or the label is too large.
@@ -184,7 +183,7 @@ struct SaveBeginning {
 }
 
 impl SaveBeginning {
-    // Returns the record after it, too.
+    // Also returns the record after it.
     fn read<'a>(
         records: &mut impl Iterator<Item = Result<Entry<'a>, JournalError>>,
     ) -> Result<(SaveBeginning, Result<Record<'a>, SaveFormatError>), SaveFormatError> {
@@ -245,7 +244,7 @@ pub fn read(file: &[u8]) -> Result<Save<'_>, SaveFormatError> {
         Record::World { tick, bytes } if tick == shell.tick() => bytes,
         _ => return Err(SaveFormatError::Incomplete),
     };
-    // A world begins with its tick, then its simulation.
+    // A world starts with its tick, then its simulation.
     let from = codec::size(&shell.tick()).map_err(|_| SaveFormatError::Incomplete)?;
     let sim = usize::try_from(sim_bytes)
         .ok()

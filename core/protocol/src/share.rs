@@ -9,7 +9,7 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::codec;
 
-/// The bytes that a command or claim takes in a frame, including its player and sequence.
+/// The size of a command or claim in a frame, in bytes, including its player and sequence.
 #[must_use]
 pub fn order_bytes<C: Serialize>(command: &C) -> usize {
     codec::size(command).map_or(usize::MAX, |bytes| bytes.saturating_add(ORDER_HEAD_BYTES))
@@ -23,7 +23,7 @@ pub fn is_large<C: Serialize>(command: &C) -> bool {
 
 /// The share of one frame that one player's commands have taken so far.
 ///
-/// Commands run in the order of their sequence. So if one does not fit, all later ones wait too.
+/// Commands run in the order of their sequence. So if one does not fit, all later ones also wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommandShare {
     count: usize,
@@ -40,7 +40,7 @@ impl CommandShare {
             && bytes <= COMMANDS_PER_TICK_BYTES - self.bytes
     }
 
-    /// The bytes of a large command that still fit into the frame; `begins` if the frame has none of it yet.
+    /// The number of bytes of a large command that still fit into the frame; `begins` if the frame has none of it yet.
     #[must_use]
     pub fn fragment_room(&self, begins: bool) -> usize {
         let taken = self.bytes + if begins { FRAGMENT_HEAD_BYTES } else { 0 };
@@ -50,19 +50,19 @@ impl CommandShare {
         }
     }
 
-    /// Reserves the room of a fragment, or of its continuation, of this many bytes. `ends` if the command ends with it:
-    /// only then later commands may follow.
+    /// Reserves the space for a fragment of this many bytes, or for its continuation. `ends` if the command ends with
+    /// it: only then later commands may follow.
     pub fn take_fragment(&mut self, begins: bool, bytes: usize, ends: bool) {
         self.bytes += bytes + if begins { FRAGMENT_HEAD_BYTES } else { 0 };
         self.count += usize::from(ends);
     }
 
-    /// Leaves no room for later commands, because they must not overtake one that has not ended.
+    /// Leaves no space for later commands, because they must not overtake one that has not ended.
     pub fn close(&mut self) {
         self.full = true;
     }
 
-    /// Reserves the room of a command. Returns `false` if it does not fit.
+    /// Reserves the space for a command. Returns `false` if it does not fit.
     pub fn take(&mut self, bytes: usize) -> bool {
         let room = self.has_room(bytes);
         if room {

@@ -1,4 +1,4 @@
-//! A simulated network with a seed and without I/O, so that every test and the demo can use a bad link and repeat it.
+//! A simulated network with a seed and without I/O. Every test and the demo can use a bad link and repeat it.
 //!
 //! Invariant: the fate of a datagram depends only on the seed, the profile and the number of earlier datagrams. It does
 //! not depend on the content (except that a path can drop long datagrams) or on when the network is polled, and each
@@ -33,7 +33,7 @@ use twinstep_core::rng::Mwc;
 mod profile;
 pub use profile::{ALWAYS_PPM, Bandwidth, IP_BYTES, LegProfile, LinkProfile, LinkProfileError};
 
-/// How many datagrams a leg can have in flight. Further ones are dropped.
+/// The maximum number of datagrams in flight on a leg. Any more are dropped.
 pub const IN_FLIGHT_MAX: usize = 16_384;
 
 const BUFFER_BYTES: usize = 1_200;
@@ -100,10 +100,10 @@ pub struct Leg {
     bottleneck_free_at: Duration,
     /// The latest arrival so far. With `fifo`, no datagram arrives earlier.
     last_due: Duration,
-    /// No datagram arrives before.
+    /// No datagram arrives before this time.
     held_until: Duration,
     in_flight: BinaryHeap<Reverse<Flight>>,
-    /// The number of flights so far, which orders datagrams that are due at the same time.
+    /// The number of flights so far, which orders datagrams due at the same time.
     flights: u64,
     buffers: Vec<Vec<u8>>,
     spare: Vec<usize>,
@@ -205,8 +205,8 @@ impl Leg {
         next.map(|Reverse(flight)| flight.due.max(self.held_until))
     }
 
-    /// Holds all datagrams that have not arrived, and those sent from now on, until this time. Those that are due by
-    /// then arrive at once, as on a radio link that pauses.
+    /// Holds all datagrams that have not arrived, and those sent from now on, until this time. All that are due by then
+    /// arrive at once, as on a radio link that pauses.
     pub fn hold(&mut self, until: Duration) {
         self.held_until = until;
     }
@@ -230,7 +230,7 @@ impl Leg {
         self.counters
     }
 
-    /// The number of datagrams and duplicates that are in flight.
+    /// The number of datagrams and duplicates in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()

@@ -4,8 +4,8 @@
 //!  file     magic · record · record · …          record   varint (length) · TapeRecord
 //! ```
 //!
-//! A tape has no checks, because no match is resumed from it: it only explains a session. Values of the game are text,
-//! at most 128 bytes each, so that a tape can be read without the game. A torn last record is left out.
+//! A tape has no checks: it only explains a session, and no match is resumed from it. Values of the game are text, at
+//! most 128 bytes each, so that a tape can be read without the game. A torn last record is left out.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ pub const EXTENSION: &str = "tape";
 pub const MAGIC: [u8; 4] = *b"Tw1\n";
 pub const RECORD_BYTES_MAX: usize = 4 << 10;
 
-// The part of a frame that was assumed wrongly.
+// The wrongly assumed part of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FramePart {
     Roster,
@@ -44,7 +44,7 @@ pub enum TapeEvent {
     Fault,
 }
 
-// A field that was shown with a different value from the one that a rebuild led to.
+// A field shown with a different value from the rebuild's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownField {
     pub path: String,
@@ -70,7 +70,7 @@ pub enum TapeRecord {
         rules_digest: u64,
         build: String,
     },
-    // The players of this session from here on.
+    // The players of this session from here onwards.
     Seats(Vec<PlayerId>),
     // The next ticks of both worlds after an advance, and the newest margin that the server reported.
     Advanced {
@@ -85,7 +85,7 @@ pub enum TapeRecord {
         player: Option<PlayerId>,
         assumed: String,
     },
-    // Rebuilds because of one part of a frame, and the ticks that were simulated again.
+    // Rebuilds caused by one part of a frame, and the ticks simulated again.
     Rebuilt {
         part: FramePart,
         player: Option<PlayerId>,
@@ -103,7 +103,7 @@ pub enum TapeRecord {
         text: String,
     },
     Loops(Vec<LoopShare>),
-    // Records that were dropped, because the program took none for too long.
+    // Records dropped because the program took none for too long.
     Lost {
         records: u64,
     },
@@ -209,7 +209,7 @@ mod tests {
 
     // Law *Hostile wire*.
     #[test]
-    fn a_spoiled_tape_ends_with_an_error_and_never_panics() {
+    fn a_corrupted_tape_ends_with_an_error_and_never_panics() {
         let (file, _) = tape();
         for bit in MAGIC.len() * 8..file.len() * 8 {
             let mut spoiled = file.clone();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_too_long_is_not_appended() {
+    fn an_oversized_record_is_not_appended() {
         let mut out = Vec::new();
         let record = TapeRecord::Event {
             at: Tick(0),

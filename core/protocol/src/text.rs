@@ -6,20 +6,20 @@
 //! ```
 //!
 //! Invariant (law *Hostile wire*): the output contains no character that controls a terminal, that reorders or covers
-//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that a reader who looks for
+//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that a reader in search of
 //! the cause finds it. Characters are judged by their general category, not by a list of bad ones: unassigned and
-//! private-use characters are escaped too.
+//! private-use characters are also escaped.
 
 use core::fmt::{self, Write};
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// How many characters of foreign text are shown. Escapes count with their written length.
+/// The maximum number of characters shown of foreign text. Escapes count with their written length.
 pub const LINE_CHARS_MAX: usize = 300;
-/// How many marks a letter may have. Two are enough for every living script.
+/// The maximum number of marks on a letter. Two are enough for every living script.
 pub const MARKS_MAX: usize = 2;
 
-/// Begins a text whose direction does not affect its neighbours (FSI).
+/// Starts a text whose direction does not affect its neighbours (FSI).
 pub const ISOLATE: char = '\u{2068}';
 /// Ends an isolated text (PDI).
 pub const ISOLATE_ENDS: char = '\u{2069}';
@@ -131,7 +131,7 @@ pub struct Plain<'a>(&'a str);
 
 impl Line<'_> {
     fn write(&self, f: &mut fmt::Formatter<'_>, is_quoted: bool) -> fmt::Result {
-        // Characters that are clipped off do not affect the direction.
+        // Clipped characters do not affect the direction.
         let turns = self.text.chars().take(self.chars_max).any(is_right_to_left);
         if turns {
             f.write_char(ISOLATE)?;
@@ -213,7 +213,7 @@ impl fmt::Display for Plain<'_> {
 
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// The number of marks that are still allowed; 0 before the first letter.
+    /// The number of marks still allowed; 0 before the first letter.
     room: usize,
 }
 

@@ -43,11 +43,11 @@ pub fn encode(mut value: u64) -> ArrayVec<u8, BYTES_MAX> {
 /// Takes a number from the front of `rest` and moves `rest` past it. On an error `rest` is unchanged.
 ///
 /// # Errors
-/// [`VarintError`] if `rest` does not begin with a number in its shortest form.
+/// [`VarintError`] if `rest` does not start with a number in its shortest form.
 pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
     let mut value = 0u64;
     for (i, &byte) in rest.iter().enumerate().take(BYTES_MAX) {
-        // The tenth byte only has room for the last of the 64 bits.
+        // The tenth byte only has space for the last of the 64 bits.
         if i == BYTES_MAX - 1 && byte > 1 {
             return Err(VarintError::TooLarge { max: u64::MAX });
         }
@@ -67,7 +67,7 @@ pub fn take(rest: &mut &[u8]) -> Result<u64, VarintError> {
 /// Takes a number of at most 32 bits, otherwise like [`take`].
 ///
 /// # Errors
-/// [`VarintError`] if `rest` does not begin with a number in its shortest form, or the number is larger than
+/// [`VarintError`] if `rest` does not start with a number in its shortest form, or the number is larger than
 /// `u32::MAX`.
 pub fn take_u32(rest: &mut &[u8]) -> Result<u32, VarintError> {
     let mut ahead = *rest;

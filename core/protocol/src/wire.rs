@@ -1,7 +1,7 @@
 //! Reading and writing packets, byte by byte. Numbers are truncated only here.
 //!
 //! In memory, ticks and packet sequences are `u32` and never wrap. On the wire they are their low 16 bits; the reader
-//! restores the high bits from a number that is known to be near ([`near16`]).
+//! restores the high bits from a number known to be near ([`near16`]).
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::varint;
 use twinstep_core::codec::{self, CodecError};
 use twinstep_core::{Controls, Tick};
 
-/// The reason why a packet cannot be read or written. A peer's bad packet only raises a counter.
+/// The reason why a packet cannot be read or written. A peer's bad packet only increments a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -62,7 +62,7 @@ impl<'a> Writer<'a> {
         self.out.len() - self.at
     }
 
-    /// The bytes written from `at` on.
+    /// The bytes written, starting at `at`.
     #[must_use]
     pub fn since(&self, at: usize) -> &[u8] {
         self.out.get(at..self.at).unwrap_or_default()
@@ -84,15 +84,15 @@ impl<'a> Writer<'a> {
         self.out[at] = byte;
     }
 
-    /// The free room, for callers that fill it themselves and then call [`advance`](Writer::advance).
+    /// The remaining space, for callers that fill it themselves and then call [`advance`](Writer::advance).
     pub fn tail(&mut self) -> &mut [u8] {
         &mut self.out[self.at..]
     }
 
-    /// Counts bytes written into [`tail`](Writer::tail).
+    /// Marks `used` bytes of [`tail`](Writer::tail) as written.
     ///
     /// # Panics
-    /// If `used` exceeds the free room.
+    /// If `used` exceeds the remaining space.
     pub fn advance(&mut self, used: usize) {
         assert!(
             used <= self.room(),
@@ -104,7 +104,7 @@ impl<'a> Writer<'a> {
     /// Writes raw bytes.
     ///
     /// # Errors
-    /// [`WireError::Full`] if the bytes do not fit. This holds for all following writers too.
+    /// [`WireError::Full`] if the bytes do not fit. The same holds for the other write methods.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let room = self
@@ -187,14 +187,14 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// The bytes that have not been read yet.
+    /// The unread bytes.
     #[must_use]
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The unread bytes, for a part with its own reader: it moves the beginning forward.
+    /// The unread bytes, for a part with its own reader: it moves the start forward.
     pub fn rest_mut(&mut self) -> &mut &'a [u8] {
         &mut self.rest
     }
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
     /// Reads the next `len` bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] if too few bytes are left. This holds for all following readers too.
+    /// [`WireError::Truncated`] if too few bytes are left. The same holds for the other read methods.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], WireError> {
         let (bytes, rest) = self
             .rest

@@ -115,7 +115,7 @@ fn only_changed_chunks_are_hashed_again() {
     assert_eq!(known(&list), [true; 3]);
 }
 
-/// The size of a world is judged by the cost of its digest, so that cost must not depend on cached digests.
+/// The server takes the cost of a world's digest as its size, so that cost must not depend on cached digests.
 #[test]
 fn a_digest_counts_eight_bytes_per_chunk_cached_or_not() {
     let fresh = few(0..9);

@@ -1,12 +1,12 @@
-//! The decoder, which is bounded only by the bytes that are present.
+//! The decoder, bounded only by the bytes present.
 //!
 //! bincode's own decoder counts the in-memory widths of numbers against its limit, so it refuses values that its
 //! encoder produced within the same limit; and it allocates a text before any byte of it is present. Here a claimed
 //! length is trusted only as far as there are bytes for it. Numbers are still decoded by bincode, so there is only one
 //! format.
 //!
-//! Functions that run for each number are marked `#[inline]`: returning the result through memory costs three times
-//! as much as the decoding itself.
+//! Functions that run for each number are marked `#[inline]`: a result returned through memory costs three times as
+//! much as the decoding itself.
 //!
 //! Invariant: time and memory are linear in the number of bytes, not in the lengths that they claim. So elements
 //! without bytes are counted ([`EMPTY_MAX`]), and the nesting of values is limited ([`NESTING_MAX`]).
@@ -273,7 +273,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
 struct LengthPrefixed<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,
-    /// The number of elements worth reserving room for: an element takes at least one byte, or no memory.
+    /// The number of elements for which reserving space pays: an element takes at least one byte, or no memory.
     room: usize,
 }
 

@@ -99,7 +99,7 @@ impl<'de> Deserialize<'de> for Hint {
 
 // Finding K20: with the claimed length as a size hint, lists reserved up to 1 MiB before the first element failed.
 #[test]
-fn size_hints_never_exceed_the_bytes_that_are_present() {
+fn size_hints_never_exceed_the_bytes_present() {
     let mut bytes = vec![252, 0, 0, 16, 0];
     bytes.extend([0; 10]);
     match decode_prefix::<Hint>(&bytes) {

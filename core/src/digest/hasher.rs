@@ -1,6 +1,6 @@
 //! [`Hasher`]: the serializer that turns a value into its canonical bytes and hashes them.
 //!
-//! Invariant: the bytes are those that [`digest`](super) describes, wherever the buffer ends.
+//! Invariant: the bytes are as described in [`digest`](super), wherever the buffer ends.
 
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -35,7 +35,7 @@ impl Fed {
 pub(super) struct Gathered {
     xxh3: Xxh3Default,
     buffer: [u8; BUFFER],
-    /// The number of hashed bytes, without those in the buffer.
+    /// The number of hashed bytes, without the bytes in the buffer.
     hashed: u64,
 }
 
@@ -86,7 +86,7 @@ impl<'g> Hasher<'g> {
         (self.gathered.xxh3.digest(), self.gathered.hashed)
     }
 
-    /// Flushes the buffer unless it has room for `width` bytes. `width` is at most [`BUFFER`].
+    /// Flushes the buffer unless it has space for `width` bytes. `width` is at most [`BUFFER`].
     #[inline]
     fn make_room(&mut self, width: usize) {
         if self.reached.used > BUFFER - width {

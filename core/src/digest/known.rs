@@ -1,4 +1,4 @@
-//! [`Known`]: the cached digest of a part of a value, valid until the part changes.
+//! [`Known`]: a cached digest of part of a value, valid until the part changes.
 //!
 //! Invariant: a cached digest always matches the part's current content. Every change of a part clears it.
 
@@ -16,7 +16,7 @@ const NONE: u8 = 2;
 #[derive(Default)]
 pub(crate) struct Known {
     state: AtomicU8,
-    /// The digest's halves, because not all machines have 64-bit atomics.
+    /// The two halves of the digest. Not all machines have 64-bit atomics.
     halves: [AtomicU32; 2],
 }
 

@@ -1,8 +1,8 @@
-//! [`NanScan`]: the serializer that only looks for NaN.
+//! [`NanScan`]: the serializer that only searches for NaN.
 //!
-//! A server must know that its state contains no NaN before it sends a tick, but it does not digest a large world at
-//! each tick. This walks through the same fields as the [`Hasher`](super::Hasher). A float costs one comparison. Lists
-//! of text, of bytes and of numbers that cannot be NaN are skipped whole.
+//! A server must know that its state contains no NaN before it sends a tick, but it does not digest a large world every
+//! tick. This walks through the same fields as the [`Hasher`](super::Hasher). A float costs one comparison. Lists of
+//! text, of bytes and of numbers that cannot be NaN are skipped whole.
 
 use serde::ser::{self, Serialize, Serializer};
 

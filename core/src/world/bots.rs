@@ -1,9 +1,9 @@
-//! Bots: seats without a present person, which the game's own rules play.
+//! Bots: the game's own rules play the seats that no human currently holds.
 //!
 //! ```text
-//!   roster of the tick ─▶ is a person present in the seat?
+//!   roster of the tick ─▶ does a human hold the seat?
 //!      yes ─▶ its input and commands come in the frame
-//!      no  ─▶ Simulation::bot(state, player, tick, rules) ─┬─ a move ─▶ a bot: the step finds it in the frame too
+//!      no  ─▶ Simulation::bot(state, player, tick, rules) ─┬─ a move ─▶ a bot: the frame contains it as well
 //!                                                          └─ `None` ─▶ an empty seat
 //! ```
 //!
@@ -57,7 +57,8 @@ mod tests {
     use crate::testing::Solo;
     use crate::{Effects, Frame, Never, Tick};
 
-    /// Seats 1 and 3 have figures; a bot holds its own number and the tick, and gives a command in each fourth tick.
+    /// The rules play seats 1 and 3 as bots. A bot's input is computed from its number and the tick; it issues a
+    /// command every fourth tick.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     struct Seen {
         inputs: Vec<(PlayerId, Held)>,
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_plays_a_seat_from_the_tick_in_which_its_person_is_gone_to_that_in_which_one_comes() {
+    fn a_bot_holds_a_seat_exactly_while_no_human_does() {
         let mut game = Solo::new(Seen::default(), 10);
         game.step();
         assert_eq!(game.sim().inputs, held(&[(1, 10), (3, 30)]));

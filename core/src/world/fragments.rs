@@ -1,4 +1,4 @@
-//! [`LargeEntries`]: how large entries of frames are collected from their fragments.
+//! [`LargeEntries`]: reassembles large frame entries from their fragments.
 //!
 //! ```text
 //!  frame   t              t + 1          t + 2
@@ -11,7 +11,7 @@
 //! [`LargeEntries::complete`].
 //!
 //! Invariant: at most one command of each player and one outcome are unfinished, each within its limit. An abandoned
-//! entry is forgotten when a later command of its player runs, or its query is answered.
+//! entry is dropped when a later command of its player runs, or when its query is answered.
 
 use alloc::vec::Vec;
 
@@ -35,8 +35,8 @@ impl LargeEntries {
             .binary_search_by_key(&entry.player(), |held| held.entry.player())
     }
 
-    /// The number of bytes of a large entry that earlier frames contain. 0 if they contain other bytes: the entry then
-    /// begins again.
+    /// The number of bytes of a large entry that earlier frames contain. 0 if they contain other bytes, in which case
+    /// the entry starts again.
     #[must_use]
     pub fn collected(&self, entry: LargeEntry, whole: &[u8]) -> usize {
         let held = self.held.iter().find(|held| held.entry == entry);
@@ -46,13 +46,13 @@ impl LargeEntries {
         held.map_or(0, |held| held.bytes.len())
     }
 
-    /// Returns `true` if no entry has begun.
+    /// Returns `true` if no entry has started.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// The outcome that has begun, if any.
+    /// The started outcome, if any.
     #[must_use]
     pub fn outcome(&self) -> Option<LargeEntry> {
         let first = self.held.first().map(|held| held.entry);
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_that_are_cut_anywhere_are_collected_whole(
+        fn bytes_cut_anywhere_are_collected_whole(
             whole in proptest::collection::vec(any::<u8>(), 2..4_096),
             rooms in proptest::collection::vec(1usize..500, 1..60),
         ) {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_can_no_longer_end_is_forgotten() {
+    fn an_entry_that_can_no_longer_end_is_dropped() {
         let begun = || {
             let mut world = world();
             let parts = [fragment(OUTCOME, 0, 9, 9), fragment(COMMAND, 0, 9, 9)];

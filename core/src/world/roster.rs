@@ -16,7 +16,7 @@ pub enum Presence {
     /// The seat is free.
     #[default]
     Absent,
-    /// The player's inputs are in each frame.
+    /// Every frame contains the player's input.
     Present,
     /// The player's inputs stopped. The player keeps its seat.
     Dropped,

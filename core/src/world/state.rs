@@ -1,6 +1,6 @@
-//! [`World`]: its contents, the part of it that is compared, and the check of a decoded one.
+//! [`World`]: its contents, its compared part, and the check of a decoded world.
 //!
-//! Invariant: once a world began, only the [`Stepper`](super::Stepper) changes it (except for a planted desync).
+//! Invariant: once a world has started, only the [`Stepper`](super::Stepper) changes it (except for a planted desync).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -37,8 +37,8 @@ pub struct World<S: Simulation> {
     pub(super) ages: [u32; PLAYERS_MAX],
     /// The turn of the next tick, with the match's current cadence: outside the digest.
     pub(super) turn: Turn,
-    /// The time that one step simulates, in nanoseconds: the tick length that the match began with. It is constant, and
-    /// so outside the digest, which covers its effect on the state.
+    /// The time that one step simulates, in nanoseconds: the tick length at the match's start. It is constant, and so
+    /// outside the digest, which covers its effect on the state.
     pub(super) tick_ns: u32,
     // The number of queries that the last step opened, at the end of `open`; 0 in a world that was just read.
     #[serde(skip)]
@@ -68,7 +68,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// Sets the cadence that the match begins with.
+    /// Sets the cadence with which the match starts.
     ///
     /// # Panics
     /// If the cadence is out of its range.
@@ -80,7 +80,7 @@ impl<S: Simulation> World<S> {
         self
     }
 
-    /// Sets the cadence of the turn that begins with the next tick, for a match that begins from this world.
+    /// Sets the cadence of the turn that starts with the next tick, for a match that starts from this world.
     ///
     /// # Panics
     /// If the cadence is out of its range.
@@ -97,7 +97,7 @@ impl<S: Simulation> World<S> {
         Duration::from_nanos(self.tick_ns.into())
     }
 
-    /// The turn that the next tick belongs to.
+    /// The turn of the next tick.
     #[must_use]
     pub fn turn(&self) -> Turn {
         self.turn
@@ -115,7 +115,7 @@ impl<S: Simulation> World<S> {
         &self.sim
     }
 
-    /// The game's state, for changes that bypass the protocol: for tests that plant a desync.
+    /// The game's state, for tests that plant a desync by a change outside the protocol.
     pub fn corrupt(&mut self) -> &mut S {
         &mut self.sim
     }
@@ -126,7 +126,7 @@ impl<S: Simulation> World<S> {
         self.roster.presence(player)
     }
 
-    /// The players whose inputs are in each frame.
+    /// The players with an input in every frame.
     #[must_use]
     pub fn present(&self) -> PlayerSet {
         self.roster.present()
@@ -138,7 +138,7 @@ impl<S: Simulation> World<S> {
         self.roster.seated()
     }
 
-    /// Queries without an answer yet, by (tick asked, key).
+    /// Queries without an answer yet, in (tick asked, key) order.
     #[must_use]
     pub fn open_queries(&self) -> &[OpenQuery<S::Query>] {
         &self.open
@@ -157,20 +157,20 @@ impl<S: Simulation> World<S> {
         self.next_seq[player.index()]
     }
 
-    /// The large entries that have begun in the frames so far. They are outside the digest, because no step sees them.
+    /// The large entries started in the frames so far. They are outside the digest, because no step sees them.
     #[must_use]
     pub fn unfinished(&self) -> &LargeEntries {
         &self.unfinished
     }
 
-    /// The input that is assumed for a player at this tick if none arrived. The server fills with it, and clients guess
-    /// by the same rule ([`Controls::repeat`]), so a filled tick is guessed right.
+    /// The input assumed for a player at this tick if none arrived. The server fills with it, and clients guess by the
+    /// same rule ([`Controls::repeat`]), so they guess filled ticks correctly.
     #[must_use]
     pub fn repeated(&self, player: PlayerId) -> S::Input {
         self.held[player.index()].repeat(self.ages[player.index()] + 1)
     }
 
-    /// The last input of a player, and how many ticks it has been a repetition.
+    /// The last input of a player, and the number of ticks for which it has been a repetition.
     #[must_use]
     pub fn held(&self, player: PlayerId) -> (&S::Input, u32) {
         (&self.held[player.index()], self.ages[player.index()])
@@ -184,7 +184,7 @@ impl<S: Simulation> World<S> {
         digest::digest(&self.digested())
     }
 
-    /// The digest of the world, together with the number of bytes that were hashed.
+    /// The digest of the world, together with the number of bytes hashed.
     ///
     /// # Errors
     /// The errors of [`digest`](World::digest).
@@ -200,7 +200,7 @@ impl<S: Simulation> World<S> {
         digest::scan(&self.digested())
     }
 
-    /// The part of the world that is compared, for digests and field-by-field reports.
+    /// The compared part of the world, for digests and field-by-field reports.
     #[must_use]
     pub fn digested(&self) -> impl Serialize + '_ {
         Digested {
@@ -214,7 +214,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// Returns `true` if a decoded world keeps the invariants that [`Stepper`](super::Stepper) relies on.
+    /// Returns `true` if a decoded world keeps the invariants on which [`Stepper`](super::Stepper) relies.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let ascending = |q: &[OpenQuery<S::Query>]| {
@@ -313,7 +313,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// Reserves room for the maximum number of queries, so that copies do not allocate later.
+    /// Reserves space for the maximum number of queries, so that copies do not allocate later.
     fn make_room(&mut self) {
         self.open
             .reserve(QUERIES_OPEN_MAX.saturating_sub(self.open.len()));

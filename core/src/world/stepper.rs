@@ -15,8 +15,8 @@ use crate::memo::Memos;
 use crate::simulation::BotMoves;
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
-/// The reason why a frame cannot be stepped. A frame from a peer or a file is then damaged; a frame from a sealer shows
-/// a bug.
+/// The reason why a frame cannot be stepped. In that case, a frame from a peer or a file is damaged, and a frame from a
+/// sealer shows a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
@@ -68,7 +68,7 @@ impl<S: Simulation> Stepper<S> {
     /// new predicted tick, otherwise none.
     ///
     /// # Errors
-    /// If the frame does not fit the world, which is then unchanged.
+    /// If the frame does not fit the world, which is left unchanged.
     pub fn step(
         &mut self,
         world: &mut World<S>,
@@ -102,7 +102,7 @@ impl<S: Simulation> Stepper<S> {
         stepped.map(|()| &self.fx)
     }
 
-    /// Completes the text of a panic of the step by the loop of [`Effects::each`] in which it happened, if any.
+    /// Adds the loop of [`Effects::each`] in which the step panicked, if any, to the panic message.
     pub fn explain_panic(&mut self, words: &str) -> String {
         match self.fx.memos_mut().running.take() {
             Some(name) => format!("{words} (in the loop {name:?})"),
@@ -155,7 +155,7 @@ impl<S: Simulation> Stepper<S> {
         &self.fx
     }
 
-    /// The number of queries that were dropped because [`QUERIES_WAITING_MAX`] others waited: they get no answer.
+    /// The number of queries dropped because [`QUERIES_WAITING_MAX`] others waited: they get no answer.
     #[must_use]
     pub fn dropped_asks(&self) -> u64 {
         self.dropped_asks
@@ -209,7 +209,7 @@ impl<S: Simulation> World<S> {
         is_open && self.unfinished.follows(fragment)
     }
 
-    /// Keeps the fragments of a frame that was stepped, and forgets the entries that can no longer end.
+    /// Keeps the fragments of a stepped frame, and drops the entries that can no longer end.
     pub(super) fn collect(&mut self, fragments: &[Fragment]) {
         self.unfinished.collect(fragments);
         let (open, next_seq, seated) = (&self.open, &self.next_seq, self.roster.seated());

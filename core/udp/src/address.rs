@@ -1,5 +1,5 @@
-//! [`ServerAddress`]: the address at which a client dials a server: an IP address, or a host name that is looked up at
-//! each dial ([`LookUp`]).
+//! [`ServerAddress`]: the address at which a client dials a server: an IP address, or a host name, which every dial
+//! looks up ([`LookUp`]).
 //!
 //! Invariant: a name is valid for a resolver and in lower case, so that two names are equal if and only if their texts
 //! are.
@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The longest host name, in bytes.
 pub const HOST_MAX_BYTES: usize = 64;
 
-/// How many addresses of a name are dialled at most.
+/// The maximum number of a name's addresses to dial.
 const LOOKED_UP_MAX: usize = 4;
 
 const IPV4: u8 = 4;
@@ -31,7 +31,7 @@ const NAME: u8 = b'n';
 pub enum ServerAddress {
     /// An IP address and a port.
     Socket(SocketAddr),
-    /// A host name and a port. The name is looked up at each dial, so the host's address may change.
+    /// A host name and a port. Every dial looks the name up, so the host's address may change.
     Name {
         /// The host name in lower case, for example `play.example.org`.
         host: ArrayString<HOST_MAX_BYTES>,
@@ -77,7 +77,7 @@ impl ServerAddress {
         self
     }
 
-    /// Returns `true` if both addresses are of the same machine. Ports are ignored.
+    /// Returns `true` if both addresses belong to the same machine. Ports are ignored.
     #[must_use]
     pub fn is_machine_of(&self, other: &ServerAddress) -> bool {
         match (self, other) {
@@ -128,7 +128,7 @@ impl ServerAddress {
         out[kind_at + 1] = (out.len() - kind_at - 2) as u8;
     }
 
-    /// Reads an address that [`write`](ServerAddress::write) wrote, and advances `bytes` past it.
+    /// Reads an address written by [`write`](ServerAddress::write), and advances `bytes` past it.
     pub(crate) fn read(bytes: &mut &[u8]) -> Option<ServerAddress> {
         let (&[kind, len], rest) = bytes.split_first_chunk()?;
         let (fields, rest) = rest.split_at_checked(usize::from(len))?;
@@ -147,7 +147,8 @@ impl ServerAddress {
         Some(SocketAddr::new(ip, port).into())
     }
 
-    /// The hash in a sealed pass, to be compared with the hashes of the server's own addresses.
+    /// The hash of this address, as stored in a sealed pass. The server compares it with the hashes of its own
+    /// addresses.
     pub(crate) fn hash(&self) -> u64 {
         let mut bytes = Vec::with_capacity(4 + HOST_MAX_BYTES);
         self.write(&mut bytes);
@@ -219,7 +220,7 @@ impl fmt::Display for ServerAddress {
 /// The longest time to wait for a resolver.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Looks up the host names of a ticket at each dial, on a separate thread. The system's resolver may take long, and a
+/// Looks up a ticket's host names for each dial, on a separate thread. The system's resolver may take long, and a
 /// game's frame must not wait for it.
 pub(crate) struct LookUp {
     sockets: Vec<ServerAddress>,
@@ -229,7 +230,7 @@ pub(crate) struct LookUp {
 }
 
 impl LookUp {
-    /// Starts the look-up. Returns `None` if no address is a host name.
+    /// Starts the lookup. Returns `None` if no address is a host name.
     pub(crate) fn begin(
         servers: impl Iterator<Item = ServerAddress>,
         now: Duration,

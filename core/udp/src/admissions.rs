@@ -1,6 +1,6 @@
-//! Dials that were challenged and are not sessions yet; and a record of the dials that became sessions.
+//! Challenged dials that are not sessions yet; and a record of the dials that became sessions.
 //!
-//! Invariant: a dial becomes a session once, and the dials of one identity leave room for the dials of all others.
+//! Invariant: a dial becomes a session once, and the dials of one identity leave space for the dials of all others.
 //! Whether a ticket is still valid is decided elsewhere: see [`TicketLedger`](crate::TicketLedger).
 
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use crate::claims::{Holder, TicketClaims};
 use crate::dial::SessionKeys;
 use crate::netcode::HANDSHAKE_LIFE;
 
-/// A challenge must be answered within this time, or the client must dial again.
+/// The response to a challenge must arrive within this time, or the client must dial again.
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
-/// How many challenged addresses are remembered at most: four times the number of sessions.
+/// The maximum number of challenged addresses kept, which is four per session.
 const CHALLENGED_MAX: usize = 4_096;
-/// How many dials of an identity are challenged within [`HANDSHAKE_LIFE`] at most. netcode has room for thousands in
+/// The maximum number of an identity's dials challenged within [`HANDSHAKE_LIFE`]. netcode has space for thousands in
 /// that time.
 const DIALS_MAX: usize = 32;
-/// How often expired entries are dropped.
+/// The interval at which expired entries are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
-/// A challenge that was sent to an address, under this key of the server.
+/// A challenge sent to an address, under this server key.
 pub(crate) struct Challenge {
     pub(crate) key: usize,
     pub(crate) since: Duration,
@@ -120,8 +120,8 @@ impl Admissions {
         self.challenged.insert(from, challenge);
     }
 
-    /// Takes the challenge of session `id`, answered from this address. Returns `None` if there was none, or it was
-    /// answered before.
+    /// Takes the challenge of session `id`, after a response from this address. Returns `None` if there was none, or if
+    /// a response came before.
     pub(crate) fn take_answered(
         &mut self,
         now: Duration,
@@ -161,8 +161,8 @@ impl Admissions {
     }
 }
 
-/// The dial that loses its slot to a dial by `ticket` when all slots are taken: a dial by an older ticket of the same
-/// lineage, or a dial of a lineage that has more slots.
+/// The dial that loses its slot to a dial with `ticket` when all slots are taken: a dial with an older ticket of the
+/// same lineage, or a dial of a lineage that has more slots.
 fn place_to_take(dials: &[RecentDial], ticket: &TicketClaims) -> Option<usize> {
     let count = |lineage: u64| dials.iter().filter(|dial| dial.lineage == lineage).count();
     let (lineage, generation) = (ticket.stamp.lineage, ticket.stamp.generation);

@@ -1,6 +1,6 @@
-//! Authenticated encryption with a key of 32 bytes: XChaCha20-Poly1305. The only module that names chacha20poly1305.
+//! Authenticated encryption with a 32-byte key: XChaCha20-Poly1305. The only module that names chacha20poly1305.
 //!
-//! Invariant: a nonce is 24 random bytes of the operating system, and is used once with a key.
+//! Invariant: a nonce is 24 random bytes from the operating system, and is used once with a key.
 
 use chacha20poly1305::{AeadInPlace, Key, KeyInit, Tag, XChaCha20Poly1305, XNonce};
 
@@ -20,7 +20,8 @@ pub(crate) fn seal(
     tag.expect("less than 256 GiB").into()
 }
 
-/// Decrypts `bytes` that [`seal`] encrypted. Returns `false` if anything was changed; then `bytes` holds garbage.
+/// Decrypts `bytes` that [`seal`] encrypted. Returns `false` if anything was changed, in which case `bytes` holds
+/// garbage.
 #[must_use]
 pub(crate) fn open(
     key: &[u8; KEY_BYTES],

@@ -1,7 +1,6 @@
 //! The claims of a ticket, under the server's seal.
 //!
-//! The format of the bytes is fixed, because tickets are older than the program that reads them; numbers are
-//! little-endian:
+//! The byte format is fixed: tickets are older than the program that reads them; numbers are little-endian:
 //!
 //! ```text
 //! 0..24  24                                                                                              201..217
@@ -13,9 +12,9 @@
 //!        lineage  generation  made    expires
 //! ```
 //!
-//! An address is stored as a hash of 8 bytes, which the server compares with those of its own addresses and names. The
-//! secret is also in the holder's ticket: a dialling client proves that it has the secret. The last bytes are zero and
-//! are ignored: a later version may use them.
+//! An address is stored as an 8-byte hash, which the server compares with the hashes of its own addresses and names.
+//! The secret is also in the holder's ticket: a dialling client proves that it has the secret. The last bytes are zero
+//! and are ignored: a later version may use them.
 //!
 //! Invariant: claims that were read are within their ranges.
 
@@ -31,16 +30,16 @@ use crate::secrets::random;
 
 /// The longest identity, in bytes of UTF-8.
 pub const IDENTITY_MAX_BYTES: usize = 32;
-/// The most seats of a session.
+/// The maximum number of seats per session.
 pub const SEATS_MAX: u8 = 4;
-/// The most addresses of a server.
+/// The maximum number of addresses per server.
 pub const SERVERS_MAX: usize = 4;
 
 const CLAIMS_VERSION: u8 = 3;
 const CLAIMS_BYTES: usize = 177;
 /// The size of a sealed pass in bytes.
 pub(crate) const SEALED_BYTES: usize = NONCE_BYTES + CLAIMS_BYTES + TAG_BYTES;
-/// The purpose of the seal: data that was sealed for another purpose does not open.
+/// The purpose of the seal: data sealed for another purpose does not open.
 const ABOUT: &[u8] = b"twinstep ticket";
 
 /// The claims of a ticket, under the server's own seal.
@@ -52,7 +51,7 @@ pub struct TicketClaims {
     pub stamp: Stamp,
     /// The identity of the holder: a spectator if the ticket has no seats.
     pub identity: Identity,
-    /// The match that the ticket is for.
+    /// The match for which the ticket is valid.
     pub match_id: MatchId,
     /// The number of local players, 0..=[`SEATS_MAX`]. 0 for a spectator.
     pub seats: u8,
@@ -70,10 +69,10 @@ impl TicketClaims {
 }
 
 /// An identity in a match, as a player or as a spectator: its tickets supersede one another. In the order of holders,
-/// those of one match are adjacent.
+/// all holders of one match are adjacent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
-    /// The match that the tickets are for.
+    /// The match for which the tickets are valid.
     pub match_id: MatchId,
     /// The identity.
     pub identity: Identity,
@@ -94,11 +93,11 @@ impl Holder {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) claims: TicketClaims,
-    /// The silence after which a session is over.
+    /// The time of silence after which a session ends.
     pub(crate) timeout_s: u8,
-    /// The servers that the ticket is for, as [hashes](crate::ServerAddress).
+    /// The servers for which the ticket is valid, as [hashes](crate::ServerAddress).
     pub(crate) servers: ArrayVec<u64, SERVERS_MAX>,
-    /// The secret, which the ticket's holder has too.
+    /// The secret, which the ticket's holder also has.
     pub(crate) secret: [u8; KEY_BYTES],
 }
 
@@ -121,8 +120,8 @@ impl Pass {
         sealed
     }
 
-    /// Returns `Err` if the bytes were not sealed with this key, and `Ok(None)` if they are of another version or out
-    /// of their ranges.
+    /// Returns `Err` if the bytes were not sealed with this key, and `Ok(None)` if they have another version or values
+    /// out of range.
     pub(crate) fn open(
         sealed: &[u8; SEALED_BYTES],
         key: &[u8; KEY_BYTES],

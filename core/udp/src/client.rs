@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariants: a datagram becomes a packet only if it comes from the server's address and is sealed with the server's
-//! half of the ticket's keys. A closed endpoint stays closed: to return, make a new one.
+//! half of the ticket's keys. A closed endpoint cannot be reused: to reconnect, create a new one.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,11 +20,11 @@ use crate::send_queue::SendQueue;
 use crate::tickets::Ticket;
 use crate::transport::{CloseReason, PACKET_MAX, SendError, TransportCounters, TransportState};
 
-/// The maximum number of datagrams to send, and of packets to read, that can wait.
+/// The maximum number of waiting datagrams to send, and of waiting packets to read.
 const QUEUE_MAX: usize = 1_024;
 
-/// The longest pause between two calls of [`advance`](ClientEndpoint::advance) that counts as the server's silence:
-/// datagrams that arrived in that time still wait in the socket.
+/// The longest pause between two calls of [`advance`](ClientEndpoint::advance) that counts as the server's silence,
+/// because datagrams that arrived in that time still wait in the socket.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// An event of the session.
@@ -43,7 +43,7 @@ pub enum ClientEvent<'a> {
 
 /// The client's side of a session: datagrams and time in, datagrams and events out.
 ///
-/// A closed endpoint stays closed: to return, make a new one, with the same ticket or a newer one.
+/// A closed endpoint cannot be reused: to reconnect, create a new one, with the same ticket or a newer one.
 pub struct ClientEndpoint {
     cipher: CipherClient,
     datagrams: Datagrams,
@@ -59,7 +59,7 @@ pub struct ClientEndpoint {
 }
 
 impl ClientEndpoint {
-    /// Begins to connect. The server alone decides, by its own clock, whether the ticket is still valid.
+    /// Starts to connect. The server alone decides, with its own clock, whether the ticket is still valid.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -80,8 +80,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Begins to connect by a line that leads to one server only. The ticket's addresses are ignored: all datagrams
-    /// come from `server` and go there.
+    /// Starts to connect over a connection that leads to one server only. The ticket's addresses are ignored: all
+    /// datagrams come from `server` and go there.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -90,7 +90,7 @@ impl ClientEndpoint {
         ClientEndpoint::new(&ticket.looked_up(vec![server.into()]), now)
     }
 
-    /// From the next packet on, uses the laminar of `link`, which all its holders share.
+    /// From the next packet onwards, uses the laminar instance of `link`, which all its holders share.
     #[must_use]
     pub fn sharing(mut self, link: &SharedLink) -> ClientEndpoint {
         self.link = link.clone();
@@ -101,7 +101,7 @@ impl ClientEndpoint {
         &self.link
     }
 
-    /// Handles a datagram from the socket. Invalid datagrams are not errors: they only raise a counter.
+    /// Handles a datagram from the socket. Invalid datagrams are not errors; they are only counted.
     pub fn handle(&mut self, now: Duration, from: SocketAddr, datagram: &[u8]) {
         self.counters.datagrams += 1;
         if datagram.len() > DATAGRAM_MAX {
@@ -221,7 +221,7 @@ impl ClientEndpoint {
         self.state
     }
 
-    /// The server's address that is tried now, or that answered.
+    /// The server address dialled now, or the one that responded.
     #[must_use]
     pub fn server(&self) -> SocketAddr {
         self.cipher.server()

@@ -1,4 +1,4 @@
-//! The first datagram of a session: the client shows its ticket, and draws the keys of this session.
+//! The first datagram of a session: the client presents its ticket, and draws the keys of this session.
 //!
 //! ```text
 //! 0     1..9         9..226              226..250  250..266                         266..400
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! The keys are derived from the ticket's secret and the drawn bytes, so that both sides have them and an eavesdropper
-//! does not. So each use of a ticket, by any client from any address, begins a session with different keys: bytes that
-//! were sealed in one session are useless in another.
+//! does not. So each use of a ticket, by any client from any address, starts a session with different keys: bytes
+//! sealed in one session are useless in another.
 //!
-//! Invariant: an accepted dial was made by a holder of the ticket. It may be a copy. A copy is of no use to a client
-//! that cannot answer the challenge, and a dial is longer than its answer.
+//! Invariant: an accepted dial came from a holder of the ticket. It may be a copy. A copy is of no use to a client that
+//! cannot respond to the challenge, and a dial is longer than the server's response.
 
 use crate::aead::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::claims::SEALED_BYTES;
@@ -53,7 +53,7 @@ pub(crate) struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// Draws the keys of a new session, and makes the datagram that asks for it.
+    /// Draws the keys of a new session, and creates the datagram that requests it.
     pub(crate) fn draw(ticket: &Ticket) -> (SessionKeys, [u8; DIAL_BYTES]) {
         let drawn = random();
         let mut packet = [0; DIAL_BYTES];

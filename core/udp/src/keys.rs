@@ -1,4 +1,4 @@
-//! The server's key: its holder mints tickets that the server accepts.
+//! The server's key: its holder issues tickets that the server accepts.
 //!
 //! A key file is three lines, mode 0600, and is never overwritten:
 //!
@@ -8,7 +8,7 @@
 //! 9f0c…64 hex digits…e1                                               the secret
 //! ```
 //!
-//! At most two keys are alive: the first mints tickets, both verify them. To rotate, put a new key before the old one
+//! At most two keys are alive: the first issues tickets, both verify them. To rotate, put a new key before the old one
 //! ([`ServerEndpoint::set_keys`](crate::ServerEndpoint::set_keys)), and drop the old one when its last ticket has
 //! expired. The generation names the key in each ticket (through the protocol id), so that the server knows which key
 //! to try.
@@ -21,7 +21,7 @@ use crate::secrets::{self, Exposed, Guard, from_hex, random, random_u64, to_hex}
 
 const FIRST_LINE: &str = "twinstep-key-1";
 
-/// A secret of 32 bytes with its public generation.
+/// A 32-byte secret with its public generation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TicketKey {
     generation: u64,
@@ -29,7 +29,7 @@ pub struct TicketKey {
 }
 
 impl TicketKey {
-    /// Makes a new key from the operating system's random bytes.
+    /// Creates a new key from the operating system's random bytes.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -50,9 +50,9 @@ impl TicketKey {
         TicketKey::load_guarded(path.as_ref(), Guard::Itself)
     }
 
-    /// Like [`load`](Self::load), from a folder that protects its files and that a service manager made for this
-    /// process: systemd's `$CREDENTIALS_DIRECTORY`, or a mounted secret of Kubernetes. The file may be another user's,
-    /// and its group may read it.
+    /// Like [`load`](Self::load), from a folder that protects its files, created for this process by a service manager:
+    /// systemd's `$CREDENTIALS_DIRECTORY`, or a mounted secret of Kubernetes. The file may be another user's, and its
+    /// group may read it.
     ///
     /// # Errors
     /// The errors of [`load`](Self::load).
@@ -233,7 +233,7 @@ mod tests {
 
     /// Two servers that started together read each other's incomplete file.
     #[test]
-    fn processes_that_make_a_key_file_together_agree_on_one() {
+    fn processes_creating_a_key_file_together_agree_on_one() {
         let folder = Folder::new();
         for n in 0..200 {
             let path = folder.file(&format!("key-{n}"));
@@ -254,7 +254,7 @@ mod tests {
 
     /// The error for an incomplete file contains a remedy, which works.
     #[test]
-    fn a_truncated_key_file_can_be_moved_away_and_made_again() {
+    fn a_truncated_key_file_can_be_moved_away_and_created_again() {
         let folder = Folder::new();
         let path = folder.file("key");
         TicketKey::generate().save(&path).unwrap();
@@ -293,7 +293,7 @@ mod tests {
     /// systemd and Kubernetes let a group read the files of a service's own folder.
     #[cfg(unix)]
     #[test]
-    fn only_the_group_of_a_credential_may_read_it_too() {
+    fn only_a_credentials_group_may_also_read_it() {
         use std::os::unix::fs::PermissionsExt;
         let folder = Folder::new();
         let path = folder.file("key");

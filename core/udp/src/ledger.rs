@@ -6,7 +6,7 @@
 //!  wall clock ─────────────▶ └──────────────┘ ◀── refusal? ── the maker of matches on demand
 //! ```
 //!
-//! A transport proves that a ticket is genuine and that the client holds its secret. It then asks the ledger, which
+//! A transport verifies that a ticket is authentic and that the client holds its secret. It then asks the ledger, which
 //! knows what a ticket does not contain: whether a newer one is safe, and whether the ticket was revoked or has
 //! expired.
 //!
@@ -27,7 +27,7 @@ use crate::wall_clock::WallClock;
 /// The maximum number of identities whose seats are known. Seat holders beyond it compete with strangers for a slot.
 const SEATED_MAX: usize = 65_536;
 
-/// Why a genuine ticket cannot open a session.
+/// Why an authentic ticket cannot open a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketRefusal {
     /// The ticket has expired.
@@ -36,7 +36,7 @@ pub enum TicketRefusal {
     Superseded,
 }
 
-/// The state of the tickets and seats of all matches of a server. Clones share it.
+/// The state of the tickets and seats of all matches on a server. Clones share it.
 #[derive(Clone, Debug)]
 pub struct TicketLedger(Arc<Mutex<Ledger>>);
 
@@ -48,13 +48,14 @@ struct Ledger {
 }
 
 impl TicketLedger {
-    /// A ledger without entries. `now` is the session time that belongs to `now_unix`, the time since the unix epoch.
+    /// A ledger without entries. `now` is the session time that corresponds to `now_unix`, the time since the Unix
+    /// epoch.
     #[must_use]
     pub fn new(now: Duration, now_unix: Duration) -> TicketLedger {
         TicketLedger::with_lineages(LineageTable::new(LINEAGES_MAX), now, now_unix)
     }
 
-    /// Like [`new`](Self::new), with the lineages that were read from a file.
+    /// Like [`new`](Self::new), with the lineages read from a file.
     #[must_use]
     pub fn with_lineages(
         lineages: LineageTable<Holder>,
@@ -103,7 +104,7 @@ impl TicketLedger {
     }
 
     /// Records whether an identity has a seat in its match. While the identity has a seat, a transport reserves a slot
-    /// for its return, however many other clients dial.
+    /// for its reconnecting, however many other clients dial.
     pub fn set_seat(&self, of: Holder, is_held: bool) {
         let seated = &mut self.lock().seated;
         if !is_held {
@@ -113,13 +114,13 @@ impl TicketLedger {
         }
     }
 
-    /// Returns `true` if an identity has a seat to return to.
+    /// Returns `true` if an identity has a seat, to which it may reconnect.
     #[must_use]
     pub fn has_seat(&self, of: &Holder) -> bool {
         self.lock().seated.contains(of)
     }
 
-    /// Removes all seats of a match that is over.
+    /// Removes all seats of a finished match.
     pub fn forget_seats(&self, match_id: MatchId) {
         self.lock().seated.retain(|of| of.match_id != match_id);
     }

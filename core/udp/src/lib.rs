@@ -12,7 +12,7 @@
 //!
 //! The packets are unreliable and unordered: the session protocol above repeats lost content if it is still worth
 //! sending. A server host feeds [`ServerEndpoint`] from its own socket; a client uses [`UdpClient`], which is a
-//! [`Transport`]. This crate has no thread (except for name look-ups), no clock and no async runtime.
+//! [`Transport`]. This crate has no thread (except for name lookups), no clock and no async runtime.
 //!
 //! - Bytes from the network yield a packet, or a counter in [`TransportCounters`]; they do not cause a panic or a log
 //!   line of this crate. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log`

@@ -1,4 +1,4 @@
-//! The outdated tickets, in a file next to the key file: for programs without a journal, or before one is read.
+//! The outdated tickets, in a file next to the key file, for programs without a journal, or before one is read.
 //!
 //! ```text
 //! twinstep-lineages-1 8f3c19d2a45be601                     random: a new id after each rewrite
@@ -7,9 +7,9 @@
 //! m 0000000000000001 w 0000018bcfe56800 anna                      made before: match, p or w, milliseconds, identity
 //! ```
 //!
-//! A ruling is a line that is appended, under a lock; when half of the lines are obsolete, the file is rewritten and
-//! replaced as a whole. So processes that share a key keep and read each other's rulings. A crash at any moment costs
-//! at most the line that was being written, which the next writer cuts off.
+//! A ruling is a line, appended under a lock; when half of the lines are obsolete, the file is rewritten and replaced
+//! as a whole. So processes that share a key keep and read each other's rulings. A crash at any moment costs at most
+//! the incomplete line, which the next writer cuts off.
 //!
 //! Invariant: the file has at most about twice as many lines as there are useful rulings. This module does not keep
 //! them in memory; its caller does.
@@ -27,8 +27,7 @@ use twinstep_protocol::lineage::{LineageTable, Ruling};
 use crate::claims::{Holder, IDENTITY_MAX_BYTES, is_identity};
 use crate::secrets::{self, owner_only, random_u64};
 
-/// The maximum number of lineages that are kept: some 80 MB. Beyond it, the lineages whose tickets expire first are
-/// dropped.
+/// The maximum number of lineages kept: some 80 MB. Beyond it, the lineages whose tickets expire first are dropped.
 pub const LINEAGES_MAX: usize = 500_000;
 
 const FIRST_WORD: &str = "twinstep-lineages-1";
@@ -45,7 +44,7 @@ const LOCK_STEPS_MAX: u32 = 250;
 #[derive(Debug)]
 pub struct LineageFile {
     path: PathBuf,
-    /// The part of the file that was read: the file's id, its bytes, its lines. 0 if no part was read.
+    /// The part of the file already read: the file's id, its bytes, its lines. 0 if no part was read.
     id: u64,
     bytes: u64,
     lines: u64,
@@ -77,8 +76,8 @@ impl LineageFile {
         Ok((file, table))
     }
 
-    /// Reads the file, if it exists. Does not lock or create the file: for programs that make tickets while a server
-    /// runs.
+    /// Reads the file, if it exists. Does not lock or create the file, so programs can use it to issue tickets while a
+    /// server runs.
     ///
     /// # Errors
     /// If the file cannot be used or is damaged: see [`LineageFileError`].
@@ -93,8 +92,8 @@ impl LineageFile {
         Ok(table)
     }
 
-    /// Appends rulings, and passes those that other processes appended to `learn`. Waits for the lock, at most for 5 s,
-    /// and until the disk has the rulings, so do not call this on a runtime's thread.
+    /// Appends rulings, and passes those that other processes appended to `learn`. Waits at most 5 s for the lock, and
+    /// until the disk has the rulings, so do not call this on a runtime's thread.
     ///
     /// # Errors
     /// [`LineageFileError`] if the file cannot be read or written. It may then contain the rulings or not, and they can
@@ -124,7 +123,7 @@ impl LineageFile {
             .map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
         let id = match len {
-            // A server must start on a full disk too, so the first line is written with the first ruling.
+            // A server must start even on a full disk, so the first line is written with the first ruling.
             0 if rulings.is_empty() => return Ok(()),
             0 => {
                 let id = random_u64();
@@ -140,7 +139,7 @@ impl LineageFile {
         }
         file.seek(SeekFrom::Start(self.bytes)).map_err(failed)?;
         self.bytes += read_lines(&path, &file, &mut self.lines, &mut learn)?;
-        // The rest is an incomplete line of a process that died.
+        // The rest is an incomplete line left by a crashed process.
         file.set_len(self.bytes).map_err(failed)?;
         if !rulings.is_empty() {
             let mut text = String::new();
@@ -279,7 +278,7 @@ fn read_lines(
             .take(LINE_MAX_BYTES)
             .read_until(b'\n', &mut line);
         let read = read.map_err(|error| LineageFileError::io(path, error))? as u64;
-        // The end of the file, perhaps after the incomplete line of a process that was killed.
+        // The end of the file, perhaps after an incomplete line left by a killed process.
         if read < LINE_MAX_BYTES && line.last() != Some(&b'\n') {
             return Ok(bytes);
         }

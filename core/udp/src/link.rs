@@ -42,28 +42,27 @@ pub(crate) enum NotAPacket {
     Oversize,
 }
 
-/// The datagram sizes of a path that was not probed yet. A probe's first byte differs from a laminar datagram's.
+/// The datagram sizes of a path not probed yet. A probe's first byte differs from a laminar datagram's.
 pub(crate) fn path_unknown() -> Datagrams {
     Datagrams::new(AROUND_BYTES, HEADER_BYTES + PACKET_MAX)
 }
 
-/// One laminar for several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, for example
-/// bots or a load generator. A laminar takes 1.7 MB: for each client with its own, or once for all clients that share
-/// one.
+/// One laminar instance for several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, for
+/// example bots or a load generator. A laminar instance takes 1.7 MB, per client or once for all clients that share it.
 ///
-/// Clones share the same laminar. A mutex guards it for some microseconds a packet: on several busy threads, use one
-/// link for each thread.
+/// Clones share the same instance. A mutex guards it for some microseconds per packet, so on several busy threads use
+/// one link per thread.
 #[derive(Clone)]
 pub struct SharedLink(Arc<Mutex<SharedParts>>);
 
-/// Each call begins with writing its own bytes and reads only those, so no endpoint can read another one's data.
+/// Each call first writes its own bytes and reads only those, so no endpoint can read another one's data.
 pub(crate) struct SharedParts {
     pub(crate) link: LaminarLink,
     pub(crate) scratch: [u8; DATAGRAM_MAX],
 }
 
 impl SharedLink {
-    /// Makes a laminar that is not shared yet.
+    /// Creates a laminar instance that is not shared yet.
     #[must_use]
     pub fn new() -> SharedLink {
         SharedLink(Arc::new(Mutex::new(SharedParts {

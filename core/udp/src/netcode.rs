@@ -4,19 +4,19 @@
 //! client                              server (one per key)
 //!   │── dial (the ticket) ──────────────▶│  the server checks: key, game, expiry, address
 //!   │◀──────────────── challenge ────────│
-//!   │── response ───────────────────────▶│  a session begins
+//!   │── response ───────────────────────▶│  a session starts
 //!   │◀─────────────── keep-alive ────────│
 //!   │◀═══════ payloads, sealed ═════════▶│
 //! ```
 //!
 //! netcode's own connect token admits one session, once, from one address; a ticket admits its holder repeatedly. So
-//! the server makes the token itself, from the [keys](crate::dial::SessionKeys) of each dial: the token is valid for
+//! the server creates the token itself, from the [keys](crate::dial::SessionKeys) of each dial: the token is valid for
 //! seconds and is never sent.
 //!
 //! Invariants: no datagram reaches renetcode2 before [`sane`] accepted it. (1.0.0 panics in release builds on a
 //! sequence longer than 8 bytes and on a datagram shorter than its tag, even from an address that merely *looks* like a
-//! connected client's.) A challenge must be answered from the address that it was sent to, within seconds: a delayed
-//! response does not begin a session.
+//! connected client's.) The response to a challenge must come within seconds, from the address to which the challenge
+//! was sent: a delayed response does not start a session.
 
 use std::net::SocketAddr;
 
@@ -37,13 +37,13 @@ pub const CIPHER_LOG_TARGET: &str = "renetcode2";
 /// The largest datagram, in bytes. A socket's buffer needs one byte more to detect a larger one.
 pub const DATAGRAM_MAX: usize = renetcode2::NETCODE_MAX_PACKET_BYTES;
 
-/// The most bytes that netcode adds to a payload: a kind, a sequence, a tag.
+/// The maximum number of bytes that netcode adds to a payload: a kind, a sequence, a tag.
 pub(crate) const AROUND_BYTES: usize = 1 + 8 + TAG_BYTES;
 
 /// A connect token's private data, without its tag.
 const PRIVATE_BYTES: usize = 1024 - TAG_BYTES;
 const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + NONCE_BYTES + PRIVATE_BYTES + TAG_BYTES;
-/// The first bytes of a request of netcode, or the handshake fails.
+/// The first bytes of a netcode request. With others, the handshake fails.
 const VERSION_INFO: [u8; 13] = *b"NETCODE 1.a2\0";
 
 /// Kinds of datagrams: the low half of the first byte.
@@ -51,10 +51,10 @@ const REQUEST: u8 = 0;
 const ANSWER: u8 = 3;
 const KEEP_ALIVE: u8 = 4;
 const DISCONNECT: u8 = 6;
-/// A goodbye is sent this many times, because it is never acknowledged.
+/// A goodbye is never acknowledged, so it is sent this many times.
 const GOODBYES: usize = 3;
 
-/// Returns `true` if a datagram has a valid shape. netcode's own requests do not: only the cipher server makes them.
+/// Returns `true` if a datagram has a valid shape. netcode's own requests do not: only the cipher server creates them.
 pub(crate) fn sane(datagram: &[u8]) -> bool {
     let Some(&prefix) = datagram.first() else {
         return false;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FRESH: &str = ".new";
-/// A temporary file that is older than this was left behind.
+/// A temporary file older than this was left behind.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
 
-/// Creates a file: readers see all of it or no file, even after a loss of power. An existing file is an error
+/// Creates a file: readers see all of it or no file, even after a power loss. An existing file is an error
 /// ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two processes create it together, one gets that error.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
@@ -26,10 +26,10 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Creates or replaces a file that only its owner can read. Readers see the old text or the new one, never a part, even
-/// after a loss of power. Waits until the disk has the text.
+/// after a power loss. Waits until the disk has the text.
 ///
 /// # Errors
-/// If the operating system refuses. Then the old file is unchanged.
+/// If the operating system refuses. In that case the old file is unchanged.
 pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     replace_with(path, |file| file.write_all(text.as_bytes()))
 }
@@ -76,7 +76,7 @@ fn place_new(fresh: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes temporary files of processes that were killed while they replaced this file.
+/// Removes temporary files of processes killed while replacing this file.
 fn clear_away(path: &Path) {
     let (Some(name), Ok(entries)) = (path.file_name(), fs::read_dir(folder_of(path))) else {
         return;
@@ -104,7 +104,7 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Makes a file's new name durable too.
+/// Makes a file's new name durable as well.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
@@ -115,12 +115,12 @@ fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The way in which a file is protected from other users.
+/// How a file is protected from other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     Itself,
-    /// The file's folder, which a service manager made for this process: the file may belong to another user, and its
-    /// group may read it.
+    /// The file's folder, which a service manager created for this process: the file may belong to another user, and
+    /// its group may read it.
     Folder,
 }
 
@@ -133,7 +133,7 @@ pub(crate) enum Exposed {
     Owner(u32),
 }
 
-/// The text of a file, and how other users could have read it.
+/// The text of a file, and the way in which other users could have read it.
 ///
 /// Reads at most `limit` bytes, so that a wrong path does not cost the memory of a large file.
 pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String, Option<Exposed>)> {
@@ -213,7 +213,7 @@ fn exposed(_: &File, _: Guard) -> io::Result<Option<Exposed>> {
 /// Random bytes from the operating system.
 ///
 /// # Panics
-/// If the operating system has none; then no secret can be made at all.
+/// If the operating system has none, because then no secret can be created.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
@@ -285,7 +285,7 @@ pub(crate) mod tests {
 
     /// A key file that could not be written completely stayed, and blocked every later start.
     #[test]
-    fn a_file_that_could_not_be_written_completely_is_removed() {
+    fn an_incompletely_written_file_is_removed() {
         let folder = Folder::new();
         let path = folder.file("key");
         let full = |file: &mut File| {
@@ -321,7 +321,7 @@ pub(crate) mod tests {
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
-    /// Finding O12: each kill between the two steps left a file forever.
+    /// Finding O12: each process killed between the two steps left a file behind that was never removed.
     #[test]
     fn only_temporary_files_of_killed_processes_are_removed() {
         let folder = Folder::new();

@@ -1,7 +1,7 @@
-//! [`SendQueue`]: outgoing datagrams, and the addresses that they leave from.
+//! [`SendQueue`]: outgoing datagrams and their source addresses.
 //!
-//! Invariant: at most `limit` datagrams wait, and the steady state does not allocate: the buffer of a datagram that was
-//! handed out is reused from the next [`SendQueue::pop`] on, and that of a dropped datagram immediately.
+//! Invariant: at most `limit` datagrams wait, and the steady state does not allocate: a popped datagram's buffer is
+//! reused from the next [`SendQueue::pop`] onwards, and a dropped datagram's immediately.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct AddressPair {
     /// The address of the peer.
     pub peer: SocketAddr,
-    /// The address of this machine that the peer sent to. Answers must leave from it, because a peer accepts answers
-    /// only from the address that it dialled. `None` lets the system choose.
+    /// The local address to which the peer sent. Replies must be sent from it, because a peer accepts replies only from
+    /// the address that it dialled. `None` lets the system choose.
     pub local: Option<IpAddr>,
 }
 
@@ -22,7 +22,7 @@ impl From<SocketAddr> for AddressPair {
     }
 }
 
-/// The queue of datagrams, see the [module](self). Pushed datagrams leave from the address that was set last.
+/// The queue of datagrams, see the [module](self). Pushed datagrams are sent from the address set last.
 pub(crate) struct SendQueue {
     waiting: VecDeque<(AddressPair, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
@@ -42,7 +42,7 @@ impl SendQueue {
         }
     }
 
-    /// Sets the address of this machine that the next datagrams leave from. `None` lets the system choose.
+    /// Sets the local address from which the next datagrams are sent. `None` lets the system choose.
     pub(crate) fn leave_from(&mut self, local: Option<IpAddr>) {
         self.from = local;
     }
@@ -76,7 +76,7 @@ impl SendQueue {
             .map(|(path, buffer)| (*path, &buffer[..]))
     }
 
-    /// Groups the datagrams by the address that they leave from, in order within each group.
+    /// Groups the datagrams by source address, keeping their order within each group.
     pub(crate) fn group(&mut self) {
         let mut waiting = self.waiting.iter();
         if !waiting.by_ref().is_sorted_by_key(|(path, _)| path.local) {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_grouped_by_the_address_that_they_leave_from() {
+    fn datagrams_are_grouped_by_source_address() {
         let mut queue = SendQueue::new(4);
         for (port, host) in [(1, 2), (2, 1), (3, 2), (4, 1)] {
             queue.leave_from(Some(IpAddr::from([192, 0, 2, host])));

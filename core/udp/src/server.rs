@@ -6,22 +6,22 @@
 //!               └──────────┴─── dropped: one counter for each reason ──┴──────────┘
 //! ```
 //!
-//! The life of a session: a genuine ticket that the [ledger](TicketLedger) does not refuse, and an answer that only its
-//! holder can give → [`Connected`](ServerEvent::Connected) → the host finds the match →
+//! The life of a session: an authentic ticket that the [ledger](TicketLedger) does not refuse, and a response that only
+//! its holder can compute → [`Connected`](ServerEvent::Connected) → the host finds the match →
 //! [`admit`](ServerEndpoint::admit) → packets → [`Disconnected`](ServerEvent::Disconnected).
 //!
-//! Slots: a session that is not [settled](ServerEndpoint::settle) in a match is a stranger, or returns to a seat.
-//! Strangers and settled sessions share `sessions_max` slots. If these are taken, the stranger that was admitted first
-//! and has not been settled for [`MUTE`] loses its slot. There are another `sessions_max` slots for returning sessions
-//! only. So a seat holder finds a slot, however many strangers have tickets.
+//! Slots: a session that is not [settled](ServerEndpoint::settle) in a match is a stranger, or reconnects to a seat.
+//! Strangers and settled sessions share `sessions_max` slots. If these are taken, the stranger admitted first and not
+//! settled for [`MUTE`] loses its slot. There are another `sessions_max` slots for reconnecting sessions only. So a
+//! seat holder finds a slot, however many strangers have tickets.
 //!
-//! Invariants: each session has its own keys, even if a ticket is used several times, and bytes that were sealed for
-//! one session cannot begin another one. Until a session is admitted no packet passes in either direction. A stranger's
-//! datagram costs a look-up, or one decryption if it has the shape of a dial, but never memory. A copy of a dial does
-//! not cost memory either: it gets at most an answer that is shorter than the copy and useful only to the ticket's
-//! holder. But each copy costs more time: the server derives the keys, seals netcode's token and opens it again, and
-//! searches for it among all tokens that it keeps. Copies are not rate-limited, because their sender could then deprive
-//! the real client of its answer.
+//! Invariants: each session has its own keys, even if a ticket is used several times, and bytes sealed for one session
+//! cannot start another one. Until a session is admitted no packet passes in either direction. A stranger's datagram
+//! costs a lookup, or one decryption if it has the shape of a dial, but never memory. A copy of a dial does not cost
+//! memory either: it gets at most a response that is shorter than the copy and useful only to the ticket's holder. But
+//! each copy costs more time: the server derives the keys, seals netcode's token and opens it again, and searches for
+//! it among all tokens that it keeps. Copies are not rate-limited, because their sender could then deprive the real
+//! client of its response.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -47,34 +47,34 @@ use session::{ServerKey, ServerSession, TokenBucket};
 
 pub use session::{DATAGRAMS_BURST, DATAGRAMS_PER_SECOND};
 
-/// The most sessions of one server.
+/// The maximum number of sessions per server.
 pub const SESSIONS_MAX: usize = 1_024;
-/// How many keys can be alive at the same time.
+/// The maximum number of keys alive at the same time.
 pub const KEYS_MAX: usize = 2;
 
-/// How many outgoing datagrams may wait: 16 for each of 1,024 sessions.
+/// The maximum number of outgoing datagrams waiting: 16 for each of 1,024 sessions.
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
-/// How many packets may wait to be taken as events.
+/// The maximum number of packets waiting to be taken as events.
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 /// For this long after a session ended, datagrams from its address may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
-/// The maximum number of keys that accept tickets, or whose sessions still play.
+/// The maximum number of keys that accept tickets, or still have sessions.
 const KEYS_IN_USE_MAX: usize = 8;
-/// A session that was admitted this long ago and has not sent its hello loses its slot if another session needs it. A
-/// client sends its hello as soon as it knows that it is connected.
+/// A session admitted this long ago that has not sent its hello loses its slot if another session needs it. A client
+/// sends its hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
 const GONE_MAX: usize = SESSIONS_MAX;
 
 /// The configuration of a server endpoint.
 #[derive(Clone, Debug)]
 pub struct ServerConfig<'a> {
-    /// One or two keys. Tickets of each are accepted.
+    /// One or two keys. Tickets issued with any of them are accepted.
     pub keys: &'a [TicketKey],
-    /// The addresses in tickets: those that players dial, not the one that the socket is bound to.
+    /// The addresses in tickets: those that players dial, not the socket's local address.
     pub public_addresses: &'a [ServerAddress],
     /// The maximum number of sessions, 1..=[`SESSIONS_MAX`]. There are equally many additional slots for identities
-    /// that return to a seat. Memory: 3 KB for each session and key, and 1.8 MB for each session that plays and has a
-    /// seat.
+    /// that reconnect to a seat. Memory: 3 KB for each session and key, and 1.8 MB for each session that plays and has
+    /// a seat.
     pub sessions_max: usize,
     /// The game's id.
     pub game: &'a str,
@@ -161,7 +161,7 @@ fn check_keys(keys: &[TicketKey]) -> Result<(), ServerConfigError> {
 }
 
 impl ServerEndpoint {
-    /// Makes a server without sessions. `now` is the session time that belongs to `config.now_unix`.
+    /// Creates a server without sessions. `now` is the session time that corresponds to `config.now_unix`.
     ///
     /// # Errors
     /// [`ServerConfigError`] if the configuration is out of its ranges.
@@ -204,9 +204,9 @@ impl ServerEndpoint {
         })
     }
 
-    /// Handles a datagram from the socket. Invalid datagrams are not errors: they only raise a counter.
+    /// Handles a datagram from the socket. Invalid datagrams are not errors; they are only counted.
     ///
-    /// Answers leave from the address that the datagram was sent to, if its [`AddressPair`] names one.
+    /// Replies are sent from the address at which the datagram arrived, if its [`AddressPair`] names one.
     pub fn handle(&mut self, now: Duration, path: impl Into<AddressPair>, datagram: &[u8]) {
         let path = path.into();
         let from = path.peer;
@@ -237,19 +237,19 @@ impl ServerEndpoint {
         }
     }
 
-    /// Ignores new dials from now on, as if the process had already ended. A client that dials keeps its ticket, and
+    /// From now on, ignores new dials, as if the process had already ended. A client that dials keeps its ticket, and
     /// dials again.
     pub fn refuse_dials(&mut self) {
         self.refuses_dials = true;
         self.admissions.clear_challenges();
     }
 
-    /// Changes the keys: from now on only tickets of these keys are accepted, even from clients that are just
-    /// connecting. Sessions that began with another key continue.
+    /// Changes the keys. From now on, only tickets issued with these keys are accepted, even from clients that are just
+    /// connecting. Sessions started with another key continue.
     ///
     /// # Errors
     /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions still
-    /// use too many earlier keys. Then the keys stay as they were.
+    /// use too many earlier keys. In that case the keys stay as they were.
     pub fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         check_keys(keys)?;
         let known = |server_keys: &[ServerKey], key: &TicketKey| {
@@ -287,9 +287,9 @@ impl ServerEndpoint {
     }
 
     /// Advances time: sends keep-alives, detects time-outs, drops old entries. Call this at least every 100 ms, after
-    /// the waiting datagrams of the socket were [handled](Self::handle). Costs a check of each session, and a
-    /// microsecond for each silent one. `now_unix` is the wall clock, read at each call, since it may jump: tickets
-    /// expire by it alone, and a jump forward counts after twenty minutes.
+    /// the socket's waiting datagrams were [handled](Self::handle). Costs a check of each session, and a microsecond
+    /// for each silent one. `now_unix` is the wall-clock time, read for every call, since it may jump: tickets expire
+    /// by it alone, and a jump forward counts after twenty minutes.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
         self.tickets.advance(self.now, now_unix);
@@ -319,7 +319,7 @@ impl ServerEndpoint {
         self.admissions.forget(now);
     }
 
-    /// Records that a match accepted a session after its hello. Its identity has a seat from now on, unless it watches:
+    /// Records that a match accepted a session after its hello. From now on its identity has a seat, unless it watches:
     /// see [`TicketLedger::set_seat`]. Unknown sessions are ignored.
     pub fn settle(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
@@ -341,13 +341,13 @@ impl ServerEndpoint {
 
     /// Queues a packet for an admitted session.
     ///
-    /// A client learns from a keep-alive that it is connected, and netcode sends none while packets flow. So packets
-    /// are refused until a datagram arrives from the client: its first packet, or a keep-alive a quarter of a second
-    /// after it connected.
+    /// A keep-alive shows a client that it is connected, and netcode sends none while packets flow. So packets are
+    /// refused until a datagram arrives from the client: its first packet, or a keep-alive a quarter of a second after
+    /// it connected.
     ///
     /// # Errors
     /// [`SendError`] if the packet is too large, the session is not admitted, or the queue is full. All but the first
-    /// are like loss.
+    /// count as loss.
     pub fn send(&mut self, session: SessionId, packet: &[u8]) -> Result<(), SendError> {
         if packet.len() > PACKET_MAX {
             return Err(SendError::Oversize {
@@ -392,13 +392,13 @@ impl ServerEndpoint {
         Some((path.peer, datagram))
     }
 
-    /// Groups the datagrams by the address of this machine that they leave from, so that one system call can send many.
-    /// Each peer's datagrams keep their order.
+    /// Groups the datagrams by source address, so that one system call can send many. Each peer's datagrams keep their
+    /// order.
     pub fn group_outgoing(&mut self) {
         self.outbox.group();
     }
 
-    /// All datagrams for the socket, with the addresses that they leave from. A host sends several together, and then
+    /// All datagrams for the socket, with their source addresses. A host sends several together, and then
     /// [drops](Self::drop_outgoing) them.
     pub fn outgoing(&self) -> impl ExactSizeIterator<Item = (AddressPair, &[u8])> + Clone {
         self.outbox.iter()
@@ -436,7 +436,7 @@ impl ServerEndpoint {
         self.sessions.get(&session).map(|session| session.path.peer)
     }
 
-    /// Returns `true` if this address has a session, or showed a valid ticket and was challenged.
+    /// Returns `true` if this address has a session, or presented a valid ticket and was challenged.
     #[must_use]
     pub fn knows(&self, peer: SocketAddr) -> bool {
         self.by_address.contains_key(&peer) || self.admissions.challenge(peer).is_some()
@@ -487,7 +487,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// The number of sessions that do not return: sessions in matches, and strangers.
+    /// The number of sessions that are not reconnecting: sessions in matches, and strangers.
     fn others(&self) -> usize {
         self.sessions.values().filter(|one| !one.returns).count()
     }
@@ -547,7 +547,7 @@ impl ServerEndpoint {
                     return;
                 }
                 let Some(bytes) = session.datagrams.join(bytes) else {
-                    // A probe is answered immediately.
+                    // A probe gets its reply immediately.
                     if session.datagrams.is_due(now) {
                         session.send_beside(now, id, &mut self.keys, &mut self.outbox);
                     }
@@ -647,7 +647,7 @@ impl ServerEndpoint {
             .push_back(ServerEvent::Connected { session, ticket });
     }
 
-    /// Forgets the address of an ended session. For [`GONE_LIFE`], datagrams from it count as late, not as junk.
+    /// Drops the address of an ended session. For [`GONE_LIFE`], datagrams from it count as late, not as junk.
     fn forget(&mut self, address: SocketAddr) {
         self.by_address.remove(&address);
         if self.gone.len() < GONE_MAX {

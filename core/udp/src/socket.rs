@@ -7,18 +7,18 @@
 //!               └─────────────────────────────────────────────────┘
 //! ```
 //!
-//! The conditioner works on sealed datagrams, including keep-alives and the handshake, so a game that is played through
-//! it on one machine meets the conditions of a bad network.
+//! The conditioner works on sealed datagrams, including keep-alives and the handshake, so a game played through it on
+//! one machine meets the conditions of a bad network.
 //!
 //! A ticket's addresses are dialled one after the other, each from another local port. The next address is dialled when
-//! the system refuses to send to the previous one, or when that was silent for [`HEAD_START`]. The first address to
-//! answer is the server's.
+//! the system refuses to send to the previous one, or when that address was silent for [`HEAD_START`]. The first
+//! address to respond is the server's.
 //!
-//! A dial without an answer continues from another port: the old port may have belonged to a process that has just
+//! A dial without a response continues from another port: the old port may have belonged to a process that has just
 //! ended, and the server ignores dials from a port while it believes that the old session still exists.
 //!
-//! Invariant: no error of the socket ends a session. An ICMP "refused" may come from any machine on the path, and a
-//! full buffer or a changing network counts as loss; only the server's message or its silence ends a session.
+//! Invariant: no socket error ends a session. An ICMP "refused" may come from any machine on the path, and a full
+//! buffer or a changing network counts as loss; only the server's message or its silence ends a session.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -35,15 +35,16 @@ use crate::transport::{
     CloseReason, PACKET_MAX, SendError, Transport, TransportCounters, TransportState,
 };
 
-/// How long an address may be silent before the next one is dialled: longer than the round trip of most connections,
-/// and barely noticeable to a player.
+/// The time of silence after which the next address is dialled: longer than the round trip of most connections, and
+/// barely noticeable to a player.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// A dial without an answer continues from another port after this time, once. The time exceeds a handshake's round
+/// A dial without a response continues from another port after this time, once. The time exceeds a handshake's round
 /// trip over any playable connection.
 const DEAF_AFTER: Duration = Duration::from_millis(1_500);
 
-/// How many datagrams one [`advance`](Transport::advance) takes from each socket. The others wait for the next call.
+/// The maximum number of datagrams that one [`advance`](Transport::advance) takes from each socket. The others wait for
+/// the next call.
 pub const RECEIVE_BUDGET: usize = 256;
 
 /// A session over its own UDP socket.
@@ -51,18 +52,18 @@ pub struct UdpClient {
     ticket: Ticket,
     /// One dial per address so far. After the session is connected or closed, only its dial is left.
     lines: Vec<UdpLine>,
-    /// The number of the ticket's addresses that were dialled.
+    /// The number of the ticket's addresses dialled so far.
     dialled: usize,
     network: Option<(LinkProfile, u64)>,
     now: Duration,
-    /// The look-up of the ticket's names. The dial begins when it is done.
+    /// The lookup of the ticket's names. The dial starts when it is done.
     names: Option<LookUp>,
-    /// The reason why no address could be dialled after the look-up.
+    /// The reason why no address could be dialled after the lookup.
     undialled: Option<CloseReason>,
     io_errors: u64,
 }
 
-/// The reason why a session could not begin.
+/// The reason why a session could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
@@ -74,7 +75,7 @@ pub enum ConnectError {
 }
 
 impl UdpClient {
-    /// Opens a socket and begins to connect; the ticket's names are looked up first, on another thread. The same ticket
+    /// Opens a socket and starts to connect; the ticket's names are looked up first, on another thread. The same ticket
     /// may be dialled repeatedly, even during an earlier session: the newest session takes over.
     ///
     /// # Errors
@@ -94,8 +95,8 @@ impl UdpClient {
         Ok(client)
     }
 
-    /// Dials again, with the same ticket or another one, from the socket of an attempt that failed. The new client
-    /// takes over its conditioner and its laminar.
+    /// Dials again, with the same ticket or another one, reusing the socket of a failed attempt. The new client takes
+    /// over this client's conditioner and laminar instance.
     ///
     /// # Errors
     /// [`ConnectError`] if a socket cannot be opened for any address of the ticket.
@@ -116,7 +117,8 @@ impl UdpClient {
         Ok(client)
     }
 
-    /// Dials the first address that a socket can be opened for. The socket of an earlier attempt is used if it fits.
+    /// Dials the first address for which a socket can be opened. Reuses an earlier attempt's socket if it has the same
+    /// address family.
     fn dial_first(
         &mut self,
         link: &SharedLink,
@@ -161,7 +163,8 @@ impl UdpClient {
         Some(SimLink::new(profile, seed.wrapping_add(n as u64)))
     }
 
-    /// Uses the laminar of `link`, which all its holders share: a process with many clients saves 1.7 MB for each.
+    /// Uses the laminar instance of `link`, which all its holders share: a process with many clients saves 1.7 MB per
+    /// client.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -182,7 +185,7 @@ impl UdpClient {
         self
     }
 
-    /// Changes the simulated network for datagrams that are sent from now on. Has no effect without one.
+    /// Changes the simulated network for datagrams sent from now on. Has no effect without one.
     pub fn set_profile(&mut self, profile: LinkProfile) {
         if let Some((old, _)) = &mut self.network {
             *old = profile;
@@ -205,13 +208,13 @@ impl UdpClient {
         }
     }
 
-    /// The server's address that answered; before that, the first one that is tried.
+    /// The server address that responded; before that, the first one dialled.
     #[must_use]
     pub fn server(&self) -> SocketAddr {
         self.lines[0].endpoint.server()
     }
 
-    /// Begins the dial when the names are looked up. Returns `false` while there is no address to dial.
+    /// Starts the dial once the names are looked up. Returns `false` while there is no address to dial.
     fn is_looked_up(&mut self) -> bool {
         let Some(names) = &mut self.names else {
             return self.undialled.is_none();
@@ -239,14 +242,14 @@ impl UdpClient {
         self.undialled.is_none()
     }
 
-    /// When one dial is connected or refused, keeps it and drops the dials without an answer.
+    /// When one dial is connected or refused, keeps it and drops the dials without a response.
     fn settle(&mut self) {
         if self.lines.len() == 1 && self.dialled >= self.ticket.servers().count() {
             return;
         }
         let is_decided = |line: &UdpLine| match line.endpoint.state() {
             TransportState::Connected => true,
-            // Another address may still answer.
+            // Another address may still respond.
             TransportState::Connecting | TransportState::Closed(CloseReason::NoAnswer) => false,
             TransportState::Closed(_) => true,
         };
@@ -371,7 +374,7 @@ impl UdpLine {
         errors
     }
 
-    /// Moves to another port if the dial gets no answer at this one.
+    /// Moves to another port if the dial gets no response at this one.
     fn move_on(&mut self) -> u64 {
         let is_dialling = self.endpoint.state() == TransportState::Connecting;
         if !is_dialling || self.has_moved || self.endpoint.silence() < DEAF_AFTER {
@@ -500,7 +503,7 @@ impl Transport for UdpClient {
             return TransportState::Closed(reason);
         }
         match self.lines[0].endpoint.state() {
-            // Another address may still answer.
+            // Another address may still respond.
             TransportState::Closed(CloseReason::NoAnswer)
                 if self.dialled < self.ticket.servers().count() =>
             {
@@ -622,8 +625,8 @@ mod tests {
         }
     }
 
-    /// The old session's server took the client's dials for late datagrams, and the client gave up
-    /// after five seconds.
+    /// The old session's server mistook the client's dials for late datagrams, and the client gave up after five
+    /// seconds.
     #[test]
     fn a_client_on_a_dead_processs_port_connects_from_another_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
@@ -682,7 +685,7 @@ mod tests {
                 "{wrong}"
             );
             assert_eq!((client.server(), client.lines.len()), (right, 1));
-            // The same when the client returns.
+            // The same when the client reconnects.
             let mut again = client.redial(&ticket, now).unwrap();
             assert!(
                 server.lets_in(&mut again, &mut now, HEAD_START / 2),
@@ -691,9 +694,9 @@ mod tests {
         }
     }
 
-    /// An address that did not answer delayed each join by 5 s (finding P3-M4).
+    /// An unresponsive address delayed each join by 5 s (finding P3-M4).
     #[test]
-    fn a_silent_address_costs_a_moment_and_the_first_to_answer_wins() {
+    fn a_silent_address_costs_a_moment_and_the_first_to_respond_wins() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
         let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -720,7 +723,7 @@ mod tests {
 
     /// All addresses are tried, and the client gives up in the time of one.
     #[test]
-    fn with_no_answer_from_any_address_the_dial_takes_little_longer_than_for_one() {
+    fn with_no_response_from_any_address_the_dial_takes_little_longer_than_for_one() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
         let ticket = server.ticket_for("anna", &[mute.local_addr().unwrap(); 3]);
@@ -733,7 +736,7 @@ mod tests {
         assert_eq!(client.state(), no_answer);
     }
 
-    /// On a slow connection both dials are answered: the server gets a goodbye of one, and the other continues.
+    /// On a slow connection both dials get a response: one of them says goodbye to the server, and the other continues.
     #[test]
     fn a_client_that_dials_twice_on_a_slow_connection_has_one_session() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
@@ -774,9 +777,9 @@ mod tests {
         assert_eq!((server.endpoint.sessions(), client.lines.len()), (1, 1));
     }
 
-    /// A client dials again as long as its player plays, so its own laminar each time would cost 1.7 MB.
+    /// A client dials again as long as its player plays, and a new laminar instance each time would cost 1.7 MB.
     #[test]
-    fn a_shared_laminar_serves_all_dials_of_its_clients() {
+    fn all_dials_of_a_client_share_one_laminar_instance() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let link = SharedLink::new();
         let ticket = server.ticket();
@@ -819,7 +822,7 @@ mod tests {
 
     /// Names of a ticket are dialled like its addresses: a moment apart.
     #[test]
-    fn a_name_of_a_silent_address_costs_a_moment_if_the_next_one_answers() {
+    fn a_name_of_a_silent_address_costs_a_moment_if_the_next_one_responds() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let right = server.socket.local_addr().unwrap();
         let mute = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -839,7 +842,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_gets_answers_keeps_its_port() {
+    fn a_client_that_gets_responses_keeps_its_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let ticket = server.ticket();
         let mut client = UdpClient::connect(&ticket, now).unwrap();

@@ -36,7 +36,7 @@ use crate::keys::TicketKey;
 use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
 use crate::web_address::WebAddress;
 
-/// The silence after which a session ends, in the tickets that this workspace makes. The value is part of a ticket, so
+/// The silence after which a session ends, in the tickets issued by this workspace. The value is part of a ticket, so
 /// other makers may choose another value.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest game id, in bytes.
@@ -44,9 +44,9 @@ pub const GAME_MAX_BYTES: usize = 64;
 
 const PREFIX: &str = "twinstep-ticket-";
 const VERSION: &str = "3";
-/// The maximum number of bytes in further fields.
+/// The maximum number of bytes in additional fields.
 const MORE_MAX_BYTES: usize = 1_024;
-/// The further field with the parts of a [`WebAddress`]. A field holds 255 bytes, so there may be several.
+/// The additional field with the parts of a [`WebAddress`]. A field holds 255 bytes, so there may be several.
 const WEB: u8 = 1;
 const FILE_MAX_BYTES: u64 = 16 * 1_024;
 
@@ -59,7 +59,7 @@ pub struct TicketSpec<'a> {
     pub wire_version: u32,
     /// The player's identity: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
     pub identity: &'a str,
-    /// The match that the ticket is for.
+    /// The match for which the ticket is valid.
     pub match_id: MatchId,
     /// The number of local players, 0..=[`SEATS_MAX`]. 0 for a spectator.
     pub seats: u8,
@@ -69,7 +69,7 @@ pub struct TicketSpec<'a> {
     pub life: Duration,
     /// A session of this ticket ends after this silence: whole seconds in 1..=60 (5 is a good value).
     pub timeout: Duration,
-    /// The wall clock, since the Unix epoch.
+    /// The wall-clock time since the Unix epoch.
     pub now_unix: Duration,
 }
 
@@ -89,7 +89,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Makes a ticket of a new lineage. The server accepts it until it expires, is revoked, or the server has seen a
+    /// Issues a ticket of a new lineage. The server accepts it until it expires, is revoked, or the server has seen a
     /// newer ticket of the same lineage. Other tickets of the identity do not matter. The maker's clock decides when
     /// the ticket expires, and which revocations include it. If an unused ticket leaks, the first client that uses it
     /// ends the owner's session: give tickets a short lifetime.
@@ -103,8 +103,8 @@ impl Ticket {
         Ticket::issue_next(key, spec, &NextTicket::default())
     }
 
-    /// Like [`issue`](Ticket::issue), for a ticket to return with: the next one of a session, or one that is made after
-    /// a revocation.
+    /// Like [`issue`](Ticket::issue), for a reconnect ticket: the next one of a session, or one issued after a
+    /// revocation.
     ///
     /// # Errors
     /// The errors of [`issue`](Ticket::issue).
@@ -180,7 +180,7 @@ impl Ticket {
         })
     }
 
-    /// The ticket as one line of text, which [`str::parse`] reads. The line is a secret.
+    /// The ticket as one line of text, which [`str::parse`] can read. The line is a secret.
     #[must_use]
     pub fn to_line(&self) -> String {
         format!("{PREFIX}{VERSION}:{}", to_hex(&self.to_bytes()))
@@ -210,7 +210,7 @@ impl Ticket {
         bytes
     }
 
-    /// Reads a ticket that [`to_bytes`](Ticket::to_bytes) wrote.
+    /// Reads a ticket written by [`to_bytes`](Ticket::to_bytes).
     ///
     /// # Errors
     /// [`TicketError::Damaged`] if the bytes are not a whole ticket.
@@ -218,7 +218,7 @@ impl Ticket {
         parse(bytes).ok_or(TicketError::Damaged)
     }
 
-    /// Checks that the ticket is for this program. (The server checks too, but can only ignore a wrong ticket.)
+    /// Checks that the ticket is for this program. (The server also checks, but can only ignore a wrong ticket.)
     ///
     /// # Errors
     /// [`TicketError::OtherProgram`] if the ticket is for another game or wire version.
@@ -292,7 +292,7 @@ impl Ticket {
         self
     }
 
-    /// Where browsers dial the server. Returns `None` if the server does not accept browsers.
+    /// The address at which browsers dial the server. Returns `None` if the server does not accept browsers.
     #[must_use]
     pub fn web(&self) -> Option<WebAddress> {
         let parts = fields(&self.more).filter(|(kind, _)| *kind == WEB);
@@ -304,7 +304,7 @@ impl Ticket {
         )
     }
 
-    /// The same ticket, to be dialled at these addresses, which its names were resolved to.
+    /// The same ticket with the addresses to which its names were resolved.
     pub(crate) fn looked_up(&self, servers: Vec<ServerAddress>) -> Ticket {
         Ticket {
             servers,
@@ -424,13 +424,13 @@ fn parse(bytes: &[u8]) -> Option<Ticket> {
     })
 }
 
-/// Returns `true` if these are whole further fields, each of a kind, a length and that many bytes.
+/// Returns `true` if these are whole additional fields, each of a kind, a length and that many bytes.
 fn is_more(bytes: &[u8]) -> bool {
     let whole: usize = fields(bytes).map(|(_, field)| 2 + field.len()).sum();
     bytes.len() <= MORE_MAX_BYTES && whole == bytes.len()
 }
 
-/// The whole further fields at the start of `bytes`: kind and content.
+/// The whole additional fields at the start of `bytes`: kind and content.
 fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&[kind, len], rest) = bytes.split_first_chunk()?;
@@ -465,7 +465,7 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
     Ok(())
 }
 
-/// The reason why a ticket could not be made, read or used.
+/// The reason why a ticket could not be issued, read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]

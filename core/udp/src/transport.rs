@@ -29,7 +29,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// [`SendError`] if the packet is too large, the client is not connected, or the queue is full. All but the first
-    /// are like loss.
+    /// count as loss.
     fn send(&mut self, packet: &[u8]) -> Result<(), SendError>;
 
     /// Ends the session and notifies the peer, as far as a network can.
@@ -67,7 +67,7 @@ struct Wire {
 }
 
 impl SimulatedTransport {
-    /// Makes a new link. Returns the client's side and the server's side.
+    /// Creates a new link. Returns the client's side and the server's side.
     #[must_use]
     pub fn pair(profile: LinkProfile, seed: u64) -> (SimulatedTransport, SimulatedTransport) {
         let wire = Arc::new(Mutex::new(Wire {
@@ -82,7 +82,7 @@ impl SimulatedTransport {
         (end(true), end(false))
     }
 
-    /// Changes the link, in both directions, for packets that are sent from now on.
+    /// Changes the link, in both directions, for packets sent from now on.
     pub fn set_profile(&mut self, profile: LinkProfile) {
         self.wire().link.set_profile(profile);
     }
@@ -154,7 +154,7 @@ pub enum TransportState {
     Closed(CloseReason),
 }
 
-/// The reason why a client's session ended, or never began.
+/// The reason why a client's session ended, or never started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
@@ -170,7 +170,7 @@ pub enum CloseReason {
         "the server's name cannot be looked up: check this machine's network, or the name in the ticket"
     )]
     NameUnknown,
-    /// The server knows the ticket but has no room for another session.
+    /// The server knows the ticket but has no space for another session.
     #[error("the server is full: try again later")]
     Denied,
     #[error("the ticket expired, by the server's clock; ask for a new one")]
@@ -217,7 +217,7 @@ pub enum SendError {
 
 /// The datagrams and packets that a transport dropped, by reason. All counters only grow.
 ///
-/// Junk raises a counter and is not logged, because otherwise any sender of datagrams could fill a disk.
+/// Junk is counted and not logged, because otherwise any sender of datagrams could fill a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportCounters {
     /// Datagrams that arrived, of every kind.
@@ -226,8 +226,8 @@ pub struct TransportCounters {
     pub packets: u64,
     /// Datagrams of another protocol, or from an address that did not dial.
     pub junk: u64,
-    /// Copies of a session's datagrams, datagrams of a session that has just ended, and dials to a server that is about
-    /// to end.
+    /// Copies of a session's datagrams, datagrams of a session that has just ended, and dials to a server about to shut
+    /// down.
     pub late: u64,
     /// Datagrams or packets above their bound.
     pub oversize: u64,
@@ -235,23 +235,23 @@ pub struct TransportCounters {
     pub unknown_key: u64,
     /// Datagrams sealed with the wrong key or for another server, or from a session's address and not sealed by it.
     pub rejected: u64,
-    /// Dials with a genuine ticket while the server was full.
+    /// Dials with an authentic ticket while the server was full.
     pub denied_full: u64,
-    /// Dials with a genuine ticket that had expired.
+    /// Dials with an authentic ticket that had expired.
     pub denied_expired: u64,
-    /// Dials with a genuine ticket when a newer one of its identity was safe.
+    /// Dials with an authentic ticket when a newer one of its identity was safe.
     pub denied_superseded: u64,
-    /// Genuine tickets whose claims this version cannot read.
+    /// Authentic tickets whose claims this version cannot read.
     pub bad_claims: u64,
     /// Datagrams above a session's rate.
     pub rate_limited: u64,
-    /// Datagrams of a session that is not admitted yet.
+    /// Datagrams of a session not yet admitted.
     pub unadmitted: u64,
     /// Authentic datagrams that are not a whole unreliable packet.
     pub fenced: u64,
     /// Packets lost because the layer above did not drain its queue.
     pub queue_full: u64,
-    /// Errors of the socket. Each counts as loss.
+    /// Socket errors. Each counts as loss.
     pub io_errors: u64,
 }
 

@@ -8,12 +8,12 @@
 //!
 //! A machine that slept looks the same: the sessions' time stopped while the wall clock continued.
 //!
-//! Invariant: setting the clock does not keep out a client that was connected. A ticket that the wall clock would
+//! Invariant: setting the clock does not lock out a client that was connected. A ticket that the wall clock would
 //! refuse is admitted for at most [`GRACE`].
 
 use std::time::Duration;
 
-/// A jump counts only after this time: the lifetime of a ticket to return with.
+/// A jump counts only after this time: the lifetime of a reconnect ticket.
 const GRACE: Duration = Duration::from_secs(1_200);
 /// A smaller difference is not a jump: the call took time, or the clock is being adjusted.
 const JUMP_MIN: Duration = Duration::from_secs(2);

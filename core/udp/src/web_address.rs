@@ -1,4 +1,4 @@
-//! [`WebAddress`]: where browsers dial a server, and the certificates that they accept there.
+//! [`WebAddress`]: the address at which browsers dial a server, and the certificates that they accept there.
 //!
 //! ```text
 //! play.example.org:7778,192.168.1.5:7778#<hex of the hash>,<hex of the next one's>
@@ -20,7 +20,7 @@ use crate::secrets::{from_hex, to_hex};
 pub const WEB_HASHES_MAX: usize = 2;
 const HASH_BYTES: usize = 32;
 
-/// Where browsers dial a server by WebTransport.
+/// The address at which browsers dial a server with WebTransport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebAddress {
     servers: ArrayVec<ServerAddress, SERVERS_MAX>,
@@ -36,8 +36,8 @@ pub struct WebAddress {
 pub struct NotAWebAddress;
 
 impl WebAddress {
-    /// `servers` are all dialled. `hashes` are the SHA-256 hashes of the certificates that a browser accepts there. If
-    /// there are none, it accepts certificates of an authority.
+    /// All `servers` are dialled. `hashes` are the SHA-256 hashes of the certificates that a browser accepts there. If
+    /// there are none, it accepts certificates from an authority.
     ///
     /// # Errors
     /// If there is no server, or more than [`SERVERS_MAX`] servers or [`WEB_HASHES_MAX`] hashes.
@@ -74,7 +74,7 @@ impl WebAddress {
         }
     }
 
-    /// Reads what [`write`](WebAddress::write) wrote. Returns `None` if more bytes follow.
+    /// Reads an address written by [`write`](WebAddress::write). Returns `None` if more bytes follow.
     pub(crate) fn read(bytes: &[u8]) -> Option<WebAddress> {
         let (&count, mut rest) = bytes.split_first()?;
         let mut hashes = ArrayVec::<_, WEB_HASHES_MAX>::new();

@@ -21,7 +21,7 @@ pub const RIGHT: u8 = 2;
 pub const UP: u8 = 4;
 pub const DOWN: u8 = 8;
 pub const KICK: u8 = 16;
-// How far a leg reaches, in units between the middles.
+// The length of a leg, in units between the centres.
 const LEG: f32 = 1.6;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ use plan::{Crashes, Game, Misfortune, Person, Plan};
 use reached::{Edge, Reached};
 
 const CLIENTS_MAX: usize = 6;
-/// How many crashes within [`AGAIN`] count as a server that crashes repeatedly.
+/// The number of crashes within [`AGAIN`] that count as crashing repeatedly.
 const CRASHES_AGAIN: usize = 4;
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -34,14 +34,14 @@ pub struct Run {
     pub crashes: u64,
     pub planted: u64,
     pub desyncs: u64,
-    /// How many rebuilds the clients had that remained until the end.
+    /// The number of rebuilds of the clients that remained until the end.
     pub rebuilds: u64,
     pub cues: u64,
     pub queries: u64,
     pub commands: u64,
-    /// How often the clients that remained until the end returned by frames.
+    /// The number of times that the clients remaining until the end reconnected by frames.
     pub resumed: u64,
-    /// How often the clients that remained until the end returned by a world.
+    /// The number of times that the clients remaining until the end reconnected by a world.
     pub reloaded: u64,
     pub reached: Reached,
 }
@@ -176,7 +176,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         Duration::from_millis(u64::from(self.luck.below(3_000)))
     }
 
-    /// Draws a time of 1 ms to 4 s, uniform in its logarithm.
+    /// Draws a time from 1 ms to 4 s, uniform in its logarithm.
     fn a_moment(&mut self) -> Duration {
         let ms = 1 << self.luck.below(12);
         Duration::from_millis(u64::from(ms + self.luck.below(ms)))
@@ -272,7 +272,8 @@ impl<'a, S: Play> Chaos<'a, S> {
         }
     }
 
-    /// Kills a client's transport; the client redials from a new address. `is_noticed`: the server's host notices first.
+    /// Kills a client's transport; the client redials from a new address. With `is_noticed`, the server's host detects
+    /// it first.
     fn kill_transport(&mut self, index: usize, is_noticed: bool) {
         let identity = self.rig.clients[index].identity.clone();
         self.rig.cut(index);
@@ -324,7 +325,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         }
     }
 
-    /// Kills the server and resumes its match; every client returns or restarts.
+    /// Kills the server and resumes its match; every client reconnects or restarts.
     fn kill_server_once(&mut self) {
         self.run.forget(&self.rig);
         let stages = self

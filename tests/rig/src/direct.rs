@@ -1,4 +1,4 @@
-//! A match and its sessions without a network: packets are delivered immediately, unless a test holds them back.
+//! A match and its sessions without a network. Packets are delivered immediately, unless a test holds them back.
 //!
 //! The rig plays whole worlds; this is for tests of one frame, one packet or one tick.
 
@@ -32,7 +32,7 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The clients. Their session ids are numbered from 0.
     pub sessions: Vec<Session<S, V>>,
     pub now: Duration,
-    /// How many steps a client's prediction may take in one frame. With 0 the client shows the confirmed world.
+    /// The maximum number of steps of a client's prediction in one frame. With 0 the client shows the confirmed world.
     pub budget_ticks: u32,
     pub mute_until: Duration,
     /// The clients receive no packet before these times.

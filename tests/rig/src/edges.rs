@@ -20,7 +20,7 @@ mod shape;
 pub use driver::{Driver, LARGE_EVERY};
 pub use shape::{Shape, Tag};
 
-/// How many bytes an input has besides its filling.
+/// The size of an input without its filling, in bytes.
 const INPUT_HEAD_BYTES: usize = 3;
 /// A stick value that makes the step panic.
 const PANICS: u8 = 253;
@@ -28,7 +28,7 @@ const PANICS: u8 = 253;
 const NANS: u8 = 254;
 /// A stick value at which the player's own client claims poison.
 const CLAIMS: u8 = 255;
-/// A query whose mark has this bit is answered with poison by its owner's client.
+/// If a query's mark has this bit, its owner's client answers with poison.
 const POISONED: u32 = 1 << 30;
 /// The prefix of intended panics.
 pub const MEANT: &str = "meant:";
@@ -45,20 +45,20 @@ pub fn silence_intended_panics() {
     });
 }
 
-/// Sizes and rates of all values. They are the game's rules, so both sides agree.
+/// The sizes and rates of all values. They are the game's rules, so both sides agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
     pub input_bytes: u8,
     pub command_bytes: u8,
     pub outcome_bytes: u16,
     pub claim_bytes: u8,
-    /// How many bytes the large commands and outcomes have. 0 if none are large.
+    /// The size of large commands and outcomes, in bytes. 0 if none are large.
     pub large_bytes: u16,
-    /// How many ticks a second has. The rates below refer to it.
+    /// The number of ticks per second. The rates below refer to it.
     pub hertz: u16,
     pub commands_in_10_s: u16,
     pub claims_in_10_s: u16,
-    /// How many queries each player's trigger asks in each tick while it is held.
+    /// The number of queries that each player's held trigger asks every tick.
     pub asks: u8,
     pub world_bytes: u32,
     pub growth_bytes: u32,
@@ -125,7 +125,7 @@ pub struct Query {
     about: Option<Shape>,
 }
 
-/// An outcome. `number` is random, and `value` is made from the query. `Panic` and `Nan` poison the step.
+/// An outcome. `number` is random, and `value` is derived from the query. `Panic` and `Nan` poison the step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Fine {
@@ -232,7 +232,7 @@ impl Simulation for Edges {
     }
 }
 
-/// How many kinds of tiles there are: as many as one byte on the wire can encode.
+/// The number of tile kinds: as many as one byte on the wire can encode.
 const TILES: u8 = 200;
 
 fn hertz(frame: &Frame<'_, Edges>) -> u32 {

@@ -15,10 +15,10 @@ use crate::rig::{Play, Sticks};
 
 /// A number with this bit set represents a job that never returns.
 const NEVER: u32 = 1 << 31;
-/// How many ticks a shot takes to hit.
+/// The number of ticks that a shot takes to hit.
 const FLIGHT: u32 = 9;
 
-/// The answer that a client predicts: right three times out of four.
+/// The answer that a client predicts: correct three times out of four.
 fn expected(query: u32) -> u32 {
     query.wrapping_mul(2) & !NEVER
 }

@@ -1,6 +1,6 @@
 //! A world in virtual time with the production transports: tickets, netcode and laminar at both ends, over lossy links.
 //! Only sockets and threads are missing. The [rig](crate::rig) has sessions and no transports; this world tests the
-//! time between a dead link and a returned session.
+//! time between a dead link and a reconnected session.
 //!
 //! ```text
 //!  Client ─ Plug ─ Plug ─ ...      several at once: the path in use, and attempts
@@ -32,9 +32,9 @@ const STEP: Duration = Duration::from_millis(1);
 const FRAME: Duration = Duration::from_millis(8);
 /// The time between two advances of the server's transports.
 const BEAT: Duration = Duration::from_millis(10);
-/// How long a closed session is kept.
+/// The time for which a closed session is kept.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// How many bytes precede a datagram on a link: the client's port.
+/// The number of bytes that precede a datagram on a link: the client's port.
 const PORT_BYTES: usize = 2;
 
 /// The links of one machine, one to each address of the server, shared by all its sockets.
@@ -174,7 +174,7 @@ pub struct Lines<S: Play> {
     profile: LinkProfile,
     policies: MatchConfig,
     stalled_until: Duration,
-    /// The time when the server's process starts again; `None` while it runs.
+    /// The time when the server's process restarts; `None` while it runs.
     dead_until: Option<Duration>,
     journal: Vec<u8>,
     beat_at: Duration,
@@ -244,7 +244,7 @@ impl<S: Play> Lines<S> {
         self.join_with(identity, 1)
     }
 
-    /// Lets a client with this many seats join (0: a spectator). Returns its index.
+    /// Lets a client with this many seats join (0 for a spectator). Returns its index.
     ///
     /// # Panics
     /// If the rules cannot be digested.

@@ -21,7 +21,7 @@ impl Play for Game {
     type Show = GameShow;
     type Driver = Bot;
 
-    /// An endless arena with this many enemies; [`CAMPAIGN`]: the game as people play it.
+    /// An endless arena with this many enemies, or the game as people play it for [`CAMPAIGN`].
     fn rules(crowd: u16) -> Rules {
         match crowd {
             0 => Rules::arena(24),

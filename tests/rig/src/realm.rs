@@ -11,15 +11,15 @@ use twinstep_server::{Decision, HookContext, Resolver};
 use crate::rig::{Play, Sticks};
 
 const MAP: (i16, i16) = (4_000, 2_000);
-/// How many ticks pass between two events of a villager.
+/// The number of ticks between two events of a villager.
 const BEAT_TICKS: u32 = 20;
-/// How many steps a villager walks from event to event.
+/// The number of steps that a villager walks from event to event.
 const STRIDE: i16 = 60;
 /// The radius of a blast, in steps.
 const BLAST_RADIUS: i16 = 100;
-/// Health lost to a blast. A villager begins with 100.
+/// Health lost to a blast. A villager starts with 100.
 const DAMAGE: u8 = 40;
-/// The largest number of villagers that one blast hits.
+/// The maximum number of villagers that one blast hits.
 pub const HITS_MAX: usize = 48;
 
 pub type Place = (i16, i16);
@@ -38,7 +38,7 @@ pub struct Realm {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Town {
     pub gold: u32,
-    /// The villagers that the player's orders are for.
+    /// The villagers to which the player's orders apply.
     pub selected: Vec<u32>,
     named: u32,
 }
@@ -193,7 +193,7 @@ impl Realm {
         near.map(|(id, _)| *id).take(HITS_MAX).collect()
     }
 
-    /// A simulated player's order at `now`: one each second.
+    /// A simulated player's order at `now`, one per second.
     pub fn think(&self, luck: &mut Mwc, now: Tick) -> Option<Order> {
         if !now.0.is_multiple_of(BEAT_TICKS) {
             return None;

@@ -52,9 +52,9 @@ const TICKET_BYTES: usize = 1_190;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How often all clients allocated in `handle`, `advance` and drain.
+    /// The number of all clients' allocations in `handle`, `advance` and drain.
     pub client: u64,
-    /// How often the match allocated in `handle`, `advance` and drain, without its resolver.
+    /// The number of the match's allocations in `handle`, `advance` and drain, without its resolver.
     pub server: u64,
     pub resolver: u64,
 }
@@ -63,7 +63,7 @@ pub struct Counts {
 pub struct Rig<S: Play> {
     scene: Scene<S, RigClient<S>>,
     pub journal: Vec<u8>,
-    // The saves that players asked for.
+    // The saves requested by players.
     pub saves: Vec<(Option<PlayerId>, Vec<u8>)>,
     pub config: RigConfig,
     rules: Arc<S::Rules>,
@@ -82,16 +82,16 @@ pub struct Rig<S: Play> {
     /// The end of the server's last outage.
     served_since: Duration,
     excuse: Duration,
-    /// When the match was resumed, while it still waits for its players.
+    /// The time when the match was resumed, while it still waits for its players.
     returning_since: Option<Duration>,
-    /// The players that the match waited for at the last check.
+    /// The players for which the match waited at the last check.
     waited_for: PlayerSet,
     removals: u64,
     hostile: hostile::Hostile,
     elsewhere: Elsewhere,
-    /// Whether a client spoils its packets, or did earlier.
+    /// Whether a client corrupts its packets, or did earlier.
     spoiled: bool,
-    /// How much longer all ticks up to `looked_at` were than configured, in total.
+    /// The total time by which ticks up to `looked_at` were longer than configured.
     slowed: Duration,
     /// Clients that left, with their number of seats.
     left: Vec<(String, usize)>,
@@ -201,7 +201,7 @@ impl<S: Play> Rig<S> {
         self.join_with(identity, 1).expect("a seat is free")
     }
 
-    /// Lets a client with `seats` seats join now (0: a spectator). Returns its index among the clients.
+    /// Lets a client with `seats` seats join now (0 for a spectator). Returns its index among the clients.
     ///
     /// # Errors
     /// If the match refuses the client.
@@ -316,7 +316,7 @@ impl<S: Play> Rig<S> {
         line
     }
 
-    /// Lets a client say goodbye and removes it once the server received that.
+    /// Lets a client say goodbye, and removes the client once the server has received that.
     pub fn leave(&mut self, client: usize) -> RigClient<S> {
         let mut gone = self.clients.remove(client);
         self.left.push((gone.identity.clone(), gone.seats));
@@ -353,7 +353,7 @@ impl<S: Play> Rig<S> {
         client.compared = None;
     }
 
-    /// Permits one client's confirmed state to differ from now on.
+    /// From now on, permits one client's confirmed state to differ.
     pub fn flip_excuse(&mut self, client: usize) {
         self.clients[client].flipped = true;
         self.clients[client].healed = u64::MAX;

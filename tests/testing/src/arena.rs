@@ -108,8 +108,8 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Sets how long the network is bad, in virtual seconds; 30 by default. Another 12 follow in which it heals. The
-    /// environment variable `TWINSTEP_SECONDS` overrides it.
+    /// Sets how long the network is bad, in virtual seconds; 30 by default. Then it is good for another 12 seconds, so
+    /// that the match can recover. The environment variable `TWINSTEP_SECONDS` overrides it.
     #[must_use]
     pub fn seconds(mut self, seconds: u32) -> Self {
         self.seconds = seconds;
@@ -139,7 +139,7 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Changes the configuration of each session: guesses, speculation, answers of owners.
+    /// Changes the configuration of each session: guesses, speculation, owners' answers.
     #[must_use]
     pub fn session(
         mut self,
@@ -269,7 +269,7 @@ impl<S: Simulation> Resolver<S> for Answers<S> {
     }
 }
 
-/// The statistics of a run. Print them, and look at the rebuilds: a bad guess is corrected, so it shows only in the
+/// The statistics of a run. Print them, and check the rebuilds: a bad guess is corrected, so it shows only in the
 /// number of rebuilds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -278,19 +278,19 @@ pub struct Played {
     pub game: &'static str,
     /// The seed of the run.
     pub seed: u64,
-    /// How long the network was bad, in virtual seconds.
+    /// The time for which the network was bad, in virtual seconds.
     pub seconds: u32,
     /// Whether the match was in lockstep.
     pub lockstep: bool,
     /// The statistics of the match.
     pub server: MatchStats,
-    /// The statistics of each client, by name.
+    /// The statistics of each client, keyed by name.
     pub clients: BTreeMap<String, SessionStats>,
-    /// The cues that the clients started, by the variant of [`Cue`](Simulation::Cue); `all` if it is not an enum.
+    /// The cues that the clients started, per variant of [`Cue`](Simulation::Cue), or under `all` if it is not an enum.
     pub cues: BTreeMap<&'static str, CueCounts>,
     /// The variants of commands, queries, outcomes and cues that never occurred, such as "command Vote".
     pub never: Vec<String>,
-    /// The growth of the world in the second half of the run, if it grew.
+    /// The world's growth in the second half of the run, if it grew.
     pub grows: Option<Growth>,
 }
 

@@ -1,4 +1,4 @@
-//! Runs the second process with every [`Change`] at once; if it differs, finds the change that makes the difference.
+//! Runs the second process with every [`Change`] at once; if it differs, finds the change that causes the difference.
 //!
 //! ```text
 //!   all changes, and runs from the middle ── equal ──▶ no fault
@@ -24,14 +24,14 @@ use crate::process::change::Change;
 use crate::process::request;
 use crate::process::{Judged, ask, judge};
 
-/// How many runs without a change must agree before a change is blamed. A value drawn once per process may agree by
-/// chance.
+/// The number of runs without a change that must agree before a change is blamed. A value drawn once per process may
+/// agree by chance.
 const SAME_RUNS: usize = 8;
-/// How many processes repeat a step in the same way.
+/// The number of processes that repeat a step in the same way.
 const ALIKE: usize = 4;
-/// How many runs with a change must differ before the change is blamed.
+/// The number of runs with a change that must differ before the change is blamed.
 const OTHER_RUNS: usize = 4;
-/// The reasons for what was skipped, when no fault was found.
+/// The reasons for skipped steps, if no fault was found.
 #[derive(Default)]
 pub(crate) struct Second {
     pub(crate) skipped: Option<String>,
@@ -66,10 +66,10 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
         }
     }
 
-    /// Names the cause of a difference that all changes together make.
+    /// Names the cause of a difference that all changes together produce.
     fn blame(&self, found: Found, changes: &[Change]) -> Found {
         if matches!(found.kind, Kind::Script | Kind::RulesDiffer) {
-            // Whatever makes these differ, the script or the rules are the place to look at.
+            // Whatever makes these differ, the fault is in the script or the rules.
             return found;
         }
         for _ in 0..SAME_RUNS {
@@ -110,7 +110,7 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
             && answers(&[]).is_some_and(|free| free.len() > 1)
     }
 
-    /// Finds the one change that makes the difference, by bisection.
+    /// Finds the one change that causes the difference, by bisection.
     fn narrow(&self, changes: &[Change]) -> Option<(Change, Found)> {
         let mut left = changes.to_vec();
         while left.len() > 1 {
@@ -129,7 +129,7 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
     }
 }
 
-/// Runs the second process and judges its answer. `world_at` returns the first process's world after a tick.
+/// Runs the second process and judges its reply. `world_at` returns the first process's world after a tick.
 pub(crate) fn first<S: Simulation>(
     check: &str,
     trace: &Trace<S>,
@@ -151,7 +151,7 @@ pub(crate) fn first<S: Simulation>(
         let why = "libfaketime is not installed (Debian: apt-get install libfaketime)";
         second.same_clock = Some(why.to_owned());
     }
-    // A test may need what a change takes from it; it is then left out.
+    // A test may need what a change removes; in that case the change is left out.
     let all = [&clock[..], &environment].concat();
     for changes in [all, clock, environment, Vec::new()] {
         let has_clock = changes.first().is_some_and(Change::is_clock);
@@ -207,7 +207,7 @@ pub(crate) fn settle(check: &str, found: &mut Found) {
         if (1..=ALIKE as u64).any(moves) && repeats(0, &fixed).as_ref() == Some(&alike[0]) {
             found.kind = Kind::Address;
         } else if !is_constant(&alike[0]) {
-            // The processes begin alike, and go on otherwise: each keeps something.
+            // The processes start alike, and then differ, so each keeps something.
             found.kind = Kind::Static;
         }
         return;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   the repetitions ── differ by the same number each time ─────────▶ a counter outside the state
-//!                   ── begin alike on each new thread ──────────────▶ a thread-local
+//!                   ── start alike on each new thread ──────────────▶ a thread-local
 //!                   ── differ more after a pause than without ──────▶ a clock
 //!                   ── hold numbers close to our own addresses,
 //!                      or differ only if their memory lies elsewhere ▶ an address
@@ -28,15 +28,15 @@ use crate::sent;
 use crate::steps::{Steps, differences};
 use crate::traces::{Traces, elsewhere};
 
-/// How many fields are compared to recognise a different order.
+/// The number of fields compared to recognise a different order.
 const LOOKED_AT: usize = 64;
-/// How often a step is repeated to detect that it sometimes disagrees with itself.
+/// The number of repetitions of a step to detect that it sometimes disagrees with itself.
 const TRIES: usize = 24;
-/// How often a step is repeated with its memory at other addresses.
+/// The number of repetitions of a step with its memory at other addresses.
 const PLACES: u64 = 16;
 /// The repetitions in each place.
 const SAME_PLACE: usize = 3;
-/// How many new threads must begin in the same way.
+/// The number of new threads that must start in the same way.
 const THREADS: u64 = 6;
 /// Runs without a pause, and then with a pause before each. With this many, a step with two random results shows both,
 /// and goes up and down.
@@ -94,7 +94,7 @@ impl<S: Simulation> Repeatable<'_, S> {
         Traces::of(|| drop(self.run()))
     }
 
-    /// Returns `true` if new threads begin with the same result, wherever their memory lies, and then continue with
+    /// Returns `true` if new threads start with the same result, wherever their memory lies, and then continue with
     /// different ones.
     fn counts_in_its_thread(&self) -> bool {
         let runs: Vec<_> = (0..THREADS)
@@ -193,7 +193,7 @@ fn kind<S: Simulation>(trial: &Repeatable<'_, S>, truth: &World<S>) -> Kind {
     let is_reordered = differing.any(|fields| is_reordered(fields));
     let traces = trial.traces();
     if traces.starts_threads && !traces.hashes {
-        // Threads are rarely late, so their results look like those of a clock or of another thread.
+        // Threads are rarely late, so their results look like results of a clock or another thread.
         return Kind::ThreadOrder;
     }
     // The first differing field, in each run; in runs where it does not differ, its first value.

@@ -10,8 +10,8 @@
 //!                       from the bytes of worlds in the middle
 //! ```
 //!
-//! Invariant: `check` reports the first disagreement of the first tick with a disagreement. A comparison that relies on
-//! another one runs after it.
+//! Invariant: `check` reports the first disagreement of the first tick with a disagreement. A comparison runs after the
+//! ones on which it relies.
 
 mod ways;
 
@@ -38,12 +38,12 @@ use crate::script::Script;
 use crate::steps::{Steps, fold};
 use crate::variants::VariantTally;
 
-/// The pause after which a clock of whole seconds has moved on.
+/// The pause after which a clock with whole seconds has advanced.
 const PAUSE: Duration = Duration::from_millis(1_100);
 const SECOND_MATCH: &str = "a second match in the same process";
 
-/// Runs a game in ways that must agree. Returns the first fault, or a report of what was tried and what the game costs.
-/// Call it in a test:
+/// Runs a game in ways that must agree. Returns the first fault, or a report of the features tried and the game's
+/// costs. Call it in a test:
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter; // your simulation
@@ -54,7 +54,7 @@ const SECOND_MATCH: &str = "a second match in the same process";
 /// ```
 ///
 /// Cost: about twelve steps, seven copies and one round trip through serde per tick; in a second process three steps
-/// per tick; and a pause of 1.1 s that shows clocks.
+/// per tick; and a 1.1 s pause that shows clocks.
 ///
 /// # Errors
 /// If the game has a fault. Returns the first [`Fault`]: its kind, tick, fields, advice, and a command that finds it
@@ -192,7 +192,7 @@ fn whole<S: Simulation>(
     let pause = PAUSE.saturating_sub(waited.elapsed());
     thread::sleep(pause);
     let later = "the same match a second later";
-    // First of all: what a second here changes, a second process changes too.
+    // First of all, because what a second here changes, a second process also changes.
     once_more(rules, &first, &trace, Kind::Clock, later)?;
     let second = second.map_err(|(found, is_again)| match is_again {
         true => found,
@@ -240,7 +240,7 @@ fn digests<S: Simulation>(rules: &S::Rules, first: &World<S>, frames: &[FrameDat
     frames.iter().map_while(digest).collect()
 }
 
-/// Repeats the whole run. Its digests must equal those of the first run.
+/// Repeats the whole run. Its digests must equal the first run's.
 fn once_more<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,
@@ -258,7 +258,7 @@ fn once_more<S: Simulation>(
     Err(found)
 }
 
-/// Names what was found once only.
+/// Names a fault found only once.
 fn rare<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,

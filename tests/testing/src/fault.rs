@@ -17,7 +17,7 @@ pub(crate) const FIELDS_MAX: usize = 8;
 pub enum Kind {
     Clock,
     /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than by making a list of it), or on
-    /// a generator that is made of a hasher. Runs cannot distinguish the two, because both are drawn again each time.
+    /// a generator built from a hasher. Runs cannot distinguish the two, because both are drawn again each time.
     Chance,
     /// The step depends on chance, but not by a hasher: it draws from a generator outside the state. Without
     /// libfaketime, it may also read the last digits of a clock.
@@ -29,7 +29,7 @@ pub enum Kind {
     Address,
     /// The state depends on hash order: it holds a `HashMap` or `HashSet`, or a list made from one.
     HashOrder,
-    /// The step gives different results in another process: it uses a value that is drawn once per process.
+    /// The step gives different results in another process: it uses a value drawn once per process.
     Process,
     Environment,
     /// The step depends on when a value was first asked for: it keeps a cache outside the state.
@@ -49,7 +49,7 @@ pub enum Kind {
     ///
     /// [`withhold`]: twinstep_core::Effects::withhold
     Effects,
-    /// A loop of [`each`](twinstep_core::Effects::each) looks at more than its item, its reads and the rules.
+    /// A loop of [`each`](twinstep_core::Effects::each) reads more than its item, its reads and the rules.
     Reads,
     SharedKeys,
     AskedTwice,
@@ -231,7 +231,7 @@ pub struct Fault {
     pub kind: Kind,
     /// The tick whose step shows it.
     pub tick: Tick,
-    /// The two runs that were compared, as "one != the other"; or the event, such as a panic.
+    /// The two compared runs, as "one != the other"; or the event, such as a panic.
     pub what: String,
     /// The first fields that differ, each with both values in the order of `what`. Empty if no states were compared.
     pub fields: Vec<Difference>,

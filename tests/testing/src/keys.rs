@@ -50,7 +50,7 @@ impl<S: Simulation> Keys<S> {
         }
     }
 
-    /// Records a stepped tick, and checks the stretch when it is full. `stray` is then the world of the wrong
+    /// Records a stepped tick, and checks the stretch when it is full. In that case `stray` is the world of the wrong
     /// prediction.
     pub(crate) fn record(
         &mut self,
@@ -139,13 +139,13 @@ impl<S: Simulation> Keys<S> {
     }
 }
 
-/// Picks one of the players present, a different one in each turn; `None` if there is only one.
+/// Picks one of the players present, a different one every turn; `None` if there is only one.
 fn other_player<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<PlayerId> {
     let present: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
     (present.len() > 1).then(|| present[turn % present.len()])
 }
 
-/// The frame as it might have been guessed: the players `who` hold a different input and do not give orders. It is
+/// The frame as it might have been guessed: the players `who` hold a different input and do not issue orders. It is
 /// adapted to `world`, because the earlier ticks of that world may differ.
 pub(crate) fn otherwise<S: Simulation>(
     frame: &FrameData<S>,

@@ -113,10 +113,10 @@
 //! println!("{played}");
 //! ```
 //!
-//! At every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
+//! In every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
 //! and no client may be disconnected. After the network has healed, all clients must be up to date, and each command
 //! must have run once or been refused. A [`Failure`] names the client, the error, and the command that plays it again.
-//! Look at [`Played`] too, because these faults correct themselves and do not fail a run: rebuilds by cause; cues by
+//! Also check [`Played`], because these faults correct themselves and do not fail a run: rebuilds by cause; cues by
 //! kind, and a line where most guesses of a kind were wrong; variants of commands, queries, outcomes and cues that
 //! never occurred; and a world that grows, with the list that grows.
 //!
@@ -145,7 +145,7 @@
 //! | there from the middle, the latest world first | statics and cells of the rules that a late joiner fills otherwise: caches |
 //! | there with a clock a year ahead, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates, and clocks of minutes and hours |
 //!
-//! Players join, drop, return and leave; inputs, answers and claims are late or refused; each input, command and
+//! Players join, drop, reconnect and leave; inputs, answers and claims are late or refused; each input, command and
 //! outcome is measured, written, read back, and compared with the others. The second process is the same test, run
 //! alone, so it needs the test harness; the report states if there was none.
 //!

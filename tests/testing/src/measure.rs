@@ -28,7 +28,7 @@ pub struct Cost {
 pub struct Costs {
     /// A step.
     pub step: Cost,
-    /// The cost of `clone_from`, with which each rebuild of a prediction begins.
+    /// The cost of `clone_from`, with which each rebuild of a prediction starts.
     pub clone_from: Cost,
     /// A digest, taken once per turn.
     pub digest: Cost,
@@ -50,7 +50,7 @@ pub(crate) fn costs<S: Simulation>(
     frame: &FrameData<S>,
 ) -> Costs {
     let mut world = before.clone();
-    // In play a step begins with lists that have grown already.
+    // In play a step starts with lists that have already grown.
     let warm = steps.confirmed(&mut world, frame).is_ok();
     let mut costs = Costs {
         clone_from: cost(&mut world, |world| world.clone_from(before)),

@@ -1,4 +1,4 @@
-//! Runs that begin in the middle, as a late joiner's does: from the bytes of a world, on a new thread, with different
+//! Runs that start in the middle, as a late joiner's does, from the bytes of a world, on a new thread, with different
 //! addresses in memory.
 //!
 //! ```text
@@ -27,10 +27,10 @@ use crate::traces::stir;
 const PARTS: u32 = 8;
 /// A run from a moment takes this many parts.
 const LASTS: u32 = 2;
-/// How many runs from one moment, on new threads, must agree before a cache is blamed.
+/// The number of runs from one moment, on new threads, that must agree before a cache is blamed.
 const TRIES: usize = 3;
 
-/// A whole run: the digests of the rules, of each frame and of the world after it; and the data that a run from the
+/// A whole run: the digests of the rules, of all frames and of the worlds after them; and the data that a run from the
 /// middle needs.
 pub(crate) struct Trace<S: Simulation> {
     pub(crate) rules: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Trace<S: Simulation> {
     pub(crate) moments: Vec<Moment>,
 }
 
-/// The bytes of a world, and the end of the run that begins with it.
+/// The bytes of a world, and the end of the run that starts with it.
 pub(crate) struct Moment {
     pub(crate) tick: Tick,
     pub(crate) until: Tick,
@@ -47,7 +47,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Returns the end of the run that begins at `tick`, in a match of this many ticks; `None` if none begins there.
+    /// Returns the end of the run that starts at `tick`, in a match of this many ticks; `None` if none starts there.
     pub(crate) fn until(tick: Tick, ticks: u32) -> Option<Tick> {
         let part = (1..PARTS).find(|part| tick.0 == ticks / PARTS * part && tick.0 > 0)?;
         Some(Tick(match part == PARTS / 2 {
@@ -56,7 +56,7 @@ impl Moment {
         }))
     }
 
-    /// Steps from this moment on, and returns the first world that differs, with its tick. `None` if all agree.
+    /// Steps from this moment onwards, and returns the first world that differs, with its tick. `None` if all agree.
     pub(crate) fn run<S: Simulation>(
         &self,
         rules: &S::Rules,
@@ -93,7 +93,7 @@ pub(crate) fn on_a_new_thread<T: Send>(seed: u64, work: impl FnOnce() -> T + Sen
     thread::scope(|scope| scope.spawn(elsewhere).join().ok())
 }
 
-/// Runs from every moment, each on a new thread, and names the difference.
+/// Replays the run from every moment, each on a new thread, and reports the first difference.
 pub(crate) fn compare<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,
@@ -115,7 +115,7 @@ pub(crate) fn compare<S: Simulation>(
         let up_to = &frames[..=tick.0 as usize];
         let is_again = |seed| same(run(seed).as_ref(), tick, &differs);
         if !(2..2 + TRIES as u64).all(is_again) {
-            // It differs each time: by chance, by an address, by a clock.
+            // It differs each time, because of chance, an address or a clock.
             let before = fold(rules, first, &frames[..tick.0 as usize]);
             let truth = fold(rules, first, up_to);
             let Some((before, truth)) = before.zip(truth) else {
@@ -135,7 +135,7 @@ pub(crate) fn compare<S: Simulation>(
             // A second match agreed a moment ago.
             Kind::Clock
         } else if same(moment.run(rules, frames, digests).as_ref(), tick, &differs) {
-            // Here, where everything was asked for from the start on, only the bytes can make the difference.
+            // Here, where everything was asked for since the start, only the bytes can make the difference.
             Kind::LostField
         } else {
             let from_the_start = on_a_new_thread(1, || fold(rules, first, up_to)).flatten();

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! The test harness names each test's thread, so the second process runs that test alone. At the same `check` the
-//! second process compares instead, answers, and exits. If libfaketime is installed, the second process's clock is a
-//! year ahead; the answer contains the time, so that the first process can verify this.
+//! second process compares instead, replies, and exits. If libfaketime is installed, the second process's clock is a
+//! year ahead; the reply contains the time, so that the first process can verify this.
 //!
 //! Invariant: if there is no second process, or one without a change, the report gives the reason. The module `blame`
-//! finds the change that makes a difference.
+//! finds the change that causes a difference.
 
 pub(crate) mod change;
 pub(crate) mod request;
@@ -41,13 +41,13 @@ use crate::script::Script;
 use crate::steps::{Steps, differences};
 use crate::traces::elsewhere;
 
-/// Names the check that the second process must compare.
+/// The variable that names the check for the second process to compare.
 const VARIABLE: &str = "TWINSTEP_TESTING_SECOND_PROCESS";
 const MARK: &str = "twinstep-testing: ";
 const WORDS_MAX: usize = 600;
-/// How many repetitions of a step a second process returns.
+/// The number of repetitions of a step that a second process returns.
 const REPEATS: usize = 24;
-/// One in this many repetitions begins after a pause, in which a clock moves on.
+/// One in this many repetitions starts after a pause, in which a clock advances.
 const PAUSE_EVERY: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 /// A difference below this is not a moved clock.
@@ -75,11 +75,11 @@ pub(crate) fn is_any_second() -> bool {
     env::var_os(VARIABLE).is_some()
 }
 
-/// Runs the script in the second process, compares, answers, and exits.
+/// Runs the script in the second process, compares, replies, and exits.
 pub(crate) fn second<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> ! {
     let answer = compare(start, rules, script);
     let mut out = std::io::stdout();
-    // If the answer cannot be written, the first process reports that there was none.
+    // If the reply cannot be written, the first process reports that there was none.
     let _ = write!(out, "\n{MARK}{} {answer}\n", unix_now().as_secs()).and_then(|()| out.flush());
     exit(0)
 }
@@ -174,16 +174,16 @@ fn answer_of<S: Simulation>(word: &str, tick: Tick, world: &World<S>) -> String 
     format!("{word} {} {hex}", tick.0)
 }
 
-/// The answer of a second process that found no difference.
+/// The reply of a second process that found no difference.
 pub(crate) enum Judged {
     Agreed {
         is_shifted: bool,
     },
-    /// The second process ran, but gave no answer.
+    /// The second process ran, but gave no reply.
     LeftOut(String),
 }
 
-/// Judges an answer: an error if the two processes differ.
+/// Judges a reply. Returns an error if the two processes differ.
 pub(crate) fn judge<S: Simulation>(
     answer: &Answer,
     world_at: impl Fn(Tick) -> Option<World<S>>,
@@ -239,7 +239,7 @@ pub(crate) fn judge<S: Simulation>(
 }
 
 pub(crate) struct Answer {
-    /// The second process's time and answer, if it reached the check.
+    /// The second process's time and reply, if it reached the check.
     said: Option<String>,
     /// The end of its other output.
     words: String,

@@ -13,7 +13,7 @@ use crate::variants::Missing;
 
 const FRAME_TIME: Duration = Duration::from_millis(4);
 
-/// The sizes of a type of the game: its largest value, and its limit.
+/// The sizes of one of the game's types: its largest value, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Size {
@@ -25,7 +25,7 @@ pub struct Size {
     pub bound: usize,
 }
 
-/// The events of a check. They show the author what was not tried.
+/// The events of a check. They show the author which features were not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
@@ -41,12 +41,13 @@ pub struct Tried {
     pub asked: u32,
     /// Queries without an answer.
     pub unanswered: u32,
-    /// Queries that were dropped because too many were open.
+    /// Queries dropped because too many were open.
     pub dropped_asks: u64,
     pub cues: u64,
     /// Ticks in which a prediction withheld an effect.
     pub withheld_ticks: u32,
-    /// How many cues and queries kept their key when another player acted differently, and how many did not.
+    /// The number of cues and queries that kept their key when another player acted differently, and the number that
+    /// did not.
     pub keys: (u32, u32),
 }
 
@@ -98,10 +99,10 @@ pub struct Report {
     pub tick_length: Duration,
     /// The reason why there was no second process. `None` if a second process agreed.
     pub skipped: Option<String>,
-    /// Why no second process had a different clock, so that dates were not tried. `None` if one had.
+    /// The reason why no second process had a different clock, so that dates were not tried. `None` if one had.
     pub same_clock: Option<String>,
-    /// Why no second process had a different environment: variables, working folder, locale and time zone. `None` if
-    /// one had.
+    /// The reason why no second process had a different environment: variables, working folder, locale and time zone.
+    /// `None` if one had.
     pub same_environment: Option<String>,
     /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,

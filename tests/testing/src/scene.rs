@@ -21,9 +21,9 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{Leg, SimLink};
 use twinstep_server::{JobId, Match, Output, SessionId};
 
-/// The shortest step of time, so that time always advances.
+/// The minimum time step, which keeps time advancing.
 const MOMENT_MIN: Duration = Duration::from_micros(50);
-/// The longest step of time. Work without a due time is done at these steps.
+/// The maximum time step. Work without a due time is done in these steps.
 const MOMENT_MAX: Duration = Duration::from_millis(5);
 
 /// A client's place in a scene: the link, the times of frames, and a freeze of the process.
@@ -36,9 +36,9 @@ pub struct Place {
     pub frame: Duration,
     /// The time of its next frame.
     pub next_frame: Duration,
-    /// The end of a freeze of its process; packets wait until then.
+    /// The end of its process's freeze; packets wait until then.
     pub frozen_until: Duration,
-    /// The packets in both directions, since recording began.
+    /// The packets in both directions, since recording started.
     pub recorded: Option<Recorded>,
     /// The ends of a link that carries only small datagrams, as a real transport has them.
     narrow: Option<Box<Narrow>>,
@@ -48,15 +48,15 @@ pub struct Place {
 /// Packets that crossed a client's link.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// Packets of the client.
+    /// Packets from the client.
     pub up: Vec<Vec<u8>>,
-    /// Packets of the server.
+    /// Packets from the server.
     pub down: Vec<Vec<u8>>,
 }
 
 impl Place {
-    /// Creates a place whose client draws every `frame` from `now` on. The session's number sets the phase, so that
-    /// clients do not all draw at the same time.
+    /// Creates a place whose client draws every `frame`, starting at `now`. The session's number sets the phase, so
+    /// that clients do not all draw at the same time.
     ///
     /// # Panics
     /// If `frame` is zero.
@@ -92,19 +92,19 @@ impl Place {
         }
     }
 
-    /// Forgets all cues, because the client's process restarted.
+    /// Drops all cues, because the client's process restarted.
     pub fn forget_cues(&mut self) {
         self.open_cues.clear();
     }
 
-    /// Replaces the link. `passes` limits the size of datagrams up and down; larger packets are then sent in parts, as
-    /// over a real transport.
+    /// Replaces the link. `passes` limits the size of datagrams up and down; larger packets are sent in parts, as over
+    /// a real transport.
     pub fn relink(&mut self, line: SimLink, passes: Option<[usize; 2]>) {
         self.line = line;
         self.narrow = passes.map(|passes| Box::new(Narrow::new(passes)));
     }
 
-    /// Sends a packet of the client.
+    /// Sends a packet from the client.
     pub fn send_up(&mut self, now: Duration, bytes: &[u8]) {
         match &mut self.narrow {
             Some(narrow) => narrow.client.send(now, bytes, &mut self.line.up),
@@ -130,7 +130,7 @@ impl Place {
         }
     }
 
-    /// Sends a packet of the server.
+    /// Sends a packet from the server.
     pub fn send_down(&mut self, now: Duration, bytes: &[u8]) {
         match &mut self.narrow {
             Some(narrow) => narrow.server.send(now, bytes, &mut self.line.down),
@@ -174,7 +174,7 @@ impl Narrow {
 
 impl NarrowEnd {
     fn send(&mut self, now: Duration, bytes: &[u8], leg: &mut Leg) {
-        // A packet of a real transport begins with a byte for its kind.
+        // A packet of a real transport starts with a byte for its kind.
         self.packet.clear();
         self.packet.push(0);
         self.packet.extend_from_slice(bytes);
@@ -229,12 +229,12 @@ impl<S: Simulation> Default for Jobs<S> {
 }
 
 impl<S: Simulation> Jobs<S> {
-    /// Schedules the answer of a job for `at`.
+    /// Schedules a job's answer for `at`.
     pub fn answer_at(&mut self, at: Duration, id: JobId, outcome: S::Outcome) {
         self.due.push((at, id, outcome));
     }
 
-    /// Gives the match the answers that are due, in an order that it must not rely on.
+    /// Gives the match the answers due, in an order on which it must not rely.
     pub fn complete(&mut self, now: Duration, match_: &mut Match<S>) {
         let mut at = 0;
         while at < self.due.len() {
@@ -267,7 +267,7 @@ pub struct Scene<S: Simulation, C> {
     pub now: Duration,
     /// The jobs of the match's resolver.
     pub jobs: Jobs<S>,
-    /// The end of a stall of the server's process; packets wait until then.
+    /// The end of the server process's stall; packets wait until then.
     pub stalled_until: Duration,
 }
 
@@ -315,8 +315,8 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
         self.match_.handle(self.now, peer, bytes);
     }
 
-    /// Handles the match's outputs, in order. Packets are sent over their links. A job is run immediately and answered
-    /// after the time that `takes` returns; with `None` it is never answered. Other outputs go to `other`.
+    /// Handles the match's outputs, in order. Packets are sent over their links. A job is run immediately, and its
+    /// answer comes after the time that `takes` returns, or never for `None`. Other outputs go to `other`.
     pub fn drain(
         &mut self,
         mut takes: impl FnMut(&S::Outcome) -> Option<Duration>,

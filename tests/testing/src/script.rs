@@ -53,7 +53,7 @@ pub(crate) type Resolving<S> =
 pub(crate) type Judge<S> =
     Option<Box<dyn Fn(&Seen<'_, S>, &<S as Simulation>::Command) -> bool + Send>>;
 
-/// The players' inputs and commands, and the server's answers. Begin with [`inputs`](Script::inputs),
+/// The players' inputs and commands, and the server's answers. Start with [`inputs`](Script::inputs),
 /// [`new`](Script::new) or [`driven`](Script::driven); the rest has defaults.
 ///
 /// ```
@@ -98,7 +98,7 @@ impl<S: Simulation> Script<S> {
         })
     }
 
-    /// Draws the input of each player at each tick. The closure may keep state between calls.
+    /// Draws the input of each player every tick. The closure may keep state between calls.
     #[must_use]
     pub fn new(
         mut input: impl FnMut(&Seen<'_, S>, &mut Mwc) -> S::Input + Send + 'static,
@@ -106,7 +106,7 @@ impl<S: Simulation> Script<S> {
         Script::driven(move |seen, luck| (input(seen, luck), None))
     }
 
-    /// Draws the input and the command of each player at each tick, for games that have bots.
+    /// Draws the input and the command of each player every tick, for games that have bots.
     #[must_use]
     pub fn driven(
         drive: impl FnMut(&Seen<'_, S>, &mut Mwc) -> (S::Input, Option<S::Command>) + Send + 'static,
@@ -127,7 +127,7 @@ impl<S: Simulation> Script<S> {
         }
     }
 
-    /// Draws the command of each player at each tick, if it gives one.
+    /// Draws each player's command, if any, every tick.
     #[must_use]
     pub fn commands(
         mut self,
@@ -137,8 +137,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Answers queries like a server, once for each. Without it, or if it returns `None`, a query is not answered. One
-    /// answer in eight is always withheld, and all arrive between 1 and 30 ticks late.
+    /// Answers queries like a server, each query once. Without this closure, or if it returns `None`, a query is not
+    /// answered. One answer in eight never arrives; the others arrive 1 to 30 ticks late.
     #[must_use]
     pub fn outcomes(
         mut self,
@@ -202,8 +202,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Keeps all players present from the first tick to the last: players do not leave, drop or return, and inputs are
-    /// not late.
+    /// Keeps all players present from the first tick to the last: players do not leave, drop or reconnect, and inputs
+    /// are not late.
     #[must_use]
     pub fn steady(mut self) -> Script<S> {
         self.steady = true;
@@ -217,7 +217,7 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Leaves out comparisons with predictions, for a game that is played in lockstep only. An [`arena`](crate::arena())
+    /// Leaves out comparisons with predictions, for a game played only in lockstep. An [`arena`](crate::arena())
     /// follows its policies instead.
     #[must_use]
     pub fn lockstep(mut self) -> Script<S> {

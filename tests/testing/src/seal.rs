@@ -1,6 +1,6 @@
 //! [`Sealer`]: seals the frames of a check from the script, as a match would.
 //!
-//! Invariant: each frame fits the world that it is made for, even if the step is faulty. Law **Canonical** is kept
+//! Invariant: each frame fits the world for which it is built, even if the step is faulty. Law **Canonical** is kept
 //! here, so that a step is never blamed for a frame.
 
 use twinstep_core::bounds::PLAYERS_MAX;
@@ -13,11 +13,11 @@ use crate::script::{Asked, Script, Seen};
 use crate::values::Values;
 
 const COME_EVERY_TICKS: u32 = 5;
-/// In one of this many ticks, a player drops or leaves.
+/// In one in this many ticks, a player drops or leaves.
 const GOES_IN: u32 = 60;
-/// A player that dropped or left returns about this many ticks later.
+/// A player that dropped or left comes back about this many ticks later.
 const BACK_IN: u32 = 25;
-/// Each player's input is late in one of this many ticks.
+/// Each player's input is late in one in this many ticks.
 const LATE_IN: u32 = 24;
 /// One in this many answers and claims is refused.
 const REFUSED_IN: u32 = 8;
@@ -177,7 +177,7 @@ impl<S: Simulation> Sealer<S> {
         roster
     }
 
-    /// Resolves the queries of the last step, and adds the answers that are due.
+    /// Resolves the queries of the last step, and adds the answers due.
     fn answer(
         &mut self,
         world: &World<S>,
@@ -236,7 +236,7 @@ impl<S: Simulation> Sealer<S> {
         Ok(())
     }
 
-    /// Adds the claims that are due, at most one per player.
+    /// Adds the due claims, at most one per player.
     fn admit_claims(&mut self, roster: &[Presence; PLAYERS_MAX], frame: &mut FrameData<S>) {
         let is_seated = |player: PlayerId| roster[player.index()] != Presence::Absent;
         self.claims.retain(|(_, claim)| is_seated(claim.player));

@@ -1,6 +1,6 @@
 //! Frames and other values as bytes, for the second process.
 //!
-//! Invariant: both processes are one program, so the format has no version. If a value cannot be read, the answer says
+//! Invariant: both processes are one program, so the format has no version. If a value cannot be read, the reply says
 //! so.
 
 use std::borrow::Cow;
@@ -57,7 +57,7 @@ pub(crate) fn take_frame<S: Simulation>(from: &mut &[u8]) -> Option<FrameData<S>
 
 pub(crate) fn put(to: &mut Vec<u8>, value: &impl Serialize) {
     let mut bytes = Vec::new();
-    // The check encodes each value of a frame before; a part that is missing is found when it is read.
+    // The check encodes each value of a frame before; a missing part is detected on reading.
     let _ = codec::append(value, &mut bytes);
     put_bytes(to, &bytes);
 }

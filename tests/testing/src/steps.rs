@@ -23,7 +23,7 @@ impl<'r, S: Simulation> Steps<'r, S> {
         }
     }
 
-    /// Steps `world` like the authority. The error is the message of a panic; `world` is then invalid.
+    /// Steps `world` like the authority. The error is the message of a panic, which leaves `world` invalid.
     pub(crate) fn confirmed(
         &mut self,
         world: &mut World<S>,
@@ -52,7 +52,7 @@ impl<'r, S: Simulation> Steps<'r, S> {
         })
     }
 
-    /// Steps `world` as a rebuild does: loops take over the results that `memos` has for this tick.
+    /// Steps `world` as a rebuild does: loops reuse the results in `memos` for this tick.
     pub(crate) fn with_memos(
         &mut self,
         world: &mut World<S>,

@@ -26,12 +26,12 @@ const FAILURE_EVERY: Duration = Duration::from_secs(8);
 const FAILURE_MS_MAX: u32 = 3_000;
 const JOB_MS_MAX: u32 = 400;
 const GOOD_NETWORK: Duration = Duration::from_secs(6);
-/// How long the game continues without commands, so that open orders are settled. Queries stay open for 2 s.
+/// The time for which the game continues without commands. Open orders are settled in it. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
-/// How many ticks a client may then trail the server, in addition to the length of its turns.
+/// The maximum number of ticks by which a client trails the server at the end, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;
 const MAY_WAIT_TICKS: u32 = 60;
-/// How many of the server's worlds are kept, to name the fields in which a client differs.
+/// The number of the server's worlds kept to name the fields in which a client differs.
 const WORLDS_KEPT: usize = 240;
 
 pub(crate) struct Client<S: Simulation> {
@@ -39,7 +39,7 @@ pub(crate) struct Client<S: Simulation> {
     session: Session<S>,
     place: Place,
     down_until: Duration,
-    /// The client's input for a tick that is not sampled yet.
+    /// The client's input for a tick not sampled yet.
     decided: Option<(Tick, S::Input)>,
     compared: Option<Tick>,
 }
@@ -252,7 +252,7 @@ impl<S: Simulation> Table<S> {
         let (input, order) = self.script.drive(&seen);
         client.decided = Some((tick, input));
         if let Some(order) = order.filter(|_| self.orders) {
-            // A command that is refused because too many are open counts as not given.
+            // A command refused because too many are open counts as not given.
             let _ = client.session.command(0, order);
         }
     }
@@ -354,7 +354,7 @@ impl<S: Simulation> Passing for Table<S> {
         scene.jobs.complete(now, &mut scene.match_);
         scene.match_.advance(now);
         let takes = |_: &S::Outcome| Some(Duration::from_millis(luck.below(JOB_MS_MAX).into()));
-        // There is no file and no ticket here, and a session that ends reports that itself.
+        // There is no file and no ticket here, and an ending session reports that itself.
         scene.drain(takes, |output| {
             if let Output::Journal(bytes) = output {
                 verdicts.journal.extend_from_slice(bytes);

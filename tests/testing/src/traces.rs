@@ -1,5 +1,5 @@
-//! The traces that a step leaves in its process: hashers that it makes, threads that it starts, and whether its result
-//! depends on the addresses of its memory.
+//! The traces that a step leaves in its process: hashers that it creates, threads that it starts, and whether its
+//! result depends on the addresses of its memory.
 //!
 //! Invariant: a trace that cannot be measured counts as not found, so the named cause does not depend on how the
 //! standard library is built.
@@ -11,19 +11,19 @@ use std::thread;
 
 use twinstep_core::Mwc;
 
-/// Other threads of the process may start threads too; a step that starts threads does so in each of this many runs.
+/// Other threads of the process may also start threads; a step that starts threads does so in each of this many runs.
 const RUNS: usize = 64;
-/// The hashers that one call of `next_hasher` makes.
+/// The number of hashers created by one `next_hasher` call.
 const HASHERS: u64 = 2;
-/// How many blocks move the addresses of later allocations.
+/// The number of blocks that move the addresses of later allocations.
 const BLOCKS: usize = 256;
-/// Locked while a check counts, because two checks at once would count each other's threads.
+/// Locked while a check counts. Two checks at once would count each other's threads.
 static COUNTING: Mutex<()> = Mutex::new(());
-/// How far a deeper call moves a step's own variables on the stack, up to [`DEPTHS`] times.
+/// The distance by which a deeper call moves a step's own variables on the stack, up to [`DEPTHS`] times.
 const DEEPER_BYTES: usize = 4_096 + 48;
 const DEPTHS: u64 = 5;
 
-/// The traces that a step leaves each time that it is run.
+/// The traces that a step leaves each time it runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traces {
     pub(crate) hashes: bool,

@@ -10,7 +10,7 @@ use twinstep_core::{Simulation, Tick};
 
 use crate::fault::{FIELDS_MAX, Found, Kind};
 
-/// The number of different values of a type that are remembered and compared with each new one.
+/// The number of different values of a type kept and compared with each new one.
 const REMEMBERED_MAX: usize = 48;
 
 struct OfType<T> {
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// A check of 4,800 ticks took twenty times as long as one of 600, because all turns were counted through.
+    /// A 4,800-tick check took twenty times as long as a 600-tick one, because it counted through all turns.
     #[test]
     fn other_inputs_take_turns_at_a_constant_cost() {
         let mut values = Values::<Counter>::new();

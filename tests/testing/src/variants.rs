@@ -81,7 +81,7 @@ impl<T: Wire> Default for Variants<T> {
 impl<T: Wire> Variants<T> {
     /// The index of a value's variant; 0 for a type that is not an enum.
     pub(crate) fn place(&self, value: &T) -> usize {
-        // The codec begins an enum with the number of its variant, in one byte for all small numbers.
+        // The codec starts an enum with its variant number, in one byte for all small numbers.
         let mut bytes = Vec::new();
         let is_encoded = !self.names.is_empty() && codec::append(value, &mut bytes).is_ok();
         let first = bytes.first().filter(|_| is_encoded);
@@ -108,7 +108,7 @@ fn names<T: DeserializeOwned>() -> &'static [&'static str] {
     names
 }
 
-/// A deserializer without a value, which records the names of the variants that it is asked for.
+/// A deserializer without a value, which records the names of the requested variants.
 struct VariantProbe<'a>(&'a mut &'static [&'static str]);
 
 fn no_value() -> Error {

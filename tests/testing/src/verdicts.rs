@@ -1,5 +1,5 @@
-//! [`Verdicts`]: the findings of an arena that did not fail: cues that were cancelled, values that never occurred, a
-//! world that grows.
+//! [`Verdicts`]: the findings of an arena that did not fail: cancelled cues, values that never occurred, a growing
+//! world.
 //!
 //! The events come from the match's journal, which is played once more at the end; cues come from the clients.
 
@@ -22,7 +22,7 @@ const CANCELLED_MIN: u64 = 10;
 /// A world that gained less than this in the second half of a run does not grow.
 const GROWN_BYTES_MIN: usize = 512;
 
-/// How many cues of one kind all clients started, and how many of these were cancelled.
+/// The number of cues of one kind that all clients started, and how many of these were cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names say it")]
@@ -35,7 +35,7 @@ pub struct CueCounts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Growth {
-    /// The list, map or text that gained the most elements, by its path, with its lengths in the middle and at the end.
+    /// The path of the list, map or text that gained the most elements, with its lengths in the middle and at the end.
     pub field: Option<(String, u64, u64)>,
     /// The sizes of the world in the middle and at the end, in bytes.
     pub bytes: (usize, usize),
@@ -46,7 +46,7 @@ pub struct Growth {
 pub(crate) struct Verdicts<S: Simulation> {
     kinds: Variants<S::Cue>,
     cues: BTreeMap<usize, CueCounts>,
-    /// The kinds of the open cues of each client.
+    /// The kinds of each client's open cues.
     open: BTreeMap<(u64, CueId), usize>,
     pub(crate) journal: Vec<u8>,
 }
@@ -181,7 +181,7 @@ impl fmt::Display for CueLines<'_> {
     }
 }
 
-/// The rebuilds of all clients, by cause.
+/// The rebuilds of all clients, per cause.
 pub(crate) struct Causes(pub(crate) TimelineStats);
 
 impl Causes {

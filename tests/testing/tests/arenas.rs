@@ -84,7 +84,7 @@ game!(Herd, frame, fx, me => {
     for (player, button) in frame.inputs() {
         *me.called.get_or_insert_with(player, || 0) += u32::from(*button);
     }
-    // Every tenth one looks at what a wrong guess changes.
+    // Every tenth one reads a value that a wrong guess changes.
     let called: u32 = me.called.values().sum();
     let read = |n: usize, _: &u32| if n.is_multiple_of(10) { called } else { 0 };
     fx.each("sheep", frame, &mut me.sheep, read, |sheep: &mut u32, read, _, _: &mut Outputs<'_, ()>| {
@@ -117,7 +117,7 @@ fn an_arena_reports_the_share_of_loops_that_was_run_again() {
 }
 
 #[test]
-fn a_strategy_game_passes_too() {
+fn a_strategy_game_also_passes() {
     let arena = arena(Race::default(), (), racers()).policies(MatchConfig::strategy());
     let played = arena.players(3).link("wan").seconds(30).run().unwrap();
     assert!(

@@ -168,7 +168,7 @@ game!(Lasted, frame, _fx, me => {
     assert!(!me.overrun, "{} ms", me.ms);
 });
 
-/// A game that is played at 20 Hz is checked at 20 Hz, in the second process too.
+/// A game played at 20 Hz is checked at 20 Hz, even in the second process.
 #[test]
 fn a_check_steps_at_its_scripts_rate() {
     let script = || Script::inputs([0_u8, 1]).ticks(100);
@@ -205,7 +205,7 @@ fn allocations_are_counted() {
     assert_eq!(costs(one), [Some(1), Some(1), Some(0)]);
 }
 
-/// Finding A3-10: a game at 120 Hz was compared with the lead of 60 Hz.
+/// Finding A3-10: a 120 Hz game was compared with the lead of a 60 Hz game.
 #[test]
 fn a_report_counts_the_lead_by_the_games_tick_length() {
     let script = Script::inputs([0, 1]).tick_length(Duration::from_secs(1) / 120);

@@ -14,13 +14,13 @@ use twinstep_testing::{Kind, check};
 
 use crate::planting::{expect, game, planted, presses, sum};
 
-planted!(a_hash_map_in_the_state, HashOrder at "sim.pawns.keys()": Hashes { pawns: HashMap<u8, u32> }, frame, me => {
+planted!(a_hash_map_in_the_state_is_reported, HashOrder at "sim.pawns.keys()": Hashes { pawns: HashMap<u8, u32> }, frame, me => {
     for (player, held) in frame.inputs() {
         *me.pawns.entry(player.0).or_default() += u32::from(*held);
     }
 });
 
-planted!(a_hash_map_in_the_step, HashOrder at "sim.order": Sorts { order: Vec<u8> }, frame, me => {
+planted!(a_hash_map_in_the_step_is_reported, HashOrder at "sim.order": Sorts { order: Vec<u8> }, frame, me => {
     let by_player: HashMap<u8, u8> = frame.inputs().map(|(p, held)| (p.0, *held)).collect();
     me.order = by_player.into_keys().collect();
 });
@@ -36,7 +36,7 @@ game!(Leads, frame, _fx, me => {
 });
 
 #[test]
-fn the_first_of_equals_in_a_hash_map() {
+fn the_first_of_equals_in_a_hash_map_is_reported() {
     let found = expect(
         check(Leads::default(), (), presses()),
         Kind::Chance,
@@ -45,21 +45,21 @@ fn the_first_of_equals_in_a_hash_map() {
     assert!(found.kind.advice().contains("`HashMap`"), "{found}");
 }
 
-planted!(pushes_in_the_order_of_a_hash_map, Chance at "sim.at": Pushes { at: [i32; 4] }, frame, me => {
+planted!(pushes_in_hash_map_order_are_reported, Chance at "sim.at": Pushes { at: [i32; 4] }, frame, me => {
     let karts: HashMap<usize, i32> = frame.inputs().map(|(p, held)| (p.index(), i32::from(*held))).collect();
     for (kart, push) in karts {
-        // A kart that was pushed before pushes harder.
+        // A kart pushed before pushes harder.
         me.at[(kart + 1) % 4] += push + me.at[kart % 4] % 7;
     }
 });
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
-planted!(a_static_counter, Static at "sim.next": Counts { next: u32 }, _frame, me => {
+planted!(a_static_counter_is_reported, Static at "sim.next": Counts { next: u32 }, _frame, me => {
     me.next = NEXT.fetch_add(1, Ordering::Relaxed);
 });
 
 static BEGAN: OnceLock<Instant> = OnceLock::new();
-planted!(a_clock, Clock at "sim.at_us": Times { at_us: u64 }, frame, me => {
+planted!(a_clock_is_reported, Clock at "sim.at_us": Times { at_us: u64 }, frame, me => {
     if sum(frame) > 3 {
         me.at_us = BEGAN.get_or_init(Instant::now).elapsed().as_micros() as u64;
     }
@@ -76,7 +76,7 @@ game!(Seconds, _frame, _fx, me => {
 
 /// If a second passes within a tick, the clock is found at once.
 #[test]
-fn a_clock_of_whole_seconds() {
+fn a_clock_with_whole_seconds_is_reported() {
     let script = presses().in_one_process();
     expect(check(Seconds::default(), (), script), Kind::Clock, "");
 }
@@ -94,7 +94,7 @@ game!(Weekdays, frame, _fx, me => {
 
 /// Found if the second process can have another clock; otherwise the report states that it had none.
 #[test]
-fn a_day_of_the_week() {
+fn a_weekday_is_reported() {
     match check(Weekdays::default(), (), presses()) {
         Ok(report) => {
             let why = report.same_clock.as_ref().expect("another clock finds it");
@@ -107,13 +107,13 @@ fn a_day_of_the_week() {
     }
 }
 
-planted!(system_randomness, Chance at "sim.face": Rolls { face: u32 }, frame, me => {
+planted!(system_randomness_is_reported, Chance at "sim.face": Rolls { face: u32 }, frame, me => {
     if sum(frame) > 0 {
         me.face = RandomState::new().hash_one("die") as u32 % 6;
     }
 });
 
-planted!(a_thread_local_counter, Thread at "sim.ids": Locals { ids: u32 }, frame, me => {
+planted!(a_thread_local_counter_is_reported, Thread at "sim.ids": Locals { ids: u32 }, frame, me => {
     thread_local! {
         static IDS: Cell<u32> = const { Cell::new(0) };
     }
@@ -123,26 +123,26 @@ planted!(a_thread_local_counter, Thread at "sim.ids": Locals { ids: u32 }, frame
     }
 });
 
-planted!(the_name_of_the_thread, Thread at "sim.is_main": Threads { is_main: bool }, _frame, me => {
+planted!(the_thread_name_is_reported, Thread at "sim.is_main": Threads { is_main: bool }, _frame, me => {
     me.is_main = std::thread::current().name().is_some();
 });
 
-planted!(an_address_as_a_value, Address at "sim.at": Points { list: Vec<u32>, at: u64 }, frame, me => {
+planted!(an_address_as_a_value_is_reported, Address at "sim.at": Points { list: Vec<u32>, at: u64 }, frame, me => {
     me.list.push(sum(frame));
     me.at = me.list.as_ptr() as u64;
 });
 
-planted!(the_address_of_a_static, Address at "sim.at": Statics { at: u64 }, _frame, me => {
+planted!(the_address_of_a_static_is_reported, Address at "sim.at": Statics { at: u64 }, _frame, me => {
     me.at = &raw const NEXT as u64;
 });
 
 static SALT: OnceLock<u64> = OnceLock::new();
-planted!(a_random_salt_drawn_once_per_process, Process at "sim.salt": Once { salt: u64 }, _frame, me => {
+planted!(a_random_salt_drawn_once_per_process_is_reported, Process at "sim.salt": Once { salt: u64 }, _frame, me => {
     me.salt = SALT.get_or_init(|| RandomState::new().hash_one(1) >> 32) % 1_000;
 });
 
 static BEGUN: AtomicU32 = AtomicU32::new(0);
-planted!(a_static_set_by_the_first_match, Static at "": Second { matches: u32 }, frame, me => {
+planted!(a_static_set_by_the_first_match_is_reported, Static at "": Second { matches: u32 }, frame, me => {
     if frame.tick().0 == 250 {
         // A level loaded for the first match of a process only.
         BEGUN.store(1, Ordering::Relaxed);
@@ -171,7 +171,7 @@ game!(Drifts, frame, fx, me => {
 });
 
 #[test]
-fn a_loop_that_looks_at_more_than_its_reads() {
+fn a_loop_that_reads_more_than_its_reads_is_reported() {
     let found = expect(
         check(Drifts::default(), (), presses()),
         Kind::Reads,

@@ -15,14 +15,14 @@ thread_local! {
     static COSTS: RefCell<BTreeMap<u32, u32>> = const { RefCell::new(BTreeMap::new()) };
 }
 // The cost of a place depends on the crowd of the tick in which it was first asked for.
-planted!(a_cache_in_a_thread_local, Cache at "sim.way": Walks { crowd: u32, way: u32 }, frame, me => {
+planted!(a_cache_in_a_thread_local_is_reported, Cache at "sim.way": Walks { crowd: u32, way: u32 }, frame, me => {
     me.crowd = me.crowd % 97 + sum(frame);
     let place = frame.tick().0 / 7 % 11;
     me.way = COSTS.with_borrow_mut(|costs| *costs.entry(place).or_insert(me.crowd));
 });
 
 static PATHS: Mutex<BTreeMap<u32, u32>> = Mutex::new(BTreeMap::new());
-planted!(a_cache_in_a_static, Cache at "sim.way": Paths { crowd: u32, way: u32 }, frame, me => {
+planted!(a_cache_in_a_static_is_reported, Cache at "sim.way": Paths { crowd: u32, way: u32 }, frame, me => {
     me.crowd = me.crowd % 97 + sum(frame);
     let place = frame.tick().0 / 7 % 11;
     me.way = *PATHS.lock().unwrap().entry(place).or_insert(me.crowd);
@@ -46,7 +46,7 @@ game!(Sees, Map, u8, Never, Never, Never, Never, frame, _fx, me => {
 });
 
 #[test]
-fn a_cache_in_the_rules() {
+fn a_cache_in_the_rules_is_reported() {
     let found = check(Sees::default(), Map::default(), presses());
     expect(found, Kind::Cache, "sim.way");
 }
@@ -75,19 +75,19 @@ fn length(variable: &str) -> u32 {
     std::env::var(variable).map_or(0, |text| text.bytes().map(u32::from).sum())
 }
 
-planted!(the_home_folder, Environment at "sim.luck": Homes { luck: u32 }, frame, me => {
+planted!(the_home_folder_is_reported, Environment at "sim.luck": Homes { luck: u32 }, frame, me => {
     me.luck = length("HOME") + sum(frame);
 });
 
-planted!(the_name_of_the_user, Environment at "sim.luck": Users { luck: u32 }, frame, me => {
+planted!(the_user_name_is_reported, Environment at "sim.luck": Users { luck: u32 }, frame, me => {
     me.luck = length("USER") + sum(frame);
 });
 
-planted!(the_time_zone, Environment at "sim.luck": Zones { luck: u32 }, frame, me => {
+planted!(the_time_zone_is_reported, Environment at "sim.luck": Zones { luck: u32 }, frame, me => {
     me.luck = length("TZ") + sum(frame);
 });
 
-planted!(the_working_folder, Environment at "sim.depth": Folders { depth: u32 }, frame, me => {
+planted!(the_working_folder_is_reported, Environment at "sim.depth": Folders { depth: u32 }, frame, me => {
     me.depth = std::env::current_dir().map_or(0, |folder| folder.components().count() as u32) + sum(frame);
 });
 
@@ -102,7 +102,7 @@ game!(Switches, frame, _fx, me => {
 });
 
 #[test]
-fn a_variable_that_is_set_here_only() {
+fn a_variable_set_only_here_is_reported() {
     // The second process must reach the check, so the variable is asked for afterwards.
     let found = check(Switches::default(), (), presses());
     if std::env::var_os(SWITCH).is_some() {

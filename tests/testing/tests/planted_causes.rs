@@ -38,7 +38,7 @@ game!(Ghosts, frame, fx, me => {
 });
 
 #[test]
-fn a_missing_withhold() {
+fn a_missing_withhold_is_reported() {
     expect(
         check(Ghosts::default(), (), presses()),
         Kind::Phase,
@@ -56,7 +56,7 @@ fn a_step_that_calls_withhold_passes() {
     assert!(report.tried.withheld_ticks > 0);
 }
 
-planted!(state_that_depends_on_the_screen, Phase at "sim.own": Screens { own: u32 }, frame, me => {
+planted!(state_that_depends_on_the_screen_is_reported, Phase at "sim.own": Screens { own: u32 }, frame, me => {
     me.own += frame.inputs().filter(|(player, _)| frame.is_local(*player)).count() as u32;
 });
 
@@ -82,7 +82,7 @@ game!(Names, (), u8, Never, Never, Never, PlayerId, frame, fx, me => {
 });
 
 #[test]
-fn cues_named_by_a_shared_counter() {
+fn cues_named_by_a_shared_counter_are_reported() {
     let fault = expect(check(Names::default(), (), presses()), Kind::SharedKeys, "");
     assert!(
         fault.what.contains("the key of the cue PlayerId("),
@@ -119,7 +119,7 @@ game!(Questions, (), u8, Never, PlayerId, u8, Never, frame, fx, me => {
 });
 
 #[test]
-fn queries_named_by_a_shared_counter() {
+fn queries_named_by_a_shared_counter_are_reported() {
     let script = presses().outcomes(|_, luck| Some(luck.below(6) as u8));
     let fault = expect(
         check(Questions::default(), (), script),
@@ -146,7 +146,7 @@ game!(Doubles, (), u8, Never, u8, u8, Never, frame, fx, me => {
 });
 
 #[test]
-fn two_queries_under_one_key() {
+fn two_queries_under_one_key_are_reported() {
     expect(
         check(Doubles::default(), (), presses()),
         Kind::AskedTwice,
@@ -192,13 +192,13 @@ game!(Expects, frame, _fx, me => {
         };
     }
     for (player, _) in frame.inputs() {
-        // A returning player has not joined again.
+        // A player that reconnects has not joined again.
         *me.here.get_mut(&player).expect("its player joined") += 1;
     }
 });
 
 #[test]
-fn a_panic_when_a_player_returns_is_reported() {
+fn a_panic_when_a_player_reconnects_is_reported() {
     let fault = expect(check(Expects::default(), (), presses()), Kind::Panic, "");
     assert!(fault.what.contains("its player joined"), "{fault}");
 }
@@ -243,19 +243,19 @@ fn sounds(how: u8) -> Result<twinstep_testing::Report, twinstep_testing::Fault> 
 }
 
 #[test]
-fn a_cue_of_the_own_screen() {
+fn a_cue_of_the_local_screen_is_reported() {
     let fault = expect(sounds(0), Kind::Effects, "");
     assert!(fault.what.contains("the cue 7 under the key"), "{fault}");
 }
 
 #[test]
-fn a_cue_whose_value_depends_on_the_screen() {
+fn a_cue_whose_value_depends_on_the_screen_is_reported() {
     let fault = expect(sounds(1), Kind::Effects, "");
     assert!(fault.what.contains("the cue 9 under the key"), "{fault}");
 }
 
 #[test]
-fn a_query_of_the_own_screen() {
+fn a_query_of_the_local_screen_is_reported() {
     let fault = expect(sounds(2), Kind::Effects, "");
     assert!(fault.what.contains("the query 7 under the key"), "{fault}");
 }

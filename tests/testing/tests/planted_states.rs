@@ -1,4 +1,4 @@
-//! Tiny games with one planted bug each in the state: a copy of it, or its bytes, is incomplete.
+//! Tiny games each with one planted bug in its state: a clone or the serialised form is incomplete.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation};
@@ -21,7 +21,7 @@ game!(Skips, frame, _fx, me => {
 });
 
 #[test]
-fn a_field_that_serde_skips() {
+fn a_field_skipped_by_serde_is_reported() {
     let found = check(Skips::default(), (), presses());
     let fault = expect(found, Kind::LostField, "sim.shots");
     assert_eq!(
@@ -52,7 +52,7 @@ game!(Copies, frame, _fx, me => {
 });
 
 #[test]
-fn a_clone_from_that_forgets_a_field() {
+fn a_clone_from_that_omits_a_field_is_reported() {
     let start = Copies {
         score: 0,
         health: 0,
@@ -75,7 +75,7 @@ game!(Clones, frame, _fx, me => {
 });
 
 #[test]
-fn a_clone_that_forgets_a_field() {
+fn a_clone_that_omits_a_field_is_reported() {
     expect(
         check(Clones { score: 0 }, (), presses()),
         Kind::Clone,
@@ -103,7 +103,7 @@ game!(Rounds, frame, _fx, me => {
 });
 
 #[test]
-fn a_float_that_is_serialised_as_a_shorter_one() {
+fn a_float_serialised_with_less_precision_is_reported() {
     expect(
         check(Rounds::default(), (), presses()),
         Kind::Lossy,
@@ -129,7 +129,7 @@ game!(Untagged, frame, _fx, me => {
 });
 
 #[test]
-fn a_state_that_cannot_be_read_back() {
+fn a_state_that_cannot_be_read_back_is_reported() {
     let start = Untagged {
         shape: Shape::Round(0),
     };

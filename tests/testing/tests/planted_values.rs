@@ -53,7 +53,7 @@ fn values_within_their_bounds_are_clean() {
 }
 
 #[test]
-fn an_outcome_that_is_too_large() {
+fn an_oversized_outcome_is_reported() {
     let fault = expect(
         check(Orders::default(), (), orders(1, 4_094)),
         Kind::TooLarge,
@@ -68,7 +68,7 @@ fn an_outcome_that_is_too_large() {
 }
 
 #[test]
-fn a_command_that_is_too_large() {
+fn an_oversized_command_is_reported() {
     let fault = expect(
         check(Orders::default(), (), orders(4_094, 1)),
         Kind::TooLarge,
@@ -100,7 +100,7 @@ game!(Fires, (), Pad, Never, Never, Never, Never, frame, _fx, me => {
 });
 
 #[test]
-fn an_equality_that_ignores_a_field() {
+fn an_eq_impl_that_ignores_a_field_is_reported() {
     let script = Script::new(|_, luck| Pad {
         aim: luck.below(4) as u8,
         fire: luck.below(2) == 0,
@@ -124,7 +124,7 @@ game!(Builds, (), (), Build, Never, Never, Never, frame, _fx, me => {
 });
 
 #[test]
-fn a_command_that_changes_in_serde() {
+fn a_command_that_changes_in_serde_is_reported() {
     let script = Script::inputs([()]).commands(|_, luck| {
         let what = luck.below(3) as u8;
         (luck.below(20) == 0).then_some(Build { what, why: 1 })
@@ -147,7 +147,7 @@ game!(Reads, Counted, u8, Never, Never, Never, Never, frame, _fx, me => {
 });
 
 #[test]
-fn rules_that_change() {
+fn changing_rules_are_reported() {
     let rules = Counted {
         reads: AtomicU32::new(0),
     };
@@ -173,7 +173,7 @@ game!(Peeks, Hidden, u8, Never, Never, Never, Never, frame, _fx, me => {
 });
 
 #[test]
-fn a_cell_in_the_rules() {
+fn a_cell_in_the_rules_is_reported() {
     let rules = Hidden {
         reads: AtomicU32::new(0),
     };
@@ -193,7 +193,7 @@ game!(Looks, HashMap<u8, u64>, u8, Never, Never, Never, Never, frame, _fx, me =>
 });
 
 #[test]
-fn rules_with_a_hash_map() {
+fn rules_with_a_hash_map_are_reported() {
     let rules = (0..8).map(|n| (n, u64::from(n))).collect();
     expect(
         check(Looks::default(), rules, Script::inputs([0, 1])),
@@ -203,7 +203,7 @@ fn rules_with_a_hash_map() {
 }
 
 #[test]
-fn a_script_with_other_randomness() {
+fn a_script_with_other_randomness_is_reported() {
     let rules = (0..1).map(|n| (n, u64::from(n))).collect();
     let held = Cell::new(0_u8);
     let script = Script::new(move |_, _| {

@@ -16,7 +16,7 @@ use twinstep_testing::scene::{Passing, Place, Recorded, Scene, Seated};
 const FRAME: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Holds 1 at each frame.
+/// Holds 1 in every frame.
 struct Player {
     place: Place,
     session: Session<Counter>,

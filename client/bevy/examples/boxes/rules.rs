@@ -1,4 +1,4 @@
-//! The rules, which a server has too: boxes that slide over a plate, and bump against its edge.
+//! The rules, shared with the server: boxes that slide over a plate, and bump against its edge.
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Poses, Scene, Show};

@@ -1,4 +1,4 @@
-//! Pucks as a library for engines: `cargo build -p twinstep-c --example pucks` makes `libpucks.so`, next to `pucks.h`.
+//! Pucks as a library for engines: `cargo build -p twinstep-c --example pucks` builds `libpucks.so`, next to `pucks.h`.
 #![allow(missing_docs, unreachable_pub, reason = "an example")]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ twinstep_c::c_struct! {
     }
 
     pub struct Command {
-        /// PUCKS_JUMP: to a place on the table.
+        /// PUCKS_JUMP: jumps to a place on the table.
         pub kind: u32,
         /// The place in mm, to the right and upwards, each from -2000 to 2000.
         pub at_mm: [i16; 2],
@@ -38,7 +38,7 @@ twinstep_c::c_struct! {
     }
 
     pub struct Hud {
-        /// The bumps of all pucks on the table.
+        /// The total number of bumps, over all pucks on the table.
         pub bumps: u32,
     }
 }

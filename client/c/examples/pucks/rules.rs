@@ -1,4 +1,4 @@
-//! The rules, which a server has too: pucks that slide over a table, and bump against its edge.
+//! The rules, shared with the server: pucks that slide over a table, and bump against its edge.
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Poses, Scene, Show};

@@ -1,6 +1,6 @@
-//! Decodable but absurd numbers from a hostile server.
+//! Decodable but impossible numbers from a hostile server.
 //!
-//! A client never panics, even if a server sends absurd numbers: the client counts the packet as malformed, reports
+//! A client never panics, even if a server sends impossible numbers: the client counts the packet as malformed, reports
 //! that its world differs, or ends with a reason.
 
 use twinstep_core::bounds::{COUNT_MAX, SEATS_MAX};
@@ -74,8 +74,8 @@ fn welcome() -> Welcome {
 struct Said {
     status: DownStatus,
     frames: Vec<FrameData<LocalActions>>,
-    /// The age of the newest turn's beginning, from the end of the run.
-    turn_back: u8,
+    /// The age of the digest, in ticks before the end of the frames; 0 for no digest.
+    digest_age: u8,
     announced: Option<Order<u8>>,
 }
 
@@ -95,7 +95,7 @@ fn said(first: Tick) -> Said {
             ..DownStatus::default()
         },
         frames: vec![frame(first), frame(first + 1)],
-        turn_back: 200,
+        digest_age: 200,
         announced: None,
     }
 }
@@ -111,7 +111,7 @@ impl Table {
 
     fn say(&mut self, said: &Said) {
         let announced = said.announced.as_ref();
-        let packet = self.play(&said.status, &said.frames, said.turn_back, announced);
+        let packet = self.play(&said.status, &said.frames, said.digest_age, announced);
         self.session.handle(self.now, &packet);
     }
 
@@ -224,7 +224,7 @@ fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
     }
 }
 
-/// Finding K13: an announced command with an absurd sequence number ended the process.
+/// Finding K13: an announced command with an impossible sequence number ended the process.
 #[test]
 fn a_packet_with_absurd_numbers_is_counted_or_reported_as_a_difference() {
     // Each closure returns whether its packet is impossible. A possible one is useless but harmless.
@@ -264,7 +264,7 @@ fn a_packet_with_absurd_numbers_is_counted_or_reported_as_a_difference() {
         },
         |said, number| {
             // The digest of a future world will be compared; with 0 there is no digest.
-            said.turn_back = number as u8;
+            said.digest_age = number as u8;
             false
         },
         |said, number| {

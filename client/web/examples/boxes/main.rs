@@ -26,7 +26,7 @@ thread_local! {
     static GAME: RefCell<Game> = RefCell::default();
 }
 
-/// Joins by the page's ticket. Returns 0 if that failed: see [`boxes_why`].
+/// Joins with the page's ticket. Returns 0 if that failed: see [`boxes_why`].
 #[unsafe(no_mangle)]
 extern "C" fn boxes_join() -> u32 {
     let config = SessionConfig::new(Arc::new(())).show(Cubes, Smoothing::new(2.0, Duration::ZERO));
@@ -42,7 +42,7 @@ extern "C" fn boxes_join() -> u32 {
     })
 }
 
-/// Plays a frame at this time of the page, in milliseconds. Returns 0 if the match is over: see [`boxes_why`].
+/// Plays a frame at this time on the page's clock, in milliseconds. Returns 0 if the match is over: see [`boxes_why`].
 #[unsafe(no_mangle)]
 extern "C" fn boxes_frame(now_ms: f64, held: u32) -> u32 {
     let now = Duration::from_secs_f64(now_ms.max(0.0) / 1e3);

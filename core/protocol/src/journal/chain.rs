@@ -1,4 +1,4 @@
-//! The chain of checks: its start, and the bits of it that are in the file.
+//! The chain of checks: its start, and its bits in the file.
 
 pub(super) const CHAIN_START: u64 = u64::from_le_bytes(*b"twinstep");
 

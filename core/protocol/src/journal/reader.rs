@@ -81,8 +81,8 @@ pub const TAIL_BYTES_MAX: usize = varint::BYTES_MAX + 1 + REASON_BYTES_MAX + 4;
 /// The reason in the end record with which a journal seems to end. `tail` is its last [`TAIL_BYTES_MAX`] bytes, or all
 /// of it.
 ///
-/// This is a quick guess: checks are chained from the beginning, so none is verified here. If writing was cut off,
-/// bytes that a player chose can look like an end record.
+/// This is a quick guess: checks are chained from the start, so none is verified here. If writing was cut off, bytes
+/// that a player chose can look like an end record.
 #[must_use]
 pub fn tail_reason(tail: &[u8]) -> Option<&str> {
     (1..=REASON_BYTES_MAX).find_map(|bytes| {
@@ -95,7 +95,7 @@ pub fn tail_reason(tail: &[u8]) -> Option<&str> {
     })
 }
 
-/// Returns `true` if the beginning of a file looks like that of a journal, even a damaged one.
+/// Returns `true` if a file starts like a journal, even a damaged one.
 #[must_use]
 pub fn looks_like_journal(beginning: &[u8]) -> bool {
     let head = &beginning[..beginning.len().min(HEAD_BYTES_MAX + MAGIC.len())];
@@ -142,11 +142,12 @@ impl JournalReader {
         self.offset
     }
 
-    /// Takes the next record from the front of `rest`, which must begin at [`offset`](Self::offset). Returns `None`
-    /// if `rest` is empty.
+    /// Takes the next record from the front of `rest`, which must start at [`offset`](Self::offset). Returns `None` if
+    /// `rest` is empty.
     ///
     /// # Errors
-    /// [`JournalError`] if the record cannot be read. The positions of the reader and of `rest` are then unchanged.
+    /// [`JournalError`] if the record cannot be read. In that case, the positions of the reader and of `rest` are
+    /// unchanged.
     pub fn read<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Entry<'a>>, JournalError> {
         let is_zeros = rest.first() == Some(&0) && rest.iter().all(|byte| *byte == 0);
         self.read_before(rest, is_zeros)
@@ -155,7 +156,7 @@ impl JournalReader {
     /// Reads the next record. Returns `None` at the end of the journal.
     ///
     /// # Errors
-    /// [`JournalError`] if the record cannot be read. The reader's position is then unchanged.
+    /// [`JournalError`] if the record cannot be read. In that case, the reader's position is unchanged.
     pub fn read_from<'s>(
         &mut self,
         source: &'s mut (impl JournalSource + ?Sized),
@@ -164,7 +165,7 @@ impl JournalReader {
         let unreadable = |super::SourceError(why)| JournalError::Unreadable { offset, why };
         let head = source.window(offset, HEAD_BYTES_MAX).map_err(unreadable)?;
         let (starts_with_zero, wanted) = (head.first() == Some(&0), record_bytes(head));
-        // No record begins with a zero, and a power loss can leave any number of zeros.
+        // No record starts with a zero, and a power loss can leave any number of zeros.
         if starts_with_zero && ends_in_zeros(source, offset).map_err(unreadable)? {
             return Err(JournalError::Torn { offset });
         }

@@ -11,7 +11,7 @@ use twinstep_core::ids::{PlayerId, Tick};
 /// The version of this format. A reader refuses any other version.
 pub const FORMAT_VERSION: u32 = 5;
 
-/// The largest size of the encoded frames of one turn, in bytes.
+/// The maximum size of a turn's encoded frames, in bytes.
 pub const TURN_BYTES_MAX: usize = 64 << 10;
 pub const IDENTITY_BYTES_MAX: usize = 256;
 pub const GAME_BYTES_MAX: usize = 64;
@@ -19,7 +19,7 @@ pub const BUILD_BYTES_MAX: usize = 128;
 pub const REASON_BYTES_MAX: usize = 256;
 /// The longest label of a [save](crate::save), in bytes.
 pub const LABEL_BYTES_MAX: usize = 256;
-/// The largest payload of a record of an unknown kind, in bytes.
+/// The maximum payload of a record of unknown kind, in bytes.
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
 /// A flag of a ruling: the ruling is a [`Ruling::MadeBefore`]. The lowest flag marks a spectator's
@@ -52,7 +52,7 @@ pub enum WriteError {
     Misplaced { kind: u8 },
 }
 
-/// One record. Its bytes are borrowed: from the caller when written, from the file when read.
+/// One record. Its bytes are borrowed from the caller when written, and from the file when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record<'a> {
@@ -71,10 +71,10 @@ pub enum Record<'a> {
         tick: Tick,
         digest: u64,
     },
-    /// A ruling: tickets of an identity that are refused from now on.
+    /// A ruling: certain tickets of an identity are refused from now on.
     Ruling {
         ruling: Ruling,
-        /// The role that the tickets are for: tickets of a player and of a spectator are counted separately.
+        /// The role in the tickets: tickets of a player and of a spectator are counted separately.
         role: Role,
         /// The holder of the tickets; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
@@ -100,7 +100,7 @@ pub enum Record<'a> {
     /// A player's seat is reserved for an identity until that identity takes it: then a [`Seat`](Record::Seat) follows.
     Reserved {
         player: PlayerId,
-        /// The identity, or an empty one if the seat is not reserved any more; at most [`IDENTITY_BYTES_MAX`] bytes.
+        /// The identity, or an empty one if the seat is no longer reserved; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
     /// The part of a [saved](crate::save) world that every version of a game can read; at most [`OTHER_BYTES_MAX`] bytes.
@@ -124,7 +124,7 @@ pub enum WrittenBy {
     /// A client that recorded the frames that it received: its seats have display names, and the journal can only be
     /// replayed.
     Client,
-    /// A match that was [saved](crate::save): another match can begin from it.
+    /// A match that was [saved](crate::save): another match can start from it.
     Save,
 }
 
@@ -153,7 +153,7 @@ pub struct Start<'a> {
     pub rules_digest: u64,
     /// The build's name, for display only; at most [`BUILD_BYTES_MAX`] bytes.
     pub build: &'a str,
-    /// The time when the match began, in seconds since 1970, as given by the caller.
+    /// The time when the match started, in seconds since 1970, as given by the caller.
     pub started_unix_s: u64,
     /// The command delay in turns, which is fixed for a match, including after restarts.
     pub command_delay: u8,
@@ -378,7 +378,7 @@ impl<'a> Record<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// The format version in the payload of a start of any version.
+    /// The format version in the payload of a start record, whichever version wrote it.
     pub(super) fn format_version(payload: &[u8]) -> Option<u32> {
         varint::take_u32(&mut payload.strip_prefix(&MAGIC)?).ok()
     }

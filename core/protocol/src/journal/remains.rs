@@ -1,4 +1,4 @@
-//! Looks for records after damage: it distinguishes records that can no longer be checked from bytes that never were
+//! Searches for records after damage: it distinguishes records that can no longer be checked from bytes that never were
 //! records.
 //!
 //! Checks are chained, so after damage none can be verified. But records have a shape, and a run of well-shaped records
@@ -12,12 +12,13 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 
 /// The number of consecutive records that count as a run if it does not end exactly at the end of the file.
 const RUN_MIN: u64 = 8;
-/// The search tries to begin a run at this many offsets: more than any turn takes.
+/// The search looks for the start of a run at this many byte offsets, which is more than the size of any turn.
 const PLACES_MAX: usize = 128 << 10;
-/// How many bytes the search reads at a time: a run of [`RUN_MIN`] records fits, unless all of them are large worlds.
+/// The number of bytes that the search reads at a time. A run of [`RUN_MIN`] records fits, except if all of them are
+/// large worlds.
 const NEAR_BYTES: usize = 16 << 20;
 const FOLLOWED_MAX: usize = 4;
-/// How many records are examined in total, so that the search is never long.
+/// The maximum number of records examined; it bounds the search time.
 const LOOKS_MAX: u64 = 4 << 20;
 
 /// The records that seem to have been lost.
@@ -30,9 +31,9 @@ pub struct Remains {
     pub newest: Option<Tick>,
 }
 
-/// Looks for intact records after offset `from`, at which the journal stops being intact. Returns `None` if there are
-/// none, for example because a disk that lost power left zeros or older data. Takes 16 MiB of memory, however long the
-/// file is.
+/// Searches for intact records after offset `from`, at which the journal stops being intact. Returns `None` if there
+/// are none, for example because a disk that lost power left zeros or older data. Takes 16 MiB of memory, however long
+/// the file is.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -76,12 +77,12 @@ pub fn remains(
 
 /// The largest incomplete record after a run: a head and a turn.
 const TORN_MAX: usize = TURN_BYTES_MAX;
-/// The number of bytes that contain any record.
+/// The number of bytes that suffice for any record.
 const REST_BYTES: usize = 16 + WORLD_BYTES_MAX;
 const _: () = assert!(REST_BYTES > TORN_MAX);
 
 impl Remains {
-    /// Counts the records at the beginning of `bytes`. Returns their size in bytes.
+    /// Counts the records at the start of `bytes`. Returns their size in bytes.
     fn count(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while let Some((record, after)) = shape(rest) {
@@ -99,7 +100,7 @@ impl Remains {
     }
 }
 
-/// The record of a kind that this version writes, with any checks, at the beginning of `bytes`, and the bytes after it.
+/// The record at the start of `bytes`, of a kind that this version writes, with any checks, and the bytes after it.
 fn shape(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let mut rest = bytes;
     let head = varint::take(&mut rest).ok()?;

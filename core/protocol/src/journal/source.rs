@@ -12,7 +12,7 @@ pub struct SourceError(pub &'static str);
 
 /// A journal's bytes. Bytes in memory are a source; the server provides one for files.
 pub trait JournalSource {
-    /// The bytes from `offset` on: at least `least` of them, or all up to the end.
+    /// The bytes starting at `offset`: at least `least` of them, or all up to the end.
     ///
     /// # Errors
     /// If the bytes exist but cannot be read.
@@ -48,7 +48,7 @@ impl<J: JournalSource + ?Sized> JournalSource for Box<J> {
     }
 }
 
-/// The beginning of a journal, up to an end.
+/// A journal's bytes, up to an end.
 #[derive(Clone, Debug)]
 pub struct UpTo<J> {
     pub journal: J,

@@ -94,7 +94,7 @@ fn the_bytes_of_each_record_do_not_drift() {
     assert_eq!(golden, GOLDEN);
 }
 
-/// head · check · payload · check, of a start and of `ONE_OF_EACH`.
+/// head · check · payload · check, for a start and for `ONE_OF_EACH`.
 const GOLDEN: &str = "\
 81500554774a0a0503efcdab896745230180e2cfaa06020009706f776465726b6567312e322e332d6465763f1ba1a2
 820ce200776f726c64e02fed1d
@@ -387,7 +387,7 @@ impl JournalSource for Narrow<'_> {
     }
 }
 
-/// Finding K3-B: each reader of a journal held all of it in memory.
+/// Finding K3-B: each journal reader held the whole journal in memory.
 #[test]
 fn a_journal_reads_the_same_through_the_narrowest_window() {
     let whole = journal(&ONE_OF_EACH);

@@ -9,8 +9,8 @@ use crate::wire::{Reader, WireError, Writer};
 pub const CHUNK_BYTES_MAX: usize = 1_000;
 /// The largest chunk frame, in bytes: a buffer for [`LaneSender::poll`](super::LaneSender::poll) must hold it.
 pub const FRAME_BYTES_MAX: usize = 5 + CHUNK_BYTES_MAX;
-/// How many chunks can be in flight. At 512 KiB/s this is one second: enough for a round trip and for resending a chunk
-/// twice, so that losses of 10 % at 300 ms cost less than half of the rate.
+/// The maximum number of chunks in flight. At 512 KiB/s this is one second, enough for a round trip and for resending a
+/// chunk twice, so that losses of 10 % at 300 ms cost less than half of the rate.
 pub const WINDOW_CHUNKS: u32 = 512;
 
 pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;

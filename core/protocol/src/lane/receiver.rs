@@ -13,7 +13,7 @@ pub struct Message {
     pub bytes: Vec<u8>,
 }
 
-/// The progress of the message that is arriving.
+/// The progress of the incoming message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiving {
     pub kind: u8,
@@ -27,7 +27,8 @@ pub struct Receiving {
 pub struct LaneReceiver {
     message_bytes_max: usize,
     next: u32,
-    /// Bodies of the chunks from `next` on, at their sequence modulo the length. Empty if the chunk has not arrived.
+    /// Bodies of the chunks starting at `next`, at their sequence modulo the length. Empty if the chunk has not
+    /// arrived.
     stash: Vec<Vec<u8>>,
     stashed_bytes: usize,
     spare: Vec<Vec<u8>>,
@@ -50,7 +51,7 @@ impl LaneReceiver {
     /// A receiver of messages of at most `message_bytes_max` bytes.
     ///
     /// In addition to the message itself, the receiver holds out-of-order chunks: at most as many bytes as the largest
-    /// message, and never more than the window of 512 KB. The memory grows only with the data that arrives.
+    /// message, and never more than the 512 KB window. The memory grows only with the data that arrives.
     #[must_use]
     pub fn new(message_bytes_max: usize) -> LaneReceiver {
         // Chunks farther ahead than this are treated as lost: the sender resends them.
@@ -85,7 +86,7 @@ impl LaneReceiver {
         if seq >= end {
             return Err(LaneError::BeyondWindow { seq, end });
         }
-        // Answer repeated chunks too: the ack of the first copy may have been lost.
+        // Acknowledge repeated chunks as well, because the first copy's ack may have been lost.
         self.owes_ack = true;
         // Beyond the stash, a chunk is dropped as if it were lost.
         if seq < self.next || (seq - self.next) as usize >= self.stash.len() {
@@ -116,7 +117,7 @@ impl LaneReceiver {
         self.begun = Some((kind, bytes));
     }
 
-    /// The first bytes, without a gap, of an unfinished message of this kind. Returns `None` if none is arriving.
+    /// The first contiguous bytes of an unfinished message of this kind. Returns `None` if none is arriving.
     #[must_use]
     pub fn into_part(self, kind: u8) -> Option<Vec<u8>> {
         let arriving = self
@@ -147,7 +148,7 @@ impl LaneReceiver {
         mem::take(&mut self.owes_ack).then(|| self.ack())
     }
 
-    /// The progress of the message that is arriving. Returns `None` if none is.
+    /// The progress of the incoming message. Returns `None` if none is.
     #[must_use]
     pub fn progress(&self) -> Option<Receiving> {
         self.arriving.as_ref().map(|arriving| Receiving {

@@ -16,7 +16,7 @@ pub const MESSAGES_QUEUED_MAX: usize = 64;
 /// The allowed burst after a pause, as the time that it takes at the full rate: two and a half frames at 60 Hz.
 const BURST: Duration = Duration::from_millis(40);
 
-/// How many chunks may be resent for each chunk that arrives. A connection that loses half of all chunks needs one.
+/// The maximum number of chunks resent per chunk that arrives. A connection that loses half of all chunks needs one.
 const REPEATS_PER_ARRIVAL: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum PushError {
     Exhausted,
 }
 
-/// Bytes of messages since the lane was opened, without headers and resends.
+/// The numbers of message bytes since the lane was opened, without headers and resends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
     pub sent_bytes: u64,
@@ -44,7 +44,7 @@ pub struct Sending {
 pub struct LaneSender {
     message_bytes_max: usize,
     rate_bytes_per_s: u32,
-    /// Messages with chunks that are not acknowledged in order, oldest first.
+    /// Messages with chunks not yet acknowledged in order, oldest first.
     messages: VecDeque<Outgoing>,
     base: u32,
     /// The first chunk that has not been sent; at most `base + WINDOW_CHUNKS`.
@@ -67,7 +67,7 @@ type Head = ArrayVec<u8, { 1 + varint::BYTES_MAX }>;
 struct Outgoing {
     kind: u8,
     bytes: Arc<[u8]>,
-    /// The offset at which the message begins. The receiver has the bytes before it.
+    /// The message's start offset. The receiver has the bytes before it.
     from: usize,
     first_seq: u32,
 }
@@ -102,20 +102,20 @@ impl LaneSender {
         self.rate_bytes_per_s = bytes_per_s.max(1);
     }
 
-    /// Queues a message after the others. The bytes are shared, so one world can serve many sessions.
+    /// Appends a message to the queue. The bytes are shared, so one world can serve many sessions.
     ///
     /// # Errors
-    /// [`PushError`] if the message is too large, the queue is full, or the lane is used up. The message is then not
+    /// [`PushError`] if the message is too large, the queue is full, or the lane is exhausted. In that case nothing is
     /// queued.
     pub fn push(&mut self, kind: u8, bytes: Arc<[u8]>) -> Result<(), PushError> {
         self.push_rest(kind, bytes, 0)
     }
 
-    /// Like [`push`](LaneSender::push), but sends only the bytes from `from` on: for a receiver that already
+    /// Like [`push`](LaneSender::push), but sends only the bytes starting at `from`, for a receiver that already
     /// [has](super::LaneReceiver::go_on_with) the bytes before.
     ///
     /// # Errors
-    /// [`PushError`] if the message is too large, the queue is full, or the lane is used up. The message is then not
+    /// [`PushError`] if the message is too large, the queue is full, or the lane is exhausted. In that case nothing is
     /// queued.
     ///
     /// # Panics
@@ -203,7 +203,7 @@ impl LaneSender {
     /// Checks whether [`handle_ack`](LaneSender::handle_ack) would accept this ack.
     ///
     /// # Errors
-    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes that were not sent.
+    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes never sent.
     pub fn check_ack(&self, ack: &LaneAck) -> Result<(), LaneError> {
         let end = u64::from(ack.next) + ack.beyond().last().map_or(0, |last| u64::from(last) + 1);
         if end > u64::from(self.unsent) {
@@ -215,11 +215,10 @@ impl LaneSender {
         Ok(())
     }
 
-    /// Handles an ack of the receiver.
+    /// Handles an ack from the receiver.
     ///
     /// # Errors
-    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes that were not sent. The peer broke the protocol: close its
-    /// session.
+    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes never sent. The peer broke the protocol: close its session.
     pub fn handle_ack(&mut self, now: Duration, ack: &LaneAck) -> Result<(), LaneError> {
         self.check_ack(ack)?;
         self.last_ack_at = self.last_ack_at.max(now);
@@ -252,7 +251,7 @@ impl LaneSender {
         self.base == self.end
     }
 
-    /// All bytes of the oldest unfinished message of this kind.
+    /// The oldest unfinished message of this kind, in full.
     #[must_use]
     pub fn unfinished(&self, kind: u8) -> Option<Arc<[u8]>> {
         let message = self.messages.iter().find(|message| message.kind == kind);

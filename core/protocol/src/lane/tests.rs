@@ -34,7 +34,7 @@ fn sender_of(bytes: usize) -> LaneSender {
     sender
 }
 
-/// A lane over a bad network, ticked at 60 Hz. Chunks go up; acks travel in packets that are sent each tick.
+/// A lane over a bad network, ticked at 60 Hz. Chunks go up; acks travel in packets sent every tick.
 struct Pair {
     sender: LaneSender,
     receiver: LaneReceiver,
@@ -218,7 +218,7 @@ fn an_unfetched_message_stalls_the_lane_and_a_lost_ack_does_not() {
 fn a_silent_peer_is_sent_one_chunk_at_a_time() {
     let mut sender = sender_of(100_000);
     while frame(&mut sender, ms(0)).is_some() {}
-    // Silence begins after 400 ms: twice the resend time.
+    // Silence starts after 400 ms: twice the resend time.
     let sent: usize = (401..2_401)
         .filter(|&at| frame(&mut sender, ms(at)).is_some())
         .count();
@@ -243,7 +243,7 @@ fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
             sender.handle_ack(now, &ack).unwrap();
         }
     }
-    // One window, one repeated window, and the oldest chunk: at each resend, and as soon as it becomes the oldest.
+    // One window, one repeated window, and the oldest chunk with each resend, and as soon as it becomes the oldest.
     let oldest = 60_000 / 200 + arrived;
     let most = 2 * WINDOW_CHUNKS + 5 * arrived + oldest;
     assert!(frames <= most, "{frames} chunks for {arrived} acknowledged");
@@ -459,7 +459,7 @@ fn a_receiver_of_small_messages_stashes_little() {
 
 #[test]
 fn a_world_arrives_fast_enough_over_every_preset() {
-    // 8 MiB at 512 KiB/s take 16 s, so a limit of 30 s leaves 14 s for losses.
+    // 8 MiB at 512 KiB/s take 16 s, so a 30 s limit leaves 14 s for losses.
     for (name, profile) in LinkProfile::PRESETS {
         let mut pair = Pair::new(profile, 5, 8 << 20);
         let world = content(3, 8 << 20);
@@ -586,7 +586,7 @@ proptest! {
     }
 }
 
-/// A sender has a chunk at each time that `next_due` returns, even if no chunk is acknowledged.
+/// A sender has a chunk whenever `next_due` says, even if no chunk is acknowledged.
 #[test]
 fn a_sender_has_a_chunk_when_it_is_due() {
     for chunks in [1, 2, 40] {

@@ -127,7 +127,7 @@ fn a_session_of_days_is_recorded_once_an_hour_and_stays_known() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_by_a_day_revives_no_ticket() {
+fn a_clock_set_back_by_a_day_revives_no_ticket() {
     let mut known = Lineages::default();
     known.make_safe(&stamp(1, 0));
     known.make_safe(&stamp(1, 1));
@@ -311,7 +311,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     /// The ticket that a player would use admits it until it expires, even after crashes and with wrong clocks of
-    /// makers. A ticket that was used and replaced does not.
+    /// makers. A used and replaced ticket does not.
     #[test]
     fn a_current_ticket_admits_its_holder_and_a_replaced_one_does_not(acts in prop::collection::vec(act(), 1..120)) {
         let mut world = Scenario {

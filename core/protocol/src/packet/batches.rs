@@ -4,8 +4,8 @@
 //! [first turn: 16][count: 8] batch…        batch: [a change bit per seat: 8][changed inputs]
 //! ```
 //!
-//! A batch in a packet is closed: all commands of its turn are in the same packet, or in an earlier one that was
-//! acknowledged. An idle player still sends one batch for every turn, of one byte.
+//! A batch in a packet is closed: all commands of its turn are in the same packet, or in an earlier, acknowledged one.
+//! An idle player still sends one batch for every turn, of one byte.
 
 use arrayvec::ArrayVec;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{COMMAND_DELAY_MAX, INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Controls, Tick};
 
-/// The maximum number of batches in one packet: as many as in four of the longest command delays.
+/// The maximum number of batches in one packet: four of the longest command delays.
 pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
 
 /// Writes the batches of turns `first..first + count`. `input(seat, turn)` is a seat's input during a turn.
@@ -55,7 +55,7 @@ pub fn write<'i, I: Serialize + Default + PartialEq + 'i>(
 /// Reads batches whose turns are near `near`, and passes each seat's input for each turn to `each`, in order.
 ///
 /// # Errors
-/// If the bytes are not batches, or if `each` fails. Inputs that were already passed to `each` are not withdrawn.
+/// If the bytes are not batches, or if `each` fails. Inputs already passed to `each` are not withdrawn.
 pub fn read<I: Controls>(
     packet: &mut Reader<'_>,
     near: u32,
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(out.len(), 2 + 1 + 4);
     }
 
-    /// Invalid if it begins with 255.
+    /// Invalid if it starts with 255.
     #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     struct Long(Vec<u8>);
 

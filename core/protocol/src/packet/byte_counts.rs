@@ -4,7 +4,7 @@
 /// authentication; 18 to 25 in all but the first minutes of a session).
 pub const OUTER_BYTES: u64 = 28 + 5 + 20;
 
-/// The bytes of packets by kind of content. Headers include those of the transport and of UDP.
+/// The number of packet bytes per kind of content. Headers include the transport's and UDP's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ByteCounts {
     pub packets: u64,
@@ -19,7 +19,7 @@ pub struct ByteCounts {
     /// Commands and claims, and their refusals; also fragments of large outcomes.
     pub commands: u64,
     pub outcomes: u64,
-    /// Worlds and other messages of the lane.
+    /// Worlds and other lane messages.
     pub bulk: u64,
 }
 

@@ -4,8 +4,8 @@
 //! first · code
 //! ```
 //!
-//! The packet has no link header, because a host also sends it for sessions that no match knows. It may be lost: a
-//! match sends a few copies, and a host answers each late packet with another copy.
+//! The packet has no link header. A host also sends it for sessions that no match knows. It may be lost, so a match
+//! sends a few copies, and a host replies to each late packet with another copy.
 
 use core::fmt;
 
@@ -20,7 +20,7 @@ pub const BYTES_MAX: usize = 16;
 /// Writes the packet.
 ///
 /// # Errors
-/// [`WireError::Full`] if `out` has less room than the code takes: at most [`BYTES_MAX`].
+/// [`WireError::Full`] if `out` has less space than the code takes: at most [`BYTES_MAX`].
 pub fn write(code: CloseCode, out: &mut Writer<'_>) -> Result<(), WireError> {
     out.u8(DownKind::Closed.alone())?;
     out.value(&code)

@@ -42,7 +42,7 @@ pub struct RunStart {
     count_at: usize,
 }
 
-/// Begins a run. The inputs of `first` are encoded against neutral.
+/// Starts a run. The inputs of `first` are encoded against neutral.
 ///
 /// # Errors
 /// [`WireError::Full`] if the packet is full.
@@ -68,10 +68,10 @@ pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
 }
 
 /// Writes one frame of a run. `previous` is the frame before it in the run, if any. `own` are the receiver's players,
-/// and `as_sent` are those of them whose input in this frame equals the input that the receiver sent.
+/// and `as_sent` is the subset with an input in this frame equal to the one that the receiver sent.
 ///
 /// # Errors
-/// [`WireError::Full`] if the packet is full. It is then unchanged.
+/// [`WireError::Full`] if the packet is full. In that case it is left unchanged.
 pub fn write<S: Simulation>(
     out: &mut Writer<'_>,
     previous: Option<&FrameData<S>>,
@@ -252,10 +252,10 @@ impl<S: Simulation> Default for RunReader<S> {
 }
 
 impl<S: Simulation> RunReader<S> {
-    /// Reads the beginning of a run. The run's first tick is near `near`.
+    /// Reads the start of a run. The run's first tick is near `near`.
     ///
     /// # Errors
-    /// If the bytes are not the beginning of a run.
+    /// If the bytes are not the start of a run.
     pub fn begin(&mut self, packet: &mut Reader<'_>, near: Tick) -> Result<(), WireError> {
         let first = packet.tick16(near)?;
         self.left = usize::from(packet.u8()?);
@@ -267,7 +267,7 @@ impl<S: Simulation> RunReader<S> {
         Ok(())
     }
 
-    /// Begins a run of unlimited length, as in a journal: the bytes contain only the set of present players.
+    /// Starts a run of unlimited length, as in a journal: the bytes contain only the set of present players.
     ///
     /// # Errors
     /// If the bytes are not a set of players.
@@ -305,7 +305,7 @@ impl<S: Simulation> RunReader<S> {
     /// that this client sent for its own players.
     ///
     /// # Errors
-    /// If the bytes are not a frame. The run is then over.
+    /// If the bytes are not a frame, which ends the run.
     pub fn next<'s>(
         &mut self,
         packet: &mut Reader<'_>,
@@ -397,7 +397,7 @@ impl<S: Simulation> RunReader<S> {
     /// not sealed yet.
     ///
     /// # Errors
-    /// If the bytes are not announcements. Inputs and commands that were already passed on are not withdrawn.
+    /// If the bytes are not announcements. Inputs and commands already passed on are not withdrawn.
     pub fn announced(
         &mut self,
         packet: &mut Reader<'_>,
@@ -448,11 +448,11 @@ impl<S: Simulation> RunReader<S> {
     }
 }
 
-/// Writes announcements after a run that ended with `last`. For each of `ticks` ticks from `last.tick + 1` on, it
-/// writes the inputs of other players that `input` knows, and the `commands` that are due.
+/// Writes announcements after a run that ended with `last`. For each of `ticks` ticks starting at `last.tick + 1`, it
+/// writes the other players' inputs that `input` knows, and the `commands` due.
 ///
 /// # Errors
-/// [`WireError::Full`] if the packet is full. It is then unchanged.
+/// [`WireError::Full`] if the packet is full. In that case it is left unchanged.
 pub fn announce<'s, S: Simulation>(
     out: &mut Writer<'_>,
     last: &'s FrameData<S>,

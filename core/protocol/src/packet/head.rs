@@ -4,7 +4,7 @@
 //! first  bits 0..3: kind      bits 3..8: a bit for each part      one of the parts is a byte for the rarer ones
 //! ```
 //!
-//! Some of the eight kinds each way are free, and the last one ([`KIND_FREE`]) is reserved: a ninth kind would begin
+//! Some of the eight kinds each way are free, and the last one ([`KIND_FREE`]) is reserved: a ninth kind would start
 //! with it and have its number in a second byte. The kinds `Hello` and `Closed` keep their numbers forever, so that
 //! sides of two versions can still refuse each other with a reason.
 
@@ -20,7 +20,7 @@ pub(super) const KIND_BITS: u8 = 3;
 /// The reserved kind, which no packet has alone.
 pub const KIND_FREE: u8 = (1 << KIND_BITS) - 1;
 
-/// An optional part of a packet: one bit of a byte of flags.
+/// An optional packet part, announced by one bit in a flags byte.
 pub trait Part: Copy {
     /// The number of parts, at most 8.
     const COUNT: u8;
@@ -112,13 +112,13 @@ macro_rules! kinds {
         }
 
         impl $name {
-            /// The first byte of a packet of this kind with these parts.
+            /// The first byte of this kind of packet, with these parts.
             #[must_use]
             pub fn head(self, parts: Parts<$parts>) -> u8 {
                 self as u8 | parts.bits() << KIND_BITS
             }
 
-            /// The first byte of a packet of this kind that has no parts.
+            /// The first byte of this kind of packet, without parts.
             #[must_use]
             pub fn alone(self) -> u8 {
                 self.head(Parts::default())
@@ -156,7 +156,7 @@ pub struct PacketWriter<'w, 'b, P> {
 }
 
 impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
-    /// Begins a packet whose first byte, without parts, is `first`.
+    /// Starts a packet whose first byte, without parts, is `first`.
     ///
     /// # Errors
     /// [`WireError::Full`] if the packet is full.
@@ -236,7 +236,7 @@ mod tests {
 
     /// Finding A12: all four kinds were in use.
     #[test]
-    fn there_is_room_for_more_kinds_each_way() {
+    fn there_is_space_for_more_kinds_each_way() {
         let up = (0..KIND_FREE).filter(|kind| UpKind::read(*kind).is_err());
         let down = (0..KIND_FREE).filter(|kind| DownKind::read(*kind).is_err());
         assert!(up.count() >= 3 && down.count() >= 4);

@@ -1,4 +1,4 @@
-//! `Hello`, up: the game, versions and rules that both sides must share; and the welcome that answers it.
+//! `Hello`, up: the game, versions and rules that both sides must share; and the welcome, which is the response.
 //!
 //! ```text
 //! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match
@@ -40,7 +40,7 @@ pub struct Hello {
     pub rules: u64,
     /// The author's name for this build.
     pub build: String,
-    /// The world that the client already has. If the server knows it too, frames are enough.
+    /// The world that the client already has. If the server also knows it, frames are enough.
     pub holds: Holds,
     /// The display name of each seat's player. A missing or empty name is replaced by the identity.
     pub names: ArrayVec<Name, SEATS_MAX>,
@@ -51,7 +51,7 @@ pub struct Hello {
 pub enum Holds {
     #[default]
     Nothing,
-    /// The authority of a returning client.
+    /// The authority of a reconnecting client.
     Authority {
         tick: Tick,
         digest: u32,
@@ -59,24 +59,24 @@ pub enum Holds {
         /// used if the server has no digest for `tick`.
         agreed: Option<(Tick, u32)>,
     },
-    /// The initial simulation that the client assumes the match began with: the low half of its digest.
+    /// The low half of the digest of the initial simulation that the client assumes.
     Start(u32),
-    /// The first part of a world whose download was cut off.
+    /// The first part of a world whose download was interrupted.
     Part {
         world: WorldId,
-        /// The number of bytes that the client has, from the first one on.
+        /// The number of bytes that the client has, starting with the first one.
         bytes: u32,
     },
     /// No world. The client takes the server's rules if they differ from its own.
     AnyRules,
 }
 
-/// Identifies a world that is being sent, so that a client can request the rest of it over another connection.
+/// Identifies a world in transfer, so that a client can request the rest of it over another connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorldId {
     /// The next tick of the world.
     pub tick: Tick,
-    /// The low half of the digest of the encoded world.
+    /// The low half of the encoded world's digest.
     pub digest: u32,
 }
 
@@ -91,18 +91,18 @@ impl WorldId {
     }
 }
 
-/// The world that a session starts from.
+/// The world from which a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Basis {
     /// A world that follows on the lane: all of it, or the rest after the [part](Holds::Part) that the client has.
     World { world: WorldId, from: u32 },
     /// The client's own [authority](Holds::Authority). No world follows.
     Authority,
-    /// The client's own [start](Holds::Start). No world follows. The match began at this tick, with this cadence.
+    /// The client's own [start](Holds::Start). No world follows. The match started at this tick, with this cadence.
     Start(Tick, Cadence),
 }
 
-/// The display names of a match's players, by number. Sent whenever they change.
+/// The display names of a match's players, in player order. Sent whenever they change.
 pub type Names = ArrayVec<(PlayerId, Name), PLAYERS_MAX>;
 
 const TEXT_MAX: usize = 128;
@@ -214,7 +214,7 @@ pub fn write(
     Ok(packet.end())
 }
 
-/// Writes a packet that acknowledges the first chunks of the lane, which answer the hello.
+/// Writes a packet that acknowledges the first lane chunks, which are the response to the hello.
 ///
 /// # Errors
 /// [`WireError::Full`] if the packet is full.
@@ -318,7 +318,7 @@ pub struct Welcome {
 }
 
 impl Welcome {
-    /// Returns `true` if a decoded welcome has the properties that a session relies on: each seat has its own player
+    /// Returns `true` if a decoded welcome has the properties on which a session relies: each seat has its own player
     /// and a sequence, and all numbers are within their limits.
     #[must_use]
     pub fn is_sound(&self) -> bool {

@@ -12,10 +12,10 @@ use twinstep_core::{Controls, Tick};
 
 const MASK_BYTES: usize = (INPUT_WINDOW as usize * SEATS_MAX).div_ceil(8);
 
-/// Writes the inputs of `ticks` ticks from `first` on. All of them must lie within `INPUT_WINDOW` of `wanted`.
+/// Writes the inputs of `ticks` ticks starting at `first`. All of them must lie within `INPUT_WINDOW` of `wanted`.
 ///
 /// # Errors
-/// [`WireError::Full`] if the packet is full. It is then unchanged.
+/// [`WireError::Full`] if the packet is full. In that case it is left unchanged.
 ///
 /// # Panics
 /// If a tick lies outside that window.
@@ -71,8 +71,8 @@ fn write_run<'i, I: Controls>(
     Ok(())
 }
 
-/// Writes the newest inputs of ticks `first..end`: as many as fit while `room` bytes stay free. Returns the first
-/// tick written, or `end`.
+/// Writes the newest inputs of ticks `first..end`, as many as fit while `room` bytes stay free. Returns the first tick
+/// written, or `end`.
 pub(super) fn write_newest<'i, I: Controls>(
     out: &mut Writer<'_>,
     wanted: Tick,
@@ -113,8 +113,7 @@ pub(super) fn write_newest<'i, I: Controls>(
 /// Reads a run and passes each (seat, tick, input) to `each`.
 ///
 /// # Errors
-/// If the run is longer than the window, or a value is not an input. Inputs that were already passed on are not
-/// withdrawn.
+/// If the run is longer than the window, or a value is not an input. Inputs already passed on are not withdrawn.
 pub fn read<I: Controls>(
     packet: &mut Reader<'_>,
     wanted: Tick,

@@ -1,12 +1,12 @@
-//! Large commands and answers, up: messages of the lane. `Play` packets contain the small ones.
+//! Large commands and answers, sent up as lane messages. `Play` packets contain the small ones.
 //!
 //! ```text
 //!  command  seat: 8 · settled from · stamp · sequence · value
 //!  answer   tick asked · key · value
 //! ```
 //!
-//! The server gets a message only once it is whole. So an incomplete command costs the server a window of the lane, and
-//! delays only the later commands of the same player.
+//! The server gets a message only once it is whole. So an incomplete command costs the server a lane window, and delays
+//! only the later commands of the same player.
 
 use alloc::vec::Vec;
 
@@ -44,7 +44,7 @@ fn message(head: &impl serde::Serialize, whole: &[u8]) -> Vec<u8> {
 /// Reads the message of a command.
 ///
 /// # Errors
-/// If the bytes are not a command of a seat of this session.
+/// If the bytes are not a command from one of this session's seats.
 pub fn read_command<C: DeserializeOwned>(
     bytes: &[u8],
     near: &UpNear<'_>,
@@ -72,7 +72,7 @@ pub fn read_command<C: DeserializeOwned>(
 /// Reads the message of an answer. Returns it with the player that asked.
 ///
 /// # Errors
-/// If the bytes are not an answer to a query of one of `players`.
+/// If the bytes are not an answer to a query that one of `players` owns.
 pub fn read_answer<S: Simulation>(
     bytes: &[u8],
     players: &[PlayerId],

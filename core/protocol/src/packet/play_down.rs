@@ -11,7 +11,7 @@
 //! The next turn is present only with a command delay, which both sides know. A server writes a [`DownStatus`], then
 //! frames, then announcements: each step of [`PlayDownWriter`] returns the next one, so no other order compiles. A
 //! client reads into a [`PlayDown`] and reuses its buffers. Reading has no side effects: the client acts only on
-//! packets that were read completely, so a malformed tail only raises a counter.
+//! completely read packets, so a malformed tail only increments a counter.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -36,9 +36,9 @@ const DIGEST_BYTES: usize = 5;
 /// The unit of margins with a command delay, in milliseconds.
 pub const SLACK_UNIT_MS: i16 = 4;
 
-/// How many frames of a packet are read without allocating.
+/// The maximum number of frames per packet that are read without allocating.
 const FRAMES: usize = 64;
-/// The number of announced inputs and commands that are read without allocating.
+/// The maximum number of announced inputs and commands read without allocating.
 const ANNOUNCED: usize = 128;
 
 /// The part of the packet before its frames.
@@ -54,14 +54,14 @@ pub struct DownStatus {
     pub next_turn: Option<u32>,
     pub waiting: PlayerSet,
     pub presence: Option<PresenceUpdate>,
-    /// The chunks of the lane that the server has.
+    /// The lane chunks that the server has received.
     pub lane_ack: Option<LaneAck>,
     /// The next expected command sequence of each seat. Empty if the packet does not contain them.
     pub command_acks: ArrayVec<u32, SEATS_MAX>,
     pub refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
 }
 
-/// The client's own state, which completes shortened numbers.
+/// The client's state, against which truncated numbers are expanded.
 pub struct DownNear {
     /// The newest [`DownStatus::next_seal`] received.
     pub next_seal: Tick,
@@ -233,7 +233,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
     }
 
     /// Writes the next frame. `previous` is the frame before it, ignored for the first frame. `own` are the receiver's
-    /// players, and `as_sent` are those of them whose input equals the input that the receiver sent. Returns `false` if
+    /// players, and `as_sent` is the subset with an input equal to the one that the receiver sent. Returns `false` if
     /// the frame does not fit.
     pub fn push<S: Simulation>(
         &mut self,
@@ -247,7 +247,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         }
         let out = self.packet.out();
         if self.run.is_none() {
-            // Without room for the head of the run, no frame fits.
+            // Without space for the run's header, no frame fits.
             self.run = frames::begin(out, frame).ok();
         }
         if self.run.is_none() {
@@ -256,7 +256,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         let (end, before) = (out.len(), self.spent);
         let previous = (self.count > 0).then_some(previous);
         let written = frames::write(out, previous, frame, own, as_sent, &mut self.spent);
-        // Keep room for the digest, because `end` cannot fail.
+        // Keep space for the digest, because `end` cannot fail.
         let fits = written.is_ok() && out.room() >= DIGEST_BYTES;
         if fits {
             self.count += 1;
@@ -267,7 +267,8 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         fits
     }
 
-    /// Ends the frames. `digest` is the newest digest within them. Its low half is sent.
+    /// Finishes the frames section. `digest` is the newest digest among these frames, with its tick; only its low half
+    /// is sent.
     #[must_use]
     pub fn end(mut self, first: Tick, digest: Option<(Tick, u64)>) -> FramesEnd<'w, 'b> {
         let start = self.start;
@@ -330,7 +331,7 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
     }
 
     /// Announces, for each of `ticks` ticks after the last frame `last`, the inputs that `input` knows of players
-    /// outside `own`, and the `commands` that are due. Leaves the announcements out if there is no room.
+    /// outside `own`, and the `commands` due. Leaves the announcements out if they do not fit.
     pub fn announce<'s, S: Simulation>(
         &mut self,
         last: &'s FrameData<S>,
@@ -352,15 +353,15 @@ impl<'w, 'b> FramesEnd<'w, 'b> {
     }
 }
 
-/// A packet down that was read, with reused buffers; see the [module](self).
+/// A parsed packet from the server, with reused buffers; see the [module](self).
 pub struct PlayDown<S: Simulation> {
     pub status: DownStatus,
-    /// The frames that were read. The first `new_frames` are the packet's new frames, from the wanted one on.
+    /// The frames read. The first `new_frames` are the packet's new frames, starting with the wanted one.
     frames: Vec<FrameData<S>>,
     new_frames: usize,
     /// Whether the packet contained frames, new or repeated.
     pub has_frames: bool,
-    /// The first tick of a turn, and the low half of the digest of the world at that tick.
+    /// The first tick of a turn, and the low half of the world's digest at that tick.
     pub digest: Option<(Tick, u32)>,
     pub inputs: Vec<(PlayerId, Tick, S::Input)>,
     pub commands: Vec<(Tick, Order<S::Command>)>,
@@ -383,7 +384,7 @@ impl<S: Simulation> Default for PlayDown<S> {
 }
 
 impl<S: Simulation> PlayDown<S> {
-    /// A value with room for most packets, so that reading them does not allocate. An empty one grows as needed.
+    /// A value with space for most packets: reading them does not allocate. An empty one grows as needed.
     #[must_use]
     pub fn preallocated() -> Self {
         PlayDown {
@@ -406,7 +407,7 @@ impl<S: Simulation> PlayDown<S> {
     /// players.
     ///
     /// # Errors
-    /// If the bytes are not a `Play`. The content is then meaningless.
+    /// If the bytes are not a `Play`. In that case the content is meaningless.
     pub fn read<'s>(
         &mut self,
         body: PacketBody<'_, DownPart>,

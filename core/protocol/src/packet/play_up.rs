@@ -10,9 +10,9 @@
 //!   · [rare: 8 · [heal: 32] · [evidence: 32] · [gaps] · [answers: count, and each: wanted − asked: 32 · key · value]]
 //! ```
 //!
-//! A client writes with [`PlayUpWriter`]: each list takes as many items as fit while a given room stays free, and the
-//! packet keeps track of its parts. A server reads into a [`PlayUp`] and reuses its buffers. Reading has no side
-//! effects: the server acts only on packets that were read completely, so a malformed tail only costs a strike.
+//! A client writes with [`PlayUpWriter`]: each list takes as many items as fit while a given number of bytes stays
+//! free, and the packet keeps track of its parts. A server reads into a [`PlayUp`] and reuses its buffers. Reading has
+//! no side effects: the server acts only on completely read packets, so a malformed tail only costs a strike.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -83,8 +83,8 @@ pub struct UpNotes {
     pub rests: bool,
 }
 
-/// The server's knowledge of a session, which completes shortened numbers, and names the players that the client can
-/// act for.
+/// The session state that the reader needs: the values against which truncated numbers are expanded, and the players
+/// for which the client may act.
 pub struct UpNear<'a> {
     /// The first frame that the session lacks, as far as the server knows.
     pub wanted: Tick,
@@ -140,8 +140,8 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         self.place = place;
     }
 
-    /// Writes the newest inputs of ticks `first..end`, which lie within `INPUT_WINDOW` of the wanted frame: as many
-    /// as fit while `room` bytes stay free. Returns the first tick written, or `end`.
+    /// Writes the newest inputs of ticks `first..end`, which lie within `INPUT_WINDOW` of the wanted frame, as many as
+    /// fit while `room` bytes stay free. Returns the first tick written, or `end`.
     pub fn inputs<'i, I: Controls>(
         &mut self,
         (first, end): (Tick, Tick),
@@ -159,7 +159,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         from
     }
 
-    /// Writes commands: as many as fit while `room` bytes stay free. Returns the first one left out.
+    /// Writes commands, as many as fit while `room` bytes stay free. Returns the first one left out.
     pub fn commands<'c, C: Serialize + 'c>(
         &mut self,
         commands: impl Iterator<Item = CommandUp<&'c C>>,
@@ -185,7 +185,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         left
     }
 
-    /// Writes claims: as many as fit while `room` bytes stay free.
+    /// Writes claims, as many as fit while `room` bytes stay free.
     pub fn claims<'c, C: Serialize + 'c>(
         &mut self,
         claims: impl Iterator<Item = ClaimUp<&'c C>>,
@@ -203,7 +203,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         self.packet.count(|counts| &mut counts.commands);
     }
 
-    /// Writes the batches of `count` turns from `first` on, or as many as fit while `room` bytes stay free. Returns
+    /// Writes the batches of `count` turns starting at `first`, or as many as fit while `room` bytes stay free. Returns
     /// their number.
     pub fn batches<'i, I: Controls>(
         &mut self,
@@ -299,8 +299,8 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
     }
 }
 
-/// Writes a count and the items: as many as fit while `room` bytes stay free. If no item fits, the count is left out
-/// too. Returns whether any item was written, and the first one left out.
+/// Writes a count and the items, as many as fit while `room` bytes stay free. If no item fits, the count is also left
+/// out. Returns whether any item was written, and the first one left out.
 fn write_list<T>(
     out: &mut Writer<'_>,
     list: impl Iterator<Item = T>,
@@ -333,13 +333,13 @@ fn write_list<T>(
 /// A parsed packet from a client; see the [module](self). Its buffers are reused.
 pub struct PlayUp<S: Simulation> {
     pub status: UpStatus,
-    /// Inputs by seat and tick.
+    /// Inputs, each with its seat and tick.
     pub inputs: Vec<(usize, Tick, S::Input)>,
     /// Commands, oldest first.
     pub commands: Vec<CommandUp<S::Command>>,
     /// Claims, oldest first.
     pub claims: Vec<ClaimUp<S::Command>>,
-    /// Closed batches, by seat and turn.
+    /// Closed batches, each with its seat and turn.
     pub batches: Vec<(usize, u32, S::Input)>,
     pub lane_ack: Option<LaneAck>,
     pub notes: UpNotes,
@@ -366,7 +366,7 @@ impl<S: Simulation> PlayUp<S> {
     /// Reads a packet, replacing all previous content.
     ///
     /// # Errors
-    /// If the bytes are not a `Play`, or contain data that no client may send. The content is then meaningless.
+    /// If the bytes are not a `Play`, or contain data that no client may send. In that case the content is meaningless.
     pub fn read(
         &mut self,
         body: PacketBody<'_, UpPart>,

@@ -43,7 +43,7 @@ pub fn write(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresenceUpdate {
     pub here: PlayerSet,
-    /// The link quality by player; the default for players that are not connected.
+    /// The link quality of each player; the default for players not connected.
     pub links: [LinkQuality; PLAYERS_MAX],
 }
 

@@ -15,7 +15,7 @@ use twinstep_core::bounds::SEATS_MAX;
 pub enum CommandRefusal {
     /// The game's referee refused the order. The number is the game's own; 0 if the referee gave none.
     Referee(u16),
-    /// The order was too large or too frequent, or too many bytes of orders were waiting for room in a frame.
+    /// The order was too large or too frequent, or too many bytes of orders were waiting for space in a frame.
     Bounds,
     /// The order's player had already left, or its tick was too far in the past.
     TooLate,

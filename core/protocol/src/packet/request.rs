@@ -1,5 +1,5 @@
-//! Requests of players to the match itself: its speed, a pause, a save. They are sent on the lane, so they arrive while
-//! the match is paused too. In a lobby, where clients do not send lane messages, a count asks for the start, in
+//! Players' requests to the match itself: its speed, a pause, a save. They are sent on the lane, so they arrive even
+//! while the match is paused. In a lobby, where clients do not send lane messages, a count requests the start, in
 //! [`Waiting`](super::hello::Waiting).
 //!
 //! ```text
@@ -33,7 +33,7 @@ pub enum MatchRequest {
     /// Saves the match. The match continues, and its ticks do not depend on the save. The result follows when the save
     /// is written. A player may save twice in a minute.
     Save,
-    /// Starts a match that waits for its players, whether they are ready or not.
+    /// Starts a match that waits for its players, even if they are not ready.
     Start,
 }
 
@@ -82,7 +82,7 @@ impl MatchRequest {
     }
 }
 
-/// The decision on a request of a player, or of the host if `by` is `None`.
+/// The decision on a player's request, or on the host's if `by` is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct RequestResult {

@@ -1,4 +1,4 @@
-//! Frames decode to the values that were encoded, and garbage is an error.
+//! Frames decode to the encoded values, and garbage is an error.
 
 use alloc::vec::Vec;
 

@@ -20,7 +20,7 @@ pub enum Found<'j> {
     Record(Entry<'j>),
 }
 
-/// Reads a journal's frames from a world record on.
+/// Reads a journal's frames, starting at a world record.
 ///
 /// Invariant: frame ticks continue without gaps from the first world's tick, and each later world is at the tick that
 /// the frames have reached.
@@ -70,15 +70,14 @@ pub(super) struct Cursor<S: Simulation> {
     frame: FrameData<S>,
     unfinished: LargeEntries,
     next: Option<Tick>,
-    /// Whether no frame has been read since the last world or resumption. The next frame is then encoded against
+    /// Whether no frame has been read since the last world or resumption. If so, the next frame is encoded against
     /// neutral inputs.
     fresh: bool,
     /// The current turn, the number of its bytes that were read, and the offset of its record.
     turn: Vec<u8>,
     turn_read: usize,
     offset: u64,
-    /// The number of ticks of the last turn, which an idle turn repeats, and the number of ticks that are still to be
-    /// repeated.
+    /// The number of ticks of the last turn, which an idle turn repeats, and the number of ticks still to be repeated.
     turn_ticks: u32,
     idle_ticks: u32,
     failed: Option<ReplayError>,
@@ -106,7 +105,7 @@ impl<S: Simulation> Cursor<S> {
         &self.frame
     }
 
-    /// Continues the large entries that a world at this position has begun.
+    /// Continues the large entries started in the world at this position.
     pub(super) fn go_on_with(&mut self, unfinished: &LargeEntries) {
         self.unfinished.clone_from(unfinished);
     }
@@ -161,7 +160,7 @@ impl<S: Simulation> Cursor<S> {
                         |read| frame.clone_from(read),
                     )
                     .map_err(damage)?;
-                // An entry that began before the first world stays without its beginning.
+                // An entry that started before the first world stays without its first part.
                 let _ = self.unfinished.complete(&mut self.frame);
                 self.unfinished.collect(&self.frame.fragments);
                 self.turn_read = self.turn.len() - turn.rest().len();

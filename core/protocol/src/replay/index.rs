@@ -13,10 +13,10 @@ use crate::packet::hello::Hello;
 use twinstep_core::bounds::MATCH_LINEAGES_MAX;
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 
-/// How many worlds are kept with their positions. In a longer journal, every second world of the older half is dropped,
-/// repeatedly.
+/// The maximum number of worlds kept with their positions. In a longer journal, every second world of the older half is
+/// dropped, repeatedly.
 const PLACES_MAX: usize = 1 << 16;
-/// The number of seats that are kept in addition to the newest of each player: more than any match has.
+/// The maximum number of seats kept in addition to each player's newest: more than any match has.
 const SEATS_MAX: usize = 1 << 12;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// The bytes of a journal by purpose, including heads and checks.
+/// The number of journal bytes per purpose, including headers and checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindBytes {
     /// Turns with events.
@@ -64,7 +64,7 @@ impl KindBytes {
 #[derive(Clone, Debug)]
 pub struct Index {
     pub about: About,
-    /// The worlds, by tick. In a very long journal, some of the older ones are missing.
+    /// The worlds, in tick order. In a very long journal, some of the older ones are missing.
     pub worlds: Vec<Place>,
     /// The newest tick of a world or a digest. Frames may reach beyond it, up to the next digest.
     pub newest: Tick,
@@ -72,12 +72,12 @@ pub struct Index {
     pub seats: Vec<(PlayerId, String)>,
     // The players that left. A frame may not say so yet: the match may have been paused.
     pub left: PlayerSet,
-    /// The seats that are reserved for an identity that has not taken its seat.
+    /// The seats reserved for an identity that has not taken its seat.
     pub reserved: Vec<(PlayerId, String)>,
-    /// The tickets that are out of date, by identity.
+    /// The outdated tickets of each identity.
     pub lineages: LineageTable<Identity>,
     pub resumes: u32,
-    /// The reason why the match ended, unless it was resumed.
+    /// The reason why the match ended. `None` if it has not ended, or was resumed.
     pub ended: Option<String>,
     /// The number of turns, including idle ones.
     pub turns: u64,
@@ -88,7 +88,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// The index of a journal that is being written: only its last worlds, which its writer knows. Does not read the
+    /// The index of a journal still being written: only its last worlds, which its writer knows. Does not read the
     /// journal.
     #[must_use]
     pub fn of_worlds(hello: &Hello, worlds: Vec<Place>) -> Index {

@@ -1,7 +1,7 @@
 //! Writes a journal: worlds, turns, digests, seats, rulings on tickets. [`Frames`](super::Frames) reads it.
 //!
 //! Frames are encoded as on the wire, each against its predecessor, but against neutral inputs after a world or a
-//! resumption. So reading can begin at any world. Memory: one turn and one world, for a match of any length.
+//! resumption. So reading can start at any world. Memory: one turn and one world, for a match of any length.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -34,10 +34,10 @@ pub struct Recorder<S: Simulation> {
     ticks: usize,
     idle: bool,
     previous: FrameData<S>,
-    /// The number of ticks of the turn before, which an idle turn repeats.
+    /// The number of ticks of the previous turn, which an idle turn repeats.
     previous_ticks: usize,
     next: Tick,
-    /// Whether no frame has been written since the last world, or by this process. The next frame is then encoded
+    /// Whether no frame has been written since the last world, or by this process. If so, the next frame is encoded
     /// against neutral inputs.
     fresh: bool,
     world: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct Recorder<S: Simulation> {
 }
 
 impl<S: Simulation> Recorder<S> {
-    /// Begins a journal with the world that the match starts from. `command_delay` is in turns.
+    /// Starts a journal with the world from which the match starts. `command_delay` is in turns.
     ///
     /// # Errors
     /// If a name in `hello` is too long.
@@ -126,8 +126,8 @@ impl<S: Simulation> Recorder<S> {
         }
     }
 
-    /// The positions of the last worlds, the newest last: a reader that looks for a recent tick can begin there instead
-    /// of at the journal's start.
+    /// The positions of the last worlds, the newest last: a reader that searches for a recent tick can start there
+    /// instead of at the journal's start.
     #[must_use]
     pub fn last_worlds(&self) -> Vec<Place> {
         self.places.iter().cloned().collect()
@@ -141,7 +141,7 @@ impl<S: Simulation> Recorder<S> {
     /// Records the identity of a player's seat; an empty one if the player has left.
     ///
     /// # Errors
-    /// If the identity is too long; no byte is then written.
+    /// If the identity is too long; in that case no byte is written.
     pub fn seat(
         &mut self,
         player: PlayerId,
@@ -152,10 +152,10 @@ impl<S: Simulation> Recorder<S> {
         self.append(&Record::Seat { player, identity }, out)
     }
 
-    /// Records the identity that a seat is reserved for; an empty one if it is not reserved any more.
+    /// Records the identity for which a seat is reserved; an empty one if it is no longer reserved.
     ///
     /// # Errors
-    /// If the identity is too long; no byte is then written.
+    /// If the identity is too long; in that case no byte is written.
     pub fn reserved(
         &mut self,
         player: PlayerId,
@@ -169,7 +169,7 @@ impl<S: Simulation> Recorder<S> {
     /// Records that some tickets of an identity are refused from now on.
     ///
     /// # Errors
-    /// If the identity is too long; no byte is then written.
+    /// If the identity is too long; in that case no byte is written.
     pub fn ruling(
         &mut self,
         ruling: Ruling,
@@ -188,7 +188,7 @@ impl<S: Simulation> Recorder<S> {
     /// the middle of a turn.
     ///
     /// # Errors
-    /// If the world is too large for a record; no byte is then written.
+    /// If the world is too large for a record; in that case no byte is written.
     pub fn snapshot(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         if self.ticks > 0 || self.fresh {
             return Ok(());
@@ -219,12 +219,12 @@ impl<S: Simulation> Recorder<S> {
     /// Records the end of the match.
     ///
     /// # Errors
-    /// If the reason is too long; no byte is then written.
+    /// If the reason is too long; in that case no byte is written.
     pub fn end(&mut self, reason: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
         self.append(&Record::End { reason }, out)
     }
 
-    /// Adds a sealed frame to the turn that is being filled.
+    /// Adds a sealed frame to the turn under construction.
     ///
     /// # Panics
     /// If the frame exceeds [`FRAME_BYTES_MAX`](twinstep_core::bounds::FRAME_BYTES_MAX), which no sealer produces.
@@ -239,7 +239,7 @@ impl<S: Simulation> Recorder<S> {
             && !self.fresh
             && self.previous.inputs == frame.inputs;
         let start = self.turn.len();
-        // Room for the largest frame. The unused rest is cut off below.
+        // Space for the largest frame. The unused rest is cut off below.
         self.turn.resize(start + PACKET_BYTES_MAX, 0);
         let mut out = Writer::new(&mut self.turn[start..]);
         let previous = (!self.fresh).then_some(&self.previous);
@@ -261,24 +261,23 @@ impl<S: Simulation> Recorder<S> {
         self.ticks += 1;
     }
 
-    /// Returns `true` if a digest will follow the turn that is now full, so that a caller computes one only if
-    /// necessary.
+    /// Returns `true` if a digest will follow the full turn, so that a caller computes one only if necessary.
     #[must_use]
     pub fn wants_digest(&self, world: &World<S>) -> bool {
         let length = self.length(world);
         self.since_world + length >= WORLD_EVERY || self.since_digest + length >= DIGEST_EVERY
     }
 
-    /// The length of the turn that is now full. A new cadence begins with the next turn's first frame, so `world`,
-    /// the one after the turn, still has this turn's cadence.
+    /// The length of the full turn. A new cadence starts with the next turn's first frame, so `world`, the one after
+    /// the turn, still has this turn's cadence.
     fn length(&self, world: &World<S>) -> Duration {
         world.turn().cadence.tick() * self.ticks as u32
     }
 
-    /// Writes the turn that is now full and, at their intervals, a digest and a world. `world` is the one after the
-    /// turn, and `digest` its digest, if [one is wanted](Recorder::wants_digest) and the world has one. A turn without
-    /// events that has as many ticks as the one before takes 2 bytes. A world that is too large for a record is skipped
-    /// and counted: readers then begin at an earlier world.
+    /// Writes the full turn and, at their intervals, a digest and a world. `world` is the one after the turn, and
+    /// `digest` its digest, if [one is wanted](Recorder::wants_digest) and the world has one. A turn without events
+    /// that has as many ticks as the one before takes 2 bytes. A world that is too large for a record is skipped and
+    /// counted: readers then start at an earlier world.
     ///
     /// # Errors
     /// If the turn is too long: more than 50 ticks.
@@ -307,7 +306,7 @@ impl<S: Simulation> Recorder<S> {
         out: &mut Vec<u8>,
     ) -> Result<bool, WriteError> {
         let length = self.length(world);
-        // An idle record repeats the number of ticks too.
+        // An idle record also repeats the number of ticks.
         if self.idle && self.ticks == self.previous_ticks {
             self.writer.append(&Record::Idle, out)?;
         } else {
@@ -344,7 +343,7 @@ impl<S: Simulation> Recorder<S> {
     /// next turn may have been added. Returns `true` if the world was written.
     ///
     /// # Errors
-    /// If the world is too large for a record; no byte is then written.
+    /// If the world is too large for a record; in that case no byte is written.
     pub fn late_world(
         &mut self,
         tick: Tick,

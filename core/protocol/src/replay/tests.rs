@@ -109,7 +109,7 @@ impl Server {
 
 const TICK: Duration = Duration::from_nanos(16_666_667);
 
-/// Rows 2, 20: a match that began at a saved tick is replayed from there to its last digest.
+/// Rows 2, 20: a match that started at a saved tick is replayed from there to its last digest.
 #[test]
 fn a_replay_ends_with_the_final_digest_of_the_match() {
     for start in [Tick(0), Tick(12_345)] {
@@ -141,7 +141,7 @@ fn a_late_world_is_placed_like_a_timely_world() {
 
 /// Frames after a world are encoded against neutral inputs, and a turn's frames are encoded as they arrive.
 #[test]
-fn a_world_that_is_too_late_is_skipped_and_due_again() {
+fn a_late_world_is_skipped_and_due_again() {
     let mut server = Server::start(Tick(0));
     server.play(20);
     let (tick, size) = (server.world.tick(), server.file.len());
@@ -252,7 +252,7 @@ fn every_bit_flip_is_reported_and_everything_before_it_plays() {
         let verified = replay.verify();
         let fault = verified.fault.expect("a flipped bit is found");
         let sound = ends.iter().rev().find(|(offset, _)| {
-            // The record that contains the bit begins at or before it.
+            // The record that contains the bit starts at or before it.
             records(&server.file)
                 .map(Result::unwrap)
                 .any(|e| e.offset == *offset && e.offset + e.bytes as u64 <= flipped)
@@ -324,7 +324,7 @@ fn a_journal_of_another_program_names_its_build() {
 
 /// A step that differs from the original is found at the first digest, and the differing field is named.
 #[test]
-fn a_step_that_differs_is_found_with_its_tick_and_field() {
+fn a_diverging_step_is_reported_with_its_tick_and_field() {
     let mut server = Server::start(Tick(0));
     server.play(100);
     let honest = server.world.tick();
@@ -366,7 +366,7 @@ fn a_turn_with_too_many_ticks_is_refused() {
     }
 }
 
-/// Finding K10: the journal of a match that is stopped cleanly ends with its world, and the match is resumed from it.
+/// Finding K10: the journal of a cleanly stopped match ends with its world, and the match is resumed from it.
 #[test]
 fn a_snapshot_is_at_the_newest_tick_and_can_be_resumed() {
     let mut server = Server::start(Tick(0));

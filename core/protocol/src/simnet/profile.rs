@@ -1,4 +1,4 @@
-//! The quality of a simulated link: as numbers, as a named preset, or as text from a command line.
+//! The quality of a simulated link, given as numbers, a named preset, or text from a command line.
 //!
 //! Invariant: [`FromStr`] reads the output of [`Display`](fmt::Display) as the same profile (times to the
 //! microsecond). Chances are whole parts per million, so a profile is `Eq` and no float decides a datagram's fate.

@@ -175,7 +175,7 @@ fn a_changed_profile_does_not_affect_datagrams_in_flight() {
 }
 
 #[test]
-fn a_leg_that_is_never_polled_is_bounded() {
+fn a_never_polled_leg_is_bounded() {
     let mut leg = Leg::new(LegProfile::PERFECT, 9);
     for _ in 0..IN_FLIGHT_MAX + 10 {
         leg.send(Duration::ZERO, &[]);

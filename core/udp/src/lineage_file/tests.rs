@@ -208,7 +208,7 @@ fn the_files_are_readable_only_by_their_owner_and_links_are_not_followed() {
 }
 
 /// Findings H3, K3-A: an entry stayed for 31 days, and the whole file was written for each of them; above 64 MiB it
-/// could not be written any more, and no server started with it.
+/// could no longer be written, and no server started with it.
 #[test]
 fn file_and_table_stay_as_small_as_the_live_rulings_for_a_year_of_100_000_joins_a_day() {
     const JOINS_AN_HOUR: u64 = 100_000 / 24;

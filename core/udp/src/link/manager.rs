@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A client has one manager, or shares it with other clients of its process; a server has one for all its sessions. The
-//! pipe in memory holds one datagram. One packet becomes one datagram within the same call, in both directions, so
-//! there is no queue here. A manager takes 1.7 MB from its first packet on (congestion tables), so a server makes it
+//! in-memory pipe holds one datagram. One packet becomes one datagram within the same call, in both directions, so
+//! there is no queue here. A manager takes 1.7 MB after its first packet (congestion tables), so a server creates it
 //! when the first session is admitted.
 //!
 //! Invariant: the fence lets only whole unreliable packets and heartbeats through. The state that laminar would keep
@@ -39,7 +39,7 @@ pub(crate) struct LaminarLink {
     latest: Instant,
 }
 
-/// The bytes of a received packet, in the buffer that the transport received them in, so that no copy is needed.
+/// The bytes of a received packet, in the buffer in which the transport received them. No copy is needed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Payload(Packet);
 
@@ -156,7 +156,7 @@ fn passes(datagram: &[u8]) -> bool {
     }
 }
 
-/// A socket in memory that holds one datagram each way. An empty buffer means no datagram.
+/// An in-memory socket that holds one datagram each way. An empty buffer means no datagram.
 #[derive(Debug, Default)]
 struct Pipe {
     incoming: Vec<u8>,
@@ -212,7 +212,7 @@ mod tests {
         Ok(packet)
     }
 
-    /// The datagrams that a peer's laminar makes of a packet, without a fence.
+    /// The datagrams into which a peer's laminar turns a packet, without a fence.
     fn datagrams_of(packet: Packet) -> Vec<Vec<u8>> {
         #[derive(Debug, Default)]
         struct Tap(Vec<Vec<u8>>);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_silent_for_a_day_still_works() {
+    fn a_link_silent_for_a_day_still_works() {
         let (mut one, mut other) = (LaminarLink::new(), LaminarLink::new());
         for day in 0..3 {
             let now = Duration::from_secs(day * 86_400);
@@ -357,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Each client's time begins when the client does.
+    /// Each client's time starts with the client.
     #[test]
     fn clients_with_different_clocks_can_share_a_link() {
         let (shared, mut server) = (SharedLink::new(), LaminarLink::new());

@@ -1,5 +1,5 @@
-//! [`CipherClient`]: the client's half of netcode. It dials the ticket's addresses in their order, with new keys for
-//! each address.
+//! [`CipherClient`]: the client's half of netcode. It dials the ticket's addresses in order, with new keys for each
+//! address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl CipherClient {
         None
     }
 
-    /// Advances time and queues the datagrams that are due: dials, responses, keep-alives.
+    /// Advances time and queues the datagrams due: dials, responses, keep-alives.
     pub(crate) fn advance(&mut self, elapsed: Duration, out: &mut SendQueue) {
         if self.netcode.is_disconnected() || self.refused.is_some() {
             return;

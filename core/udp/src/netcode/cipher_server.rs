@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  dial ─▶ a token, made here for this server itself ─▶ shard, by the session's number ─▶ challenge
-//!  answer, payload ─▶ the same shard ─▶ a session begins, bytes
+//!  response, payload ─▶ the same shard ─▶ a session starts, bytes
 //! ```
 //!
 //! For each datagram, netcode searches its address linearly among all its clients, and their data is scattered in
@@ -31,12 +31,13 @@ const ADDRESS_BYTES: usize = 19;
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
 /// The address that the server's tokens name; they are checked only against it.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-/// How long a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of them.
+/// The time for which a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of
+/// them.
 const WINDOW: Duration = Duration::from_secs(4);
-/// A challenge must be answered within this many windows.
+/// The response to a challenge must arrive within this many windows.
 const CHALLENGE_WINDOWS: u64 = 2;
-/// The time after which no datagram of a session's handshake can be used any more. It is longer than the lifetime of a
-/// challenge.
+/// The time after which no datagram of a session's handshake can still be used. It is longer than a challenge's
+/// lifetime.
 pub(crate) const HANDSHAKE_LIFE: Duration = Duration::from_secs(20);
 const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDOW.as_secs());
 
@@ -44,18 +45,18 @@ const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDO
 /// server is full.
 const SHARD_SESSIONS: usize = 64;
 const SHARD_PLACES: usize = 144;
-/// Slots per allowed session: a returning session may hold one while its old session still has one. With several
-/// shards, [`SHARD_PLACES`] assumes that at most half of the sessions return together.
+/// Slots per allowed session: a reconnecting session may hold one while its old session still has one. With several
+/// shards, [`SHARD_PLACES`] assumes that at most half of the sessions reconnect together.
 pub(crate) const RETURNING: usize = 2;
 
 pub(crate) struct CipherServer {
-    /// The shards. Each is made for its first session, because it takes half a megabyte.
+    /// The shards. Each is created for its first session, because it takes half a megabyte.
     shards: Vec<Option<Shard>>,
     places: usize,
-    /// The seed that session numbers are mixed with; random, like the secret.
+    /// The seed with which session numbers are mixed; random, like the secret.
     mixed_with: u64,
     protocol_id: u64,
-    /// The secret that seals the tokens that the server makes for itself.
+    /// The secret that seals the tokens that the server issues to itself.
     secret: [u8; KEY_BYTES],
     now: Duration,
 }
@@ -70,7 +71,7 @@ impl Shard {
     fn new(protocol_id: u64, secret: [u8; KEY_BYTES], places: usize) -> Shard {
         let netcode = NetcodeServer::new(ServerConfig {
             current_time: Duration::ZERO,
-            // Tokens of an earlier process were made with another secret.
+            // Tokens of an earlier process were issued with another secret.
             max_token_lifetime: 0,
             max_clients: places,
             protocol_id,
@@ -98,7 +99,7 @@ pub(crate) enum CipherEvent<'a> {
     KeptAlive,
     /// The datagram is not sealed with the right key, or was received before.
     Rejected,
-    /// The client answered the challenge, but no slot is left.
+    /// The client responded to the challenge, but no slot is left.
     Denied,
     Connected {
         id: u64,
@@ -130,8 +131,8 @@ impl CipherServer {
         }
     }
 
-    /// The shard of a session. Clients choose the numbers of their sessions, but do not know the seed they are mixed
-    /// with, so no client can choose a shard to fill it.
+    /// The shard of a session. Clients choose the numbers of their sessions, but do not know the seed with which they
+    /// are mixed, so no client can choose a shard to fill it.
     fn shard(&mut self, session: u64) -> &mut Shard {
         let at = self.shard_index(session);
         let shard = self.shards[at]
@@ -171,13 +172,13 @@ impl CipherServer {
         let mut request = self.request(from, keys, 1, 1);
         let places = self.places;
         let netcode = &mut self.shard(keys.session).netcode;
-        // Without slots, netcode drops its pending clients. Its answer is discarded.
+        // Without slots, netcode drops its pending clients. Its response is discarded.
         netcode.set_max_clients(0);
         let _ = netcode.process_packet(0, from, &mut request);
         netcode.set_max_clients(places);
     }
 
-    /// The connection request that netcode would get from a client with a token for this dial. Each `salt` makes
+    /// The connection request that netcode would get from a client with a token for this dial. Each `salt` yields
     /// another token.
     fn request(
         &self,
@@ -233,7 +234,7 @@ impl CipherServer {
         (oldest..=newest).any(|window| *found == user_data(window, from))
     }
 
-    /// Handles a sane datagram for netcode, of a session or of one that is about to begin.
+    /// Handles a sane datagram for netcode, of a session or of a handshake.
     pub(crate) fn handle<'a>(
         &mut self,
         session: u64,
@@ -261,7 +262,7 @@ impl CipherServer {
                 ..
             } => {
                 let _ = out.push(from, payload);
-                // A delayed answer, or one from another address, begins no session.
+                // A delayed response, or one from another address, starts no session.
                 if !self.is_timely(from, &user_data) {
                     let _ = self.shard(session).netcode.disconnect(client_id);
                     return CipherEvent::Rejected;

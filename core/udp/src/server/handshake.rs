@@ -1,13 +1,13 @@
-//! Dials at the server: the checks of a ticket, and the challenge that only the ticket's holder can answer.
+//! Dials at the server: the checks of a ticket, and the challenge to which only the ticket's holder can respond.
 //!
 //! ```text
 //! dial ───▶ key known? ─▶ ticket opens? ─▶ ours, proof valid? ─▶ alive, newest, room? ─▶ rate ─▶ challenge
 //!                                                                        │ no
-//! answer ─▶ key still known? ──────────────────────────────────▶ alive, newest, room? ─▶ its cipher ─▶ a session
+//! reply ──▶ key still known? ──────────────────────────────────▶ alive, newest, room? ─▶ its cipher ─▶ a session
 //!                                                                        └ no ─▶ refusal, which only its holder accepts
 //! ```
 //!
-//! Invariant: a session never begins with a ticket that would be refused at that moment, even if the ticket was valid
+//! Invariant: a session never starts with a ticket that would be refused at that moment, even if the ticket was valid
 //! at the dial.
 
 use std::net::SocketAddr;
@@ -110,7 +110,7 @@ impl ServerEndpoint {
         if !self.keys[key].is_open {
             self.counters.unknown_key += 1;
         } else if let Some(reason) = self.refusal(&challenge.ticket) {
-            // The challenge is kept, so that each repeated answer gets the refusal.
+            // The challenge is kept, so that each repeated response gets the refusal.
             let keys = challenge.keys.clone();
             self.refuse(from, &keys, reason);
         } else {
@@ -119,7 +119,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Why a genuine ticket cannot open a session now. Returns `None` if it can. A permanent reason takes precedence
+    /// Why an authentic ticket cannot open a session now. Returns `None` if it can. A permanent reason takes precedence
     /// over a full server.
     fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
         match self.tickets.refusal(ticket) {

@@ -15,7 +15,7 @@ use crate::send_queue::{AddressPair, SendQueue};
 /// clients twice a second, so only other sessions need keep-alives.
 const QUIET_AFTER: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
-/// How often an idle session is served. Connecting sessions are served at every advance.
+/// The interval at which an idle session is served. Connecting sessions are served by every advance.
 const TEND_EVERY: Duration = Duration::from_millis(250);
 
 pub(super) struct ServerKey {
@@ -46,11 +46,11 @@ impl ServerKey {
 pub(super) struct ServerSession {
     pub(super) key: usize,
     pub(super) slot: usize,
-    /// The client's address, and the address of this machine that the client dialled.
+    /// The client's address, and the local address that the client dialled.
     pub(super) path: AddressPair,
     pub(super) bucket: TokenBucket,
     pub(super) datagrams: Datagrams,
-    /// Whether the client has shown that it knows that it is connected.
+    /// Whether a datagram has shown that the client knows that it is connected.
     pub(super) is_confirmed: bool,
     pub(super) admitted: Option<Duration>,
     pub(super) of: Holder,
@@ -73,7 +73,7 @@ impl ServerSession {
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
     }
 
-    /// Sends the probes that find the sizes of datagrams that its path passes.
+    /// Sends the probes that detect which datagram sizes its path passes.
     pub(super) fn send_beside(
         &mut self,
         now: Duration,
@@ -96,15 +96,15 @@ impl ServerSession {
     }
 }
 
-/// How many datagrams a second a session may send in the long run.
+/// The maximum number of datagrams per second from a session in the long run.
 pub const DATAGRAMS_PER_SECOND: u64 = 150;
-/// How many datagrams a session may send in a burst after a pause.
+/// The maximum number of datagrams from a session in a burst after a pause.
 pub const DATAGRAMS_BURST: u64 = 64;
 
-/// A token has this many parts, so that a nanosecond adds a whole number of them.
+/// The number of parts of a token. A nanosecond adds a whole number of parts.
 const TOKEN: u64 = 1_000_000_000;
 
-/// The rate limit of a session's datagrams: in any span of `t` seconds at most `BURST + RATE · t`.
+/// The rate limit of a session's datagrams: at most `BURST + RATE · t` in any span of `t` seconds.
 pub(super) struct TokenBucket {
     parts: u64,
     filled_at: Duration,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_goes_back_gives_no_tokens() {
+    fn time_going_back_gives_no_tokens() {
         let mut bucket = TokenBucket::full(Duration::from_secs(10));
         assert_eq!(
             passed(&mut bucket, Duration::from_secs(10), Duration::ZERO, 100),

@@ -1,4 +1,4 @@
-//! Outsiders and cheaters: their datagrams only raise counters.
+//! Outsiders and cheaters: their datagrams only increment counters.
 
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ fn a_client_accepts_datagrams_only_from_its_servers_address() {
     assert_eq!(client.poll_event(), Some(ClientEvent::Packet(b"true")));
 }
 
-/// All datagrams that a player sends in its first moments.
+/// All datagrams that a player sends while connecting.
 fn overheard(world: &mut World, n: u16, ticket: &Ticket) -> Vec<Sent> {
     world.sent = Some(Vec::new());
     world.join(n, ticket);
@@ -167,7 +167,7 @@ fn a_captured_handshake_is_useless_while_its_session_lives() {
     assert_alive(&mut world, session);
 }
 
-/// The owner returns by the same ticket from elsewhere, and datagrams of the earlier session do not move it.
+/// The owner reconnects with the same ticket from elsewhere, and datagrams of the earlier session do not move it.
 #[test]
 fn a_captured_handshake_does_not_move_the_owners_session() {
     let mut world = World::new();
@@ -176,7 +176,7 @@ fn a_captured_handshake_does_not_move_the_owners_session() {
     world.players.clear();
     let second = overheard(&mut world, 1, &ticket);
     let session = world.connected[1].0;
-    // The host ends the session that was taken over.
+    // The host ends the old session.
     let old = world.connected[0].0;
     world.server.disconnect(old);
     world.connected.remove(0);
@@ -231,9 +231,9 @@ fn a_captured_handshake_is_useless_after_its_session_or_a_restart() {
     }
 }
 
-/// An attacker on the path may delay the owner's answer; from another address, or later, it is not accepted.
+/// An attacker on the path may delay the owner's response; from another address, or later, it is not accepted.
 #[test]
-fn a_delayed_answer_is_rejected_from_another_address_or_later() {
+fn a_delayed_response_is_rejected_from_another_address_or_later() {
     for (from, wait) in [(player_address(7), 0), (player_address(0), 15)] {
         let mut world = World::new();
         let ticket = world.ticket();
@@ -266,7 +266,7 @@ fn a_delayed_answer_is_rejected_from_another_address_or_later() {
 
 /// A spoofed address must not get more bytes from this server than the spoofer sends.
 #[test]
-fn the_answer_to_a_copied_dial_is_shorter_than_the_dial() {
+fn the_response_to_a_copied_dial_is_shorter_than_the_dial() {
     let mut world = World::new();
     let alive = world.ticket();
     let mut copies = Vec::new();
@@ -342,7 +342,7 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
         world.run(STEP);
     }
     let mut seen = world.sent.take().unwrap();
-    // A request that was never answered: its repetitions make the server challenge.
+    // A request without a response: its repetitions make the server challenge.
     let ticket = world.ticket();
     let mut third = ClientEndpoint::new(&ticket, world.now);
     third.advance(world.now);
@@ -377,11 +377,11 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
     }
     world.run(SECOND);
     assert_alive(&mut world, session);
-    // The player, and any other source of a copy of a genuine datagram.
+    // The player, and any other sender of a copied authentic datagram.
     assert!(world.server.remembered_peers() <= 3);
 }
 
-/// A cheater's client: its cipher is genuine, and its packets are its own.
+/// A cheater's client: its cipher is real, and its packets are its own.
 struct Cheater {
     client: CipherClient,
     out: SendQueue,

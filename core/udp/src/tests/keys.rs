@@ -9,7 +9,7 @@ use crate::ServerConfigError;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_full_server_denies_with_a_reason_and_has_room_again_later() {
+fn a_full_server_refuses_with_a_reason_and_accepts_again_later() {
     let mut world = World::new();
     world.server = server_of(&[world.key.clone()], world.now, 1);
     for n in 0..2 {

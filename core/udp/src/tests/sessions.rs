@@ -95,7 +95,7 @@ fn clients_that_share_a_laminar_have_separate_sessions() {
     assert_eq!(world.players[PLAYERS - 1].packets, waited);
 }
 
-/// There are more sessions than one netcode of a server has slots for: each can be found, ended and timed out.
+/// There are more sessions than slots in one netcode instance: each can be found, ended and timed out.
 #[test]
 fn each_of_many_sessions_is_found_again() {
     const PLAYERS: u16 = 150;
@@ -174,7 +174,7 @@ fn sessions_share_only_a_link() {
     }
 }
 
-/// Finding K12: a session that was refused had used up its ticket.
+/// Finding K12: a refused session had used up its ticket.
 #[test]
 fn a_refused_session_ends_at_both_sides_and_its_ticket_can_be_used_again() {
     let mut world = World::new();
@@ -339,8 +339,8 @@ fn endpoints_are_send_and_sync() {
     check::<crate::SimulatedTransport>();
 }
 
-/// Plays for 10 s over a bad network, both sides sending from the first moment on. Returns the packets received at the
-/// server and at the client.
+/// Plays for 10 s over a bad network, both sides sending from the start. Returns the packets received at the server and
+/// at the client.
 fn play_over(profile: LinkProfile, seed: u64) -> (usize, usize) {
     let mut world = World::new();
     let ticket = world.ticket();
@@ -394,7 +394,7 @@ fn a_server_that_sends_immediately_does_not_delay_the_handshake() {
     }
 }
 
-/// Finding O13: each client that left with a goodbye was logged as a sender of junk.
+/// Finding O13: each client leaving with a goodbye was logged as a sender of junk.
 #[test]
 fn goodbyes_and_late_datagrams_do_not_count_as_junk() {
     // The server gets the goodbye; or it has ended the session already, and a packet of it was on its way.
@@ -410,16 +410,16 @@ fn goodbyes_and_late_datagrams_do_not_count_as_junk() {
         let counters = world.server.counters();
         assert_eq!((counters.junk, counters.rejected), (0, 0), "{counters:?}");
         assert!(counters.late > 0, "{counters:?}");
-        // Much later the address is forgotten.
+        // Much later the address is dropped.
         world.run(5 * SECOND);
         world.server.handle(world.now, player_address(0), &[5; 100]);
         assert_eq!(world.server.counters().junk, 1);
     }
 }
 
-/// Finding K10: a client that dialled a server that was about to end lost its ticket.
+/// Finding K10: dialling a server about to shut down used up the client's ticket.
 #[test]
-fn a_server_that_refuses_dials_does_not_answer_or_use_up_a_ticket() {
+fn a_server_that_refuses_dials_does_not_respond_or_use_up_a_ticket() {
     let (mut world, session) = World::with_a_player();
     world.server.refuse_dials();
     let ticket = world.ticket();
@@ -451,8 +451,8 @@ fn a_stopped_server_reads_its_socket_before_it_times_sessions_out() {
     assert_eq!(world.packets, [(session, b"still here".to_vec())]);
 }
 
-/// A client whose process had been stopped for longer than its ticket's timeout gave up, though the answer was waiting
-/// in its socket.
+/// A client whose process had been stopped for longer than its ticket's timeout gave up, though the response was
+/// waiting in its socket.
 #[test]
 fn a_stopped_client_reads_its_socket_before_it_gives_up() {
     for connects_first in [false, true] {
@@ -478,8 +478,8 @@ fn a_stopped_client_reads_its_socket_before_it_gives_up() {
     }
 }
 
-/// Finding O3-1: if all slots are taken, a client that returns to a seat finds one of the separate slots, and a silent
-/// stranger loses its slot to the next one after a second.
+/// Finding O3-1: if all slots are taken, a client that reconnects to a seat finds one of the separate slots, and a
+/// silent stranger loses its slot to the next one after a second.
 #[test]
 fn seat_holders_have_separate_slots_and_silent_strangers_keep_theirs_for_a_second() {
     let mut world = World::new();
@@ -504,7 +504,7 @@ fn seat_holders_have_separate_slots_and_silent_strangers_keep_theirs_for_a_secon
     for session in &first[..4] {
         world.server.settle(*session);
     }
-    // Seat holders find slots in addition to their old sessions; a stranger displaces the one that was silent for a
+    // Seat holders find slots in addition to their old sessions; a stranger displaces one that has been silent for a
     // second.
     for n in 0..4 {
         let back = dial(&mut world, n, 100 + n);
@@ -531,10 +531,10 @@ fn seat_holders_have_separate_slots_and_silent_strangers_keep_theirs_for_a_secon
     assert_eq!(left, first[4..], "in their order of arrival");
 }
 
-/// Finding A3-11: a server knew a session that its client did not, and took the client's next dial from the same
+/// Finding A3-11: a server knew a session that its client did not, and mistook the client's next dial from the same
 /// address for junk until that session timed out.
 #[test]
-fn a_client_that_dials_again_from_its_silent_sessions_address_is_let_in() {
+fn a_client_redialling_from_its_silent_sessions_address_is_accepted() {
     let (mut world, first) = World::with_a_player();
     world.players.clear();
     let ticket = world.ticket();

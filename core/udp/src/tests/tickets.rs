@@ -1,4 +1,4 @@
-//! The sessions that tickets open: how often, from where, until when, and with which others.
+//! The sessions that tickets open: how many times, from where, until when, and with which others.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use twinstep_protocol::lineage::{Lineages, Ruling};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Dials once from each of these addresses, without getting an answer.
+/// Dials once from each of these addresses, without getting a response.
 fn dial_from(world: &mut World, ticket: &Ticket, places: Range<u16>) {
     for n in places {
         let mut dial = ClientEndpoint::new(ticket, world.now);
@@ -23,7 +23,7 @@ fn dial_from(world: &mut World, ticket: &Ticket, places: Range<u16>) {
 }
 
 #[test]
-fn a_player_who_left_returns_with_any_ticket_from_the_same_address() {
+fn a_player_who_left_reconnects_with_any_ticket_from_the_same_address() {
     let mut world = World::new();
     let ticket = world.ticket();
     world.join(0, &ticket);
@@ -46,7 +46,7 @@ fn a_ticket_opens_sessions_repeatedly_from_any_address_and_after_restarts() {
     let mut world = World::new();
     let ticket = world.ticket();
     for n in 0..20 {
-        // The previous client process dies without a goodbye; now and then the server does too.
+        // The previous client process dies without a goodbye; now and then, so does the server.
         world.players.clear();
         if n % 5 == 4 {
             world.restart();
@@ -73,7 +73,7 @@ fn an_abandoned_dial_does_not_block_other_dials() {
     let mut world = World::new();
     let (old, new) = (world.ticket(), world.ticket());
     for ticket in [&old, &new, &old] {
-        // Dials, is challenged, and does not answer.
+        // Dials, is challenged, and does not respond.
         let mut gone = ClientEndpoint::new(ticket, world.now);
         gone.advance(world.now);
         while let Some((_, datagram)) = gone.poll_transmit() {
@@ -87,7 +87,7 @@ fn an_abandoned_dial_does_not_block_other_dials() {
     assert_eq!(world.connected.len(), 1);
 }
 
-/// One identity has as many dials as it needs, but too few to keep others out.
+/// One identity has as many dials as it needs, but too few to lock others out.
 #[test]
 fn an_identity_that_keeps_dialling_does_not_block_other_identities() {
     let mut world = World::new();
@@ -105,7 +105,7 @@ fn an_identity_that_keeps_dialling_does_not_block_other_identities() {
     assert!(world.players[0].connected);
 }
 
-/// Each address made another challenge, until netcode was full and other clients were denied.
+/// Each address caused another challenge, until netcode was full and other clients were denied.
 #[test]
 fn copies_of_one_dial_from_many_addresses_block_no_other_client() {
     let mut world = World::new();
@@ -129,9 +129,9 @@ fn copies_of_one_dial_from_many_addresses_block_no_other_client() {
     assert!(world.players[0].connected);
 }
 
-/// Finding O1: a holder of a copy of any old ticket could keep the holder of the newest one out, by dialling.
+/// Finding O1: anyone with a copy of an old ticket could lock out the holder of the newest one by dialling.
 #[test]
-fn copies_of_a_ticket_block_no_holder_of_another_or_newer_ticket() {
+fn a_copied_ticket_does_not_block_holders_of_other_or_newer_tickets() {
     let is_next: [fn(&Ticket) -> NextTicket; 2] = [
         |old| NextTicket {
             lineage: Some(old.stamp().lineage),
@@ -163,7 +163,7 @@ fn anna() -> Holder {
     }
 }
 
-/// The host's rulings after sessions by these tickets played, one after the other.
+/// The host's rulings after sessions with these tickets played, one after the other.
 fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
     let mut lineages = Lineages::default();
     let used = used
@@ -172,7 +172,7 @@ fn rulings(used: &[&Ticket]) -> Vec<Ruling> {
     used.collect()
 }
 
-/// An outdated ticket (an old invite, or a revoked one) took a session and a dial at each use.
+/// Each use of an outdated ticket (an old invite, or a revoked one) occupied a session slot and a pending dial.
 #[test]
 fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_slot() {
     let mut world = World::new();
@@ -212,7 +212,7 @@ fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_slot()
 
 /// Finding K3-L5: the server's records of an on-demand match stayed forever.
 #[test]
-fn rulings_that_affect_no_valid_ticket_are_forgotten() {
+fn rulings_that_affect_no_valid_ticket_are_dropped() {
     let mut world = World::new();
     for day in 0..20 {
         let now_unix = EPOCH + day * Duration::from_secs(86_400);
@@ -235,9 +235,9 @@ fn rulings_that_affect_no_valid_ticket_are_forgotten() {
     }
 }
 
-/// A revocation holds for all tickets dated before it, by any maker's clock, with some slack.
+/// A revocation holds for all tickets dated before it, according to any maker's clock, with some slack.
 #[test]
-fn tickets_made_before_a_revocation_are_refused() {
+fn tickets_issued_before_a_revocation_are_refused() {
     let mut world = World::new();
     let ticket = world.ticket();
     let unix_ms = ticket.stamp().made_unix_ms + 1;
@@ -266,7 +266,7 @@ fn tickets_made_before_a_revocation_are_refused() {
 /// A copy of an old ticket became a session if it was used just before the newer one was reported; and so did a ticket
 /// that expired, or lost its key, at that moment.
 #[test]
-fn a_ticket_that_becomes_invalid_during_the_handshake_begins_no_session() {
+fn a_ticket_invalidated_during_the_handshake_starts_no_session() {
     type Change = fn(&mut World, &Ticket);
     let superseded: Change = |world, ticket| {
         let newer = world.ticket();
@@ -275,7 +275,7 @@ fn a_ticket_that_becomes_invalid_during_the_handshake_begins_no_session() {
         }
     };
     let expired: Change = |world, _| {
-        // A clock that is adjusted, not set.
+        // An adjusted clock, not a set one.
         for _ in 0..60 {
             world.clock_jump += SECOND;
             let now_unix = EPOCH + world.now + world.clock_jump;
@@ -288,7 +288,7 @@ fn a_ticket_that_becomes_invalid_during_the_handshake_begins_no_session() {
     for (change, said) in [
         (superseded, Some(CloseReason::Superseded)),
         (expired, Some(CloseReason::Expired)),
-        // No answer, as to a datagram by an unknown key.
+        // No response, as to a datagram sealed with an unknown key.
         (without_its_key, None),
     ] {
         let mut world = World::new();

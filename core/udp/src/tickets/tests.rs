@@ -200,9 +200,9 @@ fn a_ticket_for_another_program_is_recognised_by_its_holder() {
     ));
 }
 
-/// Finding K3-C: a ticket to return with lived for twenty minutes, and made an invite for thirty days invalid.
+/// Finding K3-C: a reconnect ticket lived for twenty minutes, and invalidated an invite for thirty days.
 #[test]
-fn a_ticket_to_return_with_continues_its_lineage_and_lives_as_long_as_the_previous_one() {
+fn a_reconnect_ticket_continues_its_lineage_and_lives_as_long_as_the_previous_one() {
     let (key, servers) = (TicketKey::generate(), server());
     let came = Ticket::issue(&key, &spec(&servers)).unwrap().stamp();
     assert_eq!((came.generation, came.made_unix_ms), (0, 1_700_000_000_000));

@@ -69,12 +69,12 @@ pub struct Plan {
     pub misfortune: Misfortune,
     pub crashes: Crashes,
     pub links_stay: bool,
-    /// How many frames later background rebuilds are handed back. `None` if rebuilds are inline.
+    /// The number of frames after which background rebuilds are handed back. `None` if rebuilds are inline.
     pub rebuilds_late: Option<u32>,
     pub reconcile: Reconcile,
-    /// How many new steps fit into a frame, and the cost of a repeated step in 256ths of a new step.
+    /// The number of new steps that fit into a frame, and the cost of a repeated step in 256ths of a new step.
     pub budget: [u32; 2],
-    /// The longest background encoding of a world. `None` if the match encodes worlds itself.
+    /// The maximum time of a world's background encoding. `None` if the match encodes worlds itself.
     pub encodes_within: Option<Duration>,
     /// The largest datagrams that links pass up and down, in bytes. `None` if any size passes.
     pub passes: Option<[usize; 2]>,
@@ -277,7 +277,7 @@ impl Plan {
     }
 }
 
-/// One in four worlds of the game of edges has ground that players dig up. It is drawn from a separate stream, so that
+/// One in four worlds of the edge-case game has ground that players dig up. It is drawn from a separate stream, so that
 /// the seed's other draws stay the same.
 fn tiles(seed: u64) -> u32 {
     let mut luck = Mwc::seed(seed ^ 0x7469_6c65);
@@ -287,7 +287,7 @@ fn tiles(seed: u64) -> u32 {
     }
 }
 
-/// Returns `true` if the referee refuses poison: in half of the worlds of the game of edges. This is drawn from a
+/// Returns `true` if the referee refuses poison, as in half of the edge-case game's worlds. This is drawn from a
 /// separate stream, so that the seed's other draws stay the same.
 fn refuses(seed: u64) -> bool {
     one_in(&mut Mwc::seed(seed ^ 0x7265_6675), 2)
@@ -300,13 +300,13 @@ fn rebuilds_late(seed: u64) -> Option<u32> {
     one_in(&mut luck, 4).then(|| pick(&mut luck, &[0, 1, 1, 2, 7]))
 }
 
-/// Half of those worlds decide for each rebuild where it runs. This has a separate stream too.
+/// Half of those worlds decide for each rebuild where it runs. This also has a separate stream.
 fn reconcile(seed: u64) -> Reconcile {
     let mut luck = Mwc::seed(seed ^ 0x6175_746f);
     pick(&mut luck, &[Reconcile::Auto, Reconcile::Background])
 }
 
-/// One in four games has expensive steps. This has a separate stream too.
+/// One in four games has expensive steps. This also has a separate stream.
 fn budget(seed: u64) -> [u32; 2] {
     let mut luck = Mwc::seed(seed ^ 0x7072_6963);
     let new = pick(&mut luck, &[4, 8, 20]);
@@ -317,7 +317,7 @@ fn budget(seed: u64) -> [u32; 2] {
     }
 }
 
-// One in six matches waits for its players. This has a separate stream too.
+// One in six matches waits for its players. This also has a separate stream.
 fn start_when(seed: u64) -> StartWhen {
     let mut luck = Mwc::seed(seed ^ 0x6c6f_6262);
     match luck.below(12) {
@@ -327,15 +327,15 @@ fn start_when(seed: u64) -> StartWhen {
     }
 }
 
-/// Half of all worlds are encoded in the background. This has a separate stream too.
+/// Half of all worlds are encoded in the background. This also has a separate stream.
 fn encodes_within(seed: u64) -> Option<Duration> {
     let mut luck = Mwc::seed(seed ^ 0x6173_6964);
     let ms = one_in(&mut luck, 2).then(|| pick(&mut luck, &[0, 10, 40, 400]));
     ms.map(Duration::from_millis)
 }
 
-/// The links of one in twelve worlds pass only small datagrams, in one direction or both. This has a separate stream
-/// too.
+/// The links of one in twelve worlds pass only small datagrams, in one direction or both. This also has a separate
+/// stream.
 fn passes(seed: u64) -> Option<[usize; 2]> {
     let mut luck = Mwc::seed(seed ^ 0x6d74_7500);
     let size = pick(&mut luck, &[SURE_BYTES, 548, 700, 1_000]);

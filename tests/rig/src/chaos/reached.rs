@@ -44,7 +44,7 @@ edges! {
     WideClaims,
     LargeCommands,
     LargeOutcomes,
-    /// Twelve or more players were present, with inputs and commands of the largest size.
+    /// Twelve or more players were present, with inputs and commands of maximum size.
     AllAtMaximum,
     NoCommands,
     /// The world had less than 400 bytes.
@@ -84,10 +84,10 @@ edges! {
     JoinedByFrames,
     Resumed,
     Reloaded,
-    /// More returns were excused than identities exist: one identity was excused again after a minute.
+    /// More reconnects were excused than identities exist, so one identity was excused again after a minute.
     ExcusedAgain,
     Removed,
-    /// The match waited for players in four different minutes, so the waiting budget of a minute was renewed three
+    /// The match waited for players in four different minutes, so the per-minute waiting budget was renewed three
     /// times.
     WaitedForMinutes,
     /// The match paused or slowed down for trailing machines in four different minutes.
@@ -153,7 +153,7 @@ struct Minutes {
 }
 
 impl Minutes {
-    /// How many minutes renew a budget three times.
+    /// The number of minutes in which a budget is renewed three times.
     const MANY: usize = 4;
 
     fn look<S: Play>(&mut self, rig: &Rig<S>) -> impl Iterator<Item = Edge> {

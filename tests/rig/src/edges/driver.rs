@@ -1,4 +1,4 @@
-//! The players, resolvers and referees of the game of edges: correct ones and faulty ones.
+//! The players, resolvers and referees of the edge-case game, correct and faulty.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::{
 };
 use crate::rig::{Play, RigConfig, Role, Sticks};
 
-/// How many bytes an outcome has besides its value: its tag and number.
+/// The size of an outcome without its value, in bytes: its tag and number.
 const OUTCOME_HEAD_BYTES: usize = 6;
-/// How many bytes a command has besides its value: its tag and mark.
+/// The size of a command without its value, in bytes: its tag and mark.
 const COMMAND_HEAD_BYTES: usize = 6;
-/// One in this many commands is large, and so is the outcome that it asks for, if the load has large ones.
+/// One in this many commands is large, and so is its query's outcome, if the load has large ones.
 pub const LARGE_EVERY: u32 = 5;
 const HOOK_FAILS: u32 = 200;
 /// One in this many commands of a poisoner is poison.
@@ -83,7 +83,7 @@ impl Driver {
     }
 }
 
-/// The answer that a client predicts: right three times out of four.
+/// The answer that a client predicts: correct three times out of four.
 fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
     // Only commands ask for large ones, whose rate is bounded.
     let is_large =

@@ -1,7 +1,7 @@
 //! Values of every shape that serde knows, with a wanted size: the contents of commands, queries and outcomes in the
-//! game of edges.
+//! edge-case game.
 //!
-//! Each value is made from a number, so that a client can predict the server's answer.
+//! Each value is generated from a number, so that a client can predict the server's answer.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ const PLAIN: [Tag; 16] = [
 impl Shape {
     pub const KINDS: u32 = 9;
 
-    /// Makes the value of a number, with at most `bytes` bytes on the wire, and not many fewer.
+    /// Creates the value of a number, with at most `bytes` bytes on the wire, and not many fewer.
     #[must_use]
     pub fn made(number: u32, bytes: usize) -> Shape {
         // The tag, and the length: three bytes above 250.

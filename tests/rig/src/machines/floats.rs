@@ -1,4 +1,4 @@
-//! Float operations, each over the same thousands of inputs: tiny, huge, subnormal, infinite, and those of a game.
+//! Float operations, each over the same thousands of inputs: tiny, huge, subnormal, infinite, and typical of games.
 //!
 //! The operations that the guide's chapter on determinism permits are in [`operations`], with one digest each. The
 //! forbidden functions, which are the system's, are in [`system_functions`].
@@ -238,7 +238,7 @@ fn input(luck: &mut Mwc) -> f32 {
     let whole = luck.below(2_000_001) as i32 - 1_000_000;
     match luck.below(8) {
         0 => EDGES[luck.below(EDGES.len() as u32) as usize],
-        // Any bits; those of a NaN become a small number.
+        // Any bits; a NaN becomes a small number.
         1 => {
             let any = f32::from_bits(luck.below(u32::MAX));
             if any.is_nan() { 1e-3 } else { any }

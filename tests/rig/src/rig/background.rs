@@ -11,9 +11,9 @@ const OVER_BYTES: usize = 64;
 const LOST_ONE_IN: u32 = 16;
 
 pub(super) struct Elsewhere {
-    /// A separate stream, so that background encodings do not change the seed's other draws.
+    /// A separate stream: background encodings do not change the seed's other draws.
     luck: Mwc,
-    /// The longest encoding. `None` if the match encodes worlds itself.
+    /// The maximum time of an encoding. `None` if the match encodes worlds itself.
     within: Option<Duration>,
     under_way: Vec<(Duration, Encoding)>,
 }
@@ -27,7 +27,7 @@ impl Elsewhere {
         }
     }
 
-    /// Turns background encoding on for a new or resumed match. Encodings of the match before it are lost.
+    /// Turns background encoding on for a new or resumed match. Encodings of the previous match are lost.
     pub(super) fn serve<S: Simulation>(&mut self, match_: &mut Match<S>) {
         self.under_way.clear();
         if self.within.is_some() {

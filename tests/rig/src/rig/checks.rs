@@ -1,4 +1,4 @@
-//! Safety: conditions that must hold at every frame of every client. Liveness: after the network has healed, all
+//! Safety: conditions that must hold in every frame of every client. Liveness: after the network has healed, all
 //! clients are connected, have the server's state, and have reached their target lead.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl<S: Play> Rig<S> {
     pub(super) fn check(&mut self, i: usize, stats: &SessionStats) {
         let client = &self.clients[i];
         let name = &client.identity;
-        // A dishonest client cannot know what the server made of its spoiled inputs.
+        // A dishonest client cannot know how the server used its corrupted inputs.
         if !client.role.is_honest() {
             return;
         }
@@ -129,7 +129,7 @@ impl<S: Play> Rig<S> {
         }
         self.check_commands();
         self.run_until_queries_are_answered();
-        // A spoiled packet may ask a query under a key that is taken.
+        // A corrupted packet may ask a query under a key already taken.
         assert!(
             self.spoiled || !self.match_.world().sim().is_answered_twice(),
             "a query was answered twice"
@@ -161,8 +161,8 @@ impl<S: Play> Rig<S> {
     }
 
     /// Runs until all clocks are on target, for a bounded number of turns. A clock measures its margin continuously,
-    /// and is off target for short times. Steering changes the speed by a tenth, so a margin of 12 ticks too many (an
-    /// input delay that has just grown) takes 120 ticks.
+    /// and is off target for short times. Steering changes the speed by a tenth, so an excess margin of 12 ticks (after
+    /// the input delay has grown) takes 120 ticks.
     fn run_until_clocks_are_on_target(&mut self) {
         let cadence = self.match_.world().turn().cadence;
         let turn = cadence.turn();
@@ -216,12 +216,12 @@ impl<S: Play> Rig<S> {
         is_refused && self.match_.stats().world_bytes.max(bytes) > WORLD_BYTES_MAX
     }
 
-    /// Checks that each command ran exactly once, in its player's order, and that a client gave it.
+    /// Checks that each command ran exactly once, in its player's order, and that a client issued it.
     fn check_commands(&self) {
         let Some(ran) = self.match_.world().sim().ran() else {
             return;
         };
-        // A spoiled packet may contain commands that no client gave.
+        // A corrupted packet may contain commands that no client gave.
         let is_spoiled = self.spoiled;
         for (i, (player, command)) in ran.iter().enumerate() {
             assert!(

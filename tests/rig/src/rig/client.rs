@@ -14,7 +14,7 @@ use super::play::{Play, Role};
 
 /// An identity that was too slow is barred for this long.
 pub(super) const BAR: Duration = Duration::from_secs(30);
-/// The length of the parts of time in which waiting times are summed up.
+/// The length of the intervals over which waiting times are summed up.
 const PART: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Awaited {
     last: (Duration, Duration),
     /// When the client was removed as too slow. `None` if it is in the match or joining.
     pub(super) out_since: Option<Duration>,
-    /// Each removal: its time, the longest single wait, and the waits within the window.
+    /// For each removal: its time, the longest single wait, and the waits within the window.
     pub(super) times_out: Vec<(Duration, Duration, Duration)>,
 }
 
@@ -42,7 +42,7 @@ impl Awaited {
         }
     }
 
-    /// Ends the present wait: the match does not wait for this client, or waits for it at a different turn.
+    /// Ends the current wait: the match no longer waits for this client, or waits for it at a different turn.
     pub(super) fn end(&mut self, now: Duration) {
         if let Some(since) = self.since.take() {
             self.last = (now, now - since);
@@ -80,16 +80,16 @@ pub struct RigClient<S: Play> {
     /// The client's link and frame clock, and when it is frozen.
     pub place: Place,
     pub identity: String,
-    /// The number of seats; 0: a spectator.
+    /// The number of seats; 0 for a spectator.
     pub seats: usize,
-    /// The commands that the client gave, with their seats and sequences.
+    /// The commands issued by the client, with their seats and sequences.
     pub sent: Vec<(usize, u32, S::Command)>,
     /// Whether a desync was planted, so that the client's digest may differ until a heal.
     pub flipped: bool,
     pub desync: Option<String>,
     pub events: Vec<Event>,
     pub tickets: usize,
-    /// Whether the client's process was restarted, so that it does not know the commands of the process before it.
+    /// Whether the client's process was restarted, so that it does not know the previous process's commands.
     pub restarted: bool,
     pub(super) drivers: Vec<S::Driver>,
     pub role: Role,
@@ -102,12 +102,12 @@ pub struct RigClient<S: Play> {
     pub(super) awaited: Awaited,
     /// When the client left the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
-    /// The times at which the server received the client's packets of the last seconds.
+    /// The times at which the server received the client's packets, over the last seconds.
     pub(super) received_at: VecDeque<Duration>,
     pub given_at: VecDeque<GivenCommand>,
     pub(super) settled: u64,
     pub(super) malformed: u64,
-    /// The last confirmed state that was compared: its tick, and the number of heals by then.
+    /// The last compared confirmed state: its tick, and the number of heals by then.
     pub(super) compared: Option<(Tick, u64)>,
     /// The prediction's next tick, and the first tick without an input, at the last check.
     pub(super) gone_to: (u32, u32),

@@ -1,7 +1,7 @@
-//! Kills of the server at any moment. Another process resumes the match from the written journal.
+//! Kills the server at any moment. Another process resumes the match from the written journal.
 //!
-//! A killed server carries out a random prefix of its last outputs: some bytes are written, the last record may be
-//! torn, and only packets after written bytes were sent (law *Journal first*).
+//! A killed server executes a random prefix of its last outputs: some bytes are written, the last record may be torn,
+//! and only packets after written bytes were sent (law *Journal first*).
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ impl<S: Play> Rig<S> {
     /// Kills the server during its next outputs. Another server resumes the match after `down`.
     ///
     /// # Panics
-    /// If the journal leads to a world that was never played, or a client has seen more than the journal holds.
+    /// If the journal leads to a world never played, or a client has seen more than the journal holds.
     pub fn crash(&mut self, down: Duration) -> Crash {
         self.kill();
         self.resume_killed(down)
     }
 
     /// Kills the server during its next outputs. Returns `false` if its journal has no world yet, so that the match
-    /// cannot be resumed; no client has seen a world then.
+    /// cannot be resumed; in that case no client has seen a world.
     pub fn kill(&mut self) -> bool {
         let now = self.now.max(self.match_.next_due());
         self.now = now;
@@ -114,7 +114,7 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// The queries that were resolved although their outcome was in the journal.
+    /// The queries resolved although their outcome was in the journal.
     #[must_use]
     pub fn resolved_again(&self) -> Vec<Key> {
         self.asked.again()
@@ -133,7 +133,7 @@ impl<S: Play> Rig<S> {
         replay.world().clone()
     }
 
-    /// Carries out a random prefix of the match's outputs.
+    /// Executes a random prefix of the match's outputs.
     fn die_while_draining(&mut self) {
         // Often cut within the journal record, which comes first.
         let mut left = match self.luck.below(3) {

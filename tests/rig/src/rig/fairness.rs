@@ -1,5 +1,5 @@
-//! The guarantees of each player, independent of what the other clients do: commands run in time, a client that sends
-//! is not dropped, no client is blamed for another client's fault, and a valid ticket admits the player.
+//! The guarantees of each player, independent of the other clients: commands run in time, a client that sends is not
+//! dropped, no client is blamed for another client's fault, and a valid ticket admits the player.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const HOLD_MAX: Duration = Duration::from_secs(5);
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
 /// The effects of a fault end at most this long after the fault.
 const RECOVERY: Duration = Duration::from_secs(2);
-/// A player may be dropped only after a silence of this length.
+/// A player may be dropped only after it has been silent for this long.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 /// A player may be dropped within this time after its arrival, or after a restart of the server.
 const SETTLING: Duration = Duration::from_secs(8);
@@ -84,11 +84,11 @@ impl<S: Play> Rig<S> {
         client.excuse + self.excuse + returning + away
     }
 
-    /// Returns the time that a client has waited since `since`, without excused time.
+    /// Returns the time that a client has waited since `since`, not counting excused time.
     fn waited(&self, client: &RigClient<S>, since: (Duration, Duration)) -> Duration {
         let excused = self.excused(client) - since.1;
         let began = match self.config.policies.sealing {
-            // Each restart of the server begins a new wait for all players.
+            // Each restart of the server starts a new wait for all players.
             SealWhen::WaitForAll { .. } => since.0.max(self.served_since),
             SealWhen::Deadline => since.0,
         };
@@ -109,13 +109,13 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Returns the longest time that a command may take when every player has given all the commands that it may: each
+    /// Returns the longest time that a command may take when every player has issued as many commands as it may: each
     /// tick runs at least one command, and players take turns.
     pub(super) fn order_patience(&self) -> Duration {
         self.patience_for(0)
     }
 
-    /// Returns the longest time that a command may take if `open` commands were open when it was given: the queue gets
+    /// Returns the longest time that a command may take if `open` commands were open when it was issued: the queue gets
     /// shorter as commands run, but the time waited does not.
     fn patience_for(&self, open: usize) -> Duration {
         let cadence = self.match_.world().turn().cadence;
@@ -125,7 +125,7 @@ impl<S: Play> Rig<S> {
         let queued = orders
             .max(open)
             .min(COMMANDS_OPEN_MAX * self.config.policies.players_max) as u32;
-        // A tick may have no room for more than one fragment.
+        // A tick may have space for only one fragment.
         let fragments = u32::from(self.config.load.large_bytes).div_ceil(FRAGMENT_BYTES as u32);
         let queued = queued + queued.div_ceil(LARGE_EVERY) * fragments;
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
@@ -164,7 +164,7 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Records the clients that the match pauses for, and the end of a pause after a restart.
+    /// Records the clients for which the match pauses, and the end of a pause after a restart.
     fn check_waits(&mut self) {
         let passed = self.now - self.looked_at;
         let moved = self.match_.world().tick() != self.moved.0;
@@ -358,7 +358,7 @@ impl<S: Play> Rig<S> {
             return;
         }
         let came_at = client.arrived_at.max(self.served_since);
-        // In lockstep a client that waits for a heal does not send batches: they would belong to a diverged match.
+        // In lockstep a client waiting for a heal does not send batches, because they would come from a diverged match.
         let stands =
             self.config.policies.command_delay > 0 && client.session.desynced_since().is_some();
         // A large world takes longer to arrive, and a client that loads one does not send inputs.

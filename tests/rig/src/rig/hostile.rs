@@ -14,17 +14,17 @@ use super::Rig;
 use super::client::RigClient;
 use super::play::{Play, Role};
 
-/// One in this many packets is spoiled.
+/// One in this many packets is corrupted.
 const SPOILS: u32 = 12;
 const REMEMBERED: usize = 32;
-/// How long a lagging client freezes: just too short to close its session.
+/// The time for which a lagging client freezes: just too short to close its session.
 const LAGS_FOR: Duration = Duration::from_millis(9_000);
-/// How long a lagging client plays between two freezes.
+/// The time for which a lagging client plays between two freezes.
 const LAGS_ALIVE: Duration = Duration::from_millis(500);
 /// A stalling client stops acknowledging after this many packets; its world request is among the first ones.
 const STALLS_AFTER: u64 = 3;
 
-/// Spoils packets. Has its own random stream, so that it does not change the world's other draws.
+/// Corrupts packets. Has its own random stream, so that it does not change the world's other draws.
 pub(super) struct Hostile {
     luck: Mwc,
     packet: Vec<u8>,

@@ -16,9 +16,9 @@ pub enum Sticks {
     /// Like a human with keys and a mouse, if the game simulates human players. Otherwise like
     /// [`Sticky`](Sticks::Sticky).
     Keys,
-    /// Every value changes at every tick.
+    /// Every value changes every tick.
     Analog,
-    /// Every value changes at every tenth tick.
+    /// Every value changes every tenth tick.
     Sticky,
     Still,
 }
@@ -50,9 +50,9 @@ pub enum Role {
     Honest,
     /// Plays by the rules, and constantly holds the input that makes the step ask queries.
     Hogs,
-    /// Gives some commands that poison the step.
+    /// Issues some commands that poison the step.
     Poisons,
-    /// Sends some packets spoiled, twice, or again much later.
+    /// Sends some packets corrupted, twice, or again much later.
     Spoils,
     /// Receives some corrupted packets, as from a hostile server.
     Deceived,
@@ -80,7 +80,7 @@ pub trait Play: Simulation {
     type Show: Show<Self>;
     type Driver;
 
-    /// The rules for a world in which the game has `crowd` entities (0: the default number).
+    /// The rules for a world in which the game has `crowd` entities (0 for the default number).
     fn rules(crowd: u16) -> Self::Rules;
     fn rules_for(config: &RigConfig) -> Self::Rules {
         Self::rules(config.crowd)
@@ -97,7 +97,7 @@ pub trait Play: Simulation {
     fn speculate(_sim: &Self, _rules: &Self::Rules, _query: &Self::Query) -> Option<Self::Outcome> {
         None
     }
-    /// The answer of the client that owns the query, if owners answer. `forge`: the client cheats.
+    /// The answer of the client that owns the query, if owners answer. With `forge`, the client cheats.
     fn answer(
         _sim: &Self,
         _rules: &Self::Rules,
@@ -122,7 +122,7 @@ pub trait Play: Simulation {
         None
     }
     fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
-    /// Sets a number that distinguishes this player's commands from those of all other players of a world.
+    /// Sets a number that distinguishes this player's commands from all other players' commands in a world.
     fn number(_driver: &mut Self::Driver, _number: u32) {}
     fn drive(
         &self,
@@ -168,7 +168,7 @@ pub struct RigConfig {
     pub clients: usize,
     pub link: LinkProfile,
     pub sticks: Sticks,
-    /// How many entities the game has; 0: the default number.
+    /// The number of entities in the game; 0 for the default.
     pub crowd: u16,
     pub starts: Starts,
     pub load: Load,
@@ -179,11 +179,12 @@ pub struct RigConfig {
     pub fps: u32,
     pub budget: u32,
     pub repeated_cost: u32,
-    /// `Some`: background rebuilds are handed back this many frames later; 0: within the same frame. `None`: predictions
-    /// are rebuilt inline.
+    /// The number of frames after which background rebuilds are handed back; 0 for the same frame. `None` if
+    /// predictions are rebuilt inline.
     pub rebuilds_late: Option<u32>,
     pub reconcile: Reconcile,
-    /// `Some`: the server encodes worlds in the background, within this time. One in sixteen never completes.
+    /// The time within which the server encodes worlds in the background; one in sixteen never completes. `None` if it
+    /// encodes them inline.
     pub encodes_within: Option<Duration>,
     /// The largest datagrams that clients' links pass up and down, in bytes. `None` if any size passes.
     pub passes: Option<[usize; 2]>,
@@ -199,7 +200,7 @@ pub struct RigConfig {
 }
 
 impl RigConfig {
-    /// Four clients of the action preset on one kind of link, with analog sticks and 120 frames a second.
+    /// Four action-preset clients on one kind of link, with analog sticks and 120 frames a second.
     #[must_use]
     pub fn new(seed: u64, link: LinkProfile) -> Self {
         RigConfig {
@@ -229,7 +230,7 @@ impl RigConfig {
         }
     }
 
-    /// Sixteen players with inputs of the largest size that change at every tick; 60 frames a second.
+    /// Sixteen players with inputs of the largest size that change every tick; 60 frames a second.
     #[must_use]
     pub fn crowded(hz: u32, seed: u64, link: LinkProfile) -> Self {
         RigConfig {

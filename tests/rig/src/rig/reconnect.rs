@@ -1,4 +1,4 @@
-//! Clients that lose their server and return, with the tickets that a host would give them.
+//! Clients that lose their server and reconnect, with the tickets that a host would give them.
 
 use twinstep_client::Event;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -25,7 +25,7 @@ impl<S: Play> Rig<S> {
         self.match_.disconnect(peer);
     }
 
-    /// Continues a client's session over a new transport, from a new address, with a return ticket.
+    /// Continues a client's session over a new transport, from a new address, with a reconnect ticket.
     ///
     /// # Panics
     /// If the match refuses the client.
@@ -46,7 +46,7 @@ impl<S: Play> Rig<S> {
         self.disturb(which, now);
     }
 
-    /// Ends a client's process without a goodbye, and starts a new process with a return ticket.
+    /// Ends a client's process without a goodbye, and starts a new process with a reconnect ticket.
     ///
     /// # Panics
     /// If the match refuses the client.
@@ -116,7 +116,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Dials over a new transport with a return ticket. An honest client must be admitted; other clients may be barred.
+    /// Dials over a new transport with a reconnect ticket. An honest client must be admitted; other clients may be
+    /// barred.
     fn dial_again(&mut self, client: usize) -> Option<SessionId> {
         let (identity, seats) = self.ticket_of(client);
         let mut dialled = self.dial(&identity, seats);
@@ -146,7 +147,7 @@ impl<S: Play> Rig<S> {
     }
 
     /// Repeats the goodbyes of clients that left. A goodbye that was not in the journal when the server was killed is
-    /// undone, so the match may keep a seat for a client that will not return.
+    /// undone, so the match may keep a seat for a client that will not reconnect.
     fn repeat_departures(&mut self) {
         for (identity, seats) in self.left.clone() {
             if let Ok(peer) = self.dial(&identity, seats) {

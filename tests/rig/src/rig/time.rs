@@ -1,4 +1,4 @@
-//! The passage of time: from one due moment to the next, for the server and for each client.
+//! Advances time from one due moment to the next, for the server and for each client.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl<S: Play> Passing for Rig<S> {
 }
 
 impl<S: Play> Rig<S> {
-    /// Runs for `time`. `watch` is called after each event.
+    /// Runs for `time`. Calls `watch` after each event.
     pub fn watch(&mut self, time: Duration, watch: impl FnMut(&mut Self)) {
         let Ok(()) = self.pass(time, watch);
     }
@@ -45,7 +45,7 @@ impl<S: Play> Rig<S> {
         self.watch(time, |_| ());
     }
 
-    /// Runs until a client plays and has caught up. Returns the time that took.
+    /// Runs until a client plays and has caught up. Returns the time taken.
     ///
     /// # Panics
     /// If that takes 30 s.
@@ -116,7 +116,7 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Records the digests of ticks that are older than the match's history, from its journal.
+    /// Records the digests of ticks older than the match's history, from its journal.
     fn record_digests_of_journal(&mut self, end: Tick) {
         let hello = Hello::of::<S>(&self.rules, "").expect("rules without NaN");
         let mut replay = Replay::<S>::open(&self.journal, &self.rules, &hello).expect("a journal");

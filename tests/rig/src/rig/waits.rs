@@ -1,8 +1,8 @@
-//! The time that the match has paused for each client, measured by the rig itself. Only these pauses permit the removal
-//! of a player as too slow. The player is admitted again as soon as the bar ends.
+//! The time that the match has paused for each client, measured by the rig itself. Only because of these pauses may a
+//! player be removed as too slow. The player is admitted again as soon as the bar ends.
 //!
 //! ```text
-//!  the match is paused    ─▶ each client that it waits for: its share ─▶ within the window ≥ its budget? ─▶ may be removed
+//!  the match is paused    ─▶ each client it waits for: its share ─▶ within the window ≥ its budget? ─▶ may be removed
 //!                                                            └─▶ at once ≥ kick_after? ────────────────────▶ may be removed
 //! ```
 
@@ -18,13 +18,13 @@ use super::Rig;
 use super::client::{BAR, RigClient};
 use super::play::Play;
 
-/// The largest difference between the measurements of the match and of the rig, which look at different moments.
+/// The largest difference between the measurements of the match and of the rig, which sample at different times.
 const SLACK: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl<S: Play> Rig<S> {
-    /// Charges the time `passed` to the clients that the match waited for at the last check. `moved`: the match has
-    /// continued since then.
+    /// Charges the time `passed` to the clients for which the match waited at the last check. `moved` is `true` if the
+    /// match has continued since then.
     pub(super) fn record_waits(&mut self, passed: Duration, moved: bool) {
         let now = self.now;
         let waiting = self.scene.match_.waiting();

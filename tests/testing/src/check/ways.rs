@@ -1,4 +1,4 @@
-//! The comparisons of one tick. A comparison runs after the comparisons that it relies on.
+//! The comparisons of one tick. A comparison runs after the comparisons on which it relies.
 
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -19,7 +19,7 @@ use crate::steps::{Steps, differences};
 const REBUILD_IN: u32 = 4;
 /// Every this many ticks, `clone_from` replaces the start state instead of a later one.
 const FROM_START_TICKS: u32 = 50;
-/// How often a comparison must find a fault again before the fault is named by that comparison.
+/// The number of times that a comparison must find a fault again before the fault is named after it.
 const CONFIRMED_BY: usize = 8;
 const LEADS: [u32; 3] = [1, 8, 40];
 /// Floats whose relative difference is below this count as rounded.
@@ -117,7 +117,7 @@ impl<S: Simulation> Ways<S> {
         Ok(bytes)
     }
 
-    /// The bytes of the world before the tick that was compared last.
+    /// The bytes of the world before the last compared tick.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -173,7 +173,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares the step with that of a client that joins late, returns or is healed.
+    /// Compares with the step of a client that joins late, reconnects or is healed.
     fn through_serde(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         self.bytes.clear();
@@ -343,7 +343,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with a rebuild. Its loops take over results of a prediction with other inputs of this tick.
+    /// Compares with a rebuild. Its loops reuse results of a prediction with other inputs for this tick.
     fn with_memos(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let (frame, tick) = (&line.frame, line.frame.tick);
         let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
@@ -371,7 +371,8 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with another thread, as used by background rebuilds and by a server's matches.
+    /// Repeats the step on another thread and compares the results: background rebuilds and a server's matches also run
+    /// on other threads.
     fn on_another_thread(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
         let job = (line.before.clone(), line.frame.clone());

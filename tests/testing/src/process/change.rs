@@ -7,9 +7,9 @@ use std::process::Command;
 
 use crate::fault::Kind;
 
-/// How far libfaketime moves the second process's clock: to a different year, month, day, weekday and hour.
+/// The offset by which libfaketime moves the second process's clock, to a different year, month, day, weekday and hour.
 const AHEAD: &str = "+401.3d";
-/// The beginnings of the names of variables that programs and tests need.
+/// Prefixes of the environment variables that programs and tests need.
 const KEPT: [&str; 22] = [
     "PATH",
     "LD_",
@@ -45,7 +45,7 @@ pub(crate) enum Change {
     FixedAddresses,
     /// A variable of the environment has a different value, or none.
     Variable(OsString, Option<&'static str>),
-    /// The working folder is a different one, from the first tick on.
+    /// The working folder is a different one from the first tick onwards.
     Folder,
 }
 

@@ -246,7 +246,7 @@ fn copied_frames_are_the_same_packet() {
     assert_eq!(first, second);
 }
 
-/// A frame that would leave no room for a digest goes into the next packet; a packet without frames does not have a
+/// A frame that would leave no space for a digest goes into the next packet; a packet without frames does not have a
 /// part for frames.
 #[test]
 fn frames_end_when_the_packet_is_full() {
@@ -264,7 +264,7 @@ fn frames_end_when_the_packet_is_full() {
         let count = (0..99)
             .take_while(|_| frames.push(&frame, &frame, no_players, no_players))
             .count();
-        // A run begins with 4 bytes, its first frame takes 2, an unchanged frame 1, a digest 5.
+        // A run starts with 4 bytes, its first frame takes 2, an unchanged frame 1, a digest 5.
         assert_eq!(count, (room + 1).saturating_sub(4 + 2 + 5), "{room} bytes");
         let counts = frames.end(Tick(100), Some((Tick(100), 1))).end();
         let len = out.len();
