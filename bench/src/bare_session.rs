@@ -328,7 +328,7 @@ impl Playing {
             ..UpNotes::default()
         };
         let end = self.actions.next().min(wanted + INPUT_WINDOW);
-        let again = self.repeats.from(now, link, self.cadence.tick());
+        let again = self.repeats.first_to_repeat(now, link, self.cadence.tick());
         let lacks = self.needed.max(self.actions.first()).max(wanted);
         let (neutral, actions) = (Pad::default(), &self.actions);
         let input = |seat, tick| actions.input(seat, tick).unwrap_or(&neutral);

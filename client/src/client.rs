@@ -136,7 +136,7 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
         let transport = UdpClient::connect(ticket, Duration::ZERO)?;
         let mut client = Client::over(through(transport), Session::new(config)?);
         client.origin = None;
-        Ok(client.by_ticket(ticket).returning(
+        Ok(client.by_ticket(ticket).reconnecting(
             move |attempt: Option<&mut UdpClient>, ticket, now| match attempt {
                 Some(attempt) => attempt.redial(ticket, now),
                 None => UdpClient::connect(ticket, now).map(&mut through),
@@ -172,7 +172,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Sets the ticket with which the transport was dialled. It stays valid until a newer one is safe, so a client can
-    /// [reconnect](Client::returning) before it has received its match's world.
+    /// [reconnect](Client::reconnecting) before it has received its match's world.
     #[must_use]
     pub fn by_ticket(mut self, ticket: &Ticket) -> Self {
         self.rejoin.hold(ticket.clone());
@@ -185,7 +185,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// passed to `dial`, which may reuse it. At most three attempts run at a time, each with a different ticket or to a
     /// different address.
     #[must_use]
-    pub fn returning(
+    pub fn reconnecting(
         mut self,
         dial: impl FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError>
         + Send

@@ -29,7 +29,7 @@
 //! repeats.record_sealing(now, next_seal);
 //! let needed = next_seal + held;
 //! // The next packet up carries the inputs `first..end`, and a flag if the path may lose packets.
-//! let first = needed.max(repeats.from(now, &link, tick)).min(end);
+//! let first = needed.max(repeats.first_to_repeat(now, &link, tick)).min(end);
 //! let is_lossy = repeats.marks_lossy(now, &link);
 //! repeats.record_sent(now, end, true);
 //! # assert_eq!((first, is_lossy), (Tick(103), false));
@@ -107,7 +107,7 @@ impl InputRepeats {
     /// Returns the first input that a packet sent now must repeat, unless the server already has it. `tick` is the tick
     /// length. Tick 0 means all inputs that the server may lack.
     #[must_use]
-    pub fn from(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
+    pub fn first_to_repeat(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         if !is_acknowledged(now, link) {
             return Tick(0);
         }
@@ -211,7 +211,9 @@ mod tests {
         }
 
         fn from(&self) -> u32 {
-            self.repeats.from(self.now(), &self.client, MS(10)).0
+            self.repeats
+                .first_to_repeat(self.now(), &self.client, MS(10))
+                .0
         }
     }
 

@@ -169,7 +169,7 @@ impl<S: Simulation> LocalActions<S> {
     }
 
     /// Returns `true` if the server's fills for the next `ticks` ticks would equal the newest input of every seat.
-    pub fn are_held_by_fills(&self, ticks: u32) -> bool {
+    pub fn would_fills_match(&self, ticks: u32) -> bool {
         let last = self.next.back(1);
         (0..self.seats.len()).all(|seat| {
             let held = self.input(seat, last);

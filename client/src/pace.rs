@@ -215,7 +215,7 @@ impl Pace {
     }
 
     /// Stops the input tick for one tick, because the input delay decreases.
-    pub fn stand(&mut self) {
+    pub fn hold_input_tick(&mut self) {
         self.clock.hold(self.clock.tick());
     }
 

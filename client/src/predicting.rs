@@ -185,7 +185,7 @@ impl Predicting {
                 pace.go_ahead(now, more);
                 (0..more).for_each(|_| actions.repeat());
             }
-            DelayStep::Stand => pace.stand(),
+            DelayStep::Stand => pace.hold_input_tick(),
         }
         let beat = match self.paused_at {
             Some(lead) if cadence.paused => pace.stand_still(now, authority, known, lead),

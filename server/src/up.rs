@@ -11,7 +11,7 @@ use crate::seat::NotAdmitted;
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::lane::{LaneAck, Message};
 use twinstep_protocol::link::LinkState;
-use twinstep_protocol::packet::hello::{self, Hello, Joining};
+use twinstep_protocol::packet::hello::{self, Hello, JoinPacket};
 use twinstep_protocol::packet::play_up::{CommandUp, PlayUp, UpNear, UpStatus};
 use twinstep_protocol::packet::{UpKind, UpPacket, large, leave, message};
 use twinstep_protocol::wire::WireError;
@@ -60,8 +60,8 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     let packet = UpPacket::open(bytes, &LinkState::default())?;
     match packet.kind {
         UpKind::Hello => Ok(match hello::read(packet.body)? {
-            Joining::Hello(hello) => FirstPacket::Hello(hello),
-            Joining::Loading(_) | Joining::Waiting(..) => FirstPacket::Other,
+            JoinPacket::Hello(hello) => FirstPacket::Hello(hello),
+            JoinPacket::Loading(_) | JoinPacket::Waiting(..) => FirstPacket::Other,
         }),
         UpKind::Leave => leave::read(packet.body).map(|()| FirstPacket::Leave),
         UpKind::Play | UpKind::Lane => Ok(FirstPacket::Other),
@@ -88,14 +88,14 @@ pub(crate) fn read<S: Simulation>(
     }
     let request = match kind {
         UpKind::Hello => match hello::read(body)? {
-            Joining::Hello(hello) if peer.greeting().is_some() => UpRequest::Join(hello),
-            Joining::Hello(_) => UpRequest::None,
-            Joining::Loading(ack) => {
+            JoinPacket::Hello(hello) if peer.greeting().is_some() => UpRequest::Join(hello),
+            JoinPacket::Hello(_) => UpRequest::None,
+            JoinPacket::Loading(ack) => {
                 check_lane_ack(peer, Some(&ack))?;
                 take_lane_ack(peer, now, Some(&ack));
                 UpRequest::None
             }
-            Joining::Waiting(ack, waiting) => {
+            JoinPacket::Waiting(ack, waiting) => {
                 check_lane_ack(peer, Some(&ack))?;
                 take_lane_ack(peer, now, Some(&ack));
                 let guest = peer.guest_mut().filter(|_| header.newest);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use twinstep_core::diff::ValueTree;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_ops::{INSPECT_TICKS_MAX, InspectError, Inspector};
-use twinstep_protocol::replay::{Found, Frames, Index, Replay};
+use twinstep_protocol::replay::{CursorItem, Frames, Index, Replay};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
 use twinstep_rig::recorded::recorded;
@@ -119,7 +119,7 @@ fn agrees<S: Play>(page: &Page, journal: &[u8]) -> [usize; 3] {
         })
         .collect();
     while let Some(found) = frames.next().unwrap() {
-        if !matches!(found, Found::Frame) {
+        if !matches!(found, CursorItem::Frame) {
             continue;
         }
         let frame = frames.frame();

@@ -66,13 +66,13 @@ const TWICE_ON_PURPOSE: [(&str, &str); 1] =
     [("Pose", "the game's implementation of the client's trait")];
 
 /// Types of the libraries that still share a name. The list may only get shorter.
-const TYPES_TO_RENAME: [&str; 52] = [
+const TYPES_TO_RENAME: [&str; 50] = [
     "Answer", "Answers", "Away", "Beat", "Client", "Controls", "Cost", "Digested", "Digests",
-    "Distance", "Done", "Elements", "Failure", "Fault", "Fields", "Flight", "Found", "Held",
-    "Hooks", "Index", "Jobs", "Joining", "Keep", "Kept", "Kind", "Known", "Line", "Lockstep",
-    "Next", "Outgoing", "Pace", "Page", "Phase", "Place", "Played", "Prepared", "Report", "Room",
-    "Samples", "Scene", "Sealer", "Seen", "Shared", "Shown", "Stage", "Start", "Table", "Traffic",
-    "View", "Wait", "Wire", "Work",
+    "Distance", "Done", "Elements", "Failure", "Fault", "Fields", "Flight", "Held", "Hooks",
+    "Index", "Jobs", "Keep", "Kept", "Kind", "Known", "Line", "Lockstep", "Next", "Outgoing",
+    "Pace", "Page", "Phase", "Place", "Played", "Prepared", "Report", "Room", "Samples", "Scene",
+    "Sealer", "Seen", "Shared", "Shown", "Stage", "Start", "Table", "Traffic", "View", "Wait",
+    "Wire", "Work",
 ];
 
 /// Files that still share a name inside of their package. The list may only get shorter.

@@ -189,7 +189,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             // The server accepts inputs only within the window.
             let end = actions.next().min(wanted + INPUT_WINDOW);
             let tick = playing.replica.timeline.authority().turn().cadence.tick();
-            let again = self.outgoing.repeats.from(now, &self.link, tick);
+            let again = self.outgoing.repeats.first_to_repeat(now, &self.link, tick);
             let lacks = self.outgoing.needed.max(actions.first()).max(wanted);
             let first = lacks.max(again);
             let written = write_inputs(actions, (first, end), ORDERS_ROOM + tail, &mut packet);
@@ -316,7 +316,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let actions = playing.replica.timeline.local_actions();
         let tick = playing.replica.timeline.authority().turn().cadence.tick();
         let is_at_rest =
-            actions.held_for() >= AFTER_TICKS && actions.are_held_by_fills(EVERY_TICKS);
+            actions.held_for() >= AFTER_TICKS && actions.would_fills_match(EVERY_TICKS);
         let has_no_order = actions.unacknowledged().next().is_none()
             && actions.claims().next().is_none()
             && playing.replica.answers.is_none();

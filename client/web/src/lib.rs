@@ -114,7 +114,7 @@ pub fn join<S: Simulation, V: Show<S>>(
     let line = WebLine::dial(ticket)?;
     let client = Client::over(line, Session::new(config)?);
     let dial = |_: Option<&mut WebLine>, ticket: &Ticket, _| WebLine::dial(ticket);
-    Ok(client.by_ticket(ticket).returning(dial).keeping(keep))
+    Ok(client.by_ticket(ticket).reconnecting(dial).keeping(keep))
 }
 
 fn keep(ticket: &Ticket) -> bool {
@@ -195,7 +195,7 @@ impl Transport for WebLine {
         drop(between);
         if is_opened && self.endpoint.is_none() {
             // The dial's time starts here, because the page needed time to open the connection.
-            self.endpoint = Some(ClientEndpoint::to(&self.ticket, SERVER, self.now));
+            self.endpoint = Some(ClientEndpoint::connect_to(&self.ticket, SERVER, self.now));
         }
         if let Some(endpoint) = &mut self.endpoint {
             for (_, datagram) in datagrams {

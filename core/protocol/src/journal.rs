@@ -46,8 +46,8 @@ mod source;
 
 use chain::{CHAIN_START, head_check, payload_check};
 pub use reader::{
-    Damage, Entry, JournalError, JournalReader, TAIL_BYTES_MAX, looks_like_journal, records,
-    tail_reason,
+    Damage, Entry, JournalError, JournalReader, TAIL_BYTES_MAX, guess_end_reason,
+    looks_like_journal, records,
 };
 pub use record::{
     BUILD_BYTES_MAX, FORMAT_VERSION, GAME_BYTES_MAX, IDENTITY_BYTES_MAX, LABEL_BYTES_MAX,

@@ -27,7 +27,7 @@ mod receiver;
 mod sender;
 
 pub use format::{CHUNK_BYTES_MAX, FRAME_BYTES_MAX, LaneAck, LaneError, WINDOW_CHUNKS};
-pub use receiver::{LaneReceiver, Message, Receiving};
+pub use receiver::{LaneReceiver, Message, TransferProgress};
 pub use sender::{LaneSender, MESSAGES_QUEUED_MAX, PushError, Sending};
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ pub mod doc {
 mod tests;
 
 use cursor::{Cursor, decode};
-pub use cursor::{Found, Frames};
+pub use cursor::{CursorItem, Frames};
 pub use error::{About, ReplayError};
 pub use index::{Index, KindBytes, Place};
 pub use recorder::{DIGEST_EVERY, Recorder, WORLD_EVERY};
@@ -260,7 +260,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// # Errors
     /// If a record on the way cannot be played.
     pub fn seek(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
-        let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
+        let place = self.index.at_or_before(tick).ok_or(ReplayError::NoWorld)?;
         let here = self.world().tick();
         // Step on from here, unless a later world is nearer to the target.
         if tick < here || place.tick > here || self.frames.has_failed() {
@@ -275,7 +275,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// # Errors
     /// If there is no such record, or if it cannot be read.
     pub fn rewind(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
-        let place = self.index.before(tick).ok_or(ReplayError::NoWorld)?;
+        let place = self.index.at_or_before(tick).ok_or(ReplayError::NoWorld)?;
         (self.frames, self.played.world) = begin(&mut self.journal, place)?;
         self.played.agreed = self.played.world.tick();
         Ok(self.played.agreed)
@@ -287,22 +287,25 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// If a record is damaged, which stays an error; or if a world differs from the recorded one. In the latter case
     /// stepping can continue, in the world that this program computed.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
-        self.step_seeing(|_| {})
+        self.step_inspecting(|_| {})
     }
 
     /// Steps like [`step`](Self::step), and calls `see` for each record before the tick, before it is checked.
     ///
     /// # Errors
     /// The errors of [`step`](Self::step).
-    pub fn step_seeing(&mut self, mut see: impl FnMut(&Record<'_>)) -> Result<bool, ReplayError> {
+    pub fn step_inspecting(
+        &mut self,
+        mut see: impl FnMut(&Record<'_>),
+    ) -> Result<bool, ReplayError> {
         loop {
             match self.frames.next(&mut self.journal)? {
                 None => return Ok(false),
-                Some(Found::Record(entry)) => {
+                Some(CursorItem::Record(entry)) => {
                     see(&entry.record);
                     self.played.check_record(&entry)?;
                 }
-                Some(Found::Frame) => break,
+                Some(CursorItem::Frame) => break,
             }
         }
         let (frame, offset) = (self.frames.frame(), self.frames.offset());
@@ -408,7 +411,7 @@ fn begin<S: Simulation>(
 ) -> Result<(Cursor<S>, World<S>), ReplayError> {
     let mut frames = Cursor::at(place);
     match frames.next(journal)? {
-        Some(Found::Record(Entry {
+        Some(CursorItem::Record(Entry {
             offset,
             record: Record::World { tick, bytes },
             ..

@@ -86,7 +86,7 @@ impl ClientEndpoint {
     /// # Panics
     /// If the operating system has no random bytes.
     #[must_use]
-    pub fn to(ticket: &Ticket, server: SocketAddr, now: Duration) -> ClientEndpoint {
+    pub fn connect_to(ticket: &Ticket, server: SocketAddr, now: Duration) -> ClientEndpoint {
         ClientEndpoint::new(&ticket.looked_up(vec![server.into()]), now)
     }
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use twinstep_protocol::journal::{
-    JournalError, JournalReader, Record, TAIL_BYTES_MAX, WrittenBy, looks_like_journal, tail_reason,
+    JournalError, JournalReader, Record, TAIL_BYTES_MAX, WrittenBy, guess_end_reason,
+    looks_like_journal,
 };
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, ReplayError};
@@ -206,7 +207,7 @@ pub(super) fn ended_of(mut file: &File) -> io::Result<Option<String>> {
     ))?;
     let mut tail = Vec::new();
     file.take(TAIL_BYTES_MAX as u64).read_to_end(&mut tail)?;
-    let reason = tail_reason(&tail).filter(|reason| !is_resumable(reason));
+    let reason = guess_end_reason(&tail).filter(|reason| !is_resumable(reason));
     Ok(reason.map(ToOwned::to_owned))
 }
 

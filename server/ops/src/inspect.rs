@@ -191,7 +191,7 @@ impl<'r, S: Simulation> Inspector<'r, S> {
         while replay.world().tick() < end {
             let tick = replay.world().tick();
             let (seen, marks) = (tick, &mut lanes.marks);
-            match replay.step_seeing(|record| marks.record(seen, record)) {
+            match replay.step_inspecting(|record| marks.record(seen, record)) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(ReplayError::Differs { tick, .. }) => {

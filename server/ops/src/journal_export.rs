@@ -23,7 +23,7 @@ use twinstep_core::{RosterChange, Simulation};
 use twinstep_protocol::identity::Role;
 use twinstep_protocol::journal::{JournalError, JournalSource, Record, UpTo, WrittenBy};
 use twinstep_protocol::lineage::Ruling;
-use twinstep_protocol::replay::{About, Found, Frames, Index, ReplayError};
+use twinstep_protocol::replay::{About, CursorItem, Frames, Index, ReplayError};
 use twinstep_protocol::text::line;
 
 /// The reason why a journal was not exported to its end.
@@ -204,8 +204,8 @@ pub fn export_journal<S: Simulation>(
     let mut frames = Frames::<S>::at(UpTo { journal, end }, first);
     while let Some(found) = frames.next()? {
         match found {
-            Found::Frame => write(Row::Tick(tick_row(frames.frame())))?,
-            Found::Record(entry) => {
+            CursorItem::Frame => write(Row::Tick(tick_row(frames.frame())))?,
+            CursorItem::Record(entry) => {
                 if let Some(row) = row_of(entry.record) {
                     write(row)?;
                 }
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(ticks[0].get("commands"), None, "what is empty is left out");
         let mut frames = Frames::<Counter>::at(&file, &Index::scan(&file).unwrap().worlds[0]);
         for row in ticks {
-            while frames.next().unwrap() != Some(Found::Frame) {}
+            while frames.next().unwrap() != Some(CursorItem::Frame) {}
             let frame = frames.frame();
             assert_eq!(row["tick"], frame.tick.0);
             let held = frame

@@ -235,7 +235,7 @@ impl<S: Simulation> Past<S> {
         } else {
             BACKLOG_MIN
         };
-        let from = index.before(index.newest.back(backlog));
+        let from = index.at_or_before(index.newest.back(backlog));
         let from = from.ok_or(ReplayError::NoWorld)?;
         let mut replay = Replay::<S>::open_at(journal, rules, index.clone(), from)?;
         let first = index.worlds.first().map(|first| first.tick);

@@ -327,7 +327,7 @@ impl<S: Play> Lines<S> {
         let (wires, servers) = (cable.clone(), self.servers.clone());
         let plug = Plug::dial(&wires, None, &servers, &ticket, self.now);
         let client = Client::over(plug, session).by_ticket(&ticket);
-        client.returning(move |before: Option<&mut Plug>, ticket, now| {
+        client.reconnecting(move |before: Option<&mut Plug>, ticket, now| {
             Ok(Plug::dial(&wires, before, &servers, ticket, now))
         })
     }

@@ -198,7 +198,7 @@
 //! | a `clone_from` that omits a field | `clone_from` | `clone_from` leaves a field unchanged |
 //! | a `clone` that omits a field | a copy | `clone` returns a different state |
 //! | `expect` on an outcome | an unanswered query | the step panics if a query gets no answer |
-//! | `expect` on a returning player | drops and returns | the step panics |
+//! | `expect` on a reconnecting player | drops and reconnects | the step panics |
 //! | an outcome or a command of 4,097 bytes | each value | a value exceeds its size limit |
 //! | a `PartialEq` that ignores a field | each value | `==` is true for two values with different bytes |
 //! | a command with a skipped field | each value | a value changes when it is written and read back |

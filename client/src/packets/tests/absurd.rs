@@ -138,7 +138,7 @@ impl Table {
 
 /// Finding K13: the numbers of a welcome were not checked.
 #[test]
-fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
+fn a_welcome_with_impossible_numbers_ends_the_session_with_a_reason() {
     let spoils: [fn(&mut Welcome, u32); 5] = [
         |welcome, _| welcome.seats[0] = PlayerId(16),
         |welcome, _| welcome.seats[0] = PlayerId(255),
@@ -167,7 +167,7 @@ fn a_welcome_with_absurd_numbers_ends_the_session_with_a_reason() {
 
 /// Finding K13: the numbers of a world were not checked.
 #[test]
-fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
+fn a_world_with_impossible_numbers_ends_the_session_with_a_reason_or_plays() {
     let spoils: [fn(&mut RawWorld, u32) -> bool; 8] = [
         |world, number| {
             world.next_seq = [number; 16];
@@ -226,7 +226,7 @@ fn a_world_with_absurd_numbers_ends_the_session_with_a_reason_or_plays() {
 
 /// Finding K13: an announced command with an impossible sequence number ended the process.
 #[test]
-fn a_packet_with_absurd_numbers_is_counted_or_reported_as_a_difference() {
+fn a_packet_with_impossible_numbers_is_counted_or_reported_as_a_difference() {
     // Each closure returns whether its packet is impossible. A possible one is useless but harmless.
     let spoils: [fn(&mut Said, u32) -> bool; 13] = [
         |said, number| {
@@ -325,7 +325,7 @@ fn order(player: u8, seq: u32) -> Order<u8> {
 
 /// Finding K13: with a command delay, packets also number turns.
 #[test]
-fn a_packet_with_an_absurd_turn_number_is_rejected() {
+fn a_packet_with_an_impossible_turn_number_is_rejected() {
     let mut welcome = welcome();
     welcome.command_delay = 2;
     for number in [COUNT_MAX - 40, COUNT_MAX - 1, COUNT_MAX] {

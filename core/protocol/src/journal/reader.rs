@@ -84,7 +84,7 @@ pub const TAIL_BYTES_MAX: usize = varint::BYTES_MAX + 1 + REASON_BYTES_MAX + 4;
 /// This is a quick guess: checks are chained from the start, so none is verified here. If writing was cut off, bytes
 /// that a player chose can look like an end record.
 #[must_use]
-pub fn tail_reason(tail: &[u8]) -> Option<&str> {
+pub fn guess_end_reason(tail: &[u8]) -> Option<&str> {
     (1..=REASON_BYTES_MAX).find_map(|bytes| {
         let (rest, _check) = tail.split_last_chunk::<4>()?;
         let (rest, reason) = rest.split_at_checked(rest.len().checked_sub(bytes)?)?;

@@ -580,15 +580,15 @@ fn the_reason_of_an_end_is_found_only_in_the_last_bytes() {
     for reason in ["a", "over", &long] {
         let bytes = journal(&[Record::Turn(b"frames"), Record::End { reason }]);
         let tail = &bytes[bytes.len().saturating_sub(TAIL_BYTES_MAX)..];
-        assert_eq!(tail_reason(tail), Some(reason));
-        assert_eq!(tail_reason(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(guess_end_reason(tail), Some(reason));
+        assert_eq!(guess_end_reason(&bytes[..bytes.len() - 1]), None);
     }
     for record in ONE_OF_EACH {
         let bytes = journal(&[record]);
         let is_end = matches!(record, Record::End { .. });
-        assert_eq!(tail_reason(&bytes).is_some(), is_end, "{record:?}");
+        assert_eq!(guess_end_reason(&bytes).is_some(), is_end, "{record:?}");
     }
-    assert_eq!(tail_reason(b""), None);
+    assert_eq!(guess_end_reason(b""), None);
 }
 
 #[test]

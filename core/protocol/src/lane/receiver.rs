@@ -15,7 +15,7 @@ pub struct Message {
 
 /// The progress of the incoming message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receiving {
+pub struct TransferProgress {
     pub kind: u8,
     /// The number of the message's bytes that have arrived, in order or not.
     pub received_bytes: usize,
@@ -150,8 +150,8 @@ impl LaneReceiver {
 
     /// The progress of the incoming message. Returns `None` if none is.
     #[must_use]
-    pub fn progress(&self) -> Option<Receiving> {
-        self.arriving.as_ref().map(|arriving| Receiving {
+    pub fn progress(&self) -> Option<TransferProgress> {
+        self.arriving.as_ref().map(|arriving| TransferProgress {
             kind: arriving.kind,
             // Stashed chunks may also belong to the next message.
             received_bytes: (arriving.bytes.len() + self.stashed_bytes).min(arriving.total_bytes),

@@ -116,7 +116,7 @@ fn both_sides_report_progress() {
     let (mut sender, mut receiver) = (sender_of(3_000), LaneReceiver::new(3_000));
     let first = frame(&mut sender, ms(0)).unwrap();
     receiver.handle(&first).unwrap();
-    let receiving = Receiving {
+    let receiving = TransferProgress {
         kind: 1,
         received_bytes: 997,
         total_bytes: 3_000,

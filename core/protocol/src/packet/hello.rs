@@ -258,7 +258,7 @@ pub struct Waiting {
 
 /// The body of a `Hello`, which a client sends until it plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Joining {
+pub enum JoinPacket {
     Hello(Box<Hello>),
     Loading(LaneAck),
     Waiting(LaneAck, Waiting),
@@ -268,13 +268,13 @@ pub enum Joining {
 ///
 /// # Errors
 /// If the bytes are none of these packets. If the hello's wire version differs, only the version is read.
-pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
+pub fn read(body: PacketBody<'_, UpPart>) -> Result<JoinPacket, WireError> {
     let PacketBody { parts, mut packet } = body;
     if parts.has(UpPart::LaneAck) {
         let ack = LaneAck::read(&mut packet)?;
         if !parts.has(UpPart::Rare) {
             packet.end()?;
-            return Ok(Joining::Loading(ack));
+            return Ok(JoinPacket::Loading(ack));
         }
         let waiting = Waiting {
             choice: packet.varint()?,
@@ -286,14 +286,14 @@ pub fn read(body: PacketBody<'_, UpPart>) -> Result<Joining, WireError> {
             starts: packet.varint()?,
         };
         packet.end()?;
-        return Ok(Joining::Waiting(ack, waiting));
+        return Ok(JoinPacket::Waiting(ack, waiting));
     }
     let hello = Hello::read(&mut packet)?;
     // The rest of another version is unknown.
     if hello.wire == WIRE_VERSION {
         packet.end()?;
     }
-    Ok(Joining::Hello(Box::new(hello)))
+    Ok(JoinPacket::Hello(Box::new(hello)))
 }
 
 fn clip(text: &str) -> &str {

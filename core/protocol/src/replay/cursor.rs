@@ -15,7 +15,7 @@ use twinstep_core::world::{LargeEntries, World};
 use twinstep_core::{Simulation, Tick};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'j> {
+pub enum CursorItem<'j> {
     Frame,
     Record(Entry<'j>),
 }
@@ -58,7 +58,7 @@ impl<'j, S: Simulation> Frames<'j, S> {
         clippy::should_implement_trait,
         reason = "a frame is lent, not handed out"
     )]
-    pub fn next(&mut self) -> Result<Option<Found<'_>>, ReplayError> {
+    pub fn next(&mut self) -> Result<Option<CursorItem<'_>>, ReplayError> {
         self.cursor.next(&mut self.journal)
     }
 }
@@ -121,7 +121,7 @@ impl<S: Simulation> Cursor<S> {
     pub(super) fn next<'j>(
         &mut self,
         journal: &'j mut (impl JournalSource + ?Sized),
-    ) -> Result<Option<Found<'j>>, ReplayError> {
+    ) -> Result<Option<CursorItem<'j>>, ReplayError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -135,7 +135,7 @@ impl<S: Simulation> Cursor<S> {
     fn find<'j>(
         &mut self,
         journal: &'j mut (impl JournalSource + ?Sized),
-    ) -> Result<Option<Found<'j>>, ReplayError> {
+    ) -> Result<Option<CursorItem<'j>>, ReplayError> {
         loop {
             if self.idle_ticks > 0 {
                 self.idle_ticks -= 1;
@@ -193,7 +193,7 @@ impl<S: Simulation> Cursor<S> {
     fn record<'j>(
         &mut self,
         journal: &'j mut (impl JournalSource + ?Sized),
-    ) -> Result<Option<Found<'j>>, ReplayError> {
+    ) -> Result<Option<CursorItem<'j>>, ReplayError> {
         let Some(entry) = self.reader.read_from(journal)? else {
             return Ok(None);
         };
@@ -210,7 +210,7 @@ impl<S: Simulation> Cursor<S> {
             Record::Resumed { .. } => self.fresh = true,
             _ => {}
         }
-        Ok(Some(Found::Record(entry)))
+        Ok(Some(CursorItem::Record(entry)))
     }
 
     fn begin_turn(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ReplayError> {
@@ -235,9 +235,9 @@ impl<S: Simulation> Cursor<S> {
         Ok(())
     }
 
-    fn found_frame<'j>(&mut self) -> Found<'j> {
+    fn found_frame<'j>(&mut self) -> CursorItem<'j> {
         self.next = Some(self.frame.tick + 1);
-        Found::Frame
+        CursorItem::Frame
     }
 }
 

@@ -242,7 +242,7 @@ impl Index {
 
     /// The newest world at or before `tick`, otherwise the first one.
     #[must_use]
-    pub fn before(&self, tick: Tick) -> Option<&Place> {
+    pub fn at_or_before(&self, tick: Tick) -> Option<&Place> {
         let after = self.worlds.partition_point(|place| place.tick <= tick);
         self.worlds.get(after.saturating_sub(1))
     }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::cursor::{Found, Frames, decode};
+use super::cursor::{CursorItem, Frames, decode};
 use super::error::ReplayError;
 use super::index::Index;
 use crate::journal::{JournalSource, Record};
@@ -61,8 +61,8 @@ impl Survey {
         let mut frames = Frames::<S>::at(journal, first);
         loop {
             match frames.next() {
-                Ok(Some(Found::Frame)) => survey.count(frames.frame()),
-                Ok(Some(Found::Record(entry))) => {
+                Ok(Some(CursorItem::Frame)) => survey.count(frames.frame()),
+                Ok(Some(CursorItem::Record(entry))) => {
                     // A world contains its cadence; later changes are in the frames.
                     if let Record::World { tick, bytes } = entry.record
                         && survey.ticks == 0
