@@ -105,8 +105,8 @@ impl LaneSender {
     /// Appends a message to the queue. The bytes are shared, so one world can serve many sessions.
     ///
     /// # Errors
-    /// [`PushError`] if the message is too large, the queue is full, or the lane is exhausted. In that case nothing is
-    /// queued.
+    /// [`PushError`] if the message is too large, the queue is full, or the lane is exhausted. In that case the message
+    /// is not queued.
     pub fn push(&mut self, kind: u8, bytes: Arc<[u8]>) -> Result<(), PushError> {
         self.push_rest(kind, bytes, 0)
     }
@@ -115,8 +115,8 @@ impl LaneSender {
     /// [has](super::LaneReceiver::go_on_with) the bytes before.
     ///
     /// # Errors
-    /// [`PushError`] if the message is too large, the queue is full, or the lane is exhausted. In that case nothing is
-    /// queued.
+    /// [`PushError`] if the message is too large, the queue is full, or the lane is exhausted. In that case the message
+    /// is not queued.
     ///
     /// # Panics
     /// If `from` is beyond the end.
