@@ -415,7 +415,6 @@ fn a_lost_rebuild_leaves_the_prediction_wrong_until_the_authority_passes_it() {
     assert!(!timeline.is_stale());
 }
 
-/// A rebuild as the game's thread handles it: handed to the worker, and received in a later frame.
 #[cfg(feature = "udp")]
 #[test]
 fn the_worker_runs_a_rebuild() {
