@@ -37,6 +37,8 @@ const HEAD: &str = "twinstep-web-certificates-1";
 pub(super) struct Certificates {
     /// The current one, and the next one if there is one.
     made: Vec<Made>,
+    /// They changed since they were last written.
+    is_unsaved: bool,
 }
 
 struct Made {
@@ -51,7 +53,7 @@ impl Certificates {
     /// If the file cannot be read or written, or holds something else.
     pub(super) fn open(kept: Option<&Path>, now_unix: Duration) -> io::Result<Certificates> {
         let mut certificates = Certificates::stored(kept)?;
-        certificates.renew(kept, now_unix)?;
+        certificates.renew(kept, now_unix).1?;
         Ok(certificates)
     }
 
@@ -72,15 +74,17 @@ impl Certificates {
                 io::Error::new(io::ErrorKind::InvalidData, words)
             })?;
         }
-        Ok(Certificates { made })
+        let is_unsaved = false;
+        Ok(Certificates { made, is_unsaved })
     }
 
     /// Drops certificates that are no longer shown, and makes the next one if it is time. Returns `true` if anything
-    /// changed.
-    ///
-    /// # Errors
-    /// If the file cannot be written. The certificates are renewed all the same.
-    pub(super) fn renew(&mut self, kept: Option<&Path>, now_unix: Duration) -> io::Result<bool> {
+    /// changed, and the result of writing the file. After an error the next call writes it again.
+    pub(super) fn renew(
+        &mut self,
+        kept: Option<&Path>,
+        now_unix: Duration,
+    ) -> (bool, io::Result<()>) {
         let now_s = now_unix.as_secs();
         let left = |one: &Made| one.not_after_unix_s.saturating_sub(now_s);
         let before = self.made.len();
@@ -93,10 +97,13 @@ impl Certificates {
             is_changed = true;
         }
         debug_assert!((1..=WEB_HASHES_MAX).contains(&self.made.len()));
-        if let Some(path) = kept.filter(|_| is_changed) {
-            replace_file(path, &write(&self.made))?;
-        }
-        Ok(is_changed)
+        self.is_unsaved |= is_changed;
+        let saved = match kept.filter(|_| self.is_unsaved) {
+            Some(path) => replace_file(path, &write(&self.made)),
+            None => Ok(()),
+        };
+        self.is_unsaved &= saved.is_err();
+        (is_changed, saved)
     }
 
     pub(super) fn current(&self) -> Identity {
@@ -235,7 +242,7 @@ mod tests {
         let (mut named, mut shown_in_all) = (Vec::new(), vec![shown(&certificates)]);
         for hour in 0..60 * 24 {
             let now = NOW + DAY / 24 * hour;
-            certificates.renew(None, now).unwrap();
+            certificates.renew(None, now).1.unwrap();
             let shown = shown(&certificates);
             named.push(certificates.hashes());
             if let Some(then) = (named.len() - 1).checked_sub(5 * 24) {
@@ -281,5 +288,27 @@ mod tests {
             assert!(refused.contains("move it away"), "{refused}");
         }
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_certificate_that_could_not_be_saved_is_saved_at_the_next_look() {
+        let name = format!("twinstep-web-unsaved-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("web");
+        let mut certificates = Certificates::open(Some(&path), NOW).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        for hour in 0..3 {
+            let now = NOW + DAY * 7 + DAY / 24 * hour;
+            let (is_changed, saved) = certificates.renew(Some(&path), now);
+            assert_eq!((is_changed, saved.is_err()), (hour == 0, true));
+        }
+        std::fs::create_dir(&folder).unwrap();
+        let (is_changed, saved) = certificates.renew(Some(&path), NOW + DAY * 8);
+        assert!(!is_changed && saved.is_ok());
+        let stored = Certificates::stored(Some(&path)).unwrap();
+        assert_eq!(stored.hashes(), certificates.hashes());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

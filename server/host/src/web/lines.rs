@@ -101,7 +101,7 @@ impl WebLines {
             let web = WebAddress::new(&dialled, &shown.hashes());
             // A host has at most as many addresses as fit into a ticket.
             web.map_err(io::Error::other).map(|web| {
-                logged::info!(%address, dialled = %web, "accepting browsers");
+                logged::info!(%address, public = %web, "accepting browsers");
                 on_change(web);
             })
         };
@@ -137,7 +137,7 @@ impl WebLines {
                         }
                     }
                     Err(error) => {
-                        logged::error!(%error, "cannot renew the certificate for browsers; retrying in an hour");
+                        logged::error!(%error, "cannot read the certificate for browsers: the old one stays; retrying in an hour");
                     }
                 }
             }
@@ -291,7 +291,13 @@ impl Shown {
     /// Checks whether the certificate must be renewed. Returns `true` if anything changed.
     fn renew(&mut self) -> io::Result<bool> {
         match self {
-            Shown::Made(made, kept) => made.renew(kept.as_deref(), unix_now()),
+            Shown::Made(made, kept) => {
+                let (is_changed, saved) = made.renew(kept.as_deref(), unix_now());
+                if let Err(error) = saved {
+                    logged::error!(%error, "cannot save the certificates for browsers: after a restart, tickets made before it do not admit browsers; retrying in an hour");
+                }
+                Ok(is_changed)
+            }
             Shown::Files {
                 chain,
                 key,
