@@ -90,7 +90,7 @@ impl Bans {
                 match lock(path) {
                     // The bans can be read without the lock.
                     Err(BansError::Locked { lock }) => {
-                        logged::warn!(lock = %lock.display(), "bans read without their lock, which another process holds; they can be changed once it is free")
+                        logged::warn!(path = %lock.display(), "bans read without their lock, which another process holds; they can be changed once it is free")
                     }
                     locked => drop(locked?),
                 }
@@ -139,8 +139,11 @@ impl Bans {
             Some(path) if !is_known => read(path)?.contains_key(identity),
             _ => false,
         };
+        if !is_known && !is_elsewhere {
+            return Ok(false);
+        }
         self.change(identity.to_owned(), None, now_unix)?;
-        Ok(is_known || is_elsewhere)
+        Ok(true)
     }
 
     /// Takes the bans of other processes that were read with a [change](Self::ban) of this one.
@@ -321,18 +324,15 @@ fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum BansError {
-    #[error(
-        "cannot use the file of bans {path}: {source}{}",
-        access_advice(source)
-    )]
+    #[error("the ban file {path}: {source}{}", access_advice(source))]
     Io { path: PathBuf, source: io::Error },
     #[error(
-        "expected a list of bans in {path}: {what}; repair the file, or move it away to begin without bans"
+        "the ban file {path} is damaged: {what}; repair it, or move it away to begin without bans"
     )]
     Damaged { path: PathBuf, what: String },
     #[error(
-        "cannot change the bans: another process has held the lock {lock} for 3 s; end that process, or remove the file \
-         if no process uses it"
+        "cannot write the ban file: another process has held its lock {lock} for 3 s; find it with `fuser {lock}`, and end \
+         it"
     )]
     Locked { lock: PathBuf },
     #[error("all 65536 bans are in use; lift some first")]
@@ -482,6 +482,7 @@ mod tests {
         let failed = bans.ban(ban("anna", None), NOW).unwrap_err().to_string();
         assert!(failed.contains("bans.lock"), "{failed}");
         assert!(bans.refusal("anna", NOW).is_some(), "she is banned here");
+        assert!(!bans.unban("carl", NOW).unwrap(), "nothing to change");
         drop(theirs);
         bans.ban(ban("bob", None), NOW).unwrap();
         assert_eq!(who(&Bans::open(Some(&path)).unwrap()), ["anna", "bob"]);
