@@ -45,7 +45,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let profile = link(&args.link)?;
     check_seats(args)?;
     let view = view::choose(&args.view);
-    if view == ViewChoice::Nowhere && args.listen.is_none() {
+    if view == ViewChoice::Nowhere && !needs_client(args) {
         return play_headless(args);
     }
     let rules = terms::rules(args.enemies);
@@ -108,6 +108,12 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     ended.map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
 }
 
+/// Returns `true` if a bot plays in place of the local players where there is no view: others can join, or its tape is
+/// wanted.
+fn needs_client(args: &PlayArgs) -> bool {
+    args.listen.is_some() || args.tape.is_some()
+}
+
 fn check_seats(args: &PlayArgs) -> Result<(), Failure> {
     let (names, seats) = (args.names.names.len(), args.seats);
     if names > usize::from(seats) {
@@ -159,7 +165,7 @@ enum Played {
     Unseen,
 }
 
-/// Plays the game for the local players, or, if others can join, for a bot instead.
+/// Plays the game for the local players, or for a bot if there is no view.
 fn play_here(
     args: &PlayArgs,
     view: ViewChoice,
@@ -175,12 +181,16 @@ fn play_here(
     };
     let client = match view::show(feed, view, &args.view)? {
         Shown::Over(ended, _) => return Ok(Played::Over(ended)),
-        Shown::Nowhere(feed) if args.listen.is_some() => feed.into_client(),
+        Shown::Nowhere(feed) if needs_client(args) => feed.into_client(),
         Shown::Nowhere(_) => None,
     };
     let Some(client) = client else {
         return Ok(Played::Unseen);
     };
+    say::out(format_args!(
+        "no display and no terminal, so a bot plays in your place for {} s",
+        args.seconds
+    ))?;
     let luck = luck.fork(twinstep_core::Key::new(3, 0));
     let mut bot = BotClient::new(client, rules.clone(), Sticks::Keys, luck);
     let rounds = Duration::from_secs(args.seconds.into()).as_millis() / PAUSE.as_millis();
@@ -198,7 +208,7 @@ fn play_here(
 fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
     let team = usize::from(args.bots) + 1;
     say::out(format_args!(
-        "Powderkeg: no terminal, so {team} bots play for {} s (simulated network: {}).\n",
+        "Powderkeg: no display and no terminal, so {team} bots play for {} s (simulated network: {}).\n",
         args.seconds, args.link
     ))?;
     let options = BotsOptions {

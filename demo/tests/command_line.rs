@@ -354,3 +354,14 @@ fn durability_needs_a_journal() {
     let kept = ["--durability", "power", "--on-journal-failure", "go-on"];
     refused(&[&serve[..], &kept].concat(), &["--journal"]);
 }
+
+#[test]
+fn a_tape_is_recorded_without_a_display() {
+    let folder = Folder::new("tape");
+    let tape = folder.file("mine.tape");
+    let play = ["play", "--bots", "1", "--seconds", "2", "--tape", &tape];
+    let played = powderkeg(&play).output().unwrap();
+    let said = String::from_utf8_lossy(&played.stderr);
+    assert!(played.status.success(), "{said}");
+    assert!(fs::metadata(&tape).is_ok_and(|file| file.len() > 0));
+}
