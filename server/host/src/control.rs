@@ -59,10 +59,10 @@ pub struct HostStatus {
     pub sessions_max: usize,
     /// The current step of load shedding; 0: no load is shed.
     pub relief_steps: u8,
-    /// The process's memory, in bytes.
-    pub memory_bytes: u64,
-    /// Free bytes on the fullest disk with journals.
-    pub disk_free_bytes: u64,
+    /// The memory of the process, in bytes, if it is known.
+    pub memory_bytes: Option<u64>,
+    /// Free bytes on the fullest disk with journals, if they are known.
+    pub disk_free_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -85,11 +85,13 @@ impl Drains {
 pub enum NotReady {
     #[error("the server hangs: its I/O task or its matches made no progress; restart the process")]
     Still,
-    #[error("starting: memory and disk are measured in a moment")]
+    #[error("starting: memory and disk are not measured yet")]
     Unmeasured,
     #[error("draining: the server is about to end")]
     Draining,
-    #[error("full: {0} of {1} connections in use; raise --max-players, --spectators or --matches")]
+    #[error(
+        "full: {0} of {1} sessions in use; raise --max-players or --spectators (or --matches, if it is set)"
+    )]
     Connections(u64, usize),
     #[error(
         "full: no free seat in {0} running matches; raise --max-players, or start another server"

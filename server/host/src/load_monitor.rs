@@ -77,18 +77,18 @@ impl Default for Limits {
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Full {
     #[error(
-        "busy: the p99 of tick lateness over 5 s is {:.1} ms, limit {} ms (lateness-limit); eases by one step after each \
-         10 s below half of the limit",
+        "busy: the p99 of tick lateness over 5 s is {:.1} ms, limit {} ms (lateness-limit); one step is taken back \
+         after each 10 s below half of the limit",
         .0.as_secs_f64() * 1e3, .1.as_millis()
     )]
     Lateness(Duration, Duration),
     #[error(
-        "full: {} of memory used, limit {} (memory-limit); new players again at {}",
+        "full: {} of memory used, limit {} (memory-limit); new players are admitted again below {}",
         mega(*.0), mega(*.1), mega(fits_again(*.1))
     )]
     Memory(u64, u64),
     #[error(
-        "full: {} free on the disk of the journals, limit {} (disk-limit); new players again at {}",
+        "full: {} free on the disk of the journals, limit {} (disk-limit); new players are admitted again above {}",
         mega(*.0), mega(*.1), mega(is_free_again(*.1))
     )]
     Disk(u64, u64),
@@ -110,12 +110,33 @@ struct Shown {
     drains: AtomicU8,
     is_measured: AtomicBool,
     lateness_us: AtomicU64,
-    memory: AtomicU64,
-    disk_free: AtomicU64,
+    memory: Bytes,
+    disk_free: Bytes,
     lateness_us_max: AtomicU64,
     memory_max: AtomicU64,
     disk_free_min: AtomicU64,
     folders: Mutex<BTreeSet<PathBuf>>,
+}
+
+/// A number of bytes, which is unknown at first.
+#[derive(Debug)]
+struct Bytes(AtomicU64);
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl Bytes {
+    fn get(&self) -> Option<u64> {
+        let bytes = self.0.load(Ordering::Relaxed);
+        (bytes < u64::MAX).then_some(bytes)
+    }
+
+    fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
 }
 
 impl LoadMonitor {
@@ -150,12 +171,11 @@ impl LoadMonitor {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let time = |us: &AtomicU64| Duration::from_micros(load(us));
         if shown.memory_is_short.load(Ordering::Relaxed) > 0 {
-            Some(Full::Memory(load(&shown.memory), load(&shown.memory_max)))
+            let used = shown.memory.get().unwrap_or_default();
+            Some(Full::Memory(used, load(&shown.memory_max)))
         } else if shown.disk_is_short.load(Ordering::Relaxed) > 0 {
-            Some(Full::Disk(
-                load(&shown.disk_free),
-                load(&shown.disk_free_min),
-            ))
+            let free = shown.disk_free.get().unwrap_or_default();
+            Some(Full::Disk(free, load(&shown.disk_free_min)))
         } else if steps >= 3 {
             let (late, limit) = (&shown.lateness_us, &shown.lateness_us_max);
             Some(Full::Lateness(time(late), time(limit)))
@@ -174,11 +194,11 @@ impl LoadMonitor {
     }
 
     /// The current step, the used memory, and the free bytes of the fullest disk.
-    pub(super) fn measured(&self) -> (u8, u64, u64) {
+    pub(super) fn measured(&self) -> (u8, Option<u64>, Option<u64>) {
         (
             self.0.steps.load(Ordering::Relaxed),
-            self.0.memory.load(Ordering::Relaxed),
-            self.0.disk_free.load(Ordering::Relaxed),
+            self.0.memory.get(),
+            self.0.disk_free.get(),
         )
     }
 
@@ -250,14 +270,14 @@ impl LoadMonitor {
                 }
             };
             if let Some(bytes) = memory_is {
-                self.0.memory.store(bytes, Ordering::Relaxed);
+                self.0.memory.set(bytes);
                 let is_short = memory.sample(bytes);
                 self.0
                     .memory_is_short
                     .store(is_short.into(), Ordering::Relaxed);
             }
             if let Some(bytes) = disk_is {
-                self.0.disk_free.store(bytes, Ordering::Relaxed);
+                self.0.disk_free.set(bytes);
                 let is_short = disk.sample(bytes);
                 self.0
                     .disk_is_short
@@ -265,7 +285,7 @@ impl LoadMonitor {
             }
             self.0.is_measured.store(true, Ordering::Relaxed);
             match self.change(&mut was_full) {
-                Some(Some(why)) => logged::warn!(%why, "new players are refused"),
+                Some(Some(why)) => logged::warn!(reason = %why, "new players are refused"),
                 Some(None) => logged::info!("new players are admitted again"),
                 None => {}
             }
@@ -333,7 +353,7 @@ mod tests {
     #[test]
     fn a_change_is_logged_once_with_value_limit_and_setting() {
         let load_monitor = LoadMonitor::default();
-        load_monitor.0.disk_free.store(900_000, Ordering::Relaxed);
+        load_monitor.0.disk_free.set(900_000);
         load_monitor
             .0
             .disk_free_min
@@ -348,7 +368,7 @@ mod tests {
         );
         // Also true above the limit, while new players are still refused.
         assert!(reason.ends_with("new players again at 1.1 MB"), "{reason}");
-        load_monitor.0.disk_free.store(800_000, Ordering::Relaxed);
+        load_monitor.0.disk_free.set(800_000);
         assert_eq!(load_monitor.change(&mut was), None, "reported once");
         load_monitor.pretend(3, false);
         let reason = load_monitor.change(&mut was).flatten().unwrap().to_string();

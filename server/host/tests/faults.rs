@@ -285,7 +285,10 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
         assert_eq!(process.ended(id), why, "match {id}");
     }
     // And no other match is degraded for it.
-    assert_eq!(process.server.number("twinstep_relief_steps").await, 0.0);
+    assert_eq!(
+        process.server.number("twinstep_load_shedding_level").await,
+        0.0
+    );
     let admin = process.server.admin();
     for path in ["/livez", "/readyz"] {
         let (status, _, reply) = ask(admin, &format!("GET {path}"), None, "").await;

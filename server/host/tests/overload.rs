@@ -66,9 +66,9 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
             && let Err(end) = watcher.advance(|_| 0)
         {
             assert_eq!(end, closed_by(BUSY));
-            let_go_at = Some(server.number("twinstep_relief_steps").await);
+            let_go_at = Some(server.number("twinstep_load_shedding_level").await);
         }
-        let now = server.number("twinstep_relief_steps").await;
+        let now = server.number("twinstep_load_shedding_level").await;
         if seen.last() != Some(&now) {
             seen.push(now);
         }
@@ -132,7 +132,7 @@ async fn without_memory_or_disk_space_newcomers_are_refused_with_the_reason() {
         let series = format!("twinstep_matches_not_made_total{{reason=\"{name}\"}}");
         assert_eq!(server.number(&series).await, 1.0);
         // That is no reason to degrade the matches.
-        assert_eq!(server.number("twinstep_relief_steps").await, 0.0);
+        assert_eq!(server.number("twinstep_load_shedding_level").await, 0.0);
         server.host.shutdown(CloseCode::Draining).await;
     }
 }

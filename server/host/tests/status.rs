@@ -116,7 +116,7 @@ async fn the_numbers_are_correct_during_and_after_a_real_match() {
         ("twinstep_turns_total", stats.turns),
         ("twinstep_fills_total", stats.fills),
         ("twinstep_queries_total", stats.queries),
-        ("twinstep_unanswered_total", stats.unanswered),
+        ("twinstep_queries_unanswered_total", stats.unanswered),
         ("twinstep_panics_total", stats.panics),
         ("twinstep_step_seconds_count", stats.ticks),
         ("twinstep_resolver_seconds_count", stats.queries),

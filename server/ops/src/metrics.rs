@@ -41,8 +41,8 @@ pub(crate) fn page(game: &str, is_ready: bool, status: &HostStatus, metrics: &Me
     page.one(&names::SESSIONS, status.sessions);
     page.one(&names::SESSIONS_MAX, status.sessions_max);
     page.one(&names::RELIEF, status.relief_steps);
-    page.one(&names::MEMORY, status.memory_bytes);
-    page.one(&names::DISK_FREE, status.disk_free_bytes);
+    page.if_known(&names::MEMORY, status.memory_bytes);
+    page.if_known(&names::DISK_FREE, status.disk_free_bytes);
     page.spread(&names::TICK_LATENESS, &sum.lateness);
     page.spread(&names::STEP_TIME, &sum.step);
     page.spread(&names::SEAL_TO_SEND, &io.seal_to_send.spread());

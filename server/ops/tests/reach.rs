@@ -406,7 +406,7 @@ fn bears_lateness(server: &Started<'_>, anna: &mut Client<Fuse>) {
         count.is_some_and(|count| count.parse().is_ok_and(|count: u64| count > ENOUGH))
     });
     assert!(
-        !server.has_some("twinstep_relief_steps "),
+        !server.has_some("twinstep_load_shedding_level "),
         "no degradation step"
     );
 }

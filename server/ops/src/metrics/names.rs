@@ -78,22 +78,21 @@ pub(super) const SEATS_FREE: Family = gauge(
     "twinstep_seats_free",
     "Free seats for new players, over all matches.",
 );
-pub(super) const SESSIONS: Family = gauge("twinstep_sessions", "Connections in any stage.");
-pub(super) const SESSIONS_MAX: Family = gauge(
-    "twinstep_sessions_max",
-    "The maximum number of connections.",
+pub(super) const SESSIONS: Family = gauge(
+    "twinstep_sessions",
+    "Sessions in any stage, from the first dial.",
 );
+pub(super) const SESSIONS_MAX: Family =
+    gauge("twinstep_sessions_max", "The maximum number of sessions.");
 pub(super) const RELIEF: Family = gauge(
-    "twinstep_relief_steps",
+    "twinstep_load_shedding_level",
     "Level of load shedding: 0 none, 1 no spectators, 2 no forwarding of inputs, 3 no new players, 4 longer turns.",
 );
-pub(super) const MEMORY: Family = gauge(
-    "twinstep_memory_bytes",
-    "Resident memory of this process; 0 if unknown.",
-);
+pub(super) const MEMORY: Family =
+    gauge("twinstep_memory_bytes", "Resident memory of this process.");
 pub(super) const DISK_FREE: Family = gauge(
     "twinstep_journal_disk_free_bytes",
-    "Free bytes on the disk of journals with the least free space; 0 if unknown.",
+    "Free bytes on the journal disk that has the least.",
 );
 
 pub(super) const TICK_LATENESS: Family = histogram(
@@ -120,14 +119,14 @@ pub(super) const TURNS: Family = counter(
 );
 pub(super) const FILLS: Family = counter(
     "twinstep_fills_total",
-    "Inputs that came too late and were filled in by the server, one per player and tick.",
+    "Inputs that were missing at their deadline and were filled in by the server, one per player and tick.",
 );
 pub(super) const QUERIES: Family = counter(
     "twinstep_queries_total",
     "Queries that the game asked the server.",
 );
 pub(super) const UNANSWERED: Family = counter(
-    "twinstep_unanswered_total",
+    "twinstep_queries_unanswered_total",
     "Queries of the game that got no answer.",
 );
 pub(super) const DESYNCS: Family = counter(
@@ -152,8 +151,10 @@ pub(super) const PANICS: Family = counter(
 );
 pub(super) const JOURNAL_BYTES: Family =
     counter("twinstep_journal_bytes_total", "Bytes written to journals.");
-pub(super) const JOURNAL_WRITES: Family =
-    counter("twinstep_journal_writes_total", "Journal records written.");
+pub(super) const JOURNAL_WRITES: Family = counter(
+    "twinstep_journal_writes_total",
+    "Writes to journals; one can hold several records.",
+);
 pub(super) const JOURNAL_ERRORS: Family = counter(
     "twinstep_journal_errors_total",
     "Journals that could not be written.",
@@ -203,14 +204,14 @@ pub(super) const WEB_LINES: Family = gauge(
 );
 pub(super) const WEB_IN: Family = counter(
     "twinstep_web_datagrams_received_total",
-    "Datagrams received from browsers, which all received datagrams include.",
+    "Datagrams received from browsers; also counted in twinstep_datagrams_received_total.",
 );
 pub(super) const WEB_OUT: Family = counter(
     "twinstep_web_datagrams_sent_total",
-    "Datagrams sent to browsers, which all sent datagrams include.",
+    "Datagrams sent to browsers; also counted in twinstep_datagrams_sent_total.",
 );
 pub(super) const WEB_CLOSED: Family = counter(
-    "twinstep_web_closed_total",
+    "twinstep_web_connections_closed_total",
     "Connections of browsers that were refused or closed, by reason.",
 );
 

@@ -104,3 +104,29 @@ fn label_values_of_the_dashboard_and_the_alerts_exist() {
     }
     assert!(asked > 5, "only {asked}");
 }
+
+#[test]
+fn a_full_disk_is_in_the_page_and_an_unmeasured_one_is_not() {
+    let disk = |page: &str| {
+        let found = page
+            .lines()
+            .find(|line| line.starts_with("twinstep_journal_disk_free_bytes"));
+        found.map(str::to_owned)
+    };
+    assert_eq!(disk(&empty()), None);
+    let status = HostStatus {
+        disk_free_bytes: Some(0),
+        ..HostStatus::default()
+    };
+    let full = disk(&page("a game", true, &status, &Metrics::default()));
+    assert_eq!(full.as_deref(), Some("twinstep_journal_disk_free_bytes 0"));
+}
+
+/// The alert on a full disk was silent when no byte was free.
+#[test]
+fn the_alerts_include_a_full_disk_and_an_impure_step() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let alerts = std::fs::read_to_string(root.join("alerts.yml")).unwrap();
+    assert!(alerts.contains("expr: twinstep_journal_disk_free_bytes < 1e9"));
+    assert!(alerts.contains("kind=\"impure\""));
+}

@@ -23,6 +23,14 @@ impl Page {
         self.sample(family.name, "", &[], value);
     }
 
+    /// Without a value, the family has no series.
+    pub(super) fn if_known(&mut self, family: &Family, value: Option<u64>) {
+        self.begin(family);
+        if let Some(value) = value {
+            self.sample(family.name, "", &[], value);
+        }
+    }
+
     pub(super) fn by<'l>(
         &mut self,
         family: &Family,
