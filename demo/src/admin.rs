@@ -22,7 +22,8 @@ pub(crate) struct AdminArgs {
     /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
     #[arg(long, global = true, value_name = "ADDR")]
     to: Option<AdminAddress>,
-    /// The server's admin token file: KEY-FILE.admin, unless it was started with --admin-token-file. Not needed for ready,
+    /// The server's admin token file: KEY-FILE.admin in its --state directory (default: beside the key file), unless it was
+    /// started with --admin-token-file. Not needed for ready,
     /// matches and metrics, nor at a Unix socket
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -82,7 +83,8 @@ enum AdminTask {
         id: Option<u64>,
     },
     /// Copy a match's journal on the server, next to the journal, and print the path
-    Save {
+    #[command(alias = "save")]
+    CopyJournal {
         /// The match
         #[arg(default_value_t = 1)]
         id: u64,
@@ -98,8 +100,7 @@ enum AdminTask {
     /// Send a message to players
     Message {
         /// The message
-        #[arg(value_name = "TEXT")]
-        words: String,
+        text: String,
         /// Only to this match [default: all running matches]
         #[arg(long = "match", value_name = "ID")]
         id: Option<u64>,
@@ -145,13 +146,8 @@ enum AdminTask {
         /// The match
         id: u64,
         /// The reason, for the journal and the log
-        #[arg(
-            long = "reason",
-            alias = "words",
-            default_value = "",
-            hide_default_value = true
-        )]
-        words: String,
+        #[arg(long, default_value = "", hide_default_value = true)]
+        reason: String,
     },
 }
 
@@ -186,8 +182,8 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
         // The server's text says what was wrong.
         let said = match (answer.status, &args.token_file) {
             (401, None) => {
-                "give --token-file FILE, the server's admin token file: KEY-FILE.admin, unless it was started with \
-                 --admin-token-file"
+                "give --token-file FILE, the server's admin token file: KEY-FILE.admin in its --state directory \
+                 (default: beside the key file), unless it was started with --admin-token-file"
                     .to_owned()
             }
             _ => answer.body.trim_end().to_owned(),
@@ -234,13 +230,13 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             }
             ("/revoke", Some(body))
         }
-        AdminTask::Save { id } => ("/save", Some(json!({ "match": id }))),
+        AdminTask::CopyJournal { id } => ("/save", Some(json!({ "match": id }))),
         AdminTask::SaveGame { name, id } => {
             let body = json!({ "match": id, "name": name });
             ("/save-game", Some(body))
         }
-        AdminTask::Message { words, id } => {
-            let mut body = json!({ "words": words });
+        AdminTask::Message { text, id } => {
+            let mut body = json!({ "text": text });
             if let Some(id) = id {
                 body["match"] = (*id).into();
             }
@@ -251,8 +247,8 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
         AdminTask::Step { id, ticks } => asked(*id, "step", Some(("ticks", u64::from(*ticks)))),
         AdminTask::Speed { id, tick_us } => asked(*id, "tick", Some(("tick_us", *tick_us))),
         AdminTask::Release { id } => ("/release", Some(json!({ "match": id }))),
-        AdminTask::End { id, words } => {
-            let body = json!({ "match": id, "words": words });
+        AdminTask::End { id, reason } => {
+            let body = json!({ "match": id, "reason": reason });
             ("/end", Some(body))
         }
     };
@@ -275,7 +271,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
             rows(told, |one| {
                 let late = one["lateness_ms"].as_f64().unwrap_or_default();
                 vec![
-                    cell(&one["id"]),
+                    cell(&one["match"]),
                     cell(&one["players"]),
                     cell(&one["spectators"]),
                     cell(&one["tick"]),
@@ -294,7 +290,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 "input margin (ticks)",
                 "round trip (ms)",
             ],
-            rows(&told["people"], |one| {
+            rows(&told["players"], |one| {
                 let since = one["since_s"].as_f64().unwrap_or_default();
                 let seat = match &one["seat"] {
                     Value::Null => "watching".to_owned(),
@@ -332,21 +328,21 @@ fn words(task: &AdminTask, told: &Value) -> String {
         }
         AdminTask::Kick { identity, id } => {
             format!(
-                "removed {:?} from match {id}, until the match ends or you run `unban`",
+                "kicked {:?} from match {id}, until the match ends or you run `unban`",
                 line(identity)
             )
         }
         AdminTask::Ban {
             identity, length, ..
         } => {
-            let long = length.map_or("without an end".to_owned(), |length| {
+            let long = length.map_or("permanently".to_owned(), |length| {
                 format!("for {}", span(length.as_secs()))
             });
-            let here = match told["put_out_of"].as_array().map(Vec::as_slice) {
-                None | Some([]) => "was not in a match".to_owned(),
-                Some(ids) => format!("removed from match {}", list(ids)),
+            let here = match told["removed_from"].as_array().map(Vec::as_slice) {
+                None | Some([]) => "and was in no match".to_owned(),
+                Some(ids) => format!("and was removed from match {}", list(ids)),
             };
-            format!("{:?} is banned {long}; {here}", line(identity))
+            format!("{:?} is banned {long}, {here}", line(identity))
         }
         AdminTask::Unban { identity } => format!("{:?} may join again", line(identity)),
         AdminTask::Revoke { identity, .. } => {
@@ -358,11 +354,11 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 list(&ids)
             )
         }
-        AdminTask::Save { .. } | AdminTask::SaveGame { .. } => {
+        AdminTask::CopyJournal { .. } | AdminTask::SaveGame { .. } => {
             format!("saved {} ({} bytes)", cell(&told["saved"]), told["bytes"])
         }
         AdminTask::Message { .. } => {
-            let told = told["told"].as_array().into_iter().flatten();
+            let told = told["sent_to"].as_array().into_iter().flatten();
             let sessions: u64 = told.filter_map(|one| one["sessions"].as_u64()).sum();
             match sessions {
                 1 => "sent to 1 client".to_owned(),
@@ -372,9 +368,14 @@ fn words(task: &AdminTask, told: &Value) -> String {
         AdminTask::Pause { id } => format!("match {id} is paused"),
         AdminTask::Resume { id } => format!("match {id} is resumed"),
         AdminTask::Step { id, ticks } => {
-            format!("requested {ticks} ticks of match {id} (without effect unless it is paused)")
+            let ticks = if *ticks == 1 {
+                "1 tick".to_owned()
+            } else {
+                format!("{ticks} ticks")
+            };
+            format!("requested {ticks} of match {id} (without effect unless it is paused)")
         }
-        AdminTask::Speed { id, tick_us } => format!("match {id} has ticks of {tick_us} µs now"),
+        AdminTask::Speed { id, tick_us } => format!("match {id} now has ticks of {tick_us} µs"),
         AdminTask::Release { id } => {
             let tick = cell(&told["tick"]);
             format!(
@@ -465,7 +466,7 @@ mod tests {
 
     #[test]
     fn players_are_listed_one_per_row_even_with_hostile_names() {
-        let told = json!({ "people": [
+        let told = json!({ "players": [
             { "seat": 0, "identity": "anna", "name": "A\u{1b}]0;x\nB", "state": "playing", "since_s": 130.2,
               "margin_ticks": 3, "round_trip_ms": 20.5 },
             { "seat": null, "identity": "eve", "name": "", "state": "away", "since_s": 1.0,
@@ -481,7 +482,7 @@ mod tests {
         assert!(lines[1].contains("2 min"), "{said}");
         assert!(lines[2].starts_with("watching  eve"), "{said}");
         assert!(lines[2].ends_with('-'), "{said}");
-        let nobody = words(&AdminTask::Players { id: 1 }, &json!({ "people": [] }));
+        let nobody = words(&AdminTask::Players { id: 1 }, &json!({ "players": [] }));
         assert_eq!(nobody, "no players in that match");
     }
 
@@ -491,7 +492,7 @@ mod tests {
         for told in [
             json!(null),
             json!([1, null, []]),
-            json!({ "people": 7 }),
+            json!({ "players": 7 }),
             json!("x"),
         ] {
             for task in [

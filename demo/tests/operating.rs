@@ -82,7 +82,7 @@ fn an_operator_lists_bans_and_pardons_with_the_command_line() {
     assert!(said.contains("anna") && said.lines().count() == 2, "{said}");
     let raw = server.done(&folder, &["--json", "players", "1"]);
     let raw: serde_json::Value = serde_json::from_str(&raw).unwrap();
-    assert_eq!(raw["people"][0]["identity"], "anna");
+    assert_eq!(raw["players"][0]["identity"], "anna");
     let metrics = server.done(&folder, &["metrics"]);
     assert!(metrics.contains("\ntwinstep_players 1\n"), "{metrics}");
 
@@ -92,7 +92,7 @@ fn an_operator_lists_bans_and_pardons_with_the_command_line() {
     let ban = ["ban", "anna", "--for", "7d", "--reason", "an aimbot"];
     let said = server.done(&folder, &ban);
     assert!(
-        said.contains("banned for 7 days; removed from match 1"),
+        said.contains("banned for 7 days, and was removed from match 1"),
         "{said}"
     );
     let mut bot = bot;
@@ -245,7 +245,7 @@ fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(admin(&["bans"]), (true, "no bans\n".to_owned()));
     assert!(admin(&["ban", "anna"]).0);
-    let (is_done, said) = admin(&["save"]);
+    let (is_done, said) = admin(&["copy-journal"]);
     assert!(is_done && said.contains(".saved-"), "{said}");
     let saved = said
         .strip_prefix("saved ")

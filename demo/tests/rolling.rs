@@ -86,7 +86,7 @@ fn matches_of(server: &Served) -> Vec<u64> {
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
     let lines: serde_json::Value = serde_json::from_str(body).unwrap();
     let ids = lines.as_array().unwrap().iter();
-    ids.map(|line| line["id"].as_u64().unwrap()).collect()
+    ids.map(|line| line["match"].as_u64().unwrap()).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "real processes take real time")]

@@ -83,7 +83,7 @@ pub(crate) async fn once_away(
     for _ in 0..100 {
         play_for(others, Duration::from_millis(200)).await;
         let reply = done(server, &format!("GET /matches/{id}"), Value::Null).await;
-        let people = reply["people"].as_array().unwrap();
+        let people = reply["players"].as_array().unwrap();
         let one = people.iter().find(|one| one["identity"] == identity);
         let one = one.expect("its seat is kept");
         if one["state"] == "away" {
@@ -120,19 +120,19 @@ async fn players_receive_the_operators_message() {
     all_in(&mut party).await;
     let all = done(
         &server,
-        "POST /message?words=five%20minutes%20to%20go",
+        "POST /message?text=five%20minutes%20to%20go",
         Value::Null,
     );
     assert_eq!(
-        all.await["told"],
+        all.await["sent_to"],
         json!([{ "match": 1, "sessions": 1 }, { "match": 2, "sessions": 1 }])
     );
     let one = done(
         &server,
         "POST /message",
-        json!({ "words": "for bob \u{2013} alone", "match": 2 }),
+        json!({ "text": "for bob \u{2013} alone", "match": 2 }),
     );
-    assert_eq!(one.await["told"], json!([{ "match": 2, "sessions": 1 }]));
+    assert_eq!(one.await["sent_to"], json!([{ "match": 2, "sessions": 1 }]));
     play_for(&mut party, Duration::from_secs(1)).await;
     let read = party.map(|player| {
         let notice = |event| match event {
@@ -212,11 +212,11 @@ async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason(
     all_in(&mut party).await;
     let reply = done(
         &server,
-        "POST /end?match=1&words=the%20evening%20is%20over",
+        "POST /end?match=1&reason=the%20evening%20is%20over",
         Value::Null,
     )
     .await;
-    assert_eq!(reply["ended"], 1);
+    assert_eq!(reply["match"], 1);
     assert_eq!(
         close_code_of_first(&mut party).await,
         Some(CloseCode::MatchOver)
@@ -231,7 +231,7 @@ async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason(
     );
     assert_eq!(server.ask("POST /end?match=1", "").await.0, 404);
     // A reason that a journal would read as another kind of end is not written as is.
-    done(&server, "POST /end?match=2&words=kept", Value::Null).await;
+    done(&server, "POST /end?match=2&reason=kept", Value::Null).await;
     other.ended().await;
     let written = std::fs::read(journal(&server, 2)).unwrap();
     assert_ne!(Index::scan(&written).unwrap().ended.unwrap(), "kept");
@@ -239,7 +239,7 @@ async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason(
 
 async fn people_of(server: &LoopbackHost<Counter>, id: u64) -> Vec<Value> {
     let reply = done(server, &format!("GET /matches/{id}"), Value::Null).await;
-    reply["people"].as_array().unwrap().clone()
+    reply["players"].as_array().unwrap().clone()
 }
 
 fn is_in_time(one: &Value) -> bool {
@@ -252,7 +252,7 @@ async fn the_players_of_a_match_are_listed_with_their_link_quality() {
     let server = server("people").await;
     add(&server, 1).await;
     let empty = done(&server, "GET /matches/1", Value::Null).await;
-    assert_eq!(empty, json!({ "id": 1, "people": [] }));
+    assert_eq!(empty, json!({ "match": 1, "players": [] }));
     let mut party = vec![
         Player::join(&server.ticket("anna", 1)),
         Player::join(&server.ticket("bob", 1)),
@@ -303,8 +303,8 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
         ("GET /matches/2", "", 404, "match 2 is not running here"),
         ("GET /matches/x", "", 400, "got \"x\""),
         ("GET /matches/-1", "", 400, "expected the id of a match"),
-        ("GET /nothing", "", 404, ""),
-        ("GET /kick?match=1&identity=anna", "", 405, ""),
+        ("GET /kick?match=1&identity=anna", "", 405, "POST /kick"),
+        ("GET /nothing", "", 404, "no such request"),
         ("POST /kick", "", 400, "field `match`"),
         ("POST /kick?match=1", "", 400, "field `identity`"),
         (
@@ -334,7 +334,7 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
             "POST /ban",
             "{\"identity\":\"a\",\"for_s\":0}",
             400,
-            "the ban would be over already",
+            "the ban would already be over",
         ),
         (
             "POST /ban",
@@ -365,11 +365,11 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
         ("POST /unban", "", 400, "field `identity`"),
         ("POST /revoke?identity=anna&match=3", "", 404, "match 3"),
         ("POST /revoke?match=1", "", 400, "field `identity`"),
-        ("POST /message", "", 400, "field `words`"),
-        ("POST /message?words=%1b[2J", "", 400, "`words`"),
-        ("POST /message?words=hello&match=9", "", 404, "match 9"),
+        ("POST /message", "", 400, "field `text`"),
+        ("POST /message?text=%1b[2J", "", 400, "`text`"),
+        ("POST /message?text=hello&match=9", "", 404, "match 9"),
         ("POST /end", "", 400, "field `match`"),
-        ("POST /end?match=1&words=%0A", "", 400, "`words`"),
+        ("POST /end?match=1&reason=%0A", "", 400, "`reason`"),
         ("POST /end?match=9", "", 404, "match 9"),
     ] {
         let (got, reply) = server.ask(request, body).await;
@@ -444,7 +444,7 @@ async fn the_admin_client_uses_the_token_file_and_never_creates_one() {
     });
     let (unknown, banned, matches) = asked.await.unwrap();
     assert_eq!((unknown, banned, matches.status), (401, 200, 200));
-    assert!(matches.body.starts_with("[{\"id\":1,"), "{}", matches.body);
+    assert!(matches.body.starts_with("[{\"match\":1,"), "{}", matches.body);
     let unreachable_server = AdminClient::new(AdminAddress::Tcp("127.0.0.1:1".parse().unwrap()));
     assert!(matches!(
         unreachable_server.get("/livez"),

@@ -61,7 +61,7 @@ fn the_admin_port_serves_health_and_matches_only_on_loopback() {
     assert!(ask_by_hand(admin, "GET /livez HTTP/1.1", "").starts_with("HTTP/1.1 200"));
     let listed = ask_by_hand(admin, "GET /matches HTTP/1.1", "");
     for part in [
-        "\"id\":1",
+        "\"match\":1",
         "\"players\":1",
         "\"spectators\":0",
         "\"lateness_ms\":",

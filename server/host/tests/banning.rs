@@ -43,7 +43,7 @@ async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted
     .await;
     assert_eq!(
         reply,
-        json!({ "banned": "anna", "until_unix_s": null, "put_out_of": [1] })
+        json!({ "banned": "anna", "until_unix_s": null, "removed_from": [1] })
     );
     let for_good = CloseCode::Banned {
         for_s: BANNED_FOR_GOOD,
@@ -92,7 +92,7 @@ async fn a_temporary_ban_states_its_duration_and_expires() {
     add(&server, 2).await;
     // An identity can be banned while it is not here; the ban holds in all matches.
     let reply = done(&server, "POST /ban?identity=anna&for_s=2", Value::Null).await;
-    assert_eq!(reply["put_out_of"], json!([]));
+    assert_eq!(reply["removed_from"], json!([]));
     for id in [1, 2] {
         let (over, _) = dial(&server.ticket("anna", id)).await;
         assert!(
@@ -158,7 +158,7 @@ async fn a_kicked_identity_stays_out_of_that_match_until_it_is_pardoned() {
     assert_eq!(presence().await, Presence::Absent, "its player leaves");
     assert_eq!(server.ask("POST /kick", &bob.to_string()).await.0, 404);
     let people = done(&server, "GET /matches/1", Value::Null).await;
-    let people = people["people"].as_array().unwrap();
+    let people = people["players"].as_array().unwrap();
     assert!(
         people.iter().all(|one| one["identity"] != "bob"),
         "{people:?}"
@@ -209,11 +209,11 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
         panic!("it started");
     };
     assert!(matches!(error, OpsError::Bans(_)), "{error}");
-    assert!(error.to_string().contains("repair the file"), "{error}");
+    assert!(error.to_string().contains("repair it"), "{error}");
     // The running server reports the problem, and the ban holds nevertheless.
     let (status, reply) = server.ask("POST /ban?identity=anna", "").await;
     assert_eq!(status, 500);
-    assert!(reply.contains("cannot be saved"), "{reply}");
+    assert!(reply.contains("not in the ban file"), "{reply}");
     add(&server, 1).await;
     let (over, _) = dial(&server.ticket("anna", 1)).await;
     assert!(matches!(over, Some(CloseCode::Banned { .. })));

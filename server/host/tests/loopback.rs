@@ -174,7 +174,7 @@ impl<S: Simulation> LoopbackHost<S> {
         let (_, _, reply) = ask(self.admin(), "GET /matches", None, "").await;
         let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
         let lines = reply.as_array().unwrap().iter();
-        lines.map(|line| line["id"].as_u64().unwrap()).collect()
+        lines.map(|line| line["match"].as_u64().unwrap()).collect()
     }
 }
 

@@ -40,7 +40,7 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     plays(std::slice::from_mut(&mut anna)).await;
     let held = [hold_up(&first).await, hold_up(&second).await];
     let began = Instant::now();
-    let (status, reply) = server.ask("POST /message?words=soon", "").await;
+    let (status, reply) = server.ask("POST /message?text=soon", "").await;
     let took = began.elapsed();
     assert_eq!(status, 503, "{reply}");
     assert!(reply.starts_with("match 1 did not answer"), "{reply}");

@@ -4,18 +4,18 @@
 //!  GET  /livez           200 while the I/O loop beats and matches are run, else 503
 //!  GET  /readyz          200 while new players can join here, else 503 and the reason
 //!  GET  /metrics         metrics, in Prometheus' text format 0.0.4
-//!  GET  /matches         [{ id, players, spectators, tick, lateness_ms }]
+//!  GET  /matches         [{ match, players, spectators, tick, lateness_ms }]
 //!
 //!  with the token (`host/admin/act.rs`); fields in the query, or in a JSON object as the body:
-//!  GET  /matches/ID      { id, people: [{ seat, identity, name, state, connected, since_s, margin_ticks, round_trip_ms }] }
+//!  GET  /matches/ID      { match, players: [{ seat, identity, name, state, connected, since_s, margin_ticks, round_trip_ms }] }
 //!  POST /kick            match, identity                       removed from that match until it ends
 //!  POST /ban             identity, for_s | until_unix_s, reason   out of all matches with any ticket; without an end: for good
 //!  POST /unban           identity                              lifts a ban, and kicks
 //!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
 //!  POST /revoke          identity, match?                      its existing tickets are refused
-//!  POST /message         words; match                          shown to all who are present
+//!  POST /message         text; match                           shown to all who are present
 //!  POST /request         match, request, ticks | tick_us       pause, resume, step or tick (its length)
-//!  POST /end             match, words                          ends a match for good; the words go into its journal
+//!  POST /end             match, reason                         ends a match for good; its journal has the reason
 //!  POST /save            match                                 copies its journal; returns the path
 //!  POST /save-game       match, name                           saves it as NAME.save in the state folder; returns the path
 //!  POST /release         match                                 ends a match here; another server resumes its journal
@@ -32,6 +32,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
@@ -155,9 +156,11 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/readyz", get(look::readyz))
         .route("/metrics", get(look::metrics))
         .route("/matches", get(look::list))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(unknown)
         .with_state(admin.clone());
     let guarded = Router::new()
-        .route("/matches/{id}", get(act::people))
+        .route("/matches/{id}", get(act::players))
         .route("/bans", get(act::bans))
         .route("/kick", post(act::kick))
         .route("/ban", post(act::ban))
@@ -169,6 +172,18 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/save", post(save::save))
         .route("/save-game", post(save::save_game))
         .route("/release", post(act::release))
+        .method_not_allowed_fallback(wrong_method)
         .with_state(admin);
     (open, guarded)
+}
+
+const REQUESTS: &str = "no such request; expected GET /livez, /readyz, /metrics, /matches, /matches/ID or /bans, or POST /kick, \
+                        /ban, /unban, /revoke, /message, /request, /end, /save, /save-game or /release\n";
+
+async fn unknown() -> (StatusCode, &'static str) {
+    (StatusCode::NOT_FOUND, REQUESTS)
+}
+
+async fn wrong_method() -> (StatusCode, &'static str) {
+    (StatusCode::METHOD_NOT_ALLOWED, REQUESTS)
 }

@@ -43,7 +43,7 @@ impl IntoResponse for Refusal {
 
 type Answer = Result<Response, Refusal>;
 
-pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
+pub(super) async fn players(State(admin): State<Admin>, Path(id): Path<String>) -> Answer {
     let id = id.parse::<MatchId>().map_err(|_| {
         Refusal::form(
             "the id of a match in the path, such as /matches/1",
@@ -51,8 +51,8 @@ pub(super) async fn people(State(admin): State<Admin>, Path(id): Path<String>) -
         )
     })?;
     let known = running(&admin, id)?;
-    let people = ask(&admin, id, &known, MatchOrder::People).await?;
-    Ok(Json(json!({ "id": id.0, "people": people })).into_response())
+    let players = ask(&admin, id, &known, MatchOrder::People).await?;
+    Ok(Json(json!({ "match": id.0, "players": players })).into_response())
 }
 
 pub(super) async fn kick(
@@ -77,7 +77,7 @@ pub(super) async fn ban(
     body: String,
 ) -> Answer {
     let mut fields = Fields::read(query.as_deref(), &body)?;
-    let (identity, reason) = (fields.identity()?, fields.words("reason")?);
+    let (identity, reason) = (fields.identity()?, fields.text("reason")?);
     let now = unix_now();
     let for_s = fields.number("for_s", "seconds, 1 or more")?;
     let until = fields.number("until_unix_s", "a Unix time in seconds")?;
@@ -94,7 +94,7 @@ pub(super) async fn ban(
     if until_unix_s.is_some_and(|until| until <= now.as_secs()) {
         let (until, now) = (until_unix_s.unwrap_or_default(), now.as_secs());
         let message = format!(
-            "the ban would be over already: it ends at {until}, and now is {now} (seconds of Unix time)\n"
+            "the ban would already be over: it ends at {until}, and now is {now} (seconds of Unix time)\n"
         );
         return Err(Refusal(StatusCode::BAD_REQUEST, message));
     }
@@ -118,7 +118,7 @@ pub(super) async fn ban(
     put_out_learned(&admin, now).await;
     written.map_err(|error| unwritten(&identity, &error))?;
     let message =
-        json!({ "banned": identity, "until_unix_s": until_unix_s, "put_out_of": put_out });
+        json!({ "banned": identity, "until_unix_s": until_unix_s, "removed_from": put_out });
     Ok(Json(message).into_response())
 }
 
@@ -133,13 +133,14 @@ pub(super) async fn unban(
     let now = unix_now();
     let (bans, name) = (admin.bans.clone(), identity.clone());
     let unbanned = off_the_runtime(move || bans.unban(&name, now)).await;
-    let was_banned = unbanned.map_err(|error| unwritten(&identity, &error))?;
     put_out_learned(&admin, now).await;
     let order = |answer| MatchOrder::Pardon(identity.clone(), answer);
     // A match that does not respond in time executes the order later.
     let (answers, _) = ask_all(&admin, admin.control.matches(), ANSWER_PATIENCE, order).await;
     let pardoned = answers.into_iter().filter(|(_, was_kicked)| *was_kicked);
     let pardoned: Vec<u64> = pardoned.map(|(id, _)| id.0).collect();
+    // Kicks are lifted even if the disk failed.
+    let was_banned = unbanned.map_err(|error| unwritten(&identity, &error))?;
     if !was_banned && pardoned.is_empty() {
         let message = format!("{:?} is neither banned nor kicked here\n", line(&identity));
         return Err(Refusal(StatusCode::NOT_FOUND, message));
@@ -197,24 +198,24 @@ pub(super) async fn message(
     body: String,
 ) -> Answer {
     let mut fields = Fields::read(query.as_deref(), &body)?;
-    let (id, words) = (fields.match_if_said()?, fields.words("words")?);
+    let (id, text) = (fields.match_if_said()?, fields.text("text")?);
     fields.done()?;
-    if words.is_empty() {
-        return Err(Refusal::bad("words", "the message for players", None));
+    if text.is_empty() {
+        return Err(Refusal::bad("text", "the message for players", None));
     }
     let matches = match id {
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
         None => admin.control.matches(),
     };
-    logged::info!("match" = id.map(|id| id.0), text = ?line(&words), "message from an operator to players");
-    let order = |answer| MatchOrder::Notify(words.clone(), answer);
+    logged::info!("match" = id.map(|id| id.0), text = ?line(&text), "message from an operator to players");
+    let order = |answer| MatchOrder::Notify(text.clone(), answer);
     let (answers, silent) = ask_all(&admin, matches, ANSWER_PATIENCE, order).await;
     all_answered(silent)?;
     let reports = answers.into_iter();
     let reports: Vec<_> = reports
         .map(|(id, sessions)| json!({ "match": id.0, "sessions": sessions }))
         .collect();
-    Ok(Json(json!({ "words": words, "told": reports })).into_response())
+    Ok(Json(json!({ "text": text, "sent_to": reports })).into_response())
 }
 
 pub(super) async fn request(
@@ -242,14 +243,14 @@ pub(super) async fn end(
     body: String,
 ) -> Answer {
     let mut fields = Fields::read(query.as_deref(), &body)?;
-    let (id, words) = (fields.match_id()?, fields.words("words")?);
+    let (id, reason) = (fields.match_id()?, fields.text("reason")?);
     fields.done()?;
     let known = running(&admin, id)?;
     ask(&admin, id, &known, |answer| {
-        MatchOrder::End(words.clone(), answer)
+        MatchOrder::End(reason.clone(), answer)
     })
     .await?;
-    Ok(Json(json!({ "ended": id.0, "words": words })).into_response())
+    Ok(Json(json!({ "match": id.0, "reason": reason })).into_response())
 }
 
 /// Ends a match here, so that another server resumes it from the journal. The players dial the next address of their
@@ -266,7 +267,7 @@ pub(super) async fn release(
     let (mut answers, silent) = ask_all(&admin, known, RELEASE_PATIENCE, MatchOrder::Release).await;
     all_answered(silent)?;
     match answers.pop() {
-        Some((_, Ok(tick))) => Ok(Json(json!({ "released": id.0, "tick": tick })).into_response()),
+        Some((_, Ok(tick))) => Ok(Json(json!({ "match": id.0, "tick": tick })).into_response()),
         Some((_, Err(why))) => {
             let message = format!("match {id} is not released: {why}\n");
             Err(Refusal(StatusCode::CONFLICT, message))
@@ -278,7 +279,7 @@ pub(super) async fn release(
 /// Removes identities that other processes banned in the same file, as just read. Does not wait for matches.
 async fn put_out_learned(admin: &Admin, now: Duration) {
     for ban in admin.bans.take_learned() {
-        logged::info!(identity = ?line(&ban.identity), "player banned by another server");
+        logged::info!(identity = ?line(&ban.identity), "player banned by another server (same ban file)");
         let code = ban.code(now);
         drop(admin.control.begin_removal(&ban.identity, code).await);
     }
@@ -360,9 +361,9 @@ fn not_in_match(identity: &str, id: MatchId) -> Refusal {
 }
 
 fn unwritten(identity: &str, error: &BansError) -> Refusal {
-    logged::error!(identity = ?line(identity), %error, "bans changed but not saved: the change is lost when this server ends");
+    logged::error!(identity = ?line(identity), %error, "ban or unban in force here, but not in the ban file");
     let message = format!(
-        "the bans have changed, but the change cannot be saved and is lost when this server ends: {error}\n"
+        "in force on this server, but not in the ban file: lost when the server ends, unless a later change is written: {error}\n"
     );
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
 }

@@ -40,9 +40,13 @@ impl Refusal {
     }
 }
 
-/// The fields of a request not taken yet.
 #[derive(Debug)]
-pub(super) struct Fields(Map<String, Value>);
+pub(super) struct Fields {
+    /// The fields of a request that were not taken yet.
+    given: Map<String, Value>,
+    /// The names of the fields that the request takes.
+    names: Vec<&'static str>,
+}
 
 impl Fields {
     /// Reads the fields of the body; without a body, the fields of the query.
@@ -55,7 +59,7 @@ impl Fields {
             return Err(Refusal(StatusCode::BAD_REQUEST, both.to_owned()));
         }
         match serde_json::from_str(body) {
-            Ok(Value::Object(fields)) => Ok(Fields(fields)),
+            Ok(Value::Object(fields)) => Ok(Fields::of(fields)),
             Ok(other) => Err(Refusal::form("a JSON object", &other)),
             Err(error) => {
                 let message = format!("expected a JSON object: {error}\n");
@@ -74,11 +78,21 @@ impl Fields {
                 return Err(Refusal::field(&name, "was given twice"));
             }
         }
-        Ok(Fields(fields))
+        Ok(Fields::of(fields))
+    }
+
+    fn of(given: Map<String, Value>) -> Fields {
+        let names = Vec::new();
+        Fields { given, names }
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.names.push(name);
+        self.given.remove(name)
     }
 
     pub(super) fn identity(&mut self) -> Result<String, Refusal> {
-        let given = self.0.remove("identity");
+        let given = self.take("identity");
         let text = given.as_ref().and_then(Value::as_str);
         match text.filter(|text| is_identity(text)) {
             Some(text) => Ok(text.to_owned()),
@@ -102,7 +116,7 @@ impl Fields {
 
     /// The field `request`, and the number that some requests need.
     pub(super) fn request(&mut self) -> Result<MatchRequest, Refusal> {
-        let given = self.0.remove("request");
+        let given = self.take("request");
         match given.as_ref().and_then(Value::as_str) {
             Some("pause") => Ok(MatchRequest::Pause),
             Some("resume") => Ok(MatchRequest::Resume),
@@ -130,7 +144,7 @@ impl Fields {
 
     /// A file name without an extension. It cannot be a path or a hidden file.
     pub(super) fn file_name(&mut self) -> Result<String, Refusal> {
-        let given = self.0.remove("name");
+        let given = self.take("name");
         let is_name = |name: &&str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
             (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
@@ -145,8 +159,12 @@ impl Fields {
         }
     }
 
-    pub(super) fn number(&mut self, name: &str, expected: &str) -> Result<Option<u64>, Refusal> {
-        let Some(given) = self.0.remove(name) else {
+    pub(super) fn number(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+    ) -> Result<Option<u64>, Refusal> {
+        let Some(given) = self.take(name) else {
             return Ok(None);
         };
         let number = match &given {
@@ -159,8 +177,8 @@ impl Fields {
         }
     }
 
-    pub(super) fn words(&mut self, name: &str) -> Result<String, Refusal> {
-        let Some(given) = self.0.remove(name) else {
+    pub(super) fn text(&mut self, name: &'static str) -> Result<String, Refusal> {
+        let Some(given) = self.take(name) else {
             return Ok(String::new());
         };
         let is_line = |text: &&str| text.len() <= REASON_BYTES_MAX && is_plain(text);
@@ -174,13 +192,12 @@ impl Fields {
     }
 
     pub(super) fn done(self) -> Result<(), Refusal> {
-        match self.0.into_iter().next() {
-            None => Ok(()),
-            Some((name, _)) => Err(Refusal::field(
-                &name,
-                "is unknown; the guide for operators lists the fields",
-            )),
-        }
+        let Some((name, _)) = self.given.into_iter().next() else {
+            return Ok(());
+        };
+        let names: Vec<_> = self.names.iter().map(|name| format!("`{name}`")).collect();
+        let problem = format!("is unknown; this request takes {}", names.join(", "));
+        Err(Refusal::field(&name, &problem))
     }
 }
 
@@ -212,7 +229,7 @@ mod tests {
             let mut fields = Fields::read(query, body).unwrap();
             assert_eq!(fields.match_id(), Ok(MatchId(7)));
             assert_eq!(fields.identity().unwrap(), "Zoë of x");
-            assert_eq!(fields.words("reason").unwrap(), "a b");
+            assert_eq!(fields.text("reason").unwrap(), "a b");
             assert_eq!(fields.done(), Ok(()));
         }
     }
@@ -223,8 +240,8 @@ mod tests {
         let id: Read = |mut fields| fields.match_id().map(drop);
         let asks: Read = |mut fields| fields.request().map(drop);
         let who: Read = |mut fields| fields.identity().map(drop);
-        let words: Read = |mut fields| fields.words("reason").map(drop);
-        let nothing: Read = Fields::done;
+        let words: Read = |mut fields| fields.text("reason").map(drop);
+        let only_a_match: Read = |mut fields| fields.match_if_said().and_then(|_| fields.done());
         let long = format!("{{\"reason\":\"{}\"}}", "x".repeat(201));
         for (query, body, read, expected) in [
             ("match=one", "", id, "got \"one\""),
@@ -254,7 +271,12 @@ mod tests {
             ("", "{\"identity\":7}", who, "got 7"),
             ("", &long, words, "at most 200"),
             ("", "{\"reason\":\"a\\u001bb\"}", words, "`reason`"),
-            ("identiy=anna", "", nothing, "identiy"),
+            (
+                "identiy=anna",
+                "",
+                only_a_match,
+                "\"identiy\" is unknown; this request takes `match`",
+            ),
         ] {
             let done = Fields::read(Some(query), body).and_then(read);
             let Err(Refusal(status, message)) = done else {

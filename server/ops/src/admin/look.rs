@@ -13,6 +13,7 @@ use crate::metrics;
 
 #[derive(Serialize)]
 struct MatchLine {
+    #[serde(rename = "match")]
     id: u64,
     players: u32,
     spectators: u32,

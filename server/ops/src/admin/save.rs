@@ -54,10 +54,10 @@ pub(super) async fn save(
     let copied = copied.await;
     match copied {
         Ok(Ok(bytes)) => {
-            let (journal, saved) = (journal.display().to_string(), saved.display().to_string());
+            let (journal, saved) = (absolute(&journal), absolute(Path::new(&saved)));
             logged::info!(
                 "match" = id.0,
-                saved,
+                path = saved,
                 bytes,
                 "journal copied by an operator"
             );
@@ -86,7 +86,7 @@ pub(super) async fn save_game(
     let (id, name) = (fields.match_id()?, fields.file_name()?);
     fields.done()?;
     let Some(folder) = admin.saves.clone() else {
-        let message = "this server has no folder for saved games\n".to_owned();
+        let message = "this server saves no games: it was started without a directory for them (`OpsConfig::saves`)\n".to_owned();
         return Err(Refusal(StatusCode::CONFLICT, message));
     };
     let known = running(&admin, id)?;
@@ -104,7 +104,7 @@ pub(super) async fn save_game(
     let written = tokio::task::spawn_blocking(move || {
         let written = write_save_in(&folder, &name, &save);
         let path = written.map_err(|error| error.to_string())?;
-        Ok(path.display().to_string())
+        Ok(absolute(&path))
     });
     let failed = |why: String| {
         let message = format!("match {id}: {why}\n");
@@ -113,6 +113,16 @@ pub(super) async fn save_game(
     // Cancelled by a shutdown, or a panic.
     let written = written.await.map_err(|error| failed(error.to_string()))?;
     let saved = written.map_err(failed)?;
-    logged::info!("match" = id.0, saved, bytes, "match saved by an operator");
+    logged::info!(
+        "match" = id.0,
+        path = saved,
+        bytes,
+        "match saved by an operator"
+    );
     Ok(Json(json!({ "match": id.0, "saved": saved, "bytes": bytes })).into_response())
+}
+
+fn absolute(path: &Path) -> String {
+    let absolute = std::path::absolute(path);
+    absolute.as_deref().unwrap_or(path).display().to_string()
 }
