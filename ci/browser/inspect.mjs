@@ -84,7 +84,7 @@ await page("tape.html", async ({ key, shot, aside, search, value }) => {
   check(await search("differs") > 0, "the desync is found");
   await key("0");
   await search("assumed");
-  check((await aside()).includes("assumed wrongly"), "what was assumed wrongly is told");
+  check((await aside()).includes("wrong assumptions"), "what was assumed wrongly is told");
   for (let n = 0; n < 9; n++) await key("+");
   await sleep(200);
   await shot("assumed");

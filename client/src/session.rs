@@ -233,7 +233,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 if let Some(fault) = playing.replica.take_fault() {
                     tracing::error!(
-                        fault,
+                        error = fault,
                         "the game's step panicked in the prediction; continuing from the server's world"
                     );
                     self.events.push(Event::StepFault(fault));

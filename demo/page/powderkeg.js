@@ -84,7 +84,7 @@ const imports = {
 
 async function begin() {
   if (!document.createElement("canvas").getContext("webgl")) {
-    return say("this browser gives no WebGL: turn on hardware acceleration, or take a newer browser");
+    return say("this browser has no WebGL: turn on hardware acceleration, or use a newer browser");
   }
   register_plugins(plugins);
   // Sounds before the first key or click would all be played at that moment.
@@ -111,7 +111,7 @@ async function begin() {
     last = began;
   });
 }
-begin().catch((error) => { say(`this page has failed: ${error}. Reload it, or take a newer browser.`); console.error(error); });
+begin().catch((error) => { say(`this page has failed: ${error}. Reload it, or use a newer browser.`); console.error(error); });
 
 // For tests, and for whoever opens the console.
 globalThis.powderkeg = {

@@ -76,7 +76,7 @@ impl std::str::FromStr for WindowSize {
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NameArgs {
-    /// The name that others see, up to 16 characters; give it once for each player at this screen, up to 4 times
+    /// The name that others see, up to 16 characters; give it once for each player at this screen
     #[arg(long = "name", value_name = "NAME", value_parser = name)]
     pub(crate) names: Vec<Name>,
 }
@@ -115,7 +115,7 @@ pub(crate) struct PlayArgs {
     /// Simulated network: perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
     #[arg(long, default_value = "wan")]
     pub(crate) link: String,
-    /// Seconds to play if the output is not a terminal
+    /// Seconds to play if there is neither a display nor a terminal
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,
     /// Seed of the match, the bots and the network
@@ -149,7 +149,8 @@ pub(crate) struct HostArgs {
     /// The UDP address to listen on
     #[arg(long, value_name = "ADDR", value_parser = listened, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
-    /// The address that players dial [default: all network addresses of this machine]
+    /// The address that players dial [default: the --listen address; for 0.0.0.0 or [::] up to three
+    /// addresses of this machine, and 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,
     /// Accept browsers too, on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
@@ -173,8 +174,8 @@ pub(crate) struct HostArgs {
     /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Begin from a saved game: made by `admin save-game`, or by typing `save FILE` in a running host. Players keep their
-    /// seats by name
+    /// Begin from a saved game: made by `admin save-game`, or by typing `save FILE` in a running host. Each identity
+    /// (player-1, ...) gets its seat again
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number
@@ -207,7 +208,7 @@ pub(crate) struct TicketArgs {
     /// The server's addresses, with commas: its --public addresses, or else its --listen address
     #[arg(long, value_name = "ADDR", value_parser = dialled, value_delimiter = ',', required = true)]
     pub(crate) server: Vec<ServerAddress>,
-    /// The address for browsers, and its hashes: the value of `dialled=` in the server's log line "accepting browsers"
+    /// The address for browsers, and its hashes: the value of `public=` in the server's log line "accepting browsers"
     #[arg(long, value_name = "ADDR#HASH")]
     pub(crate) web: Option<WebAddress>,
     /// The https address of the game's page: prints a link instead of the ticket

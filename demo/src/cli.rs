@@ -38,7 +38,8 @@ struct Cli {
     #[command(flatten)]
     play: PlayArgs,
     /// Filter of the log on standard error, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info` for
-    /// serve and `warn` for all other commands]
+    /// serve and `warn` for all other commands]; off while a match is drawn on this terminal, unless standard error goes
+    /// elsewhere
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
     /// Format of log lines: text, or json (one object a line) [default: text]
@@ -394,13 +395,13 @@ mod tests {
         for (line, words) in [
             (
                 "serve --key-file k --listen 127.0.0.1:1 --public 0.0.0.0:7777",
-                "every address",
+                "cannot be dialled",
             ),
             (
                 "serve --key-file k --listen 127.0.0.1:1 --public 1.2.3.4:0",
                 "port 0",
             ),
-            ("host --public [::]:7777", "every address"),
+            ("host --public [::]:7777", "cannot be dialled"),
             (
                 "--listen 127.0.0.1:1 --key-file k --public 224.0.0.1:7",
                 "one machine",
@@ -411,7 +412,7 @@ mod tests {
             ),
             (
                 "ticket --key-file k --player a --server 0.0.0.0:7777",
-                "every address",
+                "cannot be dialled",
             ),
             (
                 "serve --key-file k --listen 127.0.0.1:1 --new-match",

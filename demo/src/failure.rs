@@ -100,7 +100,7 @@ pub enum Failure {
         ended: SessionEnd,
         enemies: Option<u16>,
     },
-    #[error("the match ended early: {0}; see the log on standard error")]
+    #[error("the match ended early; see the log on standard error")]
     Match(#[from] MatchEnded),
     #[error(
         "the match was stopped by a fault: see the log and the incident file; if it has a journal, `serve --journal` \
@@ -118,11 +118,14 @@ pub enum Failure {
 
 /// If rules are wrong, it is usually the campaign instead of an arena, or a different number of enemies.
 fn arena_hint(enemies: Option<u16>) -> String {
-    let here = match enemies {
-        None => "the campaign".to_owned(),
-        Some(enemies) => format!("an arena with {enemies} enemies"),
-    };
-    format!("tried with {here}; for an arena, give its number of enemies with --enemies")
+    match enemies {
+        None => {
+            "tried the campaign; for an arena, give its number of enemies with --enemies".to_owned()
+        }
+        Some(enemies) => format!(
+            "tried an arena with {enemies} enemies; leave --enemies out for the campaign, or give another number"
+        ),
+    }
 }
 
 fn inspect_hint(error: &InspectError, enemies: Option<u16>) -> String {
@@ -210,7 +213,8 @@ const KEY_HINT: &str = "\n(`powderkeg key FILE` makes one)";
 
 fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {
-        TicketKeyError::Exists { .. } => "",
+        // The key may be good.
+        TicketKeyError::Exists { .. } | TicketKeyError::Unreadable { .. } => "",
         TicketKeyError::Unwritable { .. } => "\n(choose an existing folder that is writable)",
         _ => KEY_HINT,
     }

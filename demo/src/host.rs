@@ -144,7 +144,9 @@ impl Inviter {
         if let Some(file) = player.strip_prefix("save ") {
             return Some(match self.save(file.trim()) {
                 Ok(bytes) => {
-                    format!("saved {file} ({bytes} bytes): host --load {file} continues it")
+                    format!(
+                        "saved {file} ({bytes} bytes): `powderkeg host --load {file}` begins a new match from it"
+                    )
                 }
                 Err(failure) => failure.to_string(),
             });
@@ -378,20 +380,21 @@ fn words(
             "For links that open in a browser: give --page URL, the https address of the game's page"
         );
     }
-    if args.public.is_none() {
-        let web = web.map(|web| format!(" and {web}"));
+    if args.public.is_none() && !args.listen.ip().is_loopback() {
+        let ports = match web {
+            Some(web) => format!("ports {} and {web}", listens.port()),
+            None => format!("port {}", listens.port()),
+        };
         let _ = writeln!(
             out,
-            "For players outside of your network: forward UDP port {}{} of your router to this machine, and start again with \
-             --public ADDRESS:PORT",
-            listens.port(),
-            web.unwrap_or_default()
+            "For players outside of your network: forward UDP {ports} of your router to this machine, and start again with \
+             --public ADDRESS:PORT"
         );
     }
     let _ = writeln!(
         out,
-        "If a friend has lost an invite: type the player's name here, such as player-2, and Enter.\nTo \
-         save the match: type save FILE; host --load FILE continues it.\nCtrl-C ends the match."
+        "If a friend has lost an invite: type the player's name here, such as player-2, and press \
+         Enter.\nTo save the match: type save FILE; `powderkeg host --load FILE` begins a new match from it.\nCtrl-C ends the match."
     );
     out
 }

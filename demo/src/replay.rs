@@ -111,13 +111,18 @@ fn summary(index: &Index, survey: &Survey) -> String {
     let mut out = String::new();
     let about = &index.about;
     let hz = 1.0 / survey.tick.as_secs_f64();
+    let resumed = match index.resumes {
+        0 => "not resumed".to_owned(),
+        1 => "resumed once".to_owned(),
+        times => format!("resumed {times} times"),
+    };
     let end = match &index.ended {
         Some(reason) => format!("ended: {}", line(reason)),
         None => "not ended".to_owned(),
     };
     let _ = writeln!(
         out,
-        "{} version {}, recorded {} by build {:?}\n{} from {}: {} ticks at {hz:.0} Hz in {} turns, resumed {} times; \
+        "{} version {}, recorded {} by build {:?}\n{} from {}: {} ticks in {} turns, the last at {hz:.0} Hz; {resumed}; \
          {end}",
         line(&about.game),
         about.sim_version,
@@ -127,12 +132,11 @@ fn summary(index: &Index, survey: &Survey) -> String {
         survey.first,
         survey.ticks,
         index.turns,
-        index.resumes,
     );
     let _ = writeln!(
         out,
-        "\nmissed: ticks whose input came too late\n{:<8} {:>9} {:>9} {:>9} {:>9}  identity",
-        "player", "played", "missed", "commands", "claims"
+        "\nfilled: ticks whose input was missing when due, and was filled in by the server\n{:<8} {:>9} {:>9} {:>9} {:>9}  identity",
+        "player", "played", "filled", "commands", "claims"
     );
     for (n, player) in survey
         .players
@@ -151,14 +155,14 @@ fn summary(index: &Index, survey: &Survey) -> String {
             out,
             "{:<8} {:>9} {:>9} {:>9} {:>9}  {}",
             n,
-            clock(survey.tick * player.ticks),
+            clock(player.played),
             player.filled,
             player.commands,
             player.claims,
             names.join(", ")
         );
     }
-    let minutes = survey.player_ticks() as f64 * survey.tick.as_secs_f64() / 60.0;
+    let minutes = survey.played().as_secs_f64() / 60.0;
     let per_minute = |bytes: u64| bytes as f64 / 1_000.0 / minutes;
     let bytes = index.bytes;
     let _ = writeln!(
@@ -171,11 +175,11 @@ fn summary(index: &Index, survey: &Survey) -> String {
         bytes.worlds,
         bytes.other,
     );
-    let _ = match survey.player_ticks() {
-        0 => writeln!(out, "no players; {} outcomes", survey.outcomes),
+    let _ = match survey.played() {
+        Duration::ZERO => writeln!(out, "no players; {} outcomes", survey.outcomes),
         _ => writeln!(
             out,
-            "{:.1} KB per player and minute ({:.1} without digests and worlds; {:.1} if inputs and commands were not packed); {} outcomes",
+            "{:.1} KB per player and minute ({:.1} without digests and worlds; {:.1} if inputs and commands were stored unpacked); {} outcomes",
             per_minute(bytes.total()),
             per_minute(bytes.turns + bytes.idle),
             per_minute(survey.raw_bytes),
@@ -336,10 +340,10 @@ mod tests {
 
     #[test]
     fn unix_times_are_formatted_as_dates() {
-        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
-        assert_eq!(utc(951_868_799), "2000-02-29 23:59 UTC");
-        assert_eq!(utc(1_795_717_145), "2026-11-26 18:19 UTC");
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_868_799), "2000-02-29T23:59:59Z");
+        assert_eq!(utc(1_795_717_145), "2026-11-26T18:19:05Z");
         // A hostile journal may say any time.
-        assert!(utc(u64::MAX).ends_with("UTC"));
+        assert!(utc(u64::MAX).ends_with('Z'));
     }
 }

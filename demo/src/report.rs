@@ -150,11 +150,11 @@ impl SeenReport {
     }
 }
 
-/// One line about a player's connection: stalls, inputs that the server guessed, reconnects, desyncs.
+/// One line about a player's connection: stalls, inputs that the server filled in, reconnects, desyncs.
 #[must_use]
 pub fn line_of(stats: &SessionStats) -> String {
     format!(
-        "picture stood still {:.1} s; server guessed {} inputs; outages: {} ({:.1} s), reconnects: {}, desyncs: {}",
+        "picture stood still {:.1} s; server filled in {} inputs; outages: {} ({:.1} s), reconnects: {}, desyncs: {}",
         (stats.stall_ms + stats.held_ms) / 1e3,
         stats.fills,
         stats.silences + stats.returns,
@@ -290,7 +290,7 @@ player       rtt    lead  margin redone  fills  stall rebuilt others    age   cu
 
 // What the columns mean.
 const KEY: &str = "\
-lead: the prediction is ahead of the server · margin: inputs arrive before they are due · redone: ticks simulated again
+lead: ticks that the prediction is ahead · margin: ticks that inputs arrive early · redone: ticks simulated again
 fills: inputs that the server filled in · stall: waiting for the server · rebuilt: corrections of the prediction
 others: other players off their true places, 95 % of the time at most · age: of what is drawn · cues: sounds and flashes";
 
@@ -476,7 +476,7 @@ mod tests {
         stats.away_ms = 40_000.0;
         assert_eq!(
             line_of(&stats),
-            "picture stood still 39.1 s; server guessed 2400 inputs; outages: 1 (40.0 s), reconnects: 1, desyncs: 0"
+            "picture stood still 39.1 s; server filled in 2400 inputs; outages: 1 (40.0 s), reconnects: 1, desyncs: 0"
         );
     }
 

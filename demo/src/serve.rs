@@ -53,6 +53,13 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    start(args).map_err(|failure| match failure {
+        Failure::Setting(error) => args.reading.place(error).into(),
+        other => other,
+    })
+}
+
+fn start(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let ServeArgs {
         settings,
         many,
@@ -109,7 +116,7 @@ pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Fail
 pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
     TicketKey::generate().save(file)?;
     say::err(format_args!(
-        "{} is the new key: keep it secret",
+        "wrote a new key to {}; keep it secret",
         file.display()
     ));
     Ok(ExitCode::SUCCESS)

@@ -60,7 +60,7 @@ fn a_settings_file_is_checked_printed_and_used() {
         .unwrap();
     let words = String::from_utf8(output.stderr).unwrap();
     assert!(
-        words.contains("--key-file: there is no key file"),
+        words.contains("environment variable TWINSTEP_KEY_FILE: there is no key file"),
         "a file, never a key: {words}"
     );
 }

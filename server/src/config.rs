@@ -264,8 +264,8 @@ pub enum ConfigError {
     StartWhen { awaited: usize, seats: usize },
     /// A reserved seat does not exist, is reserved twice, or its identity has no or too many bytes.
     #[error(
-        "expected one identity of 1 to {IDENTITY_BYTES_MAX} bytes for each reserved seat, and seats below the number \
-         of players; got another reservation of {0}"
+        "reservation of {0}: expected a seat below the number of players, reserved once, for an identity of 1 to \
+         {IDENTITY_BYTES_MAX} bytes"
     )]
     Reserved(PlayerId),
     #[error(

@@ -23,7 +23,7 @@ pub enum MatchStartError {
     Journal(#[from] WriteError),
     #[error("the match has started: rules can be chosen only while it waits for its players")]
     Started,
-    #[error("the match was loaded from a saved game, which has its rules and its state")]
+    #[error("a match from a saved game keeps its rules: load another save, or begin a new match")]
     Loaded,
     #[error("expected rules of at most {RULES_BYTES_MAX} bytes to send to guests, got {bytes}")]
     RulesTooLarge {

@@ -57,7 +57,9 @@ pub enum Trouble {
     )]
     WorldLarge,
     /// The world is too large. Clients cannot join or be healed, and the match cannot be resumed from its journal.
-    #[error("the world is too large: it cannot be sent or written; the match continues")]
+    #[error(
+        "the world is too large to be sent or written: nobody can join, and the match cannot be resumed from here on; it continues"
+    )]
     WorldTooLarge,
     #[error("the resolver panicked; its query stays unanswered, and the match continues")]
     Resolver,

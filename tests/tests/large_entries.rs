@@ -223,7 +223,7 @@ fn an_order_of_exactly_the_largest_size_runs_and_a_larger_one_is_an_error_with_b
     assert_eq!(error, CommandError::TooLarge { bytes: 4_097 });
     assert_eq!(
         error.to_string(),
-        "a command takes at most 4096 bytes, but this one takes 4097"
+        "command: expected at most 4096 bytes, got 4097"
     );
     table.sessions[0].command(0, largest).unwrap();
     table.sessions[0].command(0, of(300)).unwrap();

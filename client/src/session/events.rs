@@ -65,7 +65,7 @@ pub enum CommandError {
     #[error("expected a tick of 1 ms to 1 s, and steps of 1 to 255 ticks")]
     OutOfRange,
     #[error(
-        "a command takes at most {} bytes, but this one takes {bytes}",
+        "command: expected at most {} bytes, got {bytes}",
         twinstep_core::bounds::COMMAND_BYTES_MAX
     )]
     TooLarge { bytes: usize },

@@ -101,7 +101,7 @@ export function twinstep(game, { say = console.warn } = {}) {
   random(4096);
   const given = ticket();
   if (given && !("WebTransport" in globalThis)) {
-    say("this browser has no WebTransport: take Chromium, Edge or Firefox, or Safari from 26.4 on, and a page that came by https");
+    say("this browser has no WebTransport: use Chromium, Edge or Firefox, or Safari from 26.4 on; the page must come by https");
   }
   const hasTicket = given !== "" && game.twinstep_ticket(put(new TextEncoder().encode(given))) === 1;
   if (given && !hasTicket) say("this link is cut off or damaged: copy the whole link again, or ask for a new one");

@@ -41,7 +41,7 @@ const SAVED: &str = "saved";
 pub enum SaveWriteError {
     #[error("the world cannot be saved: {0}")]
     World(#[from] CodecError),
-    #[error("the names of the match cannot be saved: {0}")]
+    #[error("the identities of the match cannot be saved: {0}")]
     Names(#[from] WriteError),
     #[error(
         "expected at most {LABEL_BYTES_MAX} bytes from `Simulation::save_label`, got {bytes}: return a shorter label"

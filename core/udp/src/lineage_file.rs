@@ -384,8 +384,11 @@ impl LineageFileError {
 
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+        io::ErrorKind::PermissionDenied => {
             "; let the user that runs this program own the file and its folder (chown)"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; the file system is read-only here (in a systemd unit: StateDirectory= or ReadWritePaths=)"
         }
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; make the folder",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",

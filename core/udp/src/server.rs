@@ -92,7 +92,7 @@ pub enum ServerConfigError {
     #[error("expected 1 to {KEYS_MAX} keys, got {0}")]
     Keys(usize),
     #[error(
-        "cannot change keys: the connected players use {0} keys, the most at a time. Try again when some of them have left"
+        "cannot change keys: connected players already use {0} different keys, the limit; try again when some have left"
     )]
     KeysInUse(usize),
     #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]

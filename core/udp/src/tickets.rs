@@ -449,17 +449,22 @@ fn check(spec: &TicketSpec<'_>) -> Result<(), TicketError> {
     let life_s = spec.life.as_secs();
     let (game_bytes, servers) = (spec.game.len() as u64, spec.servers.len() as u64);
     let ranges = [
-        ("bytes of game id", game_bytes, GAME_MAX_BYTES as u64),
-        ("server addresses", servers, SERVERS_MAX as u64),
-        ("seconds of life", life_s, TICKET_LIFE_MAX.as_secs()),
-        ("seconds of timeout", spec.timeout.as_secs(), 60),
+        ("a game id", "bytes", game_bytes, GAME_MAX_BYTES as u64),
+        ("a list", "server addresses", servers, SERVERS_MAX as u64),
+        ("a life", "s", life_s, TICKET_LIFE_MAX.as_secs()),
+        ("a timeout", "s", spec.timeout.as_secs(), 60),
     ];
     if spec.seats > SEATS_MAX {
         return Err(TicketError::Seats { got: spec.seats });
     }
-    for (what, got, most) in ranges {
+    for (what, unit, got, most) in ranges {
         if !(1..=most).contains(&got) {
-            return Err(TicketError::Range { what, most, got });
+            return Err(TicketError::Range {
+                what,
+                unit,
+                most,
+                got,
+            });
         }
     }
     Ok(())
@@ -475,9 +480,10 @@ pub enum TicketError {
         text::line(got)
     )]
     Identity { got: String },
-    #[error("{what} of the ticket: expected 1 to {most}, got {got}")]
+    #[error("ticket: expected {what} of 1 to {most} {unit}, got {got}")]
     Range {
         what: &'static str,
+        unit: &'static str,
         most: u64,
         got: u64,
     },

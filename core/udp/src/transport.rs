@@ -175,7 +175,9 @@ pub enum CloseReason {
     Denied,
     #[error("the ticket expired, by the server's clock; ask for a new one")]
     Expired,
-    #[error("this ticket was replaced by a newer one of yours: use the newer one")]
+    #[error(
+        "this ticket is no longer valid: a newer one of yours replaced it, or the operator revoked it; use your newest ticket, or ask for a new one"
+    )]
     Superseded,
     #[error("the server ended the session")]
     ByServer,

@@ -70,7 +70,7 @@ impl Refusal {
             2 => "refused: the round has begun",
             3 => "refused: that barrel is lit or gone",
             4 => "refused: that barrel is out of reach",
-            5 => "refused: only the first player may pause",
+            5 => "refused: only the first player may pause or change the speed",
             _ => return None,
         })
     }

@@ -558,6 +558,6 @@ pub enum SaveError {
         "nothing to save: a recording begins when this screen joins a match, and a replay is already a file"
     )]
     Nothing,
-    #[error("cannot write {path}: {source}; go to a folder that can be written, and try again")]
+    #[error("cannot write {path}: {source}; start powderkeg in a directory that you can write to")]
     Unwritable { path: PathBuf, source: io::Error },
 }

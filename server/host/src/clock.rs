@@ -47,7 +47,7 @@ pub fn unix_now() -> Duration {
         .unwrap_or_default()
 }
 
-// A Unix time as a date and a time of day, for logs and reports.
+// A Unix time as RFC 3339 writes it, for logs and reports.
 #[doc(hidden)]
 #[must_use]
 pub fn utc(unix_s: u64) -> String {
@@ -60,10 +60,6 @@ pub fn utc(unix_s: u64) -> String {
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = era * 400 + year + u64::from(month <= 2);
-    let minutes = unix_s / 60;
-    format!(
-        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
-        minutes / 60 % 24,
-        minutes % 60
-    )
+    let (hour, minute, second) = (unix_s / 3_600 % 24, unix_s / 60 % 60, unix_s % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }

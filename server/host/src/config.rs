@@ -158,7 +158,9 @@ pub enum HostError {
     MatchExists(MatchId),
     #[error("the host was shut down; start another one")]
     Stopped,
-    #[error("cannot start the server's threads: {0}")]
+    #[error(
+        "cannot start the server's threads or signal handlers: {0}; check the thread limit (TasksMax)"
+    )]
     Threads(std::io::Error),
 }
 
@@ -208,7 +210,7 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
         Ok(bytes) => logged::info!(
             bytes,
             wanted = HELD_BYTES,
-            "the socket's receive buffer is small: 2,000 players need 4 MiB; on Linux: sysctl net.core.rmem_max=4194304"
+            "the socket's receive buffer is small: 2,000 players need 4 MiB; on Linux: `sysctl -w net.core.rmem_max=4194304`"
         ),
         Err(error) => logged::warn!(%error, "cannot read the size of the socket's receive buffer"),
     }
@@ -229,7 +231,7 @@ fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     logged::warn!(
-        %bound,
+        address = %bound,
         "no public address: tickets name this machine's loopback address, so only players on this machine can join; set --public"
     );
     vec![SocketAddr::new(loopback, bound.port()), bound]

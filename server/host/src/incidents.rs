@@ -65,10 +65,10 @@ impl IncidentFiles {
         // match.
         match is_fatal {
             true => {
-                logged::error!("match" = id.0, tick, kind, cause = %trouble, ?detail, "incident: the match is over")
+                logged::error!("match" = id.0, tick, kind, reason = %trouble, error = ?detail, "incident ended the match")
             }
             false => {
-                logged::error!("match" = id.0, tick, kind, cause = %trouble, ?detail, "incident: the match continues")
+                logged::error!("match" = id.0, tick, kind, reason = %trouble, error = ?detail, "incident: the match continues")
             }
         }
         let Some(folder) = &self.folder else {
@@ -76,7 +76,7 @@ impl IncidentFiles {
         };
         let written = self.write_file(folder, incident).or_else(|error| {
             let other = std::env::temp_dir();
-            logged::error!("match" = id.0, %error, folder = %folder.display(), instead = %other.display(), "cannot write the incident file to its folder; writing it to the folder for temporary files");
+            logged::error!("match" = id.0, %error, path = %folder.display(), "cannot write the incident file to this directory; using the temporary directory");
             self.write_file(&other, incident)
         });
         match written {
@@ -85,7 +85,8 @@ impl IncidentFiles {
             }
             Ok(None) => logged::warn!(
                 "match" = id.0,
-                "{FILES_MAX} incident files of this match exist already: this incident is only logged"
+                path = %folder.display(),
+                "too many incident files of this match number: this incident is only logged; move old incident-ID-*.txt away"
             ),
             Err(error) => {
                 logged::error!("match" = id.0, %error, "cannot write an incident file; its text follows on standard error");

@@ -297,7 +297,7 @@ impl Io {
                 }
                 ServerEvent::Packet { session, bytes } => self.handle_packet(session, bytes),
                 ServerEvent::Disconnected { session, reason } => {
-                    logged::debug!(session = session.0, ?reason, "transport ended");
+                    logged::debug!(session = session.0, code = ?reason, "transport ended");
                     self.forget(session);
                 }
             }

@@ -189,7 +189,7 @@ impl Owned {
                 logged::error!(
                     "match" = id.0,
                     error,
-                    "match hung while writing its journal; only a restart of this process can resume it"
+                    "match hung while writing its journal; restart this server to resume it"
                 );
             }
         }

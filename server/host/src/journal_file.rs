@@ -71,11 +71,11 @@ pub enum OnJournalFailure {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum JournalFileError {
-    #[error(
-        "{path} is already there and a journal is never overwritten; choose another path, or move it away"
-    )]
+    #[error("{path} exists; a journal is never overwritten: choose another path, or move it away")]
     Exists { path: PathBuf },
-    #[error("another process writes the journal {path}: stop it first, or begin a new match")]
+    #[error(
+        "the journal {path} is in use by another process, or by a match that hangs in this one: stop it first, or begin a new match"
+    )]
     InUse { path: PathBuf },
     #[error("the journal {path} changed after it was checked: check it again, then repair it")]
     Changed { path: PathBuf },
@@ -85,7 +85,7 @@ pub enum JournalFileError {
     Unwritable { path: PathBuf, source: io::Error },
     #[error("cannot read the journal {path}: {source}{}", access_advice(source))]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("cannot use the journal {path}: {source}; restore an undamaged copy, or move it away")]
+    #[error("cannot use the journal {path}: {source}{}", damage_advice(source))]
     Damaged { path: PathBuf, source: JournalError },
     #[error(
         "the journal {path} ends before its first world, so nothing can be resumed: restore a whole copy, or move it away \
@@ -98,16 +98,24 @@ pub enum JournalFileError {
     Resume { path: PathBuf, source: ResumeError },
 }
 
+fn damage_advice(error: &JournalError) -> &'static str {
+    match error {
+        JournalError::NotAJournal => "; give a journal",
+        JournalError::FormatVersion { .. } => "",
+        JournalError::Torn { offset: 0 } => {
+            "; the file is empty or only its beginning: restore a whole copy, or move it away"
+        }
+        _ => "; restore an undamaged copy, or move it away",
+    }
+}
+
 fn folder_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
         | io::ErrorKind::NotFound
-        | io::ErrorKind::NotADirectory
-        | io::ErrorKind::StorageFull
-        | io::ErrorKind::QuotaExceeded => {
-            "; choose a folder that exists, can be written to and has room"
-        }
+        | io::ErrorKind::NotADirectory => "; choose a folder that exists and can be written to",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
         _ => "",
     }
 }

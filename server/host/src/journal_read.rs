@@ -142,7 +142,7 @@ impl StoredJournal {
                 }
                 if *at > most {
                     let message = format!(
-                        "it unpacks to more than {RATIO_MAX} times its size, so it may be made to fill a disk: if you trust it, unpack it with gunzip first"
+                        "it unpacks to more than {RATIO_MAX} times its size, which may be a decompression bomb: if you trust it, unpack it with gunzip first"
                     );
                     return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
                 }

@@ -367,7 +367,10 @@ mod tests {
             "{reason}"
         );
         // Also true above the limit, while new players are still refused.
-        assert!(reason.ends_with("new players again at 1.1 MB"), "{reason}");
+        assert!(
+            reason.ends_with("new players are admitted again above 1.1 MB"),
+            "{reason}"
+        );
         load_monitor.0.disk_free.set(800_000);
         assert_eq!(load_monitor.change(&mut was), None, "reported once");
         load_monitor.pretend(3, false);

@@ -114,10 +114,10 @@ impl LogKind {
             return room.left_out == 0;
         };
         drop(room);
-        let (line, within_s) = (self.words, since.as_secs() + 1);
+        let (line, elapsed_s) = (self.words, since.as_secs() + 1);
         macro_rules! sum {
             ($level:ident) => {
-                tracing::$level!(line, left_out, within_s, "lines were left out of the log")
+                tracing::$level!(line, left_out, elapsed_s, "lines were left out of the log")
             };
         }
         match self.level {

@@ -161,7 +161,11 @@ impl Host {
         let listener = DatagramListener::new(socket, web, endpoint);
         let listeners = Listeners::new(vec![Box::new(listener)]);
         let io = io::start(listeners, clock, orders, around);
-        let dialled: Vec<String> = public.iter().map(ToString::to_string).collect();
+        // Nobody dials 0.0.0.0, although a ticket may name it.
+        let is_dialled =
+            |at: &&ServerAddress| !at.socket().is_some_and(|at| at.ip().is_unspecified());
+        let dialled = public.iter().filter(is_dialled);
+        let dialled: Vec<String> = dialled.map(ToString::to_string).collect();
         logged::info!(%address, public = dialled.join(","), sessions_max, "listening");
         let measuring = load_monitor.clone();
         let measuring = measuring.measure(limits.clone(), register.clone(), clock);
@@ -260,7 +264,7 @@ impl Host {
             Ok(()) => logged::info!("drain ended: all players have left"),
             Err(_) => {
                 let players = self.control.status().players;
-                logged::info!(players, "drain ended: its time is over, and players remain");
+                logged::info!(players, "drain timed out with players still connected");
             }
         }
     }

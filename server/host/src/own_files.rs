@@ -23,8 +23,11 @@ const TRIES: u32 = 16;
 #[must_use]
 pub fn access_advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+        io::ErrorKind::PermissionDenied => {
             "; let the user that runs this program own the file and its folder (chown)"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; the file system is read-only here (in a systemd unit: StateDirectory= or ReadWritePaths=)"
         }
         _ => "",
     }

@@ -94,7 +94,7 @@ impl Socket {
         match changed {
             Ok(inner) => self.inner = inner,
             Err(error) => {
-                logged::warn!(%error, "cannot duplicate the socket (limit of open files?): it works, but takes more CPU time")
+                logged::warn!(%error, "cannot duplicate the socket (open file limit?); continuing with more CPU use")
             }
         }
     }

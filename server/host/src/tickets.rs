@@ -273,14 +273,17 @@ impl TicketOffice {
     }
 
     pub(super) async fn write_last(&self) {
-        if tokio::time::timeout(LAST_WRITE, self.write())
-            .await
-            .is_err()
-        {
-            logged::error!(
-                "shutdown did not save the newest revoked or replaced tickets: the disk does not answer"
-            );
-        }
+        let office = self.0.clone();
+        let written = tokio::task::spawn_blocking(move || office.write());
+        let error = match tokio::time::timeout(LAST_WRITE, written).await {
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(_) => return,
+            Err(_) => "the disk does not answer".to_owned(),
+        };
+        logged::error!(
+            error,
+            "cannot save which tickets are revoked or replaced: some may work again after the restart"
+        );
     }
 }
 

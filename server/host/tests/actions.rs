@@ -444,7 +444,11 @@ async fn the_admin_client_uses_the_token_file_and_never_creates_one() {
     });
     let (unknown, banned, matches) = asked.await.unwrap();
     assert_eq!((unknown, banned, matches.status), (401, 200, 200));
-    assert!(matches.body.starts_with("[{\"match\":1,"), "{}", matches.body);
+    assert!(
+        matches.body.starts_with("[{\"match\":1,"),
+        "{}",
+        matches.body
+    );
     let unreachable_server = AdminClient::new(AdminAddress::Tcp("127.0.0.1:1".parse().unwrap()));
     assert!(matches!(
         unreachable_server.get("/livez"),

@@ -17,7 +17,7 @@ pub enum LocalStartError {
     Match(#[from] MatchStartError),
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("the session cannot be digested: {0}")]
+    #[error("cannot compute the digest of the session: {0}")]
     Nan(#[from] DigestError),
     #[error("expected 1 to {SEATS_MAX} seats at a client, got {0}: more players need more clients")]
     Seats(usize),

@@ -34,14 +34,14 @@ pub enum AdminError {
     },
 }
 
-const NEW_TOKEN: &str = "for a new token, remove the file and restart the server";
+const NEW_TOKEN: &str = "remove the file, and the server makes a new one when it starts";
 
 /// The text of the error. The token is stored as a key file, but the remedies for a key do not apply to it.
 fn token_text(error: &TicketKeyError) -> String {
     match error {
         TicketKeyError::Missing { path } => format!(
-            "there is no admin token file at {}; give the file that the server made: KEY-FILE.admin, unless it was started \
-             with --admin-token-file",
+            "there is no admin token file at {}; give the file that the server made: KEY-FILE.admin in its --state directory (default: \
+             beside the key file), unless it was started with --admin-token-file",
             path.display()
         ),
         TicketKeyError::Unreadable { path, source } => format!(
@@ -53,7 +53,7 @@ fn token_text(error: &TicketKeyError) -> String {
             path.display()
         ),
         TicketKeyError::Owner { path, owner } => format!(
-            "the admin token file {} belongs to the user with id {owner}, expected the server's user; {NEW_TOKEN}",
+            "the admin token file {} belongs to the user with id {owner}, expected root or the server's user; {NEW_TOKEN}",
             path.display()
         ),
         TicketKeyError::NotAKey { path, found } => format!(

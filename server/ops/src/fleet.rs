@@ -77,9 +77,9 @@ impl Membership {
         let until = self.clock.now() + SHUTDOWN_PATIENCE;
         loop {
             match self.sidecar.post("/shutdown").await {
-                Ok(()) => return logged::info!("shutdown reported to the fleet"),
+                Ok(()) => return logged::info!("shutdown reported to Agones"),
                 Err(error) if self.clock.now() >= until => {
-                    return logged::warn!(%error, "shutdown not reported to the fleet");
+                    return logged::warn!(%error, "shutdown not reported to Agones");
                 }
                 Err(_) => sleep(ASK_AGAIN).await,
             }
@@ -95,7 +95,7 @@ impl ErrorLimiter {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         if self.0.is_none_or(is_due) {
             self.0 = Some(now);
-            logged::warn!(%error, "request to the fleet's sidecar failed, retrying: matches go on, but the fleet may replace this server");
+            logged::warn!(%error, "request to the fleet manager's sidecar failed, retrying: matches go on, but Agones may replace this server");
         }
     }
 }
@@ -124,7 +124,7 @@ async fn watch_sidecar(sidecar: Sidecar, clock: HostClock, state: watch::Sender<
                 logged::info!(
                     from = known.state,
                     to = news.state,
-                    "state in the fleet changed"
+                    "GameServer state changed"
                 );
             }
             *known = news;
@@ -182,7 +182,7 @@ async fn send_report(
         }
         sidecar.post("/ready").await?;
         reported.is_ready = true;
-        logged::info!("ready reported to the fleet");
+        logged::info!("ready reported to Agones");
     }
     let is_ready = news.borrow().state == "Ready";
     let status = control.status();

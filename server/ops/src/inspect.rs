@@ -52,7 +52,7 @@ pub enum InspectError {
     Replay(#[from] ReplayError),
     #[error("expected a first tick before the end, got ticks {} to {}", from.0, to.0)]
     Range { from: Tick, to: Tick },
-    #[error("there is no tick from {} on: the journal ends at tick {}", from.0, end.0)]
+    #[error("expected a first tick below {}, where the journal ends, got {}", end.0, from.0)]
     NoTick { from: Tick, end: Tick },
     #[error(
         "a page has at most {INSPECT_TICKS_MAX} ticks, and more were chosen: choose a part of them"
@@ -62,7 +62,7 @@ pub enum InspectError {
     TooLarge,
     #[error("{name}: {error}")]
     Tape { name: String, error: TapeError },
-    #[error("{name}: a tape takes at most {} MiB, but this one is larger", TAPE_BYTES_MAX >> 20)]
+    #[error("{name}: expected a tape of at most {} MiB, got a larger one", TAPE_BYTES_MAX >> 20)]
     LargeTape { name: String },
     #[error(
         "{name}: recorded in {:?} version {version}, and the journal is of another game, version or rules: give a tape of \

@@ -34,7 +34,7 @@ pub enum ExportError {
     Replay(#[from] ReplayError),
     /// The journal belongs to another game, or to another version of its simulation: inputs may have other types there.
     #[error(
-        "it is of {:?} version {}, and this program is {game:?} version {version}: export it with the build that wrote it, {:?}",
+        "the journal is of {:?} version {}, and this program is {game:?} version {version}: export it with the build that wrote it, {:?}",
         line(&about.game), about.sim_version, line(&about.build)
     )]
     Other {

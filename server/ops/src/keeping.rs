@@ -77,7 +77,7 @@ impl Failed {
     fn log(self) {
         if let Some((path, error)) = self.first {
             let (path, files) = (path.display(), self.files.len());
-            logged::error!(files, first = %path, %error, "cannot check or remove journals of ended matches");
+            logged::error!(files, path = %path, %error, "cannot check or remove journals of ended matches");
         }
     }
 }
@@ -120,7 +120,7 @@ pub(crate) async fn retain(folder: PathBuf, keep: KeepJournals) {
         let (of, keep) = (folder.clone(), keep.clone());
         let removed = tokio::task::spawn_blocking(move || remove_beyond_limits(&of, &keep));
         if let Ok(Err(error)) = removed.await {
-            logged::error!(folder = %folder.display(), %error, "cannot read the folder of journals: no old ones are removed");
+            logged::error!(path = %folder.display(), %error, "cannot read the folder of journals: no old ones are removed");
         }
     }
 }
@@ -145,8 +145,8 @@ fn remove_beyond_limits(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
             // Another process with this folder was faster.
             Err(error) if error.kind() != io::ErrorKind::NotFound => failed.record(one.path, error),
             _ => {
-                let limit = if is_old { "age" } else { "size" };
-                logged::info!(path = %one.path.display(), limit, "journal of an ended match removed");
+                let code = if is_old { "age" } else { "size" };
+                logged::info!(path = %one.path.display(), code, "journal of an ended match removed");
                 bytes -= one.bytes;
             }
         }

@@ -38,6 +38,7 @@
 //! Invariant: an unusable value, or an unknown flag or key, is an error with its place. A secret is never a value: the
 //! value is the name of its file.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -84,6 +85,7 @@ pub fn read<A: CommandFactory + FromArgMatches>(
 #[derive(Clone, Debug, Default)]
 pub struct ReadSettings {
     unknown: Vec<String>,
+    places: BTreeMap<String, String>,
     /// All settings in the form of a settings file, with the origin of each.
     pub printed: String,
 }
@@ -94,8 +96,15 @@ impl ReadSettings {
     pub fn of(arguments: &Arguments, command: &Command, matches: &ArgMatches) -> ReadSettings {
         ReadSettings {
             unknown: arguments.unknown().to_vec(),
+            places: arguments.places().clone(),
             printed: arguments.print(command, matches),
         }
+    }
+
+    /// Replaces the flag in an error by the place of the value, if it is not a flag.
+    #[must_use]
+    pub fn place(&self, error: SettingError) -> SettingError {
+        error.placed(&self.places)
     }
 
     /// Logs variables of the environment with the prefix of settings that are not settings.
@@ -165,7 +174,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
                 format_args!("cannot install the handler for stop signals: {error}").to_string();
             complain(&message, 1)
         }
-        Err(error) => complain(&error, 2),
+        Err(error) => complain(&reading.place(error), 2),
     }
 }
 

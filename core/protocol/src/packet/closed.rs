@@ -61,25 +61,31 @@ pub enum CloseCode {
         "the server received no acknowledgement from your client for too long: check your connection, then join again"
     )]
     NoAcks,
-    #[error("the client sent too many invalid packets: update the game")]
+    #[error(
+        "your client sent too many invalid packets, or orders at which the game failed: update the game"
+    )]
     Strikes,
-    #[error("your client's world differed from the server's too often")]
+    #[error(
+        "your client could not be kept in sync with the server: check your connection, update the game, then join again"
+    )]
     Desync,
     #[error("the server is shutting down")]
     Draining,
     #[error("the match is over")]
     MatchOver,
-    #[error("the match was stopped by a fault in the game or the server")]
+    #[error("the match cannot run because of a fault in the game or the server: ask the operator")]
     Fault,
     #[error("the match accepts no new players")]
     Shut,
     #[error("the match moved to another server: join again with the newest ticket")]
     Moved,
-    #[error("the other players waited for you for too long")]
+    #[error(
+        "your client could not keep up with the match, and was removed: check your connection and this machine's load, then join again"
+    )]
     TooSlow,
     #[error("this server does not run the ticket's match: ask for a new ticket")]
     NoMatch,
-    #[error("you were removed from the match")]
+    #[error("you were kicked from the match")]
     Kicked,
     /// The server is shutting down cleanly, and another process will resume its match.
     #[error("the server is restarting and keeps the match: come back in {after_s} s")]
@@ -88,7 +94,9 @@ pub enum CloseCode {
         "the match's world has become too large to send: players can no longer join or rejoin the match"
     )]
     WorldTooLarge,
-    #[error("this ticket was replaced by a newer one of yours: use the newer one")]
+    #[error(
+        "this ticket is no longer valid: a newer one of yours replaced it, or the operator revoked it; use your newest ticket, or ask for a new one"
+    )]
     Superseded,
     #[error("you are banned from this server{}", Lasting(*for_s))]
     Banned {

@@ -1,5 +1,6 @@
 //! The reasons why a journal cannot be played, and the description of its match.
 
+use alloc::format;
 use alloc::string::String;
 
 use crate::journal::{JournalError, Record, WrittenBy};
@@ -17,9 +18,8 @@ pub enum ReplayError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(
-        "the journal is of {:?} version {}, rules {:016x}, and this program has {}: play it with the build that recorded it, \
-         {:?}",
-        line(&about.game), about.sim_version, about.rules_digest, difference(*code), line(&about.build)
+        "the journal is of {:?} version {}, rules {:016x}, and this program has {}",
+        line(&about.game), about.sim_version, about.rules_digest, difference(*code, about)
     )]
     Mismatch { about: About, code: CloseCode },
     #[error("the journal has no whole world to start from")]
@@ -45,12 +45,18 @@ pub enum ReplayError {
     },
 }
 
-fn difference(code: CloseCode) -> &'static str {
-    match code {
+fn difference(code: CloseCode, about: &About) -> String {
+    let build = line(&about.build);
+    let other = match code {
+        CloseCode::WrongRules => {
+            return format!(
+                "other rules (level or tuning): use the same rules; recorded by {build:?}"
+            );
+        }
         CloseCode::WrongGame => "another game",
-        CloseCode::WrongRules => "other rules (level or tuning)",
         _ => "another version",
-    }
+    };
+    format!("{other}: play it with the build that recorded it, {build:?}")
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,8 @@ use twinstep_core::{Simulation, Tick};
 pub struct PlayerSurvey {
     /// The number of ticks with an input of the player in the frame.
     pub ticks: u32,
+    /// The length of these ticks.
+    pub played: Duration,
     /// The number of the player's inputs that the server filled.
     pub filled: u32,
     pub commands: u32,
@@ -80,10 +82,10 @@ impl Survey {
         }
     }
 
-    /// The sum of all players' ticks.
+    /// The sum of all players' playing times.
     #[must_use]
-    pub fn player_ticks(&self) -> u64 {
-        self.players.iter().map(|p| u64::from(p.ticks)).sum()
+    pub fn played(&self) -> Duration {
+        self.players.iter().map(|player| player.played).sum()
     }
 
     fn count<S: Simulation>(&mut self, frame: &FrameData<S>) {
@@ -99,6 +101,7 @@ impl Survey {
             self.raw_bytes += codec::size(input).unwrap_or(0) as u64;
             let counts = &mut self.players[player.index()];
             counts.ticks += 1;
+            counts.played += self.tick;
             counts.filled += u32::from(frame.filled.contains(player));
         }
         for order in frame.claims.iter().chain(&frame.commands) {

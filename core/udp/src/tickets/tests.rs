@@ -170,14 +170,12 @@ fn a_spec_out_of_range_is_refused() {
         Err(TicketError::Seats { got: 5 })
     ));
     let breaks: [(&str, Break); 6] = [
-        ("server addresses", |s| s.servers = &[]),
-        ("seconds of life", |s| s.life = Duration::from_millis(999)),
-        ("seconds of life", |s| s.life = TICKET_LIFE_MAX * 2),
-        ("seconds of timeout", |s| s.timeout = Duration::ZERO),
-        ("seconds of timeout", |s| {
-            s.timeout = Duration::from_secs(61)
-        }),
-        ("bytes of game id", |s| s.game = ""),
+        ("a list", |s| s.servers = &[]),
+        ("a life", |s| s.life = Duration::from_millis(999)),
+        ("a life", |s| s.life = TICKET_LIFE_MAX * 2),
+        ("a timeout", |s| s.timeout = Duration::ZERO),
+        ("a timeout", |s| s.timeout = Duration::from_secs(61)),
+        ("a game id", |s| s.game = ""),
     ];
     for (expected, break_it) in breaks {
         let mut wrong = spec(&servers);

@@ -142,7 +142,12 @@ impl Surplus {
         let is_surplus = names > seats;
         is_surplus.then(|| {
             let rest = names - seats;
-            format!("--name: seats of the ticket: {seats}, names given: {names}; unused: the last {rest}")
+            let seats = if seats == 1 {
+                "1 seat".to_owned()
+            } else {
+                format!("{seats} seats")
+            };
+            format!("--name: {names} names for {seats} of the ticket; the last {rest} are unused")
         })
     }
 }

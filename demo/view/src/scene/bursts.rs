@@ -378,7 +378,7 @@ fn words(
         (Cue::WaveBegan(wave), _) => (format!("WAVE {wave}"), format!("of {waves}"), ACCENT),
         (Cue::WaveCleared(wave), _) => (
             "CLEARED".to_owned(),
-            format!("wave {wave} is over: breathe, and reload"),
+            format!("wave {wave} is over: take a breath"),
             GOOD,
         ),
         _ => return,

@@ -48,7 +48,7 @@ impl NotMade {
         "lateness",
         "memory",
         "disk",
-        "elsewhere",
+        "in_use",
         "failed",
     ];
     /// The number of variants.
@@ -112,7 +112,7 @@ mod tests {
         for (why, name) in [
             (NotMade::Matches, "matches"),
             (NotMade::Superseded, "superseded"),
-            (NotMade::Elsewhere, "elsewhere"),
+            (NotMade::Elsewhere, "in_use"),
             (NotMade::Failed, "failed"),
         ] {
             assert_eq!(NotMade::NAMES[why as usize], name);

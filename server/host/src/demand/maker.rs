@@ -13,6 +13,7 @@ use tokio::time::MissedTickBehavior;
 use twinstep_core::Simulation;
 use twinstep_protocol::identity::MatchId;
 use twinstep_protocol::packet::closed::CloseCode;
+use twinstep_protocol::text::line;
 use twinstep_udp::{TicketClaims, TicketRefusal};
 
 use super::counts::{MatchEnd, NotMade};
@@ -134,8 +135,10 @@ impl<S: Simulation> Maker<S> {
             self.spawner.observer.match_not_made(why);
             logged::info!(
                 "match" = id.0,
-                reason = why.name(),
-                "no match started for this ticket"
+                session = session.0,
+                identity = ?line(&ticket.identity.name),
+                code = why.name(),
+                "no match made for this ticket"
             );
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.spawner.to_io.send(refusal).await;
@@ -175,7 +178,7 @@ impl<S: Simulation> Maker<S> {
             (Ok((_, done)), _) => done,
             // Otherwise the id would stay taken, and its players would wait for a match that never starts.
             (Err(panic), Some(id)) => {
-                logged::error!("match" = id.0, %panic, "match not started: internal panic");
+                logged::error!("match" = id.0, error = %panic, "match not started: internal panic");
                 Done::Made(id, Err(NotMade::Failed))
             }
             (Err(_), None) => return,
@@ -190,6 +193,14 @@ impl<S: Simulation> Maker<S> {
                     .spawn(async move { Done::Gone(id, plan.see_off(id, match_).await) });
             }
             Done::Made(id, Err(why)) => {
+                // Other reasons are logged where they are found.
+                if why == NotMade::Id {
+                    logged::info!(
+                        "match" = id.0,
+                        code = why.name(),
+                        "no match made for a ticket: the game knows no such match"
+                    );
+                }
                 self.spawner.observer.match_not_made(why);
                 self.known.remove(&id);
                 let _ = self
@@ -211,7 +222,7 @@ impl<S: Simulation> Maker<S> {
                     (Some(Stage::Resting), _) => MatchEnd::Deserted,
                     (_, code) => code.map_or(MatchEnd::Kept, MatchEnd::of),
                 };
-                logged::info!("match" = id.0, how = end.name(), "match slot freed");
+                logged::info!("match" = id.0, code = end.name(), "match id is free again");
                 self.spawner.observer.match_ended(end);
                 let _ = self.spawner.to_io.send(ToIo::Free(id)).await;
             }
@@ -286,7 +297,7 @@ impl<S: Simulation> Plan<S> {
                 return Err(NotMade::Failed);
             }
             Err(panic) => {
-                logged::error!("match" = id.0, %panic, "match not started: the game's template of the match panicked");
+                logged::error!("match" = id.0, error = %panic, "match not started: the game's match template panicked");
                 return Err(NotMade::Failed);
             }
         };

@@ -168,7 +168,7 @@ impl<S: Simulation> Runner<S> {
             self.no_journal_warned = Some(now);
             logged::error!(
                 "match" = self.id.0,
-                "the match runs WITHOUT A JOURNAL since a write failed, and a crash loses it; later matches need a disk that works and has room"
+                "this match has no journal since a write failed: a crash loses it. Free space or repair the disk; the next match has a journal again"
             );
         }
     }

@@ -40,17 +40,21 @@ pub struct Sidecar(SocketAddr);
 pub enum SidecarError {
     #[error("environment variable {PORT_VARIABLE}: expected a port, got {:?}", line(.0))]
     Port(String),
-    #[error("the fleet manager's sidecar at {0} does not answer: {1}")]
+    #[error(
+        "the fleet manager's sidecar at {0} does not answer: {1}; is this pod part of an Agones fleet? Without one: --fleet none"
+    )]
     Gone(SocketAddr, std::io::Error),
-    #[error("the fleet manager's sidecar at {} did not answer within {} s", .0, ASK_PATIENCE.as_secs())]
+    #[error("the fleet manager's sidecar at {} did not answer within {} s; is this pod part of an Agones fleet? Without one: --fleet none", .0, ASK_PATIENCE.as_secs())]
     Slow(SocketAddr),
-    #[error("the fleet manager's sidecar refused {path}: status {status}")]
+    #[error(
+        "the fleet manager's sidecar refused {path} with HTTP status {status}; for a counter: declare it in the Fleet"
+    )]
     Refused { path: String, status: u16 },
     #[error(
-        "unexpected answer from the fleet manager's sidecar to {path}: check that this port is its SDK server's"
+        "unexpected answer from the fleet manager's sidecar to {path}: check that {PORT_VARIABLE} is the port of the Agones SDK server"
     )]
     Garbage { path: String },
-    #[error("the fleet manager has not given this server an address and port yet (its answer: {:?})", line(.0))]
+    #[error("the fleet manager has not given this server an address and port yet (its answer: {:?}); check the Fleet's `ports`", line(.0))]
     NoAddress(String),
 }
 

@@ -29,7 +29,7 @@ pub fn dialled(text: &str) -> Result<ServerAddress, String> {
     };
     match socket.ip() {
         ip if ip.is_unspecified() => Err(
-            "this stands for every address of a machine and cannot be dialled; give the address of one machine, such as \
+            "0.0.0.0 and [::] cannot be dialled; give the address of one machine, such as \
              192.168.1.5:7777"
                 .to_owned(),
         ),

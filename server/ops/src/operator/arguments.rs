@@ -102,6 +102,10 @@ impl Arguments {
         &self.unknown
     }
 
+    pub(super) fn places(&self) -> &BTreeMap<String, String> {
+        &self.from
+    }
+
     fn flag(&self, name: &str) -> Option<OsString> {
         let flag = format!("--{name}");
         let at = self.args.iter().position(|word| {
@@ -162,6 +166,7 @@ impl Arguments {
         let message = error.to_string();
         let message = message.trim_start_matches("error: ");
         let message = message.replace("invalid digit found in string", "expected a whole number");
+        let message = in_range(&message).unwrap_or(message);
         let ends =
             ["\n\nUsage", "\n\nFor more"].map(|end| message.find(end).unwrap_or(message.len()));
         let message = &message[..ends[0].min(ends[1])];
@@ -212,6 +217,18 @@ impl Arguments {
         }
         out
     }
+}
+
+/// Rewrites clap's end of a message: `99 is not in 1..=8`.
+fn in_range(message: &str) -> Option<String> {
+    let (start, range) = message.split_once(" is not in ")?;
+    let (before, got) = start.rsplit_once(": ")?;
+    let (ends, rest) = range.split_once('\n').unwrap_or((range, ""));
+    let (least, most) = ends.split_once("..=")?;
+    Some(format!(
+        "{before}: expected {least} to {most}, got {got}{}{rest}",
+        if rest.is_empty() { "" } else { "\n" }
+    ))
 }
 
 /// The flags of a command as a Markdown table, for documents.

@@ -1,11 +1,12 @@
 //! [`SettingError`]: errors of an operator's settings, with their place, the expected form and the given value.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use twinstep_host::{HostError, JournalFileError};
 use twinstep_udp::{LineageFileError, TicketKeyError};
 
-use crate::{BansError, OpsError, SidecarError};
+use crate::{AdminError, BansError, OpsError, SidecarError};
 
 /// The reason why a server cannot be set up with its settings.
 #[derive(Debug, thiserror::Error)]
@@ -20,24 +21,29 @@ pub enum SettingError {
         name: &'static str,
         about: &'static str,
     },
-    #[error("--{name}: {why}")]
-    Refused { name: String, why: String },
+    #[error("{from}: {why}")]
+    Refused { from: String, why: String },
     #[error("{from}: {source}")]
     Secret {
         from: String,
         source: TicketKeyError,
     },
+    #[error("{from}: {source}")]
+    Token { from: String, source: AdminError },
     #[error("--fleet: {0}")]
     Fleet(#[from] SidecarError),
-    #[error("--{name}: cannot use {path}: {source}; choose a folder that can be read and written")]
+    #[error(
+        "{from}: cannot use {path}: {source}; choose a directory that can be read and written (for state files: set --state \
+         DIR)"
+    )]
     Folder {
-        name: &'static str,
+        from: String,
         path: PathBuf,
         source: std::io::Error,
     },
     #[error(
         "expected a limit of at least {needed} open files, got {most}: raise it (`ulimit -n {needed}` in a shell, \
-         LimitNOFILE={needed} in a unit of systemd)"
+         LimitNOFILE={needed} in a systemd unit)"
     )]
     OpenFiles { needed: u64, most: u64 },
     #[error(transparent)]
@@ -57,9 +63,22 @@ impl SettingError {
     #[must_use]
     pub fn refused(name: &str, why: &str) -> SettingError {
         SettingError::Refused {
-            name: name.to_owned(),
+            from: format!("--{name}"),
             why: why.to_owned(),
         }
+    }
+
+    /// Replaces the flag by the place of the value, if it is not a flag.
+    pub(super) fn placed(mut self, places: &BTreeMap<String, String>) -> SettingError {
+        if let SettingError::Refused { from, .. }
+        | SettingError::Folder { from, .. }
+        | SettingError::Secret { from, .. }
+        | SettingError::Token { from, .. } = &mut self
+            && let Some(place) = places.get(from.trim_start_matches('-'))
+        {
+            from.clone_from(place);
+        }
+        self
     }
 }
 

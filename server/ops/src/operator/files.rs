@@ -54,7 +54,7 @@ impl Files {
             Some(folder) => folder.join(key.0.file_name().unwrap_or_default()),
             None => key.0.clone(),
         };
-        let made = || (named(&base, ".admin"), "--key-file".to_owned());
+        let made = || (named(&base, ".admin"), "--admin-token-file".to_owned());
         let token = find(settings.admin_token_file.as_ref(), "admin-token-file");
         let (token, token_from) = token.unwrap_or_else(made);
         Ok(Files {
@@ -84,13 +84,13 @@ impl Files {
     pub(super) fn check(&self) -> Result<(), SettingError> {
         LineageFile::load(&self.lineages)?;
         bans::check(&self.bans)?;
-        match load(&self.token, &self.token_from) {
+        match load_secret(&self.token) {
             // A missing token is created at the start.
-            Err(SettingError::Secret {
-                source: TicketKeyError::Missing { .. },
-                ..
-            }) => Ok(()),
-            other => other.map(drop),
+            Ok(_) | Err(TicketKeyError::Missing { .. }) => Ok(()),
+            Err(error) => Err(SettingError::Token {
+                from: self.token_from.clone(),
+                source: error.into(),
+            }),
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn start(
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
-            logged::warn!(%error, "SIGHUP cannot reload keys and bans: its handler was not installed");
+            logged::warn!(%error, "cannot handle SIGHUP: it ends this server instead of reloading; restart the server for new keys and bans");
             return;
         }
     };

@@ -232,7 +232,7 @@ impl Settings {
         ] {
             let Some(path) = folder else { continue };
             try_folder(path, preparing).map_err(|source| SettingError::Folder {
-                name,
+                from: format!("--{name}"),
                 path: path.to_owned(),
                 source,
             })?;
@@ -247,6 +247,8 @@ fn ask_fleet(sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
         .enable_all()
         .build()
         .map_err(HostError::Threads)?;
+    let within_s = FLEET_PATIENCE.as_secs();
+    logged::info!(within_s, "waiting for an address from the fleet manager");
     let asked = runtime.block_on(sidecar.where_dialled(FLEET_PATIENCE));
     // A name lookup that still runs is no longer needed.
     runtime.shutdown_background();
@@ -330,15 +332,15 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     for ((is_usual, why), (path, journals)) in alike.into_iter().take(LEFT_ALONE_LINES) {
         let path = path.display();
         if is_usual {
-            logged::info!(reason = why, journals, newest = %path, "journals not resumed");
+            logged::info!(reason = why, journals, path = %path, "journals not resumed");
         } else {
-            logged::warn!(reason = why, journals, newest = %path, "journals not resumed; check whether a match is missing");
+            logged::warn!(reason = why, journals, path = %path, "journals not resumed; check whether a match is missing");
         }
     }
     if more > 0 {
         logged::warn!(
             reasons = more,
-            "further journals not resumed, for reasons beyond the first {LEFT_ALONE_LINES}"
+            "more journals not resumed; their reasons are not listed"
         );
     }
     Ok(found.newest)

@@ -30,24 +30,23 @@ pub struct Settings {
     /// flags override both
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Only check all settings, keys, certificates and state files; exit with 0 if they are valid, else with 2. Listens on
-    /// no address
+    /// Check settings, keys, certificates, journals and directories, then exit: 0 if all are valid, else 2
     #[arg(long)]
     pub check: bool,
-    /// Only print all settings, with the origin of each
+    /// Print all settings with their origin, then exit
     #[arg(long)]
     pub print_config: bool,
     /// The UDP address to listen on, such as 0.0.0.0:7777 (required)
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub listen: Option<SocketAddr>,
-    /// The addresses that players dial, with commas; auto: ask the fleet manager [default: the listen address; if that is
-    /// every address: loopback]
+    /// The addresses that players dial, with commas; auto: ask the fleet manager [default: the --listen address, or
+    /// loopback if that is 0.0.0.0 or [::]]
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
     pub public: Vec<Public>,
     /// Accept browsers too (WebTransport), on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub web: Option<SocketAddr>,
-    /// The certificate for --web, signed by an authority, in PEM [default: self-signed, kept in the folder of --state]
+    /// The certificate for --web, signed by a CA, in PEM [default: self-signed, kept in the folder of --state]
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert, in PEM
@@ -63,20 +62,21 @@ pub struct Settings {
     #[arg(long, value_name = "FILE")]
     pub old_key_file: Option<PathBuf>,
     /// Folder for revoked tickets, bans, saved games and the admin token [default: the key file's folder; $STATE_DIRECTORY
-    /// if the key is a credential of systemd]
+    /// if the key is a systemd credential]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Folder for journals; the newest interrupted match there is resumed
+    /// Directory for journals. One match: the newest interrupted match there is resumed. With --matches: each match resumes
+    /// its own journal
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
     /// Begin a new match instead of resuming an interrupted one
     #[arg(long, requires = "journal")]
     pub new_match: bool,
-    /// Faults that the journal survives. process: a crash of this process. power: also a power cut or a crash of the
+    /// What the journal survives. process: a crash of this process. power: also a power cut or a crash of the
     /// system; each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
-    /// The reaction to a journal that cannot be written. end: end the match. go-on: continue it without a journal
+    /// What to do when the journal cannot be written. end: end the match. go-on: continue it without a journal
     #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
     pub on_journal_failure: JournalFailureWord,
     /// Remove journals of matches that ended more than this many days ago [default: never]
@@ -92,7 +92,7 @@ pub struct Settings {
     /// Maximum number of spectators per match, 0 to 16, or to 512 with --spectator-delay
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u64).range(..=SPECTATORS_DELAYED_MAX as u64))]
     pub spectators: u64,
-    /// The delay of spectators in seconds: 0, or 3 to 15
+    /// Spectator delay in seconds: 0, or 3 to 15
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = delay_s)]
     pub spectator_delay: u32,
     /// On SIGTERM, let players finish for up to this many seconds; new players are refused
@@ -129,7 +129,7 @@ pub struct ManySettings {
     /// With --matches: end a match after this many seconds without players
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=86_400))]
     pub deserted_after: u64,
-    /// With --matches: most new matches per second; further players are told to retry
+    /// With --matches: maximum new matches per second; further players are told to retry
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000))]
     pub matches_per_second: u32,
 }

@@ -18,7 +18,7 @@ const SECOND_FIRE: &str = "right Ctrl";
 #[cfg(target_arch = "wasm32")]
 const SECOND_FIRE: &str = ".";
 #[cfg(not(target_arch = "wasm32"))]
-const GAMEPAD: &str = "GAMEPAD, IF BUILT FOR THEM";
+const GAMEPAD: &str = "GAMEPAD (IF BUILT IN)";
 #[cfg(target_arch = "wasm32")]
 const GAMEPAD: &str = "GAMEPAD";
 
@@ -46,8 +46,8 @@ const LEFT: [HelpColumn; 3] = [
     (
         "SECOND SEAT WITHOUT A GAMEPAD",
         &[
-            ("arrows", "walk, and aim there"),
-            (SECOND_FIRE, "fire, and hold the aim"),
+            ("arrows", "walk and aim"),
+            (SECOND_FIRE, "fire, aim held"),
             ("right Shift", "dash"),
             ("/", "light the nearest barrel"),
             ("Enter", "ready"),
@@ -64,7 +64,7 @@ const RIGHT: [HelpColumn; 2] = [
             ("F4", "next link: perfect, lan, wan, bad, awful"),
             ("F5", "prediction off: plain lockstep"),
             ("F6", "smoothing off: see the corrections"),
-            ("P", "pause: the first player may"),
+            ("P", "pause (first player only)"),
             ("M · F11", "sound off · the whole screen"),
             ("F9", "save a replay of this match"),
             ("F12", "save a picture"),

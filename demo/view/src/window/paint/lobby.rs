@@ -124,10 +124,12 @@ fn call(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
     let (first, second) = ("R", "Enter");
     let words = match seats[..] {
         [] => "taking a seat ...".to_owned(),
-        [own] if own.is_ready => format!("waiting for the others · {first} takes it back"),
+        [own] if own.is_ready => format!("waiting for the others · press {first} to take it back"),
         [_] => format!("press {first} when you are ready · shoot at the crates meanwhile"),
         [one, two, ..] => match (one.is_ready, two.is_ready) {
-            (true, true) => format!("waiting for the others · {first} or {second} takes it back"),
+            (true, true) => {
+                format!("waiting for the others · press {first} or {second} to take it back")
+            }
             (true, false) => format!("{} is not ready yet: press {second}", two.name),
             (false, true) => format!("{} is not ready yet: press {first}", one.name),
             (false, false) => {

@@ -173,13 +173,13 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
                 ),
             ),
             (
-                "their keys p50",
+                "remote key seen p50",
                 format!("{:.0} ms", ms(seen.key_ticks_p50)),
             ),
         ],
         [
             (
-                "others too fast, standing",
+                "others: too fast, stuck",
                 format!(
                     "{:.1}, {:.1} %",
                     seen.too_fast * 100.0,
@@ -194,12 +194,15 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
                 format!("{:.0}, {:.0} ms", window.stall_ms, window.held_ms),
             ),
             (
-                "dead, skipped",
+                "filled, skipped",
                 format!("{}, {} t", window.fills, window.skipped_ticks),
             ),
         ],
         [
-            ("clock off by 2 %", format!("{:.0} ms", window.clock_off_ms)),
+            (
+                "clock off by over 2 %",
+                format!("{:.0} ms", window.clock_off_ms),
+            ),
             (
                 "cancelled cues",
                 format!("{:.1} /min", window.cancelled_per_min),

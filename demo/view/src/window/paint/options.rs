@@ -37,9 +37,9 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
             SettingRow::Names if settings.names => ("names over players", None, "shown"),
             SettingRow::Names => ("names over players", None, "hidden"),
             SettingRow::Text if settings.large_text => ("text and panels", None, "large"),
-            SettingRow::Text => ("text and panels", None, "by the window's size"),
-            SettingRow::Vsync if settings.vsync => ("vsync, when next opened", None, "on"),
-            SettingRow::Vsync => ("vsync, when next opened", None, "off"),
+            SettingRow::Text => ("text and panels", None, "scaled to the window"),
+            SettingRow::Vsync if settings.vsync => ("vsync (from the next start)", None, "on"),
+            SettingRow::Vsync => ("vsync (from the next start)", None, "off"),
         };
         let tint = if chosen { INK } else { FAINT };
         ui.body(line, Left, tint, name);

@@ -58,7 +58,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
         ),
         _ => match scene.begins_left {
             Some(left) => format!(
-                "press R for another round · it begins in {} s at the latest",
+                "press R for another round · next round in {} s at the latest",
                 libm::ceilf(left) as u32
             ),
             None => "press R for another round · Esc leaves".to_owned(),
@@ -73,7 +73,7 @@ fn table(ui: &mut Ui<'_>, picture: &WindowPicture<'_>, mut rect: Rect) {
     cells(
         ui,
         head,
-        ["kills", "lives", "points", "again?"].map(|word| (word.to_owned(), FAINT)),
+        ["kills", "lives", "points", "ready?"].map(|word| (word.to_owned(), FAINT)),
     );
     ui.batch.fill(
         Rect::new(rect.at.x, rect.at.y, rect.size.x, scale.max(1.0)),
