@@ -296,3 +296,37 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
+
+#[cfg(test)]
+mod on_every_system {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    /// Finding K3-G: on Windows, no other handle could read an open journal.
+    #[test]
+    fn others_read_an_open_file_and_do_not_write_it() {
+        let path = std::env::temp_dir().join(format!("twinstep-open-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let Ok(Opened::Alone(mut file)) = make_new(&path) else {
+            panic!("it is not locked");
+        };
+        file.write_all(b"one").unwrap();
+        let mut text = String::new();
+        let mut reader = open_to_read(&path).unwrap();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "one");
+        assert!(matches!(open_alone(&path), Ok(Opened::InUse)));
+        // The reader is still there.
+        file.write_all(b"two").unwrap();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "onetwo");
+        // What the owner of a journal does with it.
+        file.set_len(3).unwrap();
+        let moved = with_end(&path, ".moved");
+        rename_to_free(&path, &moved).unwrap();
+        drop(file);
+        assert!(matches!(open_alone(&moved), Ok(Opened::Alone(_))));
+        std::fs::remove_file(&moved).unwrap();
+    }
+}

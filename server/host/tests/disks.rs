@@ -6,7 +6,12 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
 
 use twinstep_client::SessionEnd;
 use twinstep_core::Tick;
@@ -14,12 +19,13 @@ use twinstep_host::{Blueprint, Journal, Limits, OnDemand, OnJournalFailure};
 use twinstep_ops::Checkup;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::replay::Index;
-use twinstep_udp::LineageFile;
+use twinstep_udp::{LineageFile, MatchId, TicketKey};
 
 use crate::faults::{Process, SmallDisk};
 use crate::folder::Folder;
-use crate::fragile::{Fragile, lateness, percentiles};
-use crate::players::closed_by;
+use crate::fragile::{CONFIRMED, Fragile, STEPPED, fragile_from, percentiles};
+use crate::loopback::LoopbackHost;
+use crate::players::{Player, Plays, closed_by};
 
 const FAULT: Option<SessionEnd> = Some(SessionEnd::Server(CloseCode::Fault));
 const LIMIT: u64 = 64 << 10;
@@ -201,23 +207,139 @@ impl SlowDisk {
     }
 }
 
+/// How late the disk of one match may make the matches next to it.
+const LATE_MAX: Duration = Duration::from_millis(50);
+const STALLS_FOR: Duration = Duration::from_secs(10);
+
+/// Two hosts in one process with as many matches: one with the disk, and one that the disk cannot delay. What makes the
+/// ticks of both late is the machine. One thread plays all players: what the test waits for does not pause them.
+struct Compared {
+    near: [u32; 2],
+    far: [u32; 2],
+    runtime: Runtime,
+    stops: Arc<AtomicBool>,
+    thread: JoinHandle<usize>,
+}
+
+impl Compared {
+    async fn start(folder: &Folder, process: &Process, first: u32) -> Compared {
+        let (near, far) = ([first, first + 1], [first + 2, first + 3]);
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+        let other = Folder::new("disk-elsewhere");
+        let server = runtime.spawn(async move {
+            let key = TicketKey::generate();
+            let server = LoopbackHost::<Fragile>::start_in(other.clone(), key, |_| {}).await;
+            for label in far {
+                let match_ = fragile_from(Fragile::of(label, 0));
+                let journal = Journal::create(other.file(&format!("{label}.journal"))).unwrap();
+                let added = server
+                    .host
+                    .add_match(MatchId(label.into()), match_, Some(journal));
+                added.await.unwrap();
+            }
+            server
+        });
+        let server = server.await.unwrap();
+        let mut players = Vec::new();
+        for label in near {
+            let journal = Journal::create(folder.file(&format!("{label}.journal"))).unwrap();
+            let start = Fragile::of(label, 0);
+            process.add(label.into(), start, Some(journal)).await;
+            players.push((label, process.server.player("anna", label.into())));
+        }
+        for label in far {
+            players.push((label, server.player("anna", label.into())));
+        }
+        let stops = Arc::new(AtomicBool::new(false));
+        let stopped = stops.clone();
+        let thread = std::thread::spawn(move || {
+            let playing = play_all(&mut players, &stopped);
+            drop(server);
+            playing
+        });
+        Compared {
+            near,
+            far,
+            runtime,
+            stops,
+            thread,
+        }
+    }
+
+    /// Returns the ticks that are later than the machine makes them, as text.
+    fn end(self, began: Instant, breaks: Instant, ends: Instant) -> Result<(), String> {
+        self.stops.store(true, Ordering::Relaxed);
+        assert_eq!(self.thread.join().unwrap(), 4, "all players play on");
+        self.runtime.shutdown_background();
+        let range = |labels: [u32; 2]| labels[0]..=labels[1];
+        for (what, times) in [("steps", &STEPPED), ("confirmed ticks", &CONFIRMED)] {
+            let late = |labels, from, to| percentiles(&times.lateness(range(labels), from, to));
+            let before = late(self.near, began, breaks);
+            let during = late(self.near, breaks, ends);
+            let far = late(self.far, breaks, ends);
+            println!(
+                "{what} next to a stalled disk: before {before:.1?}, during {during:.1?}, on another host {far:.1?} \
+                 (p50, p99, most)"
+            );
+            for (n, late) in during.into_iter().enumerate() {
+                let machine = before[n].max(far[n]);
+                if late >= machine + LATE_MAX {
+                    return Err(format!("{what} are late by {late:?}, not {machine:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A pause of the machine may hit one of two hosts alone. It does not do so twice, and a defect does.
+async fn at_most_once_late(measured: impl AsyncFn(u32) -> Result<(), String>) {
+    if let Err(first) = measured(0).await {
+        println!("again, because {first}");
+        let second = measured(10).await;
+        assert!(second.is_ok(), "{first}; then {second:?}");
+    }
+}
+
+/// Returns how many of the players were not removed.
+fn play_all(players: &mut [(u32, Player<Fragile>)], stops: &AtomicBool) -> usize {
+    let mut held = 0_u8;
+    while !stops.load(Ordering::Relaxed) {
+        held = held.wrapping_add(1);
+        for (label, player) in players.iter_mut().filter(|(_, one)| one.ended.is_none()) {
+            let seen = player.tick();
+            player.held = held;
+            let _ = player.frame();
+            if player.tick() > seen {
+                CONFIRMED.record(*label, player.tick());
+            }
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    players
+        .iter()
+        .filter(|(_, one)| one.ended.is_none())
+        .count()
+}
+
+/// Finding K3-A: no lock is held over I/O that other matches need.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::disallowed_methods, reason = "lateness is measured")]
 async fn a_stalled_disk_pauses_only_its_own_match_and_ends_it_after_five_seconds() {
+    at_most_once_late(next_to_a_stalled_disk).await;
+}
+
+#[expect(clippy::disallowed_methods, reason = "lateness is measured")]
+async fn next_to_a_stalled_disk(first: u32) -> Result<(), String> {
     let folder = Folder::new("disk-slow");
     let mut process = Process::start(&folder, |_| {}).await;
     let mut disk = SlowDisk::new();
     let journal = disk.journal(&folder.file("slow.journal"));
     process.add(7, Fragile::default(), Some(journal)).await;
-    let labels = 101..=102;
-    for label in labels.clone() {
-        process.add(label.into(), Fragile::of(label, 0), None).await;
-        process.join(label.into(), "anna");
-    }
+    let compared = Compared::start(&folder, &process, 101 + first).await;
     process.join(7, "bob");
-    let bob = 2;
+    let bob = 0;
     process.plays_beyond(bob, Tick(120)).await;
-    process.plays_beyond(0, Tick(120)).await;
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
@@ -235,48 +357,39 @@ async fn a_stalled_disk_pauses_only_its_own_match_and_ends_it_after_five_seconds
     process.plays_beyond(bob, held + 60).await;
     assert_eq!(process.players[bob].client.session().stats().heals, 0);
 
-    // For longer: the match is over.
+    // For longer: the match is over, and the disk still does not move.
     disk.stop();
+    let stopped = Instant::now();
     let over = |process: &mut Process| process.players[bob].ended.is_some();
     process.play("the end", over).await;
     assert_eq!(process.ended(7), FAULT);
+    process
+        .play_for(STALLS_FOR.saturating_sub(stopped.elapsed()))
+        .await;
     let ends = Instant::now();
     disk.take_all();
-    let (before, during) = (
-        lateness(labels.clone(), began, breaks),
-        lateness(labels, breaks, ends),
-    );
-    println!(
-        "next to a stalled disk: before {:.1?}, during {:.1?} (p50, p99, most)",
-        percentiles(&before),
-        percentiles(&during)
-    );
-    // On a busy machine, single ticks may be late by 200 ms, and one in a hundred by 50 ms.
-    let [_, usual, most] = percentiles(&before);
-    let [_, often, latest] = percentiles(&during);
-    assert!(
-        often < usual + Duration::from_millis(50) && latest < most + Duration::from_millis(200),
-        "{often:?} and {latest:?}, before {usual:?} and {most:?}"
-    );
+    let late = compared.end(began, breaks, ends);
     process.server.host.shutdown(CloseCode::Draining).await;
+    late
 }
 
 /// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and in
 /// that time the host's players did not receive packets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::disallowed_methods, reason = "lateness is measured")]
 async fn a_stalled_revocation_file_does_not_delay_players() {
+    at_most_once_late(next_to_a_stalled_revocation_file).await;
+}
+
+#[expect(clippy::disallowed_methods, reason = "lateness is measured")]
+async fn next_to_a_stalled_revocation_file(first: u32) -> Result<(), String> {
     let folder = Folder::new("lineages-still");
     let file = folder.file("lineages");
     let mut process =
         Process::start(&folder, |config| config.lineages_file = Some(file.clone())).await;
-    let labels = 111..=112;
-    for label in labels.clone() {
-        process.add(label.into(), Fragile::of(label, 0), None).await;
-        process.join(label.into(), "anna");
-    }
+    let compared = Compared::start(&folder, &process, 131 + first).await;
+    process.add(110, Fragile::default(), None).await;
+    process.join(110, "anna");
     process.plays_beyond(0, Tick(120)).await;
-    process.plays_beyond(1, Tick(120)).await;
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
@@ -284,38 +397,26 @@ async fn a_stalled_revocation_file_does_not_delay_players() {
     let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
     lock.lock().unwrap();
     let breaks = Instant::now();
-    process.join(111, "bob");
-    process.plays_beyond(2, Tick(0)).await;
+    process.join(u64::from(131 + first), "bob");
+    process.plays_beyond(1, Tick(0)).await;
     process.play_for(Duration::from_secs(1)).await;
-    for id in 113..=116 {
+    for id in 121..=124 {
         let asked = Instant::now();
-        process.add(id, Fragile::of(id as u32, 0), None).await;
+        process.add(id, Fragile::default(), None).await;
         assert!(asked.elapsed() < Duration::from_secs(1), "{id} starts");
         process.join(id, "carl");
     }
     let (status, words) = process.server.ask("POST /revoke?identity=dora", "").await;
     assert_eq!(status, 200, "{words}");
-    process
-        .play_for(Duration::from_secs(10) - breaks.elapsed())
-        .await;
+    process.play_for(STALLS_FOR - breaks.elapsed()).await;
     let ends = Instant::now();
     assert!(process.players.iter().all(|player| player.ended.is_none()));
-    let (before, during) = (
-        lateness(labels.clone(), began, breaks),
-        lateness(labels, breaks, ends),
-    );
-    let [_, usual, most] = percentiles(&before);
-    let [_, often, latest] = percentiles(&during);
-    println!("next to a stalled file: before {most:.1?}, during {often:.1?} and {latest:.1?}");
-    // As with a stalled disk: a single tick may be later on a busy machine.
-    assert!(
-        often < usual + Duration::from_millis(50) && latest < most + Duration::from_millis(200),
-        "{often:?} and {latest:?}, before {usual:?} and {most:?}"
-    );
+    let late = compared.end(began, breaks, ends);
 
     let written = LineageFile::load(&file).unwrap().len();
     lock.unlock().unwrap();
     let later = |_: &mut Process| LineageFile::load(&file).unwrap().len() >= written + 5;
     process.play("it is written down", later).await;
     process.server.host.shutdown(CloseCode::Draining).await;
+    late
 }

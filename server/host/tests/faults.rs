@@ -16,7 +16,7 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::{MatchId, TicketKey};
 
 use crate::folder::Folder;
-use crate::fragile::{Answer, Fragile, Order, fragile_from, lateness, percentiles};
+use crate::fragile::{Answer, Fragile, Order, STEPPED, fragile_from, percentiles};
 use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{PATIENCE, Player, Plays};
 use crate::scrape::ask;
@@ -229,8 +229,8 @@ async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_
         .await;
     let ends = Instant::now();
 
-    let before = lateness(1..=WELL, began, breaks);
-    let during = lateness(1..=WELL, breaks, ends);
+    let before = STEPPED.lateness(1..=WELL, began, breaks);
+    let during = STEPPED.lateness(1..=WELL, breaks, ends);
     let ([p50, p99, most], [later_p50, later_p99, latest]) =
         (percentiles(&before), percentiles(&during));
     println!(

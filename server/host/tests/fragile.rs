@@ -51,12 +51,20 @@ impl Fragile {
 /// A tick of a match with a label, and the time of its step.
 type Stepped = (u32, Tick, Instant);
 
-static STEPPED: Mutex<Vec<Stepped>> = Mutex::new(Vec::new());
+/// Ticks and their times at one place of all matches.
+pub(crate) struct Times(Mutex<Vec<Stepped>>);
 
-#[expect(clippy::disallowed_methods, reason = "the lateness is measured")]
-fn record_step(label: u32, tick: Tick) {
-    let mut stepped = STEPPED.lock().unwrap();
-    stepped.push((label, tick, Instant::now()));
+/// The server's steps.
+pub(crate) static STEPPED: Times = Times(Mutex::new(Vec::new()));
+/// The newest confirmed tick of a player, each time when it changes.
+pub(crate) static CONFIRMED: Times = Times(Mutex::new(Vec::new()));
+
+impl Times {
+    #[expect(clippy::disallowed_methods, reason = "the lateness is measured")]
+    pub(crate) fn record(&self, label: u32, tick: Tick) {
+        let mut times = self.0.lock().unwrap();
+        times.push((label, tick, Instant::now()));
+    }
 }
 
 impl Simulation for Fragile {
@@ -80,7 +88,7 @@ impl Simulation for Fragile {
         // Only the server's world may break: the client must live to receive the close code.
         let server = SERVER.with(|server| server.get());
         if server && self.label > 0 {
-            record_step(self.label, frame.tick());
+            STEPPED.record(self.label, frame.tick());
         }
         for (player, order) in frame.commands() {
             match order {
@@ -124,32 +132,39 @@ pub(crate) fn fragile_from(start: Fragile) -> Match<Fragile> {
     Match::new(MatchConfig::action(), start, Arc::new(()), resolver).unwrap()
 }
 
-/// The lateness of ticks, sorted. Each tick is compared with the earliest of the ticks around it.
-pub(crate) fn lateness(labels: RangeInclusive<u32>, from: Instant, to: Instant) -> Vec<Duration> {
-    const AROUND: usize = 30;
-    let length = MatchConfig::action().tick;
-    let stepped = STEPPED.lock().unwrap();
-    let mut late = Vec::new();
-    for label in labels {
-        let ours = stepped.iter().filter(|(of, ..)| *of == label);
-        // The start time of a match in which all ticks were as late as this one, plus an offset greater than any
-        // lateness.
-        let begins: Vec<(Instant, Duration)> = ours
-            .map(|(_, tick, at)| {
-                let since = at.duration_since(stepped[0].2);
-                (*at, since + length * 100_000 - length * tick.0)
-            })
-            .collect();
-        for (n, (at, begin)) in begins.iter().enumerate() {
-            let near = n.saturating_sub(AROUND)..(n + AROUND).min(begins.len());
-            let earliest = begins[near].iter().map(|(_, begin)| begin).min();
-            if (from..to).contains(at) {
-                late.push(*begin - *earliest.unwrap());
+impl Times {
+    /// The lateness of ticks, sorted. Each tick is compared with the earliest of the ticks around it.
+    pub(crate) fn lateness(
+        &self,
+        labels: RangeInclusive<u32>,
+        from: Instant,
+        to: Instant,
+    ) -> Vec<Duration> {
+        const AROUND: usize = 30;
+        let length = MatchConfig::action().tick;
+        let times = self.0.lock().unwrap();
+        let mut late = Vec::new();
+        for label in labels {
+            let ours = times.iter().filter(|(of, ..)| *of == label);
+            // The start time of a match in which all ticks were as late as this one, plus an offset greater than any
+            // lateness.
+            let begins: Vec<(Instant, Duration)> = ours
+                .map(|(_, tick, at)| {
+                    let since = at.duration_since(times[0].2);
+                    (*at, since + length * 100_000 - length * tick.0)
+                })
+                .collect();
+            for (n, (at, begin)) in begins.iter().enumerate() {
+                let near = n.saturating_sub(AROUND)..(n + AROUND).min(begins.len());
+                let earliest = begins[near].iter().map(|(_, begin)| begin).min();
+                if (from..to).contains(at) {
+                    late.push(*begin - *earliest.unwrap());
+                }
             }
         }
+        late.sort();
+        late
     }
-    late.sort();
-    late
 }
 
 pub(crate) fn percentiles(late: &[Duration]) -> [Duration; 3] {
