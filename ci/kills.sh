@@ -10,4 +10,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export TWINSTEP_KILLS=${1:-50} TWINSTEP_SECONDS=${2:-600}
 export TWINSTEP_CLIENT_KILLS=${3:-100} TWINSTEP_RETURN_KILLS=${4:-30}
-exec cargo test --release -p powderkeg --test processes kill:: -- --nocapture --test-threads 1
+# All packages, as in the whole check: nothing is built twice.
+exec cargo test --workspace --release --locked --test processes kill:: -- --nocapture --test-threads 1

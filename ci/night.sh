@@ -15,7 +15,8 @@ cores=$(getconf _NPROCESSORS_ONLN)
 folder=$(mktemp -d)
 end=$(awk -v now="$(date +%s)" -v hours="$hours" 'BEGIN { printf "%d", now + hours * 3600 }')
 
-cargo test --release --locked -p twinstep-tests --test chaos --no-run || exit 1
+# All packages, as in the whole check: nothing is built twice.
+cargo test --workspace --release --locked --test chaos --no-run || exit 1
 
 # One process: every `cores`-th portion, each in all games.
 play() {
@@ -25,7 +26,7 @@ play() {
         for game in "${games[@]}"; do
             [ "$(date +%s)" -lt "$end" ] || break
             TWINSTEP_FROM=$first TWINSTEP_SEEDS=$portion TWINSTEP_SECONDS=90 TWINSTEP_LONG=10 TWINSTEP_GO_ON=1 \
-                nice cargo test --release --locked -q -p twinstep-tests --test chaos -- \
+                nice cargo test --workspace --release --locked -q --test chaos -- \
                 --nocapture --test-threads 1 "$game" >"$folder/$game.$first" 2>&1 ||
                 grep -q '^rerun: ' "$folder/$game.$first" ||
                 echo "rerun: TWINSTEP_FROM=$first TWINSTEP_SEEDS=$portion TWINSTEP_SECONDS=90 TWINSTEP_LONG=10 $game (it ended without output)" \
