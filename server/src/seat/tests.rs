@@ -103,6 +103,7 @@ fn offer_settled(seat: &mut Seat<Ordered>, settled_from: u32, seq: u32) -> Vec<u
     taken
 }
 
+/// Finding HW8.
 #[test]
 fn a_command_that_is_sent_once_does_not_wait_for_settled_ones() {
     let mut seat = Seat::<Ordered>::new();
