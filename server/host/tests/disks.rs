@@ -222,6 +222,10 @@ struct Compared {
 }
 
 impl Compared {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "players that nothing else in the test pauses"
+    )]
     async fn start(folder: &Folder, process: &Process, first: u32) -> Compared {
         let (near, far) = ([first, first + 1], [first + 2, first + 3]);
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
