@@ -23,6 +23,7 @@ pub struct Counting;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    static KEPT: Cell<i64> = const { Cell::new(0) };
 }
 
 /// Whether the shared counter is on. It is off until it is requested, because threads would contend for it.
@@ -37,19 +38,31 @@ fn count_one() {
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
+fn keep(bytes: usize) {
+    let _ = KEPT.try_with(|kept| kept.set(kept.get() + bytes as i64));
+}
+
+fn give_back(bytes: usize) {
+    let _ = KEPT.try_with(|kept| kept.set(kept.get() - bytes as i64));
+}
+
 // SAFETY: all calls are forwarded to the system's allocator; counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one();
+        keep(layout.size());
         // SAFETY: the caller's contract is the system's.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        give_back(layout.size());
         // SAFETY: the caller's contract is the system's.
         unsafe { System.dealloc(at, layout) }
     }
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count_one();
+        give_back(layout.size());
+        keep(size);
         // SAFETY: the caller's contract is the system's.
         unsafe { System.realloc(at, layout, size) }
     }
@@ -60,6 +73,25 @@ impl Counting {
     #[must_use]
     pub fn so_far() -> u64 {
         COUNT.with(Cell::get)
+    }
+
+    /// Bytes that this thread allocated, minus those that it freed, whichever thread had allocated them; always 0 if this
+    /// is not the program's allocator.
+    ///
+    /// ```
+    /// #[global_allocator]
+    /// static ALLOCATOR: twinstep_testing::Counting = twinstep_testing::Counting;
+    /// # fn main() {
+    /// let before = twinstep_testing::Counting::bytes_kept();
+    /// let list = vec![7_u8; 100];
+    /// assert_eq!(twinstep_testing::Counting::bytes_kept(), before + 100);
+    /// drop(list);
+    /// assert_eq!(twinstep_testing::Counting::bytes_kept(), before);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn bytes_kept() -> i64 {
+        KEPT.with(Cell::get)
     }
 
     /// Allocations and reallocations of all threads since the first call, which returns 0. From then onwards each
