@@ -308,7 +308,7 @@ mod on_every_system {
     fn others_read_an_open_file_and_do_not_write_it() {
         let path = std::env::temp_dir().join(format!("twinstep-open-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        let Ok(Opened::Alone(mut file)) = make_new(&path) else {
+        let Ok(FileLock::Acquired(mut file)) = make_new(&path) else {
             panic!("it is not locked");
         };
         file.write_all(b"one").unwrap();
@@ -316,7 +316,7 @@ mod on_every_system {
         let mut reader = open_to_read(&path).unwrap();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "one");
-        assert!(matches!(open_alone(&path), Ok(Opened::InUse)));
+        assert!(matches!(open_alone(&path), Ok(FileLock::InUse)));
         // The reader is still there.
         file.write_all(b"two").unwrap();
         reader.read_to_string(&mut text).unwrap();
@@ -326,7 +326,7 @@ mod on_every_system {
         let moved = with_end(&path, ".moved");
         rename_to_free(&path, &moved).unwrap();
         drop(file);
-        assert!(matches!(open_alone(&moved), Ok(Opened::Alone(_))));
+        assert!(matches!(open_alone(&moved), Ok(FileLock::Acquired(_))));
         std::fs::remove_file(&moved).unwrap();
     }
 }
