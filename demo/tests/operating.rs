@@ -143,7 +143,7 @@ fn an_operator_lists_bans_and_pardons_with_the_command_line() {
             .done(&folder, &["revoke", "anna"])
             .contains("match 1 made before now are revoked")
     );
-    let end = ["end", "1", "--words", "good night"];
+    let end = ["end", "1", "--reason", "good night"];
     assert_eq!(server.done(&folder, &end), "match 1 is over\n");
     assert!(server.process.end().0, "in order");
 }

@@ -308,7 +308,7 @@ fn a_match_unfit_for_a_page_is_refused_with_a_reason() {
         ),
         (
             refused(new().ticks(Tick(500)..Tick(900)), journal),
-            "ends at tick 120",
+            "below 120, where the journal ends",
         ),
         (refused(new(), b"hello"), "journal"),
     ] {

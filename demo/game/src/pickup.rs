@@ -73,8 +73,9 @@ mod tests {
         game.join(TWO).step();
         let at = player(&game).at;
         player_mut(&mut game).health = 30;
-        let key = put_item(&mut game, Item::Health, at);
+        put_item(&mut game, Item::Health, at);
         game.step();
+        let key = player(&game).cue_key(ONE);
         let took = Cue::Took {
             player: ONE,
             item: Item::Health,

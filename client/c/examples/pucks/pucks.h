@@ -45,7 +45,7 @@ typedef struct pucks_pad {
 
 /* An order of a player, which is carried out once or refused. */
 typedef struct pucks_command {
-    /* PUCKS_JUMP: to a place on the table. */
+    /* PUCKS_JUMP: jumps to a place on the table. */
     uint32_t kind;
     /* The place in mm, to the right and upwards, each from -2000 to 2000. */
     int16_t at_mm[2];
@@ -67,7 +67,7 @@ typedef struct pucks_cue {
 
 /* What else is shown. */
 typedef struct pucks_hud {
-    /* The bumps of all pucks on the table. */
+    /* The total number of bumps, over all pucks on the table. */
     uint32_t bumps;
 } pucks_hud;
 

@@ -72,11 +72,11 @@ pub struct Settings {
     /// Begin a new match instead of resuming an interrupted one
     #[arg(long, requires = "journal")]
     pub new_match: bool,
-    /// What the journal survives. process: a crash of this process. power: also a power cut or a crash of the
+    /// The failures that the journal survives. process: a crash of this process. power: also a power cut or a crash of the
     /// system; each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
-    /// What to do when the journal cannot be written. end: end the match. go-on: continue it without a journal
+    /// The reaction to a journal that cannot be written. end: end the match. go-on: continue it without a journal
     #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
     pub on_journal_failure: JournalFailureWord,
     /// Remove journals of matches that ended more than this many days ago [default: never]
