@@ -5,8 +5,8 @@
 //! its last input.
 //!
 //! [`Seals`] are the game's rules. The clock is read inside the step, so the lateness of a tick includes timers, queues and
-//! other matches on the same core. The earliest tick of a match defines its schedule; all others are late by their distance
-//! to it.
+//! other matches on the same core. The earliest tick of a match defines its schedule; all others are late by their
+//! distance to it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

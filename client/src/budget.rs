@@ -55,7 +55,7 @@ impl Sub for StepCounts {
     }
 }
 
-/// Means over advances of the numbers of new and repeated steps, the seconds, and their products.
+/// Exponentially weighted means over advances: new steps, repeated steps, seconds, and the products for the regression.
 #[derive(Clone, Copy, Default)]
 struct Means {
     new: f64,
@@ -233,8 +233,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Rebuilds stay rare at least for this time, so that the two stages do not alternate every second.
 const RARE_FOR: Duration = Duration::from_secs(5);
 
-/// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare, then
-/// the prediction runs fewer ticks ahead of the authority.
+/// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare,
+/// then the prediction runs fewer ticks ahead of the authority.
 ///
 /// Invariant: over budget for [`PATIENCE`], the next stage starts. The lead grows back by one tick per `advance` once
 /// the budget has sufficed for [`CALM`], and rebuilds become frequent again after [`RARE_FOR`] with the whole lead.

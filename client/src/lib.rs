@@ -90,8 +90,8 @@ pub mod internal {
 
 /// The version of the wire format, which tickets name.
 pub use twinstep_protocol::packet::WIRE_VERSION;
-/// The part of the protocol that games use: lobbies, player names, refusal reasons, close codes, and simulated networks for
-/// tests. The rest of `twinstep-protocol` is internal.
+/// The part of the protocol that games use: lobbies, player names, refusal reasons, close codes, and simulated networks
+/// for tests. The rest of `twinstep-protocol` is internal.
 pub use twinstep_protocol::{
     lobby::{Lobby, LobbyPlayer, StartCondition},
     names::Name,

@@ -123,8 +123,8 @@ impl Pace {
         self.input
     }
 
-    /// The clock's position after the last sampled tick, in [0, 1), for interpolation; in [−1, 0) while that tick, which
-    /// was [sampled early](Pace::sample_now), is not over.
+    /// The clock's position after the last sampled tick, in [0, 1), for interpolation; in [−1, 0) while that tick,
+    /// which was [sampled early](Pace::sample_now), is not over.
     #[must_use]
     pub fn alpha(&self) -> f32 {
         let part = self.clock.fraction().min(1.0 - f32::EPSILON);

@@ -587,8 +587,8 @@ impl<S: Simulation> Timeline<S> {
         self.stale && waits
     }
 
-    /// Rebuilds up to `target`, or to the last tick that may be predicted, within the cost of `budget` new steps. Returns
-    /// the cost, in new steps.
+    /// Rebuilds up to `target`, or to the last tick that may be predicted, within the cost of `budget` new steps.
+    /// Returns the cost, in new steps.
     fn rebuild(&mut self, target: Tick, budget: u32, watch: &mut impl Watch<S>) -> u32 {
         let (mut cost, mut failures) = (0_u64, 0);
         let budget = u64::from(budget) * u64::from(NEW_STEP);

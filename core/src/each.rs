@@ -68,8 +68,8 @@ impl<S: Simulation> Effects<S> {
     /// ```
     ///
     /// # Panics
-    /// In debug builds, if two loops of a step have the same name, or an item or its reads cannot be encoded. In release
-    /// builds the loop is a plain one. The report of a panic in `run` names the loop.
+    /// In debug builds, if two loops of a step have the same name, or an item or its reads cannot be encoded. In
+    /// release builds the loop is a plain one. The report of a panic in `run` names the loop.
     #[track_caller]
     pub fn each<'i, T, R, O>(
         &mut self,

@@ -10,8 +10,8 @@
 //! an equal result, because an item's function is a function pointer: besides the item and its reads it sees the tick
 //! and the rules alone. So it does not matter which prediction of a tick made its memo.
 //!
-//! Law **One way**: only predictions have memos. In the authority, on the server, in journals and in replays `each` is a
-//! plain loop, and the confirmed state never depends on a memo.
+//! Law **One way**: only predictions have memos. In the authority, on the server, in journals and in replays `each` is
+//! a plain loop, and the confirmed state never depends on a memo.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

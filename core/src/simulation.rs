@@ -548,8 +548,8 @@ impl<S: Simulation> Effects<S> {
     /// its cause.
     ///
     /// # Panics
-    /// In debug builds, if this step has already asked under `key`, or has already asked [`QUERIES_WAITING_MAX`] queries.
-    /// A release build drops the query, which gets no answer ([`asked_twice`](Effects::asked_twice)).
+    /// In debug builds, if this step has already asked under `key`, or has already asked [`QUERIES_WAITING_MAX`]
+    /// queries. A release build drops the query, which gets no answer ([`asked_twice`](Effects::asked_twice)).
     #[track_caller]
     pub fn ask(&mut self, key: Key, query: S::Query) {
         if self.asks.iter().all(|(k, _)| *k != key) {

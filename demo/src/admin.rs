@@ -22,9 +22,8 @@ pub(crate) struct AdminArgs {
     /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
     #[arg(long, global = true, value_name = "ADDR")]
     to: Option<AdminAddress>,
-    /// The server's admin token file: KEY-FILE.admin in its --state directory (default: beside the key file), unless it was
-    /// started with --admin-token-file. Not needed for ready,
-    /// matches and metrics, nor at a Unix socket
+    /// The server's admin token file: KEY-FILE.admin in its --state directory (default: beside the key file), unless it
+    /// was started with --admin-token-file. Not needed for ready, matches and metrics, nor at a Unix socket
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print the server's answer unchanged, as JSON

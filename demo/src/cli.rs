@@ -37,9 +37,9 @@ struct Cli {
     task: Option<Task>,
     #[command(flatten)]
     play: PlayArgs,
-    /// Filter of the log on standard error, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info` for
-    /// serve and `warn` for all other commands]; off while a match is drawn on this terminal, unless standard error goes
-    /// elsewhere
+    /// Filter of the log on standard error, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info`
+    /// for serve and `warn` for all other commands]; off while a match is drawn on this terminal, unless standard error
+    /// goes elsewhere
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
     /// Format of log lines: text, or json (one object a line) [default: text]

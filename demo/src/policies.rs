@@ -36,8 +36,8 @@ pub(crate) struct PolicyArgs {
     /// Ticks between reading the controls and using them
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=32))]
     input_delay: u8,
-    /// Where blasts are computed. server: the server. owner: the client of the player that lit the barrel, checked by the
-    /// server
+    /// Where blasts are computed. server: the server. owner: the client of the player that lit the barrel, checked by
+    /// the server
     #[arg(long, value_name = "WHO", help_heading = HEADING, default_value = "server", value_parser = answered_by)]
     answered_by: AnsweredBy,
     /// Where a player's death is decided. owner-only: by its own client. owner-within:TICKS: by its own client, or else

@@ -65,8 +65,8 @@ pub struct MatchStats {
     /// get no answer.
     pub asks_dropped: u64,
     /// The world's size in bytes when it was last measured (every 10 s, and when it is sent). Above
-    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) clients cannot join or be healed; an incident warns
-    /// from half of it.
+    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) clients cannot join or be healed; an incident is
+    /// reported from half of it.
     pub world_bytes: usize,
     /// Worlds that were too large to be written, kept or sent.
     pub worlds_too_large: u64,

@@ -477,8 +477,8 @@ fn a_cue_is_shown_once_while_its_players_time_changes() {
     assert_eq!(stats.cues_cancelled, 0);
 }
 
-// A cue that follows from a guessed input is cancelled if the guess is wrong. Where its player is drawn by what is known,
-// the cue waits for the input, even if the picture shows some guessed ticks.
+// A cue that follows from a guessed input is cancelled if the guess is wrong. Where its player is drawn by what is
+// known, the cue waits for the input, even if the picture shows some guessed ticks.
 #[test]
 fn a_cue_waits_for_the_input_of_a_player_that_is_drawn_by_what_is_known() {
     let played = |when: When| {

@@ -252,8 +252,8 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
     assert_eq!(world.digest().ok(), table.match_.digest_at(world.tick()));
 }
 
-/// Row 39: the picture is between the last two ticks, and showing it changes neither simulation. (A view gets `&S`, so
-/// it cannot compile otherwise; this tests that there is no way around it.)
+/// Row 39: the picture is between the last two ticks, and showing it changes neither simulation. (The borrow
+/// checker forbids writing; this tests that the state has no interior mutability either.)
 #[test]
 fn a_picture_is_read_and_never_written_back() {
     let show = show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u8, f32>| {

@@ -283,8 +283,8 @@ fn is_touched(game: &Game, player: PlayerId) -> bool {
         .any(|bullet| bullet.at.distance(who.at) < reach)
 }
 
-/// The true referee, which is asked only in some ticks: a player that sends a claim in a tick is not asked in it, and 8
-/// claims a second are accepted.
+/// The true referee, but asked about owed claims only in every `every`th tick. So it stands for a client that sends a
+/// claim in the other ticks; 8 claims a second are accepted.
 struct SparseReferee {
     every: u32,
 }

@@ -138,7 +138,7 @@ pub struct Muzzle<K, P> {
 enum Takes {
     /// All entities at one time, as in lockstep.
     AtOnce,
-    /// All entities; other players' entities at those players' time.
+    /// All entities. Those of other players are drawn at their owner's time.
     Apart,
     /// Only other players' entities.
     Others,

@@ -53,7 +53,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
 }
 
 impl<S: Simulation> SessionConfig<S> {
-    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline where it fits, and verify in debug builds.
+    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline where it fits, and verify in debug
+    /// builds.
     pub fn new(rules: Arc<S::Rules>) -> Self {
         SessionConfig::of(Some(rules), None)
     }

@@ -5,7 +5,8 @@
 //!       └─▶ rules, if the client lacks the chosen ones          └─▶ welcome: it joins as usual
 //! ```
 //!
-//! Law **Hostile wire**: rules are bounded before they are unpacked, and used only if their digest is the announced one.
+//! Law **Hostile wire**: rules are bounded before they are unpacked, and used only if their digest is the announced
+//! one.
 
 use std::sync::Arc;
 

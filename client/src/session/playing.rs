@@ -128,7 +128,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         !self.takes_commands()
     }
 
-    /// Confirms frames, samples input and, in predicting mode, predicts. Returns `true` if there are new inputs or batches to send.
+    /// Confirms frames, samples input and, in predicting mode, predicts. Returns `true` if there are new inputs or
+    /// batches to send.
     pub(crate) fn advance(
         &mut self,
         now: Duration,
@@ -242,8 +243,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
     }
 
     /// Drops the frames not stepped yet, because the transport is lost. Returns the authority's tick and digest if the
-    /// session can resume from it, and the newest digest that equalled the server's (the server may have taken none
-    /// since).
+    /// session can resume from it, and the newest digest that equalled the server's. The server may have computed no
+    /// digest since.
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.replica.timeline.authority();
         let tick = authority.tick();

@@ -100,8 +100,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.shown_with_local().map(|(key, (pose, _))| (key, pose))
     }
 
-    /// The time at which a player's entities are drawn, in ticks: at 7.5, they are halfway between the worlds of ticks 7
-    /// and 8. See [`When`](crate::When).
+    /// The time at which a player's entities are drawn, in ticks: at 7.5, they are halfway between the worlds of ticks
+    /// 7 and 8. See [`When`](crate::When).
     #[must_use]
     pub fn drawn_at(&self, player: PlayerId) -> Option<f64> {
         let replica = &self.stage.playing()?.replica;
@@ -212,9 +212,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.match_status.presence()
     }
 
-    /// The confirmed match as a journal. It starts with the world with which this session joined (or was healed or
-    /// reconnected), or with a later one because its length is bounded, and ends with the newest complete turn. Returns
-    /// `None` if the session is not [`recorded`](super::SessionConfig::recorded), or has not started to play.
+    /// The confirmed match as a journal. It starts with the world of the last join, heal or reconnect, and ends with
+    /// the newest complete turn. A long recording drops its beginning and starts with a later world. Returns `None` if
+    /// the session is not [`recorded`](super::SessionConfig::recorded), or has not started to play.
     #[must_use]
     pub fn recording(&self) -> Option<&[u8]> {
         let tape = match &self.stage {
@@ -275,8 +275,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         timeline.map_or(&[], Timeline::loops)
     }
 
-    /// The drawn picture, compared with the final match, since the session joined. [`PictureErrors::since`] of two copies
-    /// gives a window.
+    /// The drawn picture, compared with the final match, since the session joined. [`PictureErrors::since`] of two
+    /// copies gives a window.
     #[must_use]
     pub fn picture_errors(&self) -> PictureErrors {
         let playing = self.stage.playing();

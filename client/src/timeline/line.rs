@@ -156,8 +156,8 @@ pub(super) struct Assume<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Assume<'_, S> {
-    /// Adds speculated outcomes of the queries that the last tick opened. An older query was deferred to the server, and is
-    /// not speculated again.
+    /// Adds speculated outcomes of the queries that the last tick opened. An older query was deferred to the server,
+    /// and is not speculated again.
     pub(super) fn outcomes(&self, world: &World<S>, data: &mut FrameData<S>) {
         if self.grounds.is_bare(self.tick) {
             return;

@@ -156,8 +156,8 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// Sends a rebuild out, if that is worthwhile and no rebuild is out. Returns `true` if the prediction should wait
-    /// for a rebuild. `shown` is the tick that will be shown when it is handed back. The frame has time for `budget` new
-    /// steps.
+    /// for a rebuild. `shown` is the tick that will be shown when it is handed back. The frame has time for `budget`
+    /// new steps.
     pub(super) fn send_out(&mut self, shown: Tick, budget: u32) -> bool {
         let goes = match self.how {
             Reconcile::Inline => false,

@@ -1,4 +1,5 @@
-//! A match of boxes for the page, with native bots: `cargo run -p twinstep-web --example boxes_server -- SECONDS PROFILE`
+//! A match of boxes for the page, with native bots: `cargo run -p twinstep-web --example boxes_server -- SECONDS
+//! PROFILE`
 //!
 //! Prints the ticket of the page's link, digests, and at the end the statistics of the bots.
 

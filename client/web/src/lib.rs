@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The page loads the game and `page/twinstep.js`, which carries datagrams, tickets and random bytes. The game has no
-//! import for that: the page calls the exports at the end of this file. So it works in a page of wasm-bindgen (Bevy), of
-//! macroquad, or of neither.
+//! import for that: the page calls the exports at the end of this file. So it works in a page of wasm-bindgen (Bevy),
+//! of macroquad, or of neither.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -308,8 +308,8 @@ pub mod page {
         between().up.pop_front()
     }
 
-    /// Puts bytes of the game where the page reads them, until its next call. Returns their number, for an export of the
-    /// game to return.
+    /// Puts bytes of the game where the page reads them, until its next call. Returns their number, for an export of
+    /// the game to return.
     pub fn answer(bytes: &[u8]) -> usize {
         let buffer = &mut between().buffer;
         buffer.clear();

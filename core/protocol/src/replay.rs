@@ -290,7 +290,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
         self.step_inspecting(|_| {})
     }
 
-    /// Steps like [`step`](Self::step), and calls `see` for each record before the tick, before it is checked.
+    /// Steps like [`step`](Self::step), and passes each record before the tick to `see`, before it is checked.
     ///
     /// # Errors
     /// The errors of [`step`](Self::step).

@@ -1,4 +1,5 @@
-//! A client's tape: the guesses and the picture of a session, for a page that compares it with the journal of its match.
+//! A client's tape: the guesses and the picture of a session, for a page that compares it with the journal of its
+//! match.
 //!
 //! ```text
 //!  file     magic · record · record · …          record   varint (length) · TapeRecord

@@ -7,9 +7,9 @@
 //!                                                          └─ `None` ─▶ an empty seat
 //! ```
 //!
-//! Invariant: a move follows from the state before the step, the tick and the rules (law **Pure**). So it is never sent,
-//! journalled or compared: servers, clients, late joiners and replays compute it, and no client guesses it wrong unless
-//! its state is wrong (law **Only on difference**).
+//! Invariant: a move follows from the state before the step, the tick and the rules (law **Pure**). So it is never
+//! sent, journalled or compared: servers, clients, late joiners and replays compute it, and no client guesses it wrong
+//! unless its state is wrong (law **Only on difference**).
 
 use super::roster::Presence;
 use super::state::World;

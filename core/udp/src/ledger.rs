@@ -32,7 +32,7 @@ const SEATED_MAX: usize = 65_536;
 pub enum TicketRefusal {
     /// The ticket has expired.
     Expired,
-    /// A newer ticket of the holder is safe, or the ticket was revoked.
+    /// A newer ticket of the holder has played or is stored, or this ticket was revoked.
     Superseded,
 }
 

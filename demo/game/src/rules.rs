@@ -80,7 +80,7 @@ pub struct Tuning {
     pub shell_radius: f32,
     /// The damage in the middle of a shell's blast; at the edge, half of this damage.
     pub shell_damage: i16,
-    /// The speed that a blast gives to a barrel or crate in the middle; at the edge, a quarter of this speed.
+    /// The mean speed that a blast gives to a barrel or crate at its centre; at the edge, a quarter of this speed.
     pub toss_speed: f32,
     pub crate_health: i16,
     /// The time from a crate's end to the next crate at its position.

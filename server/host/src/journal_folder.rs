@@ -44,7 +44,7 @@ pub enum LeftAlone {
     Empty,
     /// The journal's match is over.
     Ended(String),
-    /// A client recorded it, for viewing.
+    /// The recording of a client, which can only be viewed.
     Recording,
     /// The file is not a journal of this format.
     Foreign(JournalError),

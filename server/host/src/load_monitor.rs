@@ -184,8 +184,8 @@ impl LoadMonitor {
         }
     }
 
-    /// Returns a change of the reason why newcomers are refused: a new reason, or `Some(None)` if they are admitted
-    /// again.
+    /// Returns the reason for refusing new players if it changed: `Some(None)` if they are admitted again, `None` if
+    /// it is unchanged.
     #[expect(clippy::option_option, reason = "a change, and what it leads to")]
     fn change(&self, was: &mut Option<Discriminant<Full>>) -> Option<Option<Full>> {
         let full = self.full();

@@ -76,7 +76,8 @@ struct BanStore {
     path: Option<PathBuf>,
     /// Changes that are not in the file yet; `None` ends a ban. Locked while the file is written.
     unwritten: Mutex<BTreeMap<String, Option<Ban>>>,
-    /// Bans of other processes that were read with a change of this one: their identities may have sessions here.
+    /// Bans by other processes, found in the file when this process last changed it. Their identities may have sessions
+    /// here.
     learned: Mutex<Vec<Ban>>,
 }
 
@@ -132,7 +133,7 @@ impl Bans {
     /// Ends a ban, including one of another process. Blocks on the disk. Returns `true` if there was a ban.
     ///
     /// # Errors
-    /// If the file cannot be written. In that case, the ban is lifted only while this process lives.
+    /// If the file cannot be written. The ban is then lifted in this process, and in the file with the next change.
     pub(super) fn unban(&self, identity: &str, now_unix: Duration) -> Result<bool, BansError> {
         let is_known = self.has(identity, now_unix);
         let is_elsewhere = match &self.0.path {
@@ -146,7 +147,7 @@ impl Bans {
         Ok(true)
     }
 
-    /// Takes the bans of other processes that were read with a [change](Self::ban) of this one.
+    /// Drains the bans by other processes that this process found in the file when it last [changed](Self::ban) it.
     pub(super) fn take_learned(&self) -> Vec<Ban> {
         std::mem::take(&mut guard(&self.0.learned))
     }

@@ -85,7 +85,7 @@ pub struct Inspected {
     pub ticks: Range<Tick>,
     /// The size of the page, in bytes.
     pub bytes: u64,
-    /// Why the journal could not be played to its end, if it could not. Everything before is on the page.
+    /// The error that stopped the replay before the end of the journal. The page shows everything before it.
     pub stopped: Option<ReplayError>,
 }
 

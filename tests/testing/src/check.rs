@@ -38,7 +38,7 @@ use crate::script::Script;
 use crate::steps::{Steps, fold};
 use crate::variants::VariantTally;
 
-/// The pause after which a clock with whole seconds has advanced.
+/// A pause after which a clock with a resolution of a second has advanced.
 const PAUSE: Duration = Duration::from_millis(1_100);
 const SECOND_MATCH: &str = "a second match in the same process";
 

@@ -75,8 +75,8 @@ impl Counting {
         COUNT.with(Cell::get)
     }
 
-    /// Bytes that this thread allocated, minus those that it freed, whichever thread had allocated them; always 0 if this
-    /// is not the program's allocator.
+    /// Bytes that this thread allocated, minus those that it freed, whichever thread had allocated them; always 0 if
+    /// this is not the program's allocator.
     ///
     /// ```
     /// #[global_allocator]

@@ -138,8 +138,8 @@
 //! | the whole run is repeated | finds |
 //! |---|---|
 //! | immediately | statics that distinguish the first match of a process from the next |
-//! | 1.1 s later | clocks of whole seconds |
-//! | from the bytes of seven worlds in the middle, each on a new thread | thread-locals that a late joiner fills otherwise: caches |
+//! | 1.1 s later | clocks with a resolution of a second |
+//! | from seven serialised worlds of the run, each on a new thread | thread-locals that a late joiner fills differently (caches) |
 //! | in a second process | hash orders, addresses, values drawn once per process |
 //! | there with other variables (`HOME`, `USER`, locale, time zone; most others are not set) and another working folder | steps that read the environment |
 //! | there from the middle, the latest world first | statics and cells of the rules that a late joiner fills otherwise: caches |

@@ -103,7 +103,8 @@ pub enum Record<'a> {
         /// The identity, or an empty one if the seat is no longer reserved; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
     },
-    /// The part of a [saved](crate::save) world that every version of a game can read; at most [`OTHER_BYTES_MAX`] bytes.
+    /// The part of a [saved](crate::save) world that every version of a game can read; at most [`OTHER_BYTES_MAX`]
+    /// bytes.
     Shell(&'a [u8]),
     /// The author's label of a [save](crate::save); at most [`LABEL_BYTES_MAX`] bytes.
     Label(&'a str),

@@ -164,8 +164,7 @@ fn damage_is_an_error_that_names_the_line() {
     }
 }
 
-/// Finding O3-6 (of the bans' lock): a program waited for the lock without end and without a
-/// message.
+/// Finding O3-6, found at the lock of the bans: a program waited for the lock forever, without a message.
 #[test]
 fn waiting_for_a_held_lock_ends_with_an_error_that_names_its_file() {
     let folder = Folder::new();

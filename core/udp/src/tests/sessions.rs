@@ -478,8 +478,8 @@ fn a_stopped_client_reads_its_socket_before_it_gives_up() {
     }
 }
 
-/// Finding O3-1: if all slots are taken, a client that reconnects to a seat finds one of the separate slots, and a
-/// silent stranger loses its slot to the next one after a second.
+/// Finding O3-1: if all slots are taken, a client that reconnects to a seat gets one of the separate slots. A new
+/// client takes the slot of a stranger that has been silent for a second.
 #[test]
 fn seat_holders_have_separate_slots_and_silent_strangers_keep_theirs_for_a_second() {
     let mut world = World::new();

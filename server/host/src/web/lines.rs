@@ -226,7 +226,8 @@ impl WebLines {
         sent
     }
 
-    /// Closes the connections that have no session. `is_known`: an address has one, or has shown a valid ticket.
+    /// Closes the connections that had no session for [`TICKET_WITHIN`]. `is_known` returns `true` for an address that
+    /// has a session, or has shown a valid ticket.
     pub(crate) fn advance(&mut self, now: Duration, is_known: impl Fn(SocketAddr) -> bool) {
         self.lines.retain(|from, line| {
             if is_known(*from) {

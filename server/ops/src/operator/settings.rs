@@ -26,8 +26,8 @@ const MEGABYTES_MAX: u64 = 1_000_000_000;
 /// The settings that every server has.
 #[derive(Clone, Debug, Args)]
 pub struct Settings {
-    /// A TOML file with any of these settings, such as max-players = 8. Variables (TWINSTEP_MAX_PLAYERS=8) override it, and
-    /// flags override both
+    /// A TOML file with any of these settings, such as max-players = 8. Variables (TWINSTEP_MAX_PLAYERS=8) override it,
+    /// and flags override both
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Check settings, keys, certificates, journals and directories, then exit: 0 if all are valid, else 2
@@ -61,19 +61,19 @@ pub struct Settings {
     /// The previous key, whose tickets stay valid [default: KEY-FILE.old, if it exists]
     #[arg(long, value_name = "FILE")]
     pub old_key_file: Option<PathBuf>,
-    /// Folder for revoked tickets, bans, saved games and the admin token [default: the key file's folder; $STATE_DIRECTORY
-    /// if the key is a systemd credential]
+    /// Folder for revoked tickets, bans, saved games and the admin token [default: the key file's folder;
+    /// $STATE_DIRECTORY if the key is a systemd credential]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Directory for journals. One match: the newest interrupted match there is resumed. With --matches: each match resumes
-    /// its own journal
+    /// Directory for journals. One match: the newest interrupted match there is resumed. With --matches: each match
+    /// resumes its own journal
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
     /// Begin a new match instead of resuming an interrupted one
     #[arg(long, requires = "journal")]
     pub new_match: bool,
-    /// The failures that the journal survives. process: a crash of this process. power: also a power cut or a crash of the
-    /// system; each turn waits for the disk
+    /// The failures that the journal survives. process: a crash of this process. power: also a power cut or a crash of
+    /// the system; each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
     /// The reaction to a journal that cannot be written. end: end the match. go-on: continue it without a journal
@@ -98,8 +98,8 @@ pub struct Settings {
     /// On SIGTERM, let players finish for up to this many seconds; new players are refused
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(..=86_400))]
     pub drain: u64,
-    /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no forwarding of inputs, no new
-    /// players, longer turns. Needs two or more matches with players
+    /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no forwarding of inputs, no
+    /// new players, longer turns. Needs two or more matches with players
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = value_parser!(u64).range(1..=1_000))]
     pub lateness_limit: u64,
     /// Refuse new players above this many MB of resident memory [default: 85 % of the cgroup's or machine's memory]

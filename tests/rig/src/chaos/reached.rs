@@ -153,7 +153,7 @@ struct Minutes {
 }
 
 impl Minutes {
-    /// The number of minutes in which a budget is renewed three times.
+    /// An event counts as reached if it occurred in this many minutes, so that its budget was renewed three times.
     const MANY: usize = 4;
 
     fn look<S: Play>(&mut self, rig: &Rig<S>) -> impl Iterator<Item = Edge> {

@@ -190,8 +190,8 @@ pub struct RigConfig {
     pub passes: Option<[usize; 2]>,
     /// Whether each kept prediction is checked against the confirmed state.
     pub verify: bool,
-    /// Whether the guarantees of `rig/fairness.rs` are checked all the time. Off in tests that starve a client, or let it
-    /// lie or freeze.
+    /// Whether the guarantees of `rig/fairness.rs` are checked all the time. Off in tests that starve a client, or let
+    /// it lie or freeze.
     pub fair: bool,
     pub journal: bool,
     // Tapes are taken by the caller.

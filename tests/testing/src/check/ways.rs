@@ -220,7 +220,8 @@ impl<S: Simulation> Ways<S> {
         Ok(self.bytes.len())
     }
 
-    /// Compares with a step over a stray prediction that `clone_from` replaced.
+    /// Regularly overwrites a diverged world with `clone_from`, steps it, and compares the result with the
+    /// confirmed world: finds fields that `clone_from` omits.
     fn over_a_stray(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
         let from_start = tick.0 % FROM_START_TICKS == FROM_START_TICKS - 1;
