@@ -149,7 +149,7 @@ pub(crate) struct HostArgs {
     /// The UDP address to listen on
     #[arg(long, value_name = "ADDR", value_parser = listened, default_value = "0.0.0.0:7777")]
     pub(crate) listen: SocketAddr,
-    /// The address that players dial [default: the --listen address; for 0.0.0.0 or [::] up to three
+    /// The address that players dial [default: the --listen address; for 0.0.0.0 or :: up to three
     /// addresses of this machine, and 127.0.0.1]
     #[arg(long, value_name = "ADDR", value_parser = dialled)]
     pub(crate) public: Option<ServerAddress>,

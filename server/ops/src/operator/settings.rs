@@ -40,7 +40,7 @@ pub struct Settings {
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub listen: Option<SocketAddr>,
     /// The addresses that players dial, with commas; auto: ask the fleet manager [default: the --listen address, or
-    /// loopback if that is 0.0.0.0 or [::]]
+    /// loopback if that is 0.0.0.0 or ::]
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
     pub public: Vec<Public>,
     /// Accept browsers too (WebTransport), on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
