@@ -245,6 +245,12 @@ impl<S: Simulation> Match<S> {
         self.world.digest_at(tick).or_else(found)
     }
 
+    /// The world before `tick`, if it is the current one or one of the last 64. Costs a fold from an older one.
+    #[must_use]
+    pub fn world_at(&self, tick: Tick) -> Option<&World<S>> {
+        self.world.world_at(tick)
+    }
+
     /// The match's counters.
     #[must_use]
     pub fn stats(&self) -> MatchStats {

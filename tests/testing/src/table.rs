@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use twinstep_client::{BUDGET_TICKS, Event, Session, SessionStats};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
+use twinstep_core::diff::Difference;
 use twinstep_core::world::World;
 use twinstep_core::{Key, Mwc, Simulation, Tick};
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
@@ -31,8 +32,11 @@ const QUIET: Duration = Duration::from_secs(6);
 /// The maximum number of ticks by which a client trails the server at the end, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;
 const MAY_WAIT_TICKS: u32 = 60;
-/// The number of the server's worlds kept to name the fields in which a client differs.
+/// The number of the server's worlds kept to name the fields in which a client differs. If a turn has several ticks, only
+/// the world at its end is kept.
 const WORLDS_KEPT: usize = 240;
+/// The number of ticks for which a client that differs continues, to a tick whose world is kept.
+const APART_TICKS_MAX: u32 = 64;
 
 pub(crate) struct Client<S: Simulation> {
     name: String,
@@ -42,6 +46,8 @@ pub(crate) struct Client<S: Simulation> {
     /// The client's input for a tick not sampled yet.
     decided: Option<(Tick, S::Input)>,
     compared: Option<Tick>,
+    /// Its first confirmed world that differed, if the server's world of that tick was not kept.
+    apart: Option<Box<World<S>>>,
 }
 
 impl<S: Simulation> Seated for Client<S> {
@@ -145,6 +151,7 @@ impl<S: Simulation> Table<S> {
             down_until: Duration::ZERO,
             decided: None,
             compared: None,
+            apart: None,
         });
         Ok(())
     }
@@ -214,9 +221,16 @@ impl<S: Simulation> Table<S> {
                 }
                 Event::Differs { at } => {
                     let name = format!("{}, which has differed since {at},", client.name);
-                    let authority = client.session.authority();
-                    let Some(authority) = authority else { continue };
-                    return Err(diverged(&name, authority, &self.worlds));
+                    let Some(authority) = client.session.authority() else {
+                        continue;
+                    };
+                    let kept = kept(&self.worlds, authority.tick());
+                    let fields = kept.and_then(|world| differences(authority, world, FIELDS_MAX));
+                    return Err(match (fields, &client.apart) {
+                        (Some(fields), _) => diverged(&name, authority.tick(), &fields),
+                        (None, Some(apart)) => repeated(&name, apart, &self.scene.match_),
+                        (None, None) => repeated(&name, authority, &self.scene.match_),
+                    });
                 }
                 _ => {}
             }
@@ -269,8 +283,25 @@ impl<S: Simulation> Table<S> {
         client.compared = Some(tick);
         let ours = authority.digest().ok();
         let truth = self.scene.match_.digest_at(tick);
-        if truth.is_some() && ours != truth {
-            return Err(diverged(&client.name, authority, &self.worlds));
+        let differs = truth.is_some() && ours != truth;
+        if differs && let Some(world) = kept(&self.worlds, tick) {
+            let name = match &client.apart {
+                None => client.name.clone(),
+                Some(apart) => format!(
+                    "{}, which has differed since {},",
+                    client.name,
+                    apart.tick()
+                ),
+            };
+            let fields = differences(authority, world, FIELDS_MAX).unwrap_or_default();
+            return Err(diverged(&name, tick, &fields));
+        }
+        match &client.apart {
+            None if differs => client.apart = Some(Box::new(authority.clone())),
+            Some(apart) if !differs || apart.tick() + APART_TICKS_MAX < tick => {
+                return Err(repeated(&client.name, apart, &self.scene.match_));
+            }
+            _ => {}
         }
         let stats = client.session.counters();
         let settled = stats.cues_confirmed + stats.cues_cancelled + stats.cues_open;
@@ -373,15 +404,30 @@ impl<S: Simulation> Passing for Table<S> {
     }
 }
 
-/// Describes how a client's confirmed state differs from the server's. The fields are named if the server's world of
-/// that tick is still kept.
-fn diverged<S: Simulation>(name: &str, authority: &World<S>, worlds: &VecDeque<World<S>>) -> Wrong {
-    let tick = authority.tick();
+fn kept<S: Simulation>(worlds: &VecDeque<World<S>>, tick: Tick) -> Option<&World<S>> {
+    worlds.iter().find(|world| world.tick() == tick)
+}
+
+/// Describes how a client's confirmed state differs from the server's.
+fn diverged(name: &str, tick: Tick, fields: &[Difference]) -> Wrong {
     let mut text = format!("{name} != the server at {tick}");
-    let theirs = worlds.iter().find(|world| world.tick() == tick);
-    let fields = theirs.and_then(|theirs| differences(authority, theirs, FIELDS_MAX));
-    for field in fields.into_iter().flatten() {
+    for field in fields {
         text.push_str(&format!("\n  {field}"));
     }
     Wrong::new(FailureKind::Diverged, text)
+}
+
+/// Describes how a client's confirmed state differs from the server's, which is computed again because it was not kept.
+fn repeated<S: Simulation>(name: &str, authority: &World<S>, match_: &Match<S>) -> Wrong {
+    let tick = authority.tick();
+    let server = match_.world_at(tick);
+    let fields = server.and_then(|world| differences(authority, world, FIELDS_MAX));
+    let mut wrong = diverged(name, tick, fields.as_deref().unwrap_or_default());
+    if fields.is_none() {
+        wrong.what.push_str(
+            "\n  no field can be named: the server's world of this tick is gone, and its step, run again, gives another \
+             result. The step uses something outside the state; `check` names it",
+        );
+    }
+    wrong
 }

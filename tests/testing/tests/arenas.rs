@@ -265,3 +265,27 @@ fn an_order_that_makes_the_step_panic_is_a_fault() {
 fn an_invalid_link_is_refused() {
     let _ = arena(Counter::default(), (), Script::inputs([0])).link("dsl");
 }
+
+static TURNS: AtomicU32 = AtomicU32::new(0);
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Harvest {
+    held: u32,
+    corn: u32,
+}
+game!(Harvest, frame, _fx, me => {
+    me.held += frame.inputs().count() as u32;
+    // Differs for some ticks of a turn, and not at its end.
+    me.corn = match frame.tick().0 % 4 {
+        3 => 0,
+        _ => TURNS.fetch_add(1, Ordering::Relaxed),
+    };
+});
+
+#[test]
+fn a_divergence_in_the_middle_of_a_turn_is_reported_with_its_fields() {
+    let played = arena(Harvest::default(), (), Script::inputs([0, 1]).lockstep());
+    let failure = played.policies(MatchConfig::strategy()).seconds(10).run();
+    let failure = failure.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Diverged, "{failure}");
+    assert!(failure.what.contains("\n  sim.corn: "), "{failure}");
+}
