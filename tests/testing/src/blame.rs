@@ -3,6 +3,7 @@
 //! ```text
 //!   all changes, and runs from the middle ── equal ──▶ no fault
 //!                                         └─ differs: no change at all, several times
+//!                                              ├─ differs each time alike: what was played before in this process
 //!                                              ├─ differs: hashes, addresses, chance
 //!                                              └─ equal: from the middle, without a change
 //!                                                   ├─ differs: a cache
@@ -21,8 +22,8 @@ use crate::again::test_name;
 use crate::fault::{Found, Kind};
 use crate::moments::Trace;
 use crate::process::change::Change;
-use crate::process::request;
-use crate::process::{Judged, ask, judge};
+use crate::process::request::{self, How};
+use crate::process::{self, Judged, ask, judge};
 
 /// The number of runs without a change that must agree before a change is blamed. A value drawn once per process may
 /// agree by chance.
@@ -37,6 +38,7 @@ pub(crate) struct Second {
     pub(crate) skipped: Option<String>,
     pub(crate) same_clock: Option<String>,
     pub(crate) same_environment: Option<String>,
+    pub(crate) same_cores: Option<String>,
 }
 
 impl Second {
@@ -45,6 +47,7 @@ impl Second {
             skipped: Some(why.to_owned()),
             same_clock: Some(why.to_owned()),
             same_environment: Some(why.to_owned()),
+            same_cores: Some(why.to_owned()),
         }
     }
 }
@@ -58,8 +61,7 @@ struct Asking<'a, S: Simulation, F> {
 
 impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
     fn ask(&self, from_the_middle: bool, changes: &[Change]) -> Result<Judged, Found> {
-        let leaves_folder = changes.iter().any(Change::moves_folder);
-        let request = request::compare(self.trace, from_the_middle, leaves_folder);
+        let request = request::compare(self.trace, from_the_middle, How::of(changes));
         match ask(self.check, &self.test, &request, changes) {
             Ok(answer) => judge(&answer, &self.world_at),
             Err(error) => Ok(Judged::LeftOut(format!("it could not be started: {error}"))),
@@ -74,8 +76,8 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
         }
         for _ in 0..SAME_RUNS {
             if let Err(mut found) = self.ask(false, &[]) {
-                if found.kind == Kind::Process && self.is_fixed_by_addresses() {
-                    found.kind = Kind::Address;
+                if found.kind == Kind::Process {
+                    self.compare_second_processes(&mut found);
                 }
                 return found;
             }
@@ -95,9 +97,14 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
         by_it
     }
 
-    /// Returns `true` if processes with the same addresses agree, and others do not.
-    fn is_fixed_by_addresses(&self) -> bool {
-        let request = request::compare(self.trace, false, false);
+    /// Names a difference that no change causes.
+    ///
+    /// ```text
+    ///   second processes ── agree ──▶ this process is the one that differs: it played something before
+    ///                    └─ differ, but not with the same addresses ──▶ an address
+    /// ```
+    fn compare_second_processes(&self, found: &mut Found) {
+        let request = request::compare(self.trace, false, How::default());
         let answers = |changes: &[Change]| -> Option<BTreeSet<String>> {
             let answer = |_| {
                 let answer = ask(self.check, &self.test, &request, changes).ok()?;
@@ -105,9 +112,21 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
             };
             (0..SAME_RUNS).map(answer).collect()
         };
-        let fixed = answers(&[Change::FixedAddresses]);
-        fixed.is_some_and(|fixed| fixed.len() == 1)
-            && answers(&[]).is_some_and(|free| free.len() > 1)
+        let Some(free) = answers(&[]) else { return };
+        if free.len() > 1 {
+            if answers(&[Change::FixedAddresses]).is_some_and(|fixed| fixed.len() == 1) {
+                found.kind = Kind::Address;
+            }
+        } else if answers(&[Change::Arguments]).is_some_and(|other| other == free) {
+            found.kind = Kind::Earlier;
+            found.what = format!(
+                "this process != each of {SAME_RUNS} second processes, which ran this test alone"
+            );
+        } else {
+            let (kind, text) = Change::Arguments.text();
+            found.kind = kind;
+            found.what = format!("this process != a second process {text}");
+        }
     }
 
     /// Finds the one change that causes the difference, by bisection.
@@ -129,9 +148,11 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
     }
 }
 
-/// Runs the second process and judges its reply. `world_at` returns the first process's world after a tick.
+/// Runs the second process and judges its reply. `has_others` is `true` if it can play other matches first; `world_at`
+/// returns the first process's world after a tick.
 pub(crate) fn first<S: Simulation>(
     check: &str,
+    has_others: bool,
     trace: &Trace<S>,
     world_at: impl Fn(Tick) -> Option<World<S>>,
 ) -> Result<Second, Found> {
@@ -146,28 +167,44 @@ pub(crate) fn first<S: Simulation>(
     };
     let environment = Change::of_the_environment();
     let clock: Vec<Change> = Change::of_the_clock().into_iter().collect();
+    let mut rest: Vec<Change> = Change::of_the_cores().into_iter().collect();
     let mut second = Second::default();
     if clock.is_empty() {
         let why = "libfaketime is not installed (Debian: apt-get install libfaketime)";
         second.same_clock = Some(why.to_owned());
     }
+    if rest.is_empty() {
+        second.same_cores = Some("this process cannot give it fewer".to_owned());
+    }
+    if has_others {
+        rest.push(Change::OthersFirst);
+    }
+    let all = [&clock[..], &environment, &rest].concat();
+    let alone = process::has_earlier_checks().then(|| [&all[..], &[Change::Alone]].concat());
+    let by_clock = [&clock[..], &rest].concat();
+    let by_environment = [&environment[..], &rest].concat();
+    let tries = [all, by_clock, by_environment, Vec::new()];
     // A test may need what a change removes; in that case the change is left out.
-    let all = [&clock[..], &environment].concat();
-    for changes in [all, clock, environment, Vec::new()] {
-        let has_clock = changes.first().is_some_and(Change::is_clock);
+    for changes in alone.into_iter().chain(tries) {
         match asking.ask(true, &changes) {
             Err(found) => return Err(asking.blame(found, &changes)),
             Ok(Judged::Agreed { is_shifted }) => {
-                if has_clock && !is_shifted {
+                let has = |is: fn(&Change) -> bool| changes.iter().any(is);
+                if has(Change::is_clock) && !is_shifted {
                     second.same_clock =
                         Some("libfaketime has no effect on this program".to_owned());
                 }
-                let left_out = second.skipped.take();
-                if changes.len() <= usize::from(has_clock) {
-                    second.same_environment.clone_from(&left_out);
-                }
-                if !has_clock && second.same_clock.is_none() {
-                    second.same_clock = left_out;
+                if let Some(why) = second.skipped.take() {
+                    let lacks = |is| (!has(is)).then(|| why.clone());
+                    let Second {
+                        same_clock,
+                        same_environment,
+                        same_cores,
+                        ..
+                    } = &mut second;
+                    *same_clock = same_clock.take().or_else(|| lacks(Change::is_clock));
+                    *same_environment = lacks(Change::is_environment);
+                    *same_cores = same_cores.take().or_else(|| lacks(Change::takes_cores));
                 }
                 return Ok(second);
             }

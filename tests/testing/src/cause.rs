@@ -5,8 +5,9 @@
 //!   the repetitions ── differ by the same number each time ─────────▶ a counter outside the state
 //!                   ── start alike on each new thread ──────────────▶ a thread-local
 //!                   ── differ more after a pause than without ──────▶ a clock
-//!                   ── hold numbers close to our own addresses,
-//!                      or differ only if their memory lies elsewhere ▶ an address
+//!                   ── hold numbers close to our own addresses, differ
+//!                      only if their memory lies elsewhere, or never
+//!                      if each run finds a heap without holes ───────▶ an address
 //!                   ── differ, and the step starts threads ─────────▶ the order of threads
 //!                   ── differ, and the step makes hashers ──────────▶ a hash order, or a generator made of a hasher
 //!                   ── differ, and leave no trace ──────────────────▶ a generator, or the last digits of a clock
@@ -25,8 +26,8 @@ use twinstep_core::{Simulation, codec};
 
 use crate::fault::{FIELDS_MAX, Found, Kind};
 use crate::sent;
-use crate::steps::{Steps, differences};
-use crate::traces::{Traces, elsewhere};
+use crate::steps::{Steps, differences, fold};
+use crate::traces::{LARGE_BYTES, SMALL_BYTES, Traces, elsewhere, fill};
 
 /// The number of fields compared to recognise a different order.
 const LOOKED_AT: usize = 64;
@@ -90,6 +91,24 @@ impl<S: Simulation> Repeatable<'_, S> {
         is_constant(&here) && (0..PLACES).any(moved) && self.in_place() == here
     }
 
+    /// Returns `true` if the result changes from run to run, but never while each run finds a heap without holes, so that
+    /// later allocations have higher addresses.
+    fn depends_on_holes(&self) -> bool {
+        let is_calm = || {
+            let (mut held, mut digests) = (vec![fill(LARGE_BYTES)], Vec::new());
+            // Worlds stay allocated, so that no copy takes the place of an earlier one.
+            let mut worlds = Vec::with_capacity(TRIES);
+            for _ in 0..TRIES {
+                held.push(fill(SMALL_BYTES));
+                let run = self.run();
+                digests.push(run.as_ref().and_then(|world| world.digest().ok()));
+                worlds.push(run);
+            }
+            is_constant(&digests)
+        };
+        (0..SAME_PLACE).all(|_| !is_constant(&self.in_place()) && is_calm())
+    }
+
     fn traces(&self) -> Traces {
         Traces::of(|| drop(self.run()))
     }
@@ -135,6 +154,35 @@ fn unsettled<S: Simulation>(mut found: Found, before: &World<S>, frame: &FrameDa
         found.step = Some((world, sent::frame_bytes(frame)));
     }
     found
+}
+
+/// Returns `true` if the step of a world that played these frames differs from the step of its copies, which agree.
+pub(crate) fn differs_from_its_copies<S: Simulation>(
+    rules: &S::Rules,
+    first: &World<S>,
+    frames: &[FrameData<S>],
+    frame: &FrameData<S>,
+) -> bool {
+    let differs = || -> Option<bool> {
+        let world = fold(rules, first, frames)?;
+        let copy = Repeatable {
+            rules,
+            before: &world.clone(),
+            frame,
+        };
+        let there = (0..PLACES).map(|seed| elsewhere(seed, || copy.digest()));
+        // All from the same place in the stack.
+        let mut worlds = vec![copy.before.clone(), world, copy.before.clone()];
+        let mut steps = Steps::<S>::new(rules);
+        let mut digests = Vec::new();
+        for world in &mut worlds {
+            steps.confirmed(world, frame).ok()?;
+            digests.push(world.digest().ok());
+        }
+        let copies: Vec<_> = there.chain([digests[0], digests[2]]).collect();
+        Some(is_constant(&copies) && digests[1] != digests[0])
+    };
+    (0..SAME_PLACE).all(|_| differs() == Some(true))
 }
 
 /// Names a step that disagrees with itself only sometimes, after another comparison failed and then did not.
@@ -227,7 +275,7 @@ fn by_traces<S: Simulation>(trial: &Repeatable<'_, S>, is_reordered: bool) -> Ki
     if traces.starts_threads && !traces.hashes {
         return Kind::ThreadOrder;
     }
-    if trial.depends_on_places() {
+    if trial.depends_on_places() || trial.depends_on_holes() {
         return Kind::Address;
     }
     match (traces.starts_threads, traces.hashes) {

@@ -32,6 +32,13 @@ pub enum Kind {
     /// The step gives different results in another process: it uses a value drawn once per process.
     Process,
     Environment,
+    /// The step depends on the number of the machine's cores.
+    Cores,
+    /// The step depends on the matches that were played before in its process: a static keeps something of them.
+    Earlier,
+    /// The step depends on what a copy of the state does not have: a capacity, or a field that neither serde nor
+    /// `clone` copies.
+    Hidden,
     /// The step depends on when a value was first asked for: it keeps a cache outside the state.
     Cache,
     /// The step has two results, and no other kind explains it.
@@ -89,6 +96,13 @@ impl Kind {
             Kind::Process => "the step gives a different result in another process",
             Kind::Environment => {
                 "the step reads the environment: a variable, the working folder, the locale or the time zone"
+            }
+            Kind::Cores => "the step depends on the number of cores",
+            Kind::Earlier => {
+                "the step depends on the matches played before in its process: a static"
+            }
+            Kind::Hidden => {
+                "the step depends on what a copy of the state lacks: a capacity, or a hidden field"
             }
             Kind::Cache => {
                 "the step depends on when a value was first asked for: a cache outside the state"
@@ -150,6 +164,17 @@ impl Kind {
             Kind::Environment => {
                 "read it once, before the match, into the rules: all machines compare their digest; a step reads state, \
                  rules and frame only"
+            }
+            Kind::Cores => {
+                "divide work by a constant: machines differ in their cores, and sums of floats in the order of their parts"
+            }
+            Kind::Earlier => {
+                "a server plays many matches, and a player's process several: keep what belongs to one match in its rules or \
+                 its state, never in a static"
+            }
+            Kind::Hidden => {
+                "a copy has the same elements and another capacity: use `len`, never `capacity`; let `clone` and serde copy \
+                 every field"
             }
             Kind::Cache => {
                 "a client that joins late asks for it at another tick: keep in a thread-local, a static or a cell of the \

@@ -141,9 +141,11 @@
 //! | 1.1 s later | clocks with a resolution of a second |
 //! | from seven serialised worlds of the run, each on a new thread | thread-locals that a late joiner fills differently (caches) |
 //! | in a second process | hash orders, addresses, values drawn once per process |
-//! | there with other variables (`HOME`, `USER`, locale, time zone; most others are not set) and another working folder | steps that read the environment |
+//! | there with other variables and another working folder: `HOME`, `USER`, `RUST_LOG`, locale and time zone differ; most others are not set; common switches that are not set here (`CI`, `DEBUG`, `SEED`, `VERBOSE` and so on) are `1`, and so is each variable that a source file of your workspace names in quotes | steps that read the environment |
+//! | there on one core (Linux) | steps that divide work by the number of cores |
+//! | there without the earlier checks of the test, and after the matches of [`Script::also_on`] | statics that keep something of an earlier match, such as its map |
 //! | there from the middle, the latest world first | statics and cells of the rules that a late joiner fills otherwise: caches |
-//! | there with a clock a year ahead, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates, and clocks of minutes and hours |
+//! | there with a clock a year ahead, which moves by a day, an hour, a minute and a second at each reading, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates: year, month, day, weekday; and clocks of minutes and hours |
 //!
 //! Players join, drop, reconnect and leave; inputs, answers and claims are late or refused; each input, command and
 //! outcome is measured, written, read back, and compared with the others. The second process is the same test, run
@@ -167,7 +169,7 @@
 //! | a static that is set by the first match | a second match | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
 //! | `Instant` | repetition | the step reads a clock |
 //! | `SystemTime` in seconds | 1.1 s later | the step reads a clock |
-//! | the day of the week | a second process, with another clock | the step reads a clock |
+//! | the day of the week, a month | a second process, with another clock | the step reads a clock |
 //! | a random generator of the system | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
 //! | a thread-local counter | repetition, on new threads | the step depends on its thread: a thread-local, or the thread's id |
 //! | the thread's name | another thread | the step depends on its thread: a thread-local, or the thread's id |
@@ -184,6 +186,12 @@
 //! | a cache in the rules, hidden from serde | a second process, from the middle | the step depends on when a value was first asked for: a cache outside the state |
 //! | `HOME`, `USER`, `TZ`, any other variable | a second process, without it | the step reads the environment: a variable, the working folder, the locale or the time zone |
 //! | the working folder | a second process, in another one | the step reads the environment: a variable, the working folder, the locale or the time zone |
+//! | a variable that is not set here | a second process, with it | the step reads the environment: a variable, the working folder, the locale or the time zone |
+//! | the number of cores | a second process, on one core | the step depends on the number of cores |
+//! | a static filled by another map, or by an earlier match | a second process, with or without that match | the step depends on the matches played before in its process: a static |
+//! | `Vec::capacity` | a copy of the state | the step depends on what a copy of the state lacks: a capacity, or a hidden field |
+//! | a skipped float that is computed again | serde | a field of the state is lost by serde |
+//! | an order of addresses in a large `Table` | repetition, with a heap without holes | the step uses a memory address: as a value, as an order, or in a hash |
 //! | a `HashMap` in the rules | a second process | the rules have a different digest in another process |
 //! | an atomic in the rules | after each step | the rules change during the game |
 //! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |
@@ -207,9 +215,10 @@
 //! # What no run on one machine can find
 //!
 //! Floats that another platform computes differently: `sin`, `exp`, `powi` and similar functions, of `f32` and of
-//! `f64`. The file `lints/clippy.toml` of this crate forbids them and names replacements; it also forbids clocks,
-//! statics, atomics and hash orders. Copy it into the folder of the crate that holds your simulation, and run `cargo
-//! clippy`.
+//! `f64`; and what another version of Rust does differently: the order of equal elements after `sort_unstable_by_key`.
+//! The file `lints/clippy.toml` of this crate forbids them and names replacements; it also forbids clocks, statics,
+//! atomics, hash orders, capacities, variables and files. Copy it into the folder of the crate that holds your
+//! simulation, and run `cargo clippy`.
 //!
 //! [`withhold`]: twinstep_core::Effects::withhold
 
@@ -231,6 +240,7 @@ pub mod scene;
 mod script;
 mod seal;
 mod sent;
+mod sources;
 mod steps;
 mod table;
 mod traces;

@@ -8,7 +8,8 @@
 //!
 //! The test harness names each test's thread, so the second process runs that test alone. At the same `check` the
 //! second process compares instead, replies, and exits. If libfaketime is installed, the second process's clock is a
-//! year ahead; the reply contains the time, so that the first process can verify this.
+//! year ahead, and further ahead at each reading; the reply contains the time, so that the first process can verify
+//! this.
 //!
 //! Invariant: if there is no second process, or one without a change, the report gives the reason. The module `blame`
 //! finds the change that causes a difference.
@@ -53,11 +54,13 @@ const PAUSE: Duration = Duration::from_millis(3);
 /// A difference below this is not a moved clock.
 const SHIFTED: Duration = Duration::from_secs(24 * 60 * 60);
 
+thread_local! {
+    /// The number of calls of `check` from each line.
+    static CHECKS: RefCell<BTreeMap<String, u32>> = const { RefCell::new(BTreeMap::new()) };
+}
+
 /// The name of a check: its line in the source, and its number among the calls from that line.
 pub(crate) fn name(place: &Location<'_>) -> String {
-    thread_local! {
-        static CHECKS: RefCell<BTreeMap<String, u32>> = const { RefCell::new(BTreeMap::new()) };
-    }
     let place = place.to_string();
     let n = CHECKS.with_borrow_mut(|checks| {
         let n = checks.entry(place.clone()).or_default();
@@ -75,9 +78,24 @@ pub(crate) fn is_any_second() -> bool {
     env::var_os(VARIABLE).is_some()
 }
 
+/// Returns `true` if the test made other checks before this one.
+pub(crate) fn has_earlier_checks() -> bool {
+    CHECKS.with_borrow(|checks| checks.values().sum::<u32>() > 1)
+}
+
+/// Returns `true` in a second process that leaves out the checks before the one that it compares.
+pub(crate) fn leaves_out_earlier_checks() -> bool {
+    env::var_os(change::ALONE).is_some()
+}
+
 /// Runs the script in the second process, compares, replies, and exits.
-pub(crate) fn second<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> ! {
-    let answer = compare(start, rules, script);
+pub(crate) fn second<S: Simulation>(
+    start: S,
+    rules: &S::Rules,
+    script: Script<S>,
+    others: &[(S, S::Rules)],
+) -> ! {
+    let answer = compare(start, rules, script, others);
     let mut out = std::io::stdout();
     // If the reply cannot be written, the first process reports that there was none.
     let _ = write!(out, "\n{MARK}{} {answer}\n", unix_now().as_secs()).and_then(|()| out.flush());
@@ -93,22 +111,24 @@ fn unix_now() -> Duration {
     now.unwrap_or_default()
 }
 
-fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> String {
+fn compare<S: Simulation>(
+    start: S,
+    rules: &S::Rules,
+    script: Script<S>,
+    others: &[(S, S::Rules)],
+) -> String {
     let mut bytes = Vec::new();
     if let Err(error) = std::io::stdin().read_to_end(&mut bytes) {
         return format!("unread {error}");
     }
-    let (trace, leaves_folder) = match Request::<S>::decode(&bytes) {
+    let (trace, how) = match Request::<S>::decode(&bytes) {
         Some(Request::Repeat(step, seed)) => {
             return elsewhere(seed, || repeat(rules, &step.0, &step.1));
         }
-        Some(Request::Compare {
-            trace,
-            leaves_folder,
-        }) => (trace, leaves_folder),
+        Some(Request::Compare { trace, how }) => (trace, how),
         None => return "unread request".to_owned(),
     };
-    if leaves_folder {
+    if how.leaves_folder {
         // Only now: until here the test may have read files of its package.
         let _ = env::set_current_dir(env::temp_dir());
     }
@@ -121,6 +141,11 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
         moments,
         ..
     } = &trace;
+    if how.plays_others_first {
+        for (start, rules) in others {
+            play(script.world(start.clone()), rules, frames);
+        }
+    }
     for moment in moments.iter().rev() {
         let run = || moment.run(rules, frames, ticks);
         let differs = moments::on_a_new_thread(u64::from(moment.tick.0), run);
@@ -149,6 +174,19 @@ fn compare<S: Simulation>(start: S, rules: &S::Rules, script: Script<S>) -> Stri
         }
     }
     "equal".to_owned()
+}
+
+/// Steps another match with the players' actions of this one, as far as it goes.
+fn play<S: Simulation>(mut world: World<S>, rules: &S::Rules, frames: &[FrameData<S>]) {
+    let mut steps = Steps::<S>::new(rules);
+    for frame in frames {
+        let mut frame = frame.clone();
+        // The other match asked other queries.
+        frame.outcomes.clear();
+        if steps.confirmed(&mut world, &frame).is_err() {
+            return;
+        }
+    }
 }
 
 fn repeat<S: Simulation>(rules: &S::Rules, before: &World<S>, frame: &FrameData<S>) -> String {
@@ -268,7 +306,7 @@ pub(crate) fn ask(
     for change in changes {
         change.apply(&mut command);
     }
-    let mut child = command
+    command
         .args([
             test,
             "--exact",
@@ -279,8 +317,8 @@ pub(crate) fn ask(
         .env(VARIABLE, check)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+        .stderr(Stdio::piped());
+    let mut child = change::spawn(&mut command, changes)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A child that exits before it has read everything has given its reason.
         let _ = stdin.write_all(request);

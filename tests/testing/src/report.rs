@@ -5,13 +5,22 @@ use std::fmt;
 use std::time::Duration;
 
 use twinstep_core::bounds::{WORLD_BYTES_MAX, lead_max};
+use twinstep_core::diff::lengths;
+use twinstep_core::world::World;
 use twinstep_core::{Never, Simulation};
 
 use crate::measure::{Cost, Costs};
+use crate::script::Script;
 use crate::seal::Happened;
 use crate::variants::Missing;
 
 const FRAME_TIME: Duration = Duration::from_millis(4);
+/// A run with fewer ticks is short.
+const TICKS_MIN: u32 = 300;
+/// A run with fewer commands has few.
+pub(crate) const COMMANDS_MIN: u64 = 100;
+/// A `Table` of more elements has several pages, and a list of more than twenty is sorted in another way.
+const ELEMENTS_MIN: u64 = 129;
 
 /// The sizes of one of the game's types: its largest value, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +60,7 @@ pub struct Tried {
     pub keys: (u32, u32),
 }
 
-fn has<T: 'static>() -> bool {
+pub(crate) fn has<T: 'static>() -> bool {
     TypeId::of::<T>() != TypeId::of::<Never>()
 }
 
@@ -71,6 +80,22 @@ impl Tried {
         .collect()
     }
 
+    /// The parts of this run that were small.
+    pub(crate) fn lacks<S: Simulation>(&self, largest: &World<S>, has_others: bool) -> Vec<String> {
+        let mut lacks = Vec::new();
+        if self.ticks < TICKS_MIN {
+            lacks.push(format!("ticks ({} of {TICKS_MIN})", self.ticks));
+        }
+        if has::<S::Command>() && u64::from(self.commands) < COMMANDS_MIN {
+            lacks.push(format!("commands ({} of {COMMANDS_MIN})", self.commands));
+        }
+        lacks.extend(short_lists(largest));
+        if size_of::<S::Rules>() > 0 && !has_others {
+            lacks.push("other rules played before (`Script::also_on`)".to_owned());
+        }
+        lacks
+    }
+
     pub(crate) fn record(&mut self, happened: Happened) {
         self.changes = happened.changes;
         self.commands = happened.commands;
@@ -78,6 +103,32 @@ impl Tried {
         self.claims = happened.claims;
         self.asked = happened.asked;
         self.unanswered = happened.unanswered;
+    }
+}
+
+/// The longest list of the state, if it is short; `None` if the state has no list.
+pub(crate) fn short_lists<S: Simulation>(world: &World<S>) -> Option<String> {
+    let lengths = lengths(&world.digested()).into_iter();
+    let lists = lengths.filter(|(path, _)| path.starts_with("sim"));
+    let (path, longest) = lists.max_by_key(|(_, length)| *length)?;
+    (longest < ELEMENTS_MIN).then(|| {
+        format!("a long list ({path} is the longest, with {longest} of {ELEMENTS_MIN} elements)")
+    })
+}
+
+/// The parts of a run that were small, as a line.
+pub(crate) struct Lacks<'a>(pub(crate) &'a [String]);
+
+impl fmt::Display for Lacks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => Ok(()),
+            all => writeln!(
+                f,
+                "  A SMALL RUN, in which some faults do not show. It lacks {}",
+                all.join(", ")
+            ),
+        }
     }
 }
 
@@ -104,10 +155,14 @@ pub struct Report {
     /// The reason why no second process had a different environment: variables, working folder, locale and time zone.
     /// `None` if one had.
     pub same_environment: Option<String>,
+    /// The reason why no second process had only one core. `None` if one had.
+    pub same_cores: Option<String>,
     /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,
     /// The variants of commands, queries, outcomes and cues that never occurred, such as "command Vote".
     pub never: Vec<String>,
+    /// Parts of the run that were small, such as ticks or lists. Some faults show only in a large world.
+    pub lacks: Vec<String>,
     /// The duration of the check, without a pause of about a second.
     pub took: Duration,
 }
@@ -117,6 +172,32 @@ impl Report {
     #[must_use]
     pub fn ticks_per_second(&self) -> f64 {
         f64::from(self.tried.ticks) / self.took.as_secs_f64()
+    }
+
+    /// The report of a check that a second process leaves out.
+    pub(crate) fn left_out<S: Simulation>(script: &Script<S>) -> Report {
+        let tried = Tried {
+            ticks: script.ticks,
+            players: script.players,
+            ..Tried::default()
+        };
+        Report {
+            game: S::NAME,
+            seed: script.seed,
+            tried,
+            sizes: Vec::new(),
+            costs: Costs::default(),
+            lockstep: script.lockstep,
+            tick_length: script.tick_length_set(),
+            skipped: None,
+            same_clock: None,
+            same_environment: None,
+            same_cores: None,
+            untried: Vec::new(),
+            never: Vec::new(),
+            lacks: Vec::new(),
+            took: Duration::ZERO,
+        }
     }
 
     pub(crate) fn world_size(bytes: usize) -> Size {
@@ -146,6 +227,7 @@ impl fmt::Display for Report {
                 self.untried.join(", ")
             )?;
         }
+        write!(f, "{}", Lacks(&self.lacks))?;
         for Size { what, bytes, bound } in &self.sizes {
             match bytes {
                 0 => writeln!(f, "  {what:8} none seen; at most {bound} B")?,
@@ -193,15 +275,18 @@ impl fmt::Display for Report {
         }
         write!(f, "  a second process agreed")?;
         match &self.same_clock {
-            None => write!(f, ", with its clock a year ahead")?,
+            None => write!(f, ", with its clock a year ahead and more")?,
             Some(why) => write!(
                 f,
                 "; its clock was not moved, so dates were not tried: {why}"
             )?,
         }
-        match &self.same_environment {
+        if let Some(why) = &self.same_environment {
+            write!(f, "; its environment was the same: {why}")?;
+        }
+        match &self.same_cores {
             None => Ok(()),
-            Some(why) => write!(f, "; its environment was the same: {why}"),
+            Some(why) => write!(f, "; its cores were the same: {why}"),
         }
     }
 }

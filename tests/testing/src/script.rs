@@ -70,6 +70,8 @@ pub struct Script<S: Simulation> {
     pub(crate) steady: bool,
     pub(crate) second_process: bool,
     pub(crate) lockstep: bool,
+    /// Other matches that the second process plays first.
+    pub(crate) others: Vec<(S, S::Rules)>,
     drive: Box<Drive<S>>,
     give: Option<Box<Give<S>>>,
     resolve: Resolving<S>,
@@ -119,6 +121,7 @@ impl<S: Simulation> Script<S> {
             steady: false,
             second_process: true,
             lockstep: false,
+            others: Vec::new(),
             drive: Box::new(drive),
             give: None,
             resolve: None,
@@ -217,12 +220,24 @@ impl<S: Simulation> Script<S> {
         self
     }
 
+    /// Adds a match of another map, or with other rules: the second process plays it before the one that it compares.
+    /// Finds statics that the first match of a process fills and the next one reads.
+    #[must_use]
+    pub fn also_on(mut self, start: S, rules: S::Rules) -> Script<S> {
+        self.others.push((start, rules));
+        self
+    }
+
     /// Leaves out comparisons with predictions, for a game played only in lockstep. An [`arena`](crate::arena())
     /// follows its policies instead.
     #[must_use]
     pub fn lockstep(mut self) -> Script<S> {
         self.lockstep = true;
         self
+    }
+
+    pub(crate) fn tick_length_set(&self) -> Duration {
+        Duration::from_nanos(self.cadence.tick_ns.into())
     }
 
     pub(crate) fn begin(&mut self) {

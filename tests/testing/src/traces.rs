@@ -6,6 +6,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::thread;
 
@@ -17,6 +18,10 @@ const RUNS: usize = 64;
 const HASHERS: u64 = 2;
 /// The number of blocks that move the addresses of later allocations.
 const BLOCKS: usize = 256;
+/// The sizes of the blocks that fill a heap, and the number of blocks of each size.
+pub(crate) const SMALL_BYTES: Range<usize> = 16..1_040;
+pub(crate) const LARGE_BYTES: Range<usize> = 1_040..64 << 10;
+const HOLES: usize = 16;
 /// Locked while a check counts. Two checks at once would count each other's threads.
 static COUNTING: Mutex<()> = Mutex::new(());
 /// The distance by which a deeper call moves a step's own variables on the stack, up to [`DEPTHS`] times.
@@ -92,6 +97,22 @@ pub(crate) fn stir(seed: u64) -> Vec<Vec<u8>> {
     let mut blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|n| Vec::with_capacity(size(n))).collect();
     for _ in 0..BLOCKS / 2 {
         blocks.swap_remove(luck.below(blocks.len() as u32) as usize);
+    }
+    blocks
+}
+
+/// Allocates blocks of these sizes, which take the holes that earlier work left in the heap.
+pub(crate) fn fill(sizes: Range<usize>) -> Vec<Vec<u8>> {
+    // An allocator keeps small blocks by their exact size.
+    let step = |size: usize| match size < SMALL_BYTES.end {
+        true => 16,
+        false => size / 8,
+    };
+    let mut blocks = Vec::with_capacity(1_024);
+    let mut size = sizes.start;
+    while size < sizes.end {
+        blocks.extend((0..HOLES).map(|_| black_box(Vec::with_capacity(size))));
+        size += step(size);
     }
     blocks
 }

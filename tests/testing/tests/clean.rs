@@ -226,6 +226,14 @@ fn features_that_the_script_never_uses_are_listed() {
             .contains("NEVER TRIED: a command, a query,")
     );
     assert!(idle.never.contains(&"command Jump".to_owned()), "{idle}");
+    let [ticks, commands, list, rules] = &idle.lacks[..] else {
+        panic!("{idle}");
+    };
+    assert!(ticks.starts_with("ticks (60 of 300)"), "{idle}");
+    assert!(commands.starts_with("commands (0 of 100)"), "{idle}");
+    assert!(list.contains("sim.pawns"), "{idle}");
+    assert!(rules.contains("`Script::also_on`"), "{idle}");
+    assert!(idle.to_string().contains("A SMALL RUN"), "{idle}");
     let counter = check(Counter::default(), (), Script::inputs([0]).ticks(60)).unwrap();
     assert!(
         counter.untried.is_empty(),

@@ -15,6 +15,7 @@ mod planted;
 mod planted_caches;
 mod planted_causes;
 mod planted_names;
+mod planted_processes;
 mod planted_states;
 mod planted_values;
 mod planting;

@@ -2,15 +2,20 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use crate::fault::Kind;
+use crate::sources;
 
-/// The offset by which libfaketime moves the second process's clock, to a different year, month, day, weekday and hour.
-const AHEAD: &str = "+401.3d";
+/// The setting with which libfaketime moves the second process's clock: to a different year, month, day, weekday and
+/// hour, and at each reading of it by another day, hour, minute and second, so that a run sees all of them.
+const AHEAD: &str = "+401.3d i90061";
+/// The variable that makes the second process leave out the test's earlier checks.
+pub(super) const ALONE: &str = "TWINSTEP_TESTING_ALONE";
 /// Prefixes of the environment variables that programs and tests need.
-const KEPT: [&str; 22] = [
+const KEPT: [&str; 23] = [
     "PATH",
     "LD_",
     "DYLD_",
@@ -27,6 +32,7 @@ const KEPT: [&str; 22] = [
     "UBSAN_",
     "MIRI",
     "QEMU_",
+    "FAKETIME",
     "WINE",
     "SYSTEMROOT",
     "WINDIR",
@@ -34,6 +40,37 @@ const KEPT: [&str; 22] = [
     "DISPLAY",
     "OUT_DIR",
 ];
+/// Variables that differ in the second process: local times, localised texts, folders and logs.
+const CHANGED: [(&str, &str); 9] = [
+    ("TZ", "XYZ-13:37"),
+    ("LC_ALL", "C"),
+    ("LANG", "C"),
+    ("HOME", "/another/home"),
+    ("USERPROFILE", "/another/home"),
+    ("USER", "another-user"),
+    ("LOGNAME", "another-user"),
+    ("USERNAME", "another-user"),
+    ("RUST_LOG", "off"),
+];
+/// Switches that other machines often set. The second process sets those that this one does not.
+const SWITCHES: [&str; 15] = [
+    "CI",
+    "DEBUG",
+    "DEV",
+    "EDITOR",
+    "ENV",
+    "HOSTNAME",
+    "LANGUAGE",
+    "LOG",
+    "LOG_LEVEL",
+    "NO_COLOR",
+    "PORT",
+    "PROFILE",
+    "SEED",
+    "TEST",
+    "VERBOSE",
+];
+const SWITCHED_ON: &str = "1";
 
 #[derive(Clone)]
 pub(crate) enum Change {
@@ -47,6 +84,14 @@ pub(crate) enum Change {
     Variable(OsString, Option<&'static str>),
     /// The working folder is a different one from the first tick onwards.
     Folder,
+    /// The process has one core.
+    OneCore,
+    /// The program has more arguments.
+    Arguments,
+    /// The earlier checks of the test are left out.
+    Alone,
+    /// The matches of [`Script::also_on`](crate::Script::also_on) are played first.
+    OthersFirst,
 }
 
 impl Change {
@@ -62,13 +107,19 @@ impl Change {
             Change::Frozen(library) => to
                 .env("LD_PRELOAD", library)
                 .env("FAKETIME", "2020-01-01 00:00:00"),
+            Change::Alone => to.env(ALONE, "1"),
+            Change::Arguments => to.args(["--color", "never"]),
             // The request, or the way to start it, says so.
-            Change::Folder | Change::FixedAddresses => to,
+            Change::Folder | Change::FixedAddresses | Change::OneCore | Change::OthersFirst => to,
         };
     }
 
     pub(crate) fn is_clock(&self) -> bool {
         matches!(self, Change::Clock(_))
+    }
+
+    pub(crate) fn is_environment(&self) -> bool {
+        matches!(self, Change::Variable(..) | Change::Folder)
     }
 
     pub(crate) fn moves_folder(&self) -> bool {
@@ -77,6 +128,14 @@ impl Change {
 
     pub(crate) fn fixes_addresses(&self) -> bool {
         matches!(self, Change::FixedAddresses)
+    }
+
+    pub(crate) fn takes_cores(&self) -> bool {
+        matches!(self, Change::OneCore)
+    }
+
+    pub(crate) fn plays_others_first(&self) -> bool {
+        matches!(self, Change::OthersFirst)
     }
 
     /// A clock that stands still, if libfaketime is installed.
@@ -89,50 +148,108 @@ impl Change {
         clock_library().map(Change::Clock)
     }
 
+    /// One core instead of several, where this process has several and can take them away.
+    pub(crate) fn of_the_cores() -> Option<Change> {
+        (cores::count() > 1).then_some(Change::OneCore)
+    }
+
     pub(crate) fn of_the_environment() -> Vec<Change> {
-        // Local times, localised texts and folders must differ from this process.
-        let set = [
-            ("TZ", "XYZ-13:37"),
-            ("LC_ALL", "C"),
-            ("LANG", "C"),
-            ("HOME", "/another/home"),
-            ("USERPROFILE", "/another/home"),
-            ("USER", "another-user"),
-            ("LOGNAME", "another-user"),
-            ("USERNAME", "another-user"),
-        ];
         let is_kept = |name: &str| {
             let name = name.to_ascii_uppercase();
             KEPT.iter().any(|begin| name.starts_with(begin))
-                || set.iter().any(|(it, _)| *it == name)
         };
+        let is_changed = |name: &str| CHANGED.iter().any(|(it, _)| *it == name);
         let names = env::vars_os().map(|(name, _)| name);
-        let removed = names.filter(|name| !is_kept(&name.to_string_lossy()));
+        let removed = names.filter(|name| {
+            let name = name.to_string_lossy();
+            !is_kept(&name) && !is_changed(&name)
+        });
         let removed = removed.map(|name| Change::Variable(name, None));
-        let set = set.map(|(name, value)| Change::Variable(name.into(), Some(value)));
+        let named = sources::variables().iter().map(String::as_str);
+        let switches = SWITCHES.into_iter().chain(named);
+        let absent = switches
+            .filter(|name| env::var_os(name).is_none() && !is_kept(name) && !is_changed(name));
+        let added = absent.map(|name| Change::Variable(name.into(), Some(SWITCHED_ON)));
+        let changed = CHANGED.map(|(name, value)| Change::Variable(name.into(), Some(value)));
         let folder = (env::current_dir().ok() != Some(env::temp_dir())).then_some(Change::Folder);
-        set.into_iter().chain(removed).chain(folder).collect()
+        let all = changed.into_iter().chain(removed).chain(added);
+        all.chain(folder).collect()
     }
 
+    /// The kind of fault that this change shows, and the second process as text.
     pub(crate) fn text(&self) -> (Kind, String) {
-        match self {
-            Change::Clock(_) => (Kind::Clock, "whose clock is a year ahead".to_owned()),
-            Change::Frozen(_) => (Kind::Clock, "whose clock stands still".to_owned()),
-            Change::FixedAddresses => (Kind::Address, "with fixed addresses".to_owned()),
-            Change::Folder => (Kind::Environment, "in another working folder".to_owned()),
+        let (kind, text) = match self {
+            Change::Clock(_) => (
+                Kind::Clock,
+                "whose clock is a year ahead, and one more day at each reading",
+            ),
+            Change::Frozen(_) => (Kind::Clock, "whose clock stands still"),
+            Change::FixedAddresses => (Kind::Address, "with fixed addresses"),
+            Change::Folder => (Kind::Environment, "in another working folder"),
+            Change::OneCore => (Kind::Cores, "that has one core"),
+            Change::Arguments => (Kind::Environment, "with other arguments of the program"),
+            Change::Alone => (
+                Kind::Earlier,
+                "in which the earlier checks of this test are left out",
+            ),
+            Change::OthersFirst => (
+                Kind::Earlier,
+                "in which a match of `Script::also_on` was played before",
+            ),
             Change::Variable(name, value) => {
-                let name = name.to_string_lossy();
-                let how = if value.is_some() {
-                    "differs"
-                } else {
-                    "is not set"
+                let how = match (value, env::var_os(name)) {
+                    (None, _) => "is not set",
+                    (Some(_), None) => "is set",
+                    (Some(_), Some(_)) => "differs",
                 };
-                (
-                    Kind::Environment,
-                    format!("in which the variable `{name}` {how}"),
-                )
+                let name = name.to_string_lossy();
+                let text = format!("in which the variable `{name}` {how}");
+                return (Kind::Environment, text);
             }
-        }
+        };
+        (kind, text.to_owned())
+    }
+}
+
+/// Starts the second process, on one core if a change says so.
+pub(crate) fn spawn(command: &mut Command, changes: &[Change]) -> io::Result<Child> {
+    match changes.iter().any(Change::takes_cores) {
+        true => cores::with_one(|| command.spawn()),
+        false => command.spawn(),
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod cores {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+    pub(super) fn count() -> u32 {
+        sched_getaffinity(None).map_or(1, |cores| cores.count())
+    }
+
+    /// Gives this thread one core while `work` runs. A process that it starts keeps this core.
+    pub(super) fn with_one<T>(work: impl FnOnce() -> T) -> T {
+        let Ok(all) = sched_getaffinity(None) else {
+            return work();
+        };
+        let mut one = CpuSet::new();
+        one.set(sched_getcpu());
+        // If the system refuses, the second process has the cores of this one.
+        let _ = sched_setaffinity(None, &one);
+        let done = work();
+        let _ = sched_setaffinity(None, &all);
+        done
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod cores {
+    pub(super) fn count() -> u32 {
+        1
+    }
+
+    pub(super) fn with_one<T>(work: impl FnOnce() -> T) -> T {
+        work()
     }
 }
 

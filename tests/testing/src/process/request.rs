@@ -6,34 +6,43 @@ use twinstep_core::frame::FrameData;
 use twinstep_core::world::World;
 
 use crate::moments::{Moment, Trace};
+use crate::process::change::Change;
 use crate::sent::{frame_bytes, put, put_bytes, take, take_bytes, take_frame};
 
 pub(crate) enum Request<S: Simulation> {
     /// Run from these moments, then the whole match, and compare.
-    Compare {
-        trace: Trace<S>,
-        /// `true` if the second process leaves its working folder.
-        leaves_folder: bool,
-    },
+    Compare { trace: Trace<S>, how: How },
     /// Repeat one step with its memory at addresses that follow from this seed, and return the digests.
     Repeat(Box<(World<S>, FrameData<S>)>, u64),
+}
+
+/// How the second process differs, where it must do that itself.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct How {
+    pub(crate) leaves_folder: bool,
+    pub(crate) plays_others_first: bool,
+}
+
+impl How {
+    pub(crate) fn of(changes: &[Change]) -> How {
+        How {
+            leaves_folder: changes.iter().any(Change::moves_folder),
+            plays_others_first: changes.iter().any(Change::plays_others_first),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
 struct RequestHead {
     repeats: bool,
-    leaves_folder: bool,
+    how: How,
     rules: u64,
     moments: usize,
     ticks: usize,
 }
 
 /// Encodes the request to compare a run, and the runs from the middle if `from_the_middle` is `true`.
-pub(crate) fn compare<S: Simulation>(
-    trace: &Trace<S>,
-    from_the_middle: bool,
-    leaves_folder: bool,
-) -> Vec<u8> {
+pub(crate) fn compare<S: Simulation>(trace: &Trace<S>, from_the_middle: bool, how: How) -> Vec<u8> {
     let moments = match from_the_middle {
         true => &trace.moments[..],
         false => &[],
@@ -41,7 +50,7 @@ pub(crate) fn compare<S: Simulation>(
     let mut bytes = Vec::new();
     let head = RequestHead {
         repeats: false,
-        leaves_folder,
+        how,
         rules: trace.rules,
         moments: moments.len(),
         ticks: trace.ticks.len(),
@@ -63,7 +72,7 @@ pub(crate) fn repeat((world, frame): &(Vec<u8>, Vec<u8>), seed: u64) -> Vec<u8> 
     let mut bytes = Vec::new();
     let head = RequestHead {
         repeats: true,
-        leaves_folder: false,
+        how: How::default(),
         rules: 0,
         moments: 0,
         ticks: 0,
@@ -99,7 +108,7 @@ impl<S: Simulation> Request<S> {
         }
         Some(Request::Compare {
             trace,
-            leaves_folder: head.leaves_folder,
+            how: head.how,
         })
     }
 }
