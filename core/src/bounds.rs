@@ -13,13 +13,14 @@ pub const SEATS_MAX: usize = 4;
 /// The maximum number of ticks that the prediction may run ahead of the authority: lead = P − A. Ring buffers have this
 /// size; the limit at a given tick length is [`lead_max`].
 pub const LEAD_MAX: u32 = 223;
-/// The lead allowed even with long ticks, in ticks.
+/// The lead allowed however long the ticks are, in ticks.
 pub const LEAD_MIN: u32 = 64;
-/// A player's picture stops after its connection was silent for this long, if this is more ticks than [`LEAD_MIN`].
-/// With one second, the picture of bots on the preset `awful` stopped for up to 1.04 % of a minute; the aim is 1 %.
+/// A player's picture freezes once its connection has been silent for this long, or for [`LEAD_MIN`] ticks if that is
+/// longer. With one second, bots on the preset `awful` saw a frozen picture for up to 1.04 % of a minute; the target is
+/// 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
-/// The memory that the memos of [`Effects::each`](crate::Effects::each) may take in a prediction. Ticks beyond it are
-/// rebuilt without memos.
+/// The maximum memory for the memos of [`Effects::each`](crate::Effects::each) in a prediction, in bytes. Ticks beyond
+/// it are rebuilt without memos.
 pub const MEMO_BYTES_MAX: usize = 16 << 20;
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
@@ -66,10 +67,11 @@ pub const OUTCOME_BYTES_MAX: usize = 4_096;
 pub const COMMAND_INLINE_MAX: usize = 128;
 /// The maximum size of an encoded outcome that a single frame contains, in bytes.
 pub const OUTCOME_INLINE_MAX: usize = 256;
-/// The number of bytes of a large entry that a frame takes at the entry's turn. More follow if space is left.
+/// The number of bytes of a large entry that a frame carries when it is the entry's turn. It carries more if space is
+/// left.
 pub const FRAGMENT_BYTES: usize = COMMAND_INLINE_MAX;
-/// The size of a fragment in a frame, in bytes, without its part of the entry: its kind, the tick asked and the key,
-/// the offset in the entry, the number of bytes that follow later, and a length.
+/// The overhead of a fragment in a frame, in bytes: its kind, the tick asked and the key, the offset in the entry, the
+/// number of bytes that follow later, and a length.
 pub const FRAGMENT_HEAD_BYTES: usize = 1 + 5 + 9 + 3 + 3 + 3;
 /// The maximum number of fragments in a frame: for each player and for the outcomes, one that ends an entry and one
 /// that starts an entry.
@@ -79,8 +81,8 @@ pub const LARGE_COMMANDS_OPEN_MAX: usize = 2;
 /// The maximum size of an encoded frame, in bytes, when many entries wait; entries that do not fit wait for a later
 /// tick. A frame is larger only if its inputs take most of it: see [`FRAME_ROOM_MIN`].
 pub const FRAME_BYTES: usize = 512;
-/// The number of bytes of a frame that belong to no input, roster change or list entry: masks, flags, counts, a
-/// cadence.
+/// The overhead of a frame, in bytes: everything except inputs, roster changes and list entries, that is, masks, flags,
+/// counts and a cadence.
 pub const FRAME_HEAD_BYTES: usize = 24;
 /// Size of a roster change in a frame, in bytes.
 pub const ROSTER_CHANGE_BYTES: usize = 2;
@@ -104,12 +106,12 @@ pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
     + ROSTER_CHANGE_BYTES * PLAYERS_MAX
     + INPUT_BYTES_MAX * PLAYERS_MAX
     + FRAME_ROOM_MIN;
-/// Within this many ticks, each player comes first once with each kind, so that the largest order finds space even if
-/// other orders wait. The kinds of entries take turns at being first, and so do the players within a kind.
+/// Within this many ticks, each player is first in line once for each kind of entry, so the largest order finds space
+/// even if other orders wait. The kinds take turns at being first, and so do the players within a kind.
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// The maximum size of a session packet, in bytes, without the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
-/// The maximum size of a packet down without its frames, in bytes: acks, margins, fates, links.
+/// The maximum size of a downstream packet without its frames, in bytes: acks, margins, fates, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
 /// The maximum number of refused orders in a packet. The rest wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
@@ -146,13 +148,13 @@ pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
 /// ([`FRAME_TURNS_TICKS`] twice), even if the other players order as much as they can.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
 /// The maximum number of bytes of all players' orders waiting for space in a frame. Above this, the newest order of the
-/// player with the most waiting bytes is refused immediately. So 20 commands per second are accepted as far as frames
-/// can hold them: each of 16 players gets at least 335 bytes of them per second at 60 Hz (a command and 6 bytes each),
-/// and the space that other players leave.
+/// player with the most waiting bytes is refused immediately. So 20 commands per second are accepted as long as frames
+/// have space for them: at 60 Hz, each of 16 players gets at least 335 bytes per second for commands (each takes its
+/// own size plus 6 bytes), and the space that other players leave unused.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 /// The maximum number of commands per second from a player, counted on arrival, and the allowed burst. Commands that a
-/// connection delayed for more than a second arrive together, so some of them are refused even if the player gave no
-/// more than its rate allows.
+/// connection delayed for more than a second arrive together, so some of them are refused even if the player kept to
+/// its rate.
 pub const COMMANDS_PER_SECOND: u32 = 20;
 /// The maximum number of bytes per second in a player's large commands, counted on arrival: a 4 KB command every 1.6 s.
 pub const LARGE_COMMAND_BYTES_PER_SECOND: u32 = COMMANDS_PER_SECOND * COMMAND_INLINE_MAX as u32;
@@ -189,7 +191,7 @@ pub const CUES_OPEN_MAX: usize = 1_024;
 pub const CUE_DRIFT: Duration = Duration::from_millis(200);
 /// The minimum of [`CUE_DRIFT`], in ticks.
 pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
-/// Announced inputs reach this many ticks beyond the next tick to seal.
+/// Inputs are announced up to this many ticks beyond the next tick to seal.
 pub const ANNOUNCE_TICKS: u32 = 8;
 
 /// The maximum number of spectators that watch a match without delay.
@@ -210,7 +212,7 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// If no ack from a client advances for this long, the server sends to it at most 10 times a second, and only the first
 /// frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// If no ack from a client advances for this long, the server sends those frames and its lane only every
+/// If no ack from a client advances for this long, the server sends these frames and lane chunks only every
 /// [`SPARSE_EVERY`]. During this time the player counts as dropped, and a client that sends again gets a response
 /// immediately. A client that does not send packets does not get frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
@@ -225,28 +227,29 @@ pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
 /// The time that each [`JOIN_STEP_BYTES`] of a world may take while other joiners wait, plus four round trips.
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
-/// A join without progress for this long, plus four round trips, ends: [`JOIN_STEP_WITHIN`] and a 10 s outage. While
-/// the world is being sent, progress is measured in its bytes. After that, the client makes progress when it is a
-/// second of ticks nearer to the present than ever before. So 8 MiB take at most 512 times this, provided that the
-/// frames since then are kept for that long ([`load_ticks`]).
+/// A join ends after this long without progress, plus four round trips. This covers [`JOIN_STEP_WITHIN`] and a 10 s
+/// outage. While the world is being sent, progress is measured in its bytes. After that, the client makes progress
+/// whenever it is a second's worth of ticks nearer to the present than ever before. So 8 MiB take at most 512 times
+/// this, provided that the frames since then are kept for that long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
-/// A world that has been sent for this long, plus two round trips, at less than 128 KiB/s gives its slot to the next
-/// joiner.
+/// A world sent for this long, plus two round trips, at less than 128 KiB/s loses its slot to the next joiner.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
-/// The maximum number of snapshots sent to joiners at the same time, per match. Slower ones, which lost their slots,
-/// continue in addition at 128 KiB/s each.
+/// The maximum number of snapshots sent to joiners at the same time, per match. Transfers that lost their slots for
+/// being slow continue beside them, at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
-/// While a world is being sent, the frames since that world are kept for at most this long. At 168 kbit/s it is enough
-/// for 8 MiB.
+/// While a world is being sent, the frames since that world are kept for at most this long. That is enough to send 8
+/// MiB at 168 kbit/s.
 pub const LOAD_TIME: Duration = Duration::from_secs(400);
-/// The minimum number of these frames, in ticks; more if they cover less than [`LOAD_TIME`], see [`load_ticks`].
+/// The limit on these frames is at least this many ticks, and more if they cover less than [`LOAD_TIME`]: see
+/// [`load_ticks`].
 pub const LOAD_TICKS: u32 = 24_000;
-/// The largest number of these frames, in ticks: [`LOAD_TIME`] at 240 Hz.
+/// The limit on these frames is at most this many ticks: [`LOAD_TIME`] at 240 Hz.
 pub const LOAD_TICKS_MAX: u32 = 96_000;
-/// The next tick to seal is reported to a client as at most this many ticks beyond the frame that it wants: packets
-/// contain 16 bits of a tick.
+/// A packet reports the next tick to seal as at most this many ticks after the frame that the client needs next,
+/// because packets contain only 16 bits of a tick.
 pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
-/// The maximum memory of these frames on the server, in bytes, without the heap of the game's own types.
+/// The maximum memory for the frames kept while a world is being sent, in bytes, without the heap of the game's own
+/// types.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// The time for which the server keeps the state of an interrupted join while its client tries to reconnect: the rest
 /// of the world, and the frames since then.
@@ -269,7 +272,7 @@ pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
 /// The maximum time per minute for which one identity may keep the other players waiting.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
-/// Policies that depend on a round trip use a value of at most this.
+/// Policies that depend on the round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
 /// A time in nanoseconds, at most 584 years. The number is 64 bits wide because dividing the 128 bits of

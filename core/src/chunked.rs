@@ -1,4 +1,4 @@
-//! [`Chunked`]: a grid or other list of fixed length, with costs that depend on the number of changes, not on its size.
+//! [`Chunked`]: a grid or other list of fixed length whose costs depend on the number of changes, not on its length.
 //!
 //! ```text
 //!   authority    [ A ][ B ][ C ][ D ]        a copy shares all chunks …
@@ -31,16 +31,16 @@ use crate::digest::known::Known;
 ///
 /// | | a `Vec` | `Chunked` |
 /// |---|---|---|
-/// | a copy, as at each rebuild (`clone_from`) | all n are copied | n/N chunks are compared; the changed ones are shared |
+/// | a copy, as for each rebuild (`clone_from`) | all n are copied | n/N chunks are compared; the changed ones are shared |
 /// | a digest | all n are hashed | the changed chunks, and 8 bytes for each chunk |
 /// | the check for NaN every tick | each float | the changed chunks |
 /// | a change | a store | a store and about 10 ns; the first one after a copy copies its chunk, and allocates |
 /// | encoding, as for a joining client | all n | all n |
 ///
 /// A world's size is the number of bytes that its digest hashes. So a world with a million elements in a `Chunked`
-/// still counts as small: it is digested every turn, and a desync in it is found immediately. Data that changes
-/// everywhere every tick belongs in a `Vec`: at most 256 KiB of a `Vec` are hashed in a second, or the whole `Vec`
-/// once, but a `Chunked` that changed everywhere is hashed whole every tick.
+/// still counts as small: it is digested every turn, and a desync in it is detected immediately. Data that changes
+/// everywhere every tick belongs in a `Vec`: at most 256 KiB of a `Vec` are hashed per second, or the whole `Vec` once,
+/// whereas a `Chunked` that changed everywhere is hashed in full every tick.
 ///
 /// It is encoded like a `Vec` of the same elements. The digests differ, so a game that switches to `Chunked` needs a
 /// new [`VERSION`](crate::Simulation::VERSION).
@@ -76,7 +76,7 @@ impl<T> Chunk<T> {
     }
 }
 
-/// Clones a chunk for [`own`]: a copy that will change has no known digest.
+/// Clones a chunk for [`own`]. The clone is about to change, so its digest is unknown.
 impl<T: Clone> Clone for Chunk<T> {
     fn clone(&self) -> Self {
         Chunk {
@@ -132,8 +132,8 @@ impl<T, const N: usize> Chunked<T, N> {
         self.chunks.get(index / N)?.elements.get(index % N)
     }
 
-    /// A mutable reference to the element at `index`. Its chunk counts as changed from then onwards, so call this only
-    /// to change it.
+    /// A mutable reference to the element at `index`. Its chunk then counts as changed, so call this only to change the
+    /// element.
     #[must_use]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T>
     where

@@ -1,8 +1,8 @@
 //! Encodes values to bytes and decodes them: the only module that names bincode.
 //!
-//! Integers have a variable length, little-endian. Two rules that law **Hostile wire** needs are added to the format:
-//! the cost of decoding is bounded by the bytes present, not by the lengths they claim; and a value on its own must
-//! consume the whole input.
+//! Integers have a variable length, little-endian. Law **Hostile wire** adds two rules to the format: the cost of
+//! decoding is bounded by the bytes present, not by the lengths they claim; and a value on its own must consume the
+//! whole input.
 //!
 //! Invariant: every encoded value can be decoded. Both sides count only bytes: a value that was within its limit when
 //! it was written can also be read. (Exceptions are types that serde cannot read from these bytes, for example untagged
@@ -75,7 +75,7 @@ pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecErr
     let start = out.len();
     let end = start + WORLD_BYTES_MAX;
     bincode::serde::encode_into_writer(value, Tail { out, end }, FORMAT).map_err(|e| {
-        // Takes a partly written value back.
+        // Removes a partly written value.
         out.truncate(start);
         encode_error(&e, WORLD_BYTES_MAX)
     })
@@ -122,10 +122,10 @@ pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
     }
 }
 
-/// Decodes a value at the start of `bytes`. Returns it with the number of bytes that it took.
+/// Decodes a value at the start of `bytes`. Returns the value and the number of bytes read.
 ///
 /// # Errors
-/// If the bytes are not a value of this type. It never panics. Memory for elements is reserved only for bytes that are
+/// If the bytes are not a value of this type. Never panics. Memory for elements is reserved only for bytes that are
 /// present, so it is bounded by the length of `bytes` times the size of the largest type within.
 pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
     let mut decoding = Decoding::new(bytes);

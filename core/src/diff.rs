@@ -95,8 +95,8 @@ impl ValueTree {
     }
 }
 
-/// The number of elements of each list and map in a value, and of bytes of each text, by path. Elements are not
-/// numbered in these paths: with `sim.rooms[].doors`, the doors of all rooms are counted. For reports, like [`diff`].
+/// The number of elements of each list and map in a value, and the number of bytes of each string, keyed by path. Paths
+/// contain no indices: `sim.rooms[].doors` counts the doors of all rooms. Use it only for reports, like [`diff`].
 ///
 /// ```
 /// use twinstep_core::diff::lengths;
@@ -181,7 +181,7 @@ impl Walk {
     }
 
     fn fields(&mut self, left: &[(&'static str, Node)], right: &[(&'static str, Node)]) {
-        // Values of one type have different fields only because of skip_serializing_if, and there are few of them.
+        // Two values of one type differ in their fields only because of skip_serializing_if. Structs have few fields.
         let get = |fields: &'_ [(&'static str, Node)], name| {
             fields.iter().position(|field| field.0 == name)
         };
@@ -223,7 +223,7 @@ impl Walk {
         for (key, node) in right.iter().filter(|entry| !known.contains(&entry.0)) {
             self.below(|path| path.key(key), |walk| walk.either(None, Some(node)));
         }
-        // The keys are the same, so their order or their repeats differ.
+        // The keys are the same, so their order or their duplicates differ.
         if known.iter().eq(by_key.keys()) {
             self.below(
                 |path| path.field("keys()"),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_of_different_length_report_it_and_their_common_part() {
+    fn sequences_of_different_length_report_the_lengths_and_the_common_part() {
         check(
             |sim| {
                 sim.enemies.pop();
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_long_text_is_cut_and_escaped_but_compared_whole() {
+    fn long_untrusted_text_is_cut_and_escaped_but_compared_in_full() {
         let long = "\u{1b}[31m\n\"ö".repeat(100_000);
         let found = diff(&long, &(long.clone() + "x"), 16);
         assert!(

@@ -32,8 +32,8 @@ use scan::NanScan;
 /// The canonical xxh3-64 digest of `value`.
 ///
 /// Like the codec, the digest is not human-readable: types that serialise in two ways use their compact one. A field
-/// that `#[serde(skip_serializing_if)]` leaves out is hashed by its name (the codec cannot read such types back: do not
-/// use it in a simulation). Fields with `#[serde(skip)]` are not part of the digest.
+/// that `#[serde(skip_serializing_if)]` leaves out is hashed by its name. (Do not use this attribute in a simulation:
+/// the codec cannot read such types back.) Fields with `#[serde(skip)]` are not part of the digest.
 ///
 /// Costs about half a nanosecond per field (measured: 48,000 entities of 6 numbers in 0.14 ms). Allocates only if it
 /// fails.
@@ -78,7 +78,7 @@ pub fn sized_digest(value: &impl Serialize) -> Result<SizedDigest, DigestError> 
             digest: Some(digest),
             bytes,
         }) => Ok(SizedDigest { digest, bytes }),
-        // The hasher tracks no path: only this failure pays for a second pass.
+        // The hasher tracks no paths, so only this failure pays for a second pass.
         Ok(_) => Err(DigestError::Nan {
             path: tree::path_of_nan(value),
         }),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn boundaries_between_elements_count() {
+    fn boundaries_between_elements_change_the_digest() {
         assert_ne!(
             digest(&vec![vec![1_u8, 2], vec![]]),
             digest(&vec![vec![1_u8], vec![2]])
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serialize_that_fails_is_an_error_with_its_reason() {
+    fn a_failed_serialize_is_an_error_with_its_reason() {
         let cell = core::cell::RefCell::new(1);
         let _borrowed = cell.borrow_mut();
         assert!(digest(&cell).unwrap_err().to_string().contains("borrowed"));

@@ -1,4 +1,4 @@
-//! [`Effects::each`]: a loop of a step whose items are not run again when a prediction is rebuilt.
+//! [`Effects::each`]: a loop in a step that reuses the results of unchanged items when a prediction is rebuilt.
 
 use alloc::vec::Vec;
 use core::{iter, mem};
@@ -9,7 +9,7 @@ use crate::codec;
 use crate::memo::{LoopContext, Outputs, Results, StepMemos, part};
 use crate::simulation::{Effects, Frame, Simulation};
 
-/// One in this many taken results is checked by running the function.
+/// One in this many reused results is checked by running the function.
 const CHECKED: u32 = 256;
 
 impl<S: Simulation> Effects<S> {
@@ -17,13 +17,13 @@ impl<S: Simulation> Effects<S> {
     /// prediction is rebuilt, an item that equals its earlier value at this tick, with equal reads, is not run: its
     /// result is reused.
     ///
-    /// This pays for items that cost more than some 200 ns: agents that think, search paths or cast rays. It adds some
-    /// 60 ns to each item of a predicted tick, and less than 10 ns in the authority and the server.
+    /// This pays off for items that cost more than about 200 ns, such as agents that think, search paths or cast rays.
+    /// It adds about 60 ns to each item of a predicted tick, and less than 10 ns in the authority and the server.
     ///
-    /// `name` is unique among the loops of a step. `reads` returns all that `run` needs besides the item, as a small
-    /// value: the positions of the players in sight rather than the list of players, because an item is run again
-    /// whenever its reads differ. `run` must not read a global variable or a clock; the compiler cannot stop it from
-    /// using a `static`.
+    /// `name` must be unique among the loops of a step. `reads` returns everything that `run` needs besides the item,
+    /// as a small value: the positions of the players in sight rather than the list of players, because an item is run
+    /// again whenever its reads differ. `run` must not read a global variable or a clock; the compiler cannot stop it
+    /// from using a `static`.
     ///
     /// ```
     /// # use twinstep_core::prelude::*;
@@ -69,7 +69,7 @@ impl<S: Simulation> Effects<S> {
     ///
     /// # Panics
     /// In debug builds, if two loops of a step have the same name, or an item or its reads cannot be encoded. In
-    /// release builds the loop is a plain one. The report of a panic in `run` names the loop.
+    /// release builds such a loop runs as a plain loop. The report of a panic in `run` names the loop.
     #[track_caller]
     pub fn each<'i, T, R, O>(
         &mut self,
@@ -237,7 +237,7 @@ impl<S: Simulation> Effects<S> {
     /// ```
     ///
     /// # Panics
-    /// The panics of [`each`](Self::each); the two share their names.
+    /// The panics of [`each`](Self::each). The two methods share one set of names.
     #[track_caller]
     pub fn recall<I, O>(
         &mut self,

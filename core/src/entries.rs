@@ -64,7 +64,7 @@ pub enum LargeEntry {
 }
 
 impl LargeEntry {
-    /// The player of a command.
+    /// The player that issued the entry, if it is a command.
     #[must_use]
     pub fn player(self) -> Option<PlayerId> {
         match self {
@@ -81,8 +81,7 @@ impl LargeEntry {
     }
 }
 
-/// Consecutive bytes of an encoded large entry. The bytes of all its fragments, in the order of their frames, are the
-/// entry.
+/// Consecutive bytes of an encoded large entry. All its fragments, in frame order, make up the entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fragment {
     /// The entry.

@@ -27,7 +27,8 @@ use crate::bounds::PLAYERS_MAX;
 pub struct Tick(pub u32);
 
 impl Tick {
-    /// The last possible tick. `learned` also returns it for a still guessed input.
+    /// The last possible tick. `Frame::learned` also returns it for an input that is still a
+    /// guess.
     pub const MAX: Tick = Tick(u32::MAX);
 
     /// The tick `span` earlier, or tick 0.
@@ -63,7 +64,7 @@ impl fmt::Display for Tick {
     }
 }
 
-/// A player of one match: its number there, below [`PLAYERS_MAX`].
+/// The number of a player in a match, below [`PLAYERS_MAX`].
 ///
 /// An identity keeps its number while it has its seat, even when it is dropped and reconnects. Once it has left,
 /// another identity may get the number.
@@ -97,7 +98,7 @@ impl fmt::Display for PlayerId {
 /// |---|---|
 /// | a player | `Key::player(player, shots)`, with the player's count of this kind of event |
 /// | a thing that all players move, such as a ball | `Key::new(BALL_BOUNCE, bounces)`, with the thing's count of this kind of event |
-/// | a player that hits such a thing | the player: a hit named by the ball's bounce would be renamed by each wrong bounce |
+/// | a player that hits such a thing | the player: a hit named by the ball's bounce would be renamed by each mispredicted bounce |
 /// | something that has a key | `key.child(SPARK)` |
 ///
 /// Two queries of one step never share a key. Two cues may: a cue is identified by its key *and* its value, and equal
@@ -147,7 +148,7 @@ impl Key {
     #[must_use]
     pub const fn owner(self) -> Option<PlayerId> {
         let player = PlayerId(self.of as u8);
-        // A cause of a player is its prefix and its number; anything else is another cause.
+        // A player's cause is the prefix and the player's number; any other value is another cause.
         let is_player = self.of == Key::player(player, 0).of && player.index() < PLAYERS_MAX;
         if is_player { Some(player) } else { None }
     }

@@ -16,15 +16,15 @@
 //! | [`prelude`] | everything that a game's rules import |
 //! | [`ids`], [`players`] | tick, player and key; a set of players |
 //! | [`simulation`] | the trait that a game implements, with the input and the output of a step |
-//! | [`frame`], [`effects`] | the same types under their own names, and the entries of a frame |
+//! | [`frame`], [`effects`] | the input and the output again, under their own names, with the entries of a frame |
 //! | [`perspective`] | which client's screen a step is for |
 //! | [`turn`] | turns, and how they are clocked |
 //! | [`world`] | the simulation with everything that a copy needs to continue; the only code that steps |
 //! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | building blocks of deterministic games |
-//! | [`memo`] | loops whose results rebuilds take over |
+//! | [`memo`] | loops whose results rebuilds reuse |
 //! | [`digest`], [`diff`] | one number for a world, and where two worlds differ |
 //! | [`codec`] | values as bytes |
-//! | [`bounds`] | every number of law *Bounded* |
+//! | [`bounds`] | every limit of law *Bounded* |
 //! | [`testing`] | helpers for authors' tests |
 //!
 //! This crate owns no clock, socket, thread or file; `no_std` + alloc enforces that.

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  memo of tick t    [ a  b  c  d ]    of each item: its bytes with what it reads, the item after the tick, its outputs
-//!  rebuild, tick t   [ a  b' c  d ]    equal bytes: the result is taken over;  b' differs: its function is run
+//!  rebuild, tick t   [ a  b' c  d ]    equal bytes: the result is reused;  b' differs: its function is run
 //! ```
 //!
 //! A wrong guess about one player changes few of a thousand agents, so few are run again. This is a memo by value:
 //! bytes are compared, never identities, so an author does not declare anything that could be wrong. Equal bytes give
-//! an equal result, because an item's function is a function pointer: besides the item and its reads it sees the tick
-//! and the rules alone. So it does not matter which prediction of a tick made its memo.
+//! an equal result, because an item's function is a function pointer: besides the item and its reads it receives only
+//! the tick and the rules. So it does not matter which prediction of a tick recorded the memo.
 //!
 //! Law **One way**: only predictions have memos. In the authority, on the server, in journals and in replays `each` is
 //! a plain loop, and the confirmed state never depends on a memo.
@@ -26,7 +26,8 @@ use crate::ids::Tick;
 /// The number of entries searched for an item. When items leave a list, the others move by a few positions.
 const SEARCH: usize = 8;
 
-/// Memos are created this many at a time, and used in turn. So a lead that grows by a few ticks finds memos with space.
+/// Memos are created this many at a time, and used in turn. So if the lead grows by a few ticks, there are memos with
+/// allocated space.
 const SPARE: usize = 4;
 
 /// The arguments of an item's function besides the item and its reads.
@@ -49,7 +50,7 @@ impl<O> Outputs<'_, O> {
     }
 }
 
-/// The number of items of one loop in repeated ticks, where a memo of the same tick existed.
+/// Counts the items of one loop in rebuilt ticks for which a memo existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopStats {
@@ -142,7 +143,8 @@ impl Memo {
         }
     }
 
-    /// Returns the loop's entry, or `None` if the name was used in this tick, or for items of another type.
+    /// Returns the loop's entry, or `None` if the name was already used in this tick, or is used for items of another
+    /// type.
     pub(crate) fn open<T, O>(&mut self, name: &'static str) -> Option<&mut Loop>
     where
         T: Send + Sync + 'static,
@@ -191,7 +193,7 @@ pub(crate) struct StepMemos {
     pub(crate) rooms: Vec<(&'static str, [usize; 3])>,
     pub(crate) taken: u32,
     pub(crate) impure: Option<&'static str>,
-    /// The loop that runs, or in which the step panicked.
+    /// The running loop, or the one in which the step panicked.
     pub(crate) running: Option<&'static str>,
 }
 
@@ -255,7 +257,7 @@ impl Memos {
         let mut spare = self.spare.iter();
         let at = spare.position(|memo| may_grow || memo.bytes() > 0);
         let mut new = at.and_then(|at| self.spare.remove(at));
-        // A step that panics does not give them back.
+        // If the step panics, the memos are not returned.
         self.bytes -= old
             .iter()
             .chain(&new)
@@ -302,7 +304,7 @@ impl Memos {
         self.spare.extend(confirmed);
     }
 
-    /// Takes over the memos of later ticks that `others` has.
+    /// Takes all memos from `others`. For each slot, the memo of the later tick is kept.
     pub fn absorb(&mut self, others: &mut Memos) {
         if !others.is_used {
             return;
@@ -339,13 +341,13 @@ impl Memos {
         }
     }
 
-    /// Returns the number of ticks stepped without a memo since the last call, because memos held [`MEMO_BYTES_MAX`]
-    /// bytes.
+    /// Returns the number of ticks stepped without a memo since the last call, because memos had reached
+    /// [`MEMO_BYTES_MAX`] bytes.
     pub fn take_without(&mut self) -> u64 {
         mem::take(&mut self.without)
     }
 
-    /// Returns the name of a loop whose function gave two results for equal items and reads, once.
+    /// Returns, once, the name of a loop whose function returned different results for equal items and reads.
     pub fn take_impure(&mut self) -> Option<&'static str> {
         self.impure.take()
     }
@@ -366,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_game_without_loops_is_lent_no_memos() {
+    fn a_game_without_loops_gets_no_memos() {
         let (mut memos, mut lent) = (Memos::default(), StepMemos::default());
         let step = |memos: &mut Memos, lent: &mut StepMemos, tick: u32| {
             memos.lend(Tick(tick), lent);
@@ -379,7 +381,7 @@ mod tests {
         let steps = (0..99).map(|tick| step(&mut memos, &mut lent, tick));
         assert_eq!(steps.filter(|keeps| *keeps).count(), 0);
         assert!(!memos.is_used && memos.spare.is_empty());
-        // From the step after its first loop on, a game has memos.
+        // A game has memos starting with the step after its first loop.
         lent.rooms.push(("agents", [0; 3]));
         assert!(step(&mut memos, &mut lent, 99) && memos.is_used);
     }

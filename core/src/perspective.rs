@@ -56,7 +56,7 @@ impl Learned {
         player.index() * Self::SPAN as usize + (tick.0 % Self::SPAN) as usize
     }
 
-    /// Records that the input of `player` for `tick` is known starting with the prediction's tick `prediction`. Later
+    /// Records that the input of `player` for `tick` is known from the prediction's tick `prediction` onwards. Later
     /// calls for the same input are ignored.
     pub fn note(&mut self, player: PlayerId, tick: Tick, prediction: Tick) {
         let slot = &mut self.known[Self::slot(player, tick)];
@@ -96,7 +96,7 @@ pub struct Perspective<'a> {
 }
 
 impl<'a> Perspective<'a> {
-    /// The perspective of an authority: on the server, or of a client's delayed copy.
+    /// The perspective of an authority, on the server or in a client's delayed copy.
     #[must_use]
     pub const fn authority(tick: Tick) -> Self {
         Perspective {

@@ -100,7 +100,7 @@ impl Mwc {
         }
     }
 
-    /// The generator that belongs to the *root seed* of this one and to `key`. Earlier draws do not matter.
+    /// The generator derived from this one's *root seed* and from `key`, whatever has been drawn before.
     ///
     /// Forks of forks are equally independent, and the same key always gives the same fork.
     ///
@@ -131,7 +131,7 @@ impl Mwc {
     pub const fn below(&mut self, n: u32) -> u32 {
         let mut wide = self.next_u32() as u64 * n as u64;
         if (wide as u32) < n {
-            // The first 2³² mod n products of each residue are too many.
+            // Rejects low words below 2³² mod n, which would make some results more likely.
             let surplus = n.wrapping_neg() % n;
             while (wide as u32) < surplus {
                 wide = self.next_u32() as u64 * n as u64;
@@ -181,7 +181,7 @@ impl TryRng for Mwc {
     }
 }
 
-/// The seed's bytes are [`Mwc::seed`]'s number, little-endian.
+/// The seed is the number passed to [`Mwc::seed`], little-endian.
 impl SeedableRng for Mwc {
     type Seed = [u8; 8];
 
@@ -244,7 +244,7 @@ mod tests {
 
     /// Row 66.
     #[test]
-    fn draws_equal_marsaglias_own_test_program() {
+    fn draws_match_marsaglias_own_test_program() {
         // The program sets z = 12345, w = 65435, fills a table with 256 draws, makes 10⁶ for KISS, then 10⁶ of MWC
         // alone, and expects the last one to be 904977562.
         let mut rng = Mwc {
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn rand_cores_traits_draw_the_same_bits() {
+    fn the_rand_core_traits_draw_the_same_bits() {
         let mut rng = Mwc::seed(42);
         let drawn = draws(rng.clone(), 3);
         let mut bytes = [0_u8; 11];

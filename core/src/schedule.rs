@@ -6,9 +6,9 @@
 //!   index     hash of (bear) ─▶ its place                   finds a sleeper by its key
 //! ```
 //!
-//! Invariant: each sleeper is once in the run of its tick and once in the index. The place of a sleeper is neither
-//! compared nor saved: two schedules with the same sleepers in the same order are equal and have the same bytes and
-//! digest, even if their histories differ (law *Stable names*).
+//! Invariant: each sleeper is exactly once in the run of its tick and once in the index. Its slot is neither compared
+//! nor saved: two schedules with the same sleepers in the same order are equal and have the same bytes and digest, even
+//! if their histories differ (law *Stable names*).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -80,8 +80,8 @@ impl<E> Schedule<E> {
 
     /// Schedules `event` for `tick`, after all events already scheduled for that tick.
     ///
-    /// A key is used once: an event that already sleeps under `key` is replaced and returned, and the new one goes to
-    /// the end of its tick's queue. An event for a past tick is due at the next [`pop_due`](Schedule::pop_due).
+    /// A key has at most one event: an event that already sleeps under `key` is replaced and returned, and the new one
+    /// goes to the end of its tick's queue. An event for a past tick is due at the next [`pop_due`](Schedule::pop_due).
     ///
     /// ```
     /// # use twinstep_core::{Key, Schedule, Tick};
@@ -187,8 +187,8 @@ impl<E> Schedule<E> {
         })
     }
 
-    /// Reserves space for `sleepers` in total. Up to that number, scheduling does not allocate, if the sleepers wake at
-    /// 256 different ticks at most.
+    /// Reserves space for `sleepers` in total. Up to that number, scheduling does not allocate, as long as the sleepers
+    /// wake at no more than 256 different ticks.
     pub fn make_room(&mut self, sleepers: usize) {
         let more = sleepers.saturating_sub(self.sleepers.len());
         self.sleepers.reserve(more);
@@ -239,8 +239,8 @@ impl KeyIndex {
         }
     }
 
-    /// The slot where the search for a key starts. It mixes by multiply, shift and multiply, because keys that count up
-    /// in either half must not be neighbours.
+    /// The slot where the search for a key starts. It hashes by multiply, shift and multiply, so that keys that count
+    /// up in either half are not neighbours.
     fn home(&self, key: Key) -> usize {
         let word = key.of ^ u64::from(key.n).rotate_left(40);
         let mixed = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -266,7 +266,8 @@ impl KeyIndex {
         Some(self.places[self.find(key, sleepers)]).filter(|place| *place != NONE)
     }
 
-    /// Returns `true` if the search for this key takes more than [`CROWD`] probes: then keys were chosen to collide.
+    /// Returns `true` if the search for this key takes more than [`CROWD`] probes, which means that keys were chosen to
+    /// collide.
     fn is_crowded<E>(&self, key: Key, sleepers: &[Sleeper<E>]) -> bool {
         let mask = self.places.len().saturating_sub(1);
         self.len > 0 && self.find(key, sleepers).wrapping_sub(self.home(key)) & mask > CROWD
@@ -377,7 +378,7 @@ impl<E: fmt::Debug> fmt::Debug for Schedule<E> {
 impl<E: Serialize> Serialize for Schedule<E> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.len()))?;
-        // Not a loop: over an iterator of iterators that takes half as long again.
+        // Not a `for` loop, which takes 50 % longer over nested iterators.
         self.iter()
             .try_for_each(|(tick, key, event)| map.serialize_entry(&key, &(tick, event)))?;
         map.end()
@@ -409,7 +410,7 @@ impl<'de, E: Deserialize<'de>> Visitor<'de> for InDueOrder<E> {
                 return Err(A::Error::custom("a schedule's ticks must not decrease"));
             }
             last = tick;
-            // Law Hostile wire: keys chosen to collide would take a time that grows by the square of their number.
+            // Law Hostile wire: keys chosen to collide would take time quadratic in their number.
             if schedule.index.is_crowded(key, &schedule.sleepers) {
                 return Err(A::Error::custom("a schedule's keys must not collide"));
             }
@@ -481,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bytes_out_of_order_or_with_a_key_twice_are_refused() {
+    fn hostile_bytes_out_of_order_or_with_duplicate_keys_are_refused() {
         let wire = |sleepers: &[(u64, u32)]| {
             bytes(
                 &sleepers
@@ -507,7 +508,7 @@ mod tests {
 
     /// Keys that count up in either half, like the keys of entities and their timers.
     #[test]
-    fn keys_that_count_up_are_found_in_few_probes() {
+    fn sequential_keys_are_found_in_few_probes() {
         let of_both = |n: u64| Key::new(n / 16 * 256, (n % 16) as u32);
         let families: [fn(u64) -> Key; 4] = [
             |n| Key::new(n, 0),

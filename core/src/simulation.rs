@@ -51,7 +51,7 @@ pub use crate::values::{Controls, Never, Wire};
 pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The game's name, at most 32 bytes. Compared in the handshake.
     const NAME: &'static str;
-    /// The author raises it whenever `step` changes its results. Compared in the handshake.
+    /// Raise it whenever the results of `step` change. Compared in the handshake.
     const VERSION: u32;
 
     /// Read-only content (level, tuning), shared. Its digest is compared in the handshake; it is sent only to clients
@@ -59,7 +59,7 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     type Rules: Serialize + Send + Sync + 'static;
     /// The state of a player's controls during one tick.
     type Input: Controls;
-    /// A discrete order of a player. [`Never`] if the game has none.
+    /// A player's discrete order. [`Never`] if the game has none.
     type Command: Wire;
     /// A question that the simulation must not answer itself.
     type Query: Wire;
@@ -72,17 +72,17 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>);
 
     /// Decides which side answers a query with a player's key ([`Key::player`]) in a match where owners answer: that
-    /// player's client if `true`, the default; otherwise the server. Server and clients must decide alike, so this
-    /// depends on the query alone. The server answers all queries with other keys.
+    /// player's client if `true`, the default; otherwise the server. Server and clients must reach the same decision,
+    /// so this must depend on the query alone. The server answers all queries with other keys.
     #[must_use]
     fn owner_answers(query: &Self::Query) -> bool {
         let _ = query;
         true
     }
 
-    /// The label of this state in a list of saved games: "islands, year 3, four towns". Empty by default; with more
-    /// than 256 bytes the game is not saved. A list shows it without loading the world, so even for other
-    /// [`VERSION`](Simulation::VERSION)s and rules.
+    /// The label of this state in a list of saved games, such as "islands, year 3, four towns". Empty by default; a
+    /// game with a label of more than 256 bytes is not saved. A list shows labels without loading worlds, so it also
+    /// shows those of another [`VERSION`](Simulation::VERSION) or other rules.
     #[must_use]
     fn save_label(&self, rules: &Self::Rules) -> String {
         let _ = rules;
@@ -92,9 +92,9 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     /// Plays a seat that no human holds: returns a bot's move, or `None`, the default, if the seat is empty.
     ///
     /// Called every tick for each of the 16 player numbers that no human holds: free seats, and dropped players' seats.
-    /// It sees the state before the step. In the step, the [frame](Frame) contains the bot's input and command, so a
-    /// step needs no other code for bots. When a human takes that seat, the step sees [`Joined`](RosterChange::Joined),
-    /// and this is no longer called for it. Law **Pure** also holds here.
+    /// It is given the state before the step. In the step, the [frame](Frame) contains the bot's input and command, so
+    /// a step needs no other code for bots. When a human takes that seat, the step sees
+    /// [`Joined`](RosterChange::Joined), and this is no longer called for the seat. Law **Pure** applies here as well.
     #[must_use]
     fn bot(&self, player: PlayerId, tick: Tick, rules: &Self::Rules) -> Option<BotMove<Self>> {
         let _ = (player, tick, rules);
@@ -115,14 +115,14 @@ pub struct FrameData<S: Simulation> {
     /// Commands, in (player, sequence) order.
     pub commands: Vec<Order<S::Command>>,
     /// Fragments of large outcomes and commands, in entry order; outside equality and digest, because a step sees only
-    /// whole entries. The lists above contain the entries that end here, which are encoded as their fragments only.
+    /// whole entries. An entry that ends in this frame is also in the lists above, but only its fragment is encoded.
     pub fragments: Vec<Fragment>,
     /// The input of each present player.
     pub inputs: Inputs<S::Input>,
     /// Telemetry, outside equality and digest: the players whose input the server had to fill.
     pub filled: PlayerSet,
-    /// The cadence of the match from this tick onwards, if it changes: only at a turn's first tick; outside equality
-    /// and digest.
+    /// The match's cadence from this tick onwards, if it changes, which it can only at a turn's first tick. Outside
+    /// equality and digest.
     pub cadence: Option<Cadence>,
 }
 
@@ -193,8 +193,8 @@ impl<S: Simulation> FrameData<S> {
             && ascending(&self.fragments, |f| f.entry)
     }
 
-    /// Adds the bytes of the large entry `whole` starting at offset `from`, at most `room` of them, or continues the
-    /// fragment that the frame has. Returns the number of bytes added.
+    /// Adds at most `room` bytes of the large entry `whole`, starting at offset `from`, or after the bytes of this
+    /// entry that the frame already contains. Returns the number of bytes added.
     pub fn add_fragment(
         &mut self,
         entry: LargeEntry,
@@ -225,7 +225,7 @@ impl<S: Simulation> FrameData<S> {
         added
     }
 
-    /// Returns `true` if an entry of the lists is encoded as the fragment that ends in this frame.
+    /// Returns `true` if this frame contains the last fragment of `entry`, which is therefore not encoded in a list.
     #[must_use]
     pub fn ends(&self, entry: LargeEntry) -> bool {
         // Nearly all frames have none.
@@ -234,7 +234,7 @@ impl<S: Simulation> FrameData<S> {
             .any(|f| f.left == 0 && f.entry == entry)
     }
 
-    /// Drops the fragments that end an entry no longer in the lists.
+    /// Drops the last fragments of entries that are no longer in the lists.
     pub fn drop_ends_of_missing(&mut self) {
         let mut fragments = core::mem::take(&mut self.fragments);
         fragments.retain(|f| f.left > 0 || self.contains(f.entry));
@@ -373,8 +373,8 @@ impl<'a, S: Simulation> Frame<'a, S> {
     /// its server chose. It is the same in all steps of a match, on every machine and in replays.
     ///
     /// This is game time. A match may slow its ticks down for a machine that cannot keep up, local play and replays run
-    /// at any speed, and a server may change its rate during play. A step does not see this, so objects do not move
-    /// further because of it.
+    /// at any speed, and a server may change its rate during play. None of this affects a step, so objects move equally
+    /// far per tick.
     ///
     /// ```
     /// # use twinstep_core::{Effects, Frame, Never, Simulation};
@@ -498,7 +498,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
 
     /// Returns `true` if a projectile that `shooter` fired at `born` is a ghost on this screen: harmless, and drawn
     /// between the muzzle as shown and its true path. Once the authority has reached the tick at which the shot became
-    /// known, it is promoted and behaves like a local one.
+    /// known, the ghost is promoted and behaves like a local projectile.
     ///
     /// Ghost ⇔ prediction ∧ shooter not local ∧ confirmed < learned(shooter, born).
     #[must_use]
@@ -672,7 +672,7 @@ impl<S: Simulation> Clone for Effects<S> {
 
 impl<S: Simulation> PartialEq for Effects<S> {
     fn eq(&self, other: &Self) -> bool {
-        // Only the output counts, not who could claim or in which phase.
+        // Only the output is compared, not the claimants or the phase.
         self.asks == other.asks
             && self.cues == other.cues
             && self.claims == other.claims

@@ -118,7 +118,7 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// An empty table with space for `capacity` entries if they are inserted in increasing order, or for half of that
+    /// An empty table with space for `capacity` entries if they are inserted in increasing order, or for half as many
     /// in any other order.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
@@ -145,7 +145,7 @@ impl<K, V> Table<K, V> {
         (self.used, self.len) = (0, 0);
     }
 
-    /// All entries by increasing key.
+    /// All entries, in key order.
     pub fn iter(&self) -> Iter<'_, K, V> {
         let pages = self.pages[..self.used].iter();
         Iter {
@@ -154,7 +154,7 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// All entries by increasing key, with mutable values.
+    /// All entries, in key order, with mutable values.
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         let pages = self.pages[..self.used].iter_mut();
         IterMut {
@@ -163,17 +163,17 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// All keys, increasing.
+    /// All keys, in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> + DoubleEndedIterator {
         self.iter().map(|(key, _)| key)
     }
 
-    /// All values by increasing key.
+    /// All values, in key order.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &V> + DoubleEndedIterator {
         self.iter().map(|(_, value)| value)
     }
 
-    /// All values by increasing key, mutable.
+    /// All values, in key order, mutable.
     pub fn values_mut(&mut self) -> impl ExactSizeIterator<Item = &mut V> + DoubleEndedIterator {
         self.iter_mut().map(|(_, value)| value)
     }
@@ -210,8 +210,7 @@ impl<K, V> Table<K, V> {
         }
     }
 
-    /// Keeps the entries for which `keep` returns `true`. `keep` is called once for each entry, by increasing key, in
-    /// one pass.
+    /// Keeps the entries for which `keep` returns `true`. `keep` is called once for each entry, in key order.
     ///
     /// ```
     /// # use twinstep_core::Table;
@@ -263,8 +262,8 @@ impl<K, V> Table<K, V> {
             self.open(page);
         } else if self.pages[page].len() == PAGE {
             self.open(page + 1);
-            // After all other keys, start a new page instead of splitting, so that all pages stay full with growing
-            // keys.
+            // After all other keys, start a new page instead of splitting, so that all pages stay full when keys
+            // increase.
             let is_last = index == PAGE && page + 2 == self.used;
             let half = if is_last { PAGE } else { PAGE / 2 };
             let [full, next] = self.two(page, page + 1);
@@ -362,7 +361,7 @@ impl<K: Ord, V> Table<K, V> {
         let Some(last) = pages.last() else {
             return Err((0, 0));
         };
-        // Entities are mostly created with growing keys, so check the end first.
+        // Entities are mostly created with increasing keys, so check the end first.
         if last.keys.last() < Some(key) {
             return Err((pages.len() - 1, last.len()));
         }
@@ -521,7 +520,7 @@ impl<K, V> IntoIterator for Table<K, V> {
     }
 }
 
-/// Keeps the last of equal keys. Sorts once.
+/// Of entries with equal keys, the last one is kept. Sorts once.
 impl<K: Ord, V> FromIterator<(K, V)> for Table<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut entries: Vec<(K, V)> = entries.into_iter().collect();
@@ -661,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_equal_keys_is_collected() {
+    fn the_last_entry_with_a_repeated_key_is_collected() {
         let table: Table<u8, char> = [(2, 'a'), (1, 'b'), (2, 'c')].into_iter().collect();
         assert_eq!(format!("{table:?}"), "{1: 'b', 2: 'c'}");
     }
@@ -673,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bytes_unsorted_or_with_a_key_twice_are_refused() {
+    fn hostile_bytes_with_unsorted_or_duplicate_keys_are_refused() {
         assert_eq!(
             decoded::<u8>(&bytes(&vec![(1_u8, 0_u32), (2, 0)]))
                 .unwrap()

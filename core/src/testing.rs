@@ -179,7 +179,7 @@ impl<S: Simulation> Solo<S> {
     /// Steps once. Returns the effects of the step.
     ///
     /// # Panics
-    /// If the frame does not fit the world (for example a command of an absent player).
+    /// If the frame does not fit the world (for example a command from an absent player).
     pub fn step(&mut self) -> &Effects<S> {
         for (player, input) in &self.holding {
             self.next.inputs.set(*player, Some(input.clone()));

@@ -3,9 +3,9 @@
 //! Not on the fast path (about 32 bytes of heap per number): a tree is built only if two digests differ, or if a digest
 //! found a NaN.
 //!
-//! Invariants: two values of one type have equal trees if and only if they have equal digests. No text that leaves this
-//! module is longer than its bound, and text from strings of the state is printable ASCII, since other people's logs
-//! may contain it.
+//! Invariants: two values of one type have equal trees if and only if they have equal digests. No text returned by this
+//! module is longer than its bound, and text from the state's strings is printable ASCII, because it may end up in
+//! other people's logs.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -18,11 +18,11 @@ use serde::ser::{self, Serialize, Serializer};
 use crate::digest::asking::NAME;
 use crate::refused::SerializeError;
 
-/// The greatest length of a value's text, in bytes.
+/// The maximum length of a value's text, in bytes.
 const TEXT_MAX: usize = 128;
-/// The greatest length of a map key inside a path, in bytes.
+/// The maximum length of a map key in a path, in bytes.
 const KEY_MAX: usize = 64;
-/// The greatest length of a path, in bytes.
+/// The maximum length of a path, in bytes.
 const PATH_MAX: usize = 256;
 
 /// A value. Floats are compared by their bits.
@@ -251,7 +251,7 @@ impl Path {
     }
 }
 
-/// Text with a bound. At the bound it ends in "..." and further writes fail.
+/// Text of limited length. At the limit it ends in "..." and further writes fail.
 struct Short {
     text: String,
     max: usize,
@@ -259,7 +259,7 @@ struct Short {
 
 impl Write for Short {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        // The last three bytes are kept for the dots.
+        // The last three bytes are reserved for the dots.
         let room = self.max - "...".len() - self.text.len();
         if part.len() <= room {
             self.text.push_str(part);

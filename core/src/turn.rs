@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{DELAY_MAX, PLAYERS_MAX, TICK_MAX, TICK_MIN, TURN_TICKS_MAX};
 use crate::{PlayerId, Tick};
 
-/// The turn length, tick length and input delay of a match, valid starting with one turn.
+/// The turn length, tick length and input delay of a match, valid from one turn onwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cadence {
     /// The number of ticks in a turn, 1..=[`TURN_TICKS_MAX`].

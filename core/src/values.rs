@@ -20,9 +20,9 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
 /// An input is state, not transition ("fire is down", not "fire was pressed"); a step derives edges from the previous
 /// input, which it keeps. An encoded input has at most [`INPUT_BYTES_MAX`](crate::bounds::INPUT_BYTES_MAX) bytes.
 ///
-/// Integers of a fixed width, `bool` and `()` are controls; so are arrays and tuples of controls. Each part of them is
-/// repeated by its own rule. `usize` is not a control: its width depends on the machine. A type of your own takes one
-/// line:
+/// Integers of a fixed width, `bool` and `()` are controls; so are arrays and tuples of controls. Each of their
+/// elements is repeated by its own rule. `usize` is not a control: its width depends on the machine. A type of your own
+/// takes one line:
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@
 //! probe arrives, which takes one round trip, packets are no longer split. If it does not, smaller sizes are probed as
 //! well. All probes are repeated with growing pauses. While large datagrams flow, the peer reports every two seconds
 //! how large they were. If reports stop, a few probes are sent; if these get no response, only small datagrams are
-//! used. So a change of the path is noticed within seconds, and a dead path gets only a few probes.
+//! used. So a path change is detected within seconds, and a dead path gets only a few probes.
 //!
 //! Invariants: a session with only small packets does not send this module's datagrams. A peer's parts take at most
 //! [`JOINED_MAX`] packets of memory. A lost part loses its packet.
@@ -18,8 +18,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// The datagram size, in bytes, that every path passes: the smallest packet of IPv4 that all hosts accept (576),
-/// without the headers of IP (at most 60) and UDP (8).
+/// The datagram size that every path passes, in bytes: the IPv4 packet size that every host must accept (576), minus
+/// the IP (at most 60) and UDP (8) headers.
 pub const SURE_BYTES: usize = 508;
 /// A size between the two others: it carries the largest packet in two parts instead of three.
 const MIDDLE_BYTES: usize = 630;
@@ -99,7 +99,7 @@ impl Datagrams {
     /// `packet_bytes_max`.
     ///
     /// # Panics
-    /// If packets could be larger than [`CUT_BYTES_MAX`], or if `around` leaves too little of a datagram.
+    /// If packets could be larger than [`CUT_BYTES_MAX`], or if `around` leaves too little space in a datagram.
     #[must_use]
     pub fn new(around: usize, packet_bytes_max: usize) -> Datagrams {
         assert!(
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_path_is_noticed_within_seconds() {
+    fn a_changed_path_is_detected_within_seconds() {
         let mut world = TwoEnds::new(9_000);
         let second = |world: &mut TwoEnds| {
             let before = world.got[1].len();
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lossy_path_keeps_its_large_datagrams() {
+    fn a_lossy_path_still_uses_large_datagrams() {
         let mut world = TwoEnds::new(9_000);
         world.keeps = u32::MAX / 100 * 75;
         let mut cut = 0;
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_can_repeat_and_reorder_and_damaged_parts_complete_no_packet() {
+    fn parts_may_be_repeated_or_reordered_and_damaged_parts_complete_no_packet() {
         let mut from = Datagrams::new(AROUND, LARGEST);
         let mut to = Datagrams::new(AROUND, LARGEST);
         let mut parts = Vec::new();

@@ -1,15 +1,15 @@
-//! The names by which a host, a match and its transports know sessions, matches and the holders of tickets.
+//! The identifiers of sessions, matches and ticket holders, shared by the host, its matches and its transports.
 
 use alloc::string::String;
 use core::fmt;
 use core::num::ParseIntError;
 use core::str::FromStr;
 
-/// A session of a server: one connection of one client.
+/// A server session: one connection of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
-/// A match. The maker of its tickets chooses the number; a server runs at most one match with this number at a time.
+/// A match. The maker of its tickets chooses the number; a server runs at most one match with a given number at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MatchId(pub u64);
 
@@ -47,8 +47,8 @@ impl Role {
     }
 }
 
-/// The holder of tickets for a match. One name may play and watch at the same time: these are two identities, and
-/// tickets of one never replace tickets of the other.
+/// The holder of tickets for a match. One name may play and watch at the same time: these are two identities, and a
+/// ticket of one never replaces a ticket of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub name: String,

@@ -80,8 +80,8 @@ impl JournalWriter {
         Ok(writer)
     }
 
-    /// Continues after the last record that `reader` has read, for example after a crash. The caller must cut off the
-    /// bytes after it.
+    /// Continues after the last record that `reader` has read, for example after a crash. The caller must cut off any
+    /// bytes after that record.
     #[must_use]
     pub fn resume(reader: &JournalReader) -> JournalWriter {
         JournalWriter {

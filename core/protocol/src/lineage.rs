@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket
-//! where a new process finds it. So a lineage that the server has not seen is always valid, even if its maker's clock
-//! is wrong, and a used and replaced ticket is always refused.
+//! where a new process can find it. So a lineage that the server has not seen is always valid, even if its maker's
+//! clock is wrong, and a used and replaced ticket is always refused.
 //!
 //! **The price**: a leaked ticket that has not been used is valid until it expires, even if its owner has used newer
 //! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers should give
@@ -34,8 +34,8 @@ pub const TICKET_LIFE_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// The time for which a lineage is kept after its tickets have expired, in seconds. Setting a clock back by a day does
 /// not make a ticket valid again.
 pub const CLOCK_SLACK_S: u64 = 86_400;
-/// The slack of a revocation in milliseconds: a maker's clock may be ahead by at most this for the revocation to
-/// include all its earlier tickets.
+/// The slack of a revocation, in milliseconds. If a maker's clock is ahead by more than this, the revocation misses
+/// some of its earlier tickets.
 pub const REVOKE_SLACK_MS: u64 = 5_000;
 /// A lineage is recorded as alive for this many seconds beyond its newest ticket. So a session that gets a new ticket
 /// every ten seconds is recorded only once an hour.
@@ -149,7 +149,7 @@ impl Lineages {
         self.made_before_unix_ms
     }
 
-    /// Marks a ticket as safe: it opened a session that plays, or is stored where a new process finds it. The first
+    /// Marks a ticket as safe: it opened a session that plays, or is stored where a new process can find it. The first
     /// safe ticket of a lineage ends all lineages seen before. Returns the new rulings.
     pub fn make_safe(&mut self, stamp: &Stamp) -> Vec<Ruling> {
         if self.refuses(stamp) {
@@ -198,7 +198,7 @@ impl Lineages {
         rulings
     }
 
-    /// The next ticket of a session opened with the ticket `came_by` and holding the ticket `newest`.
+    /// The next ticket for a session that was opened with the ticket `came_by` and now holds the ticket `newest`.
     #[must_use]
     pub fn next(&self, came_by: Option<&Stamp>, newest: Option<&Stamp>) -> NextTicket {
         // After a revocation a session gets a new lineage.
@@ -210,7 +210,7 @@ impl Lineages {
         });
         NextTicket {
             lineage: newest.map(|newest| newest.lineage),
-            // At most one below the value that means the whole lineage. It takes a thousand years to reach.
+            // Capped one below the value for the whole lineage, which takes a thousand years to reach.
             generation: generation.unwrap_or(0).min(WHOLE - 1),
             made_unix_ms_min: self.made_before_unix_ms,
             expires_unix_s_min: came_by.map_or(0, |stamp| stamp.expires_unix_s),
@@ -434,7 +434,8 @@ impl<K: Ord + Clone> LineageTable<K> {
     }
 
     /// Drops expired entries once they may be half of all entries, and entries beyond the limit. Otherwise returns
-    /// immediately. Returns the number of dropped entries that were still needed: above 0, the limit is too small.
+    /// immediately. Returns the number of dropped entries that were still needed. If it is above 0, the limit is too
+    /// small.
     pub fn tidy(&mut self, now_unix_s: u64) -> usize {
         if self.entries < self.forget_at.min(self.entries_max + 1) {
             return 0;

@@ -6,7 +6,7 @@
 //!
 //! Packets are never resent. A session packet repeats all data that matters within its window, except for parts that
 //! take turns because they exceed one packet. So the newest packet makes older ones superfluous: if the peer has
-//! received packet `s`, it has every item carried by all packets from the item's first one up to `s`. Invariant: a
+//! received packet `s`, it has every item that was in all packets from the item's first one up to `s`. Invariant: a
 //! round trip is measured at most once per received packet, and never from a packet that overtook a newer one.
 
 use core::time::Duration;
@@ -74,8 +74,8 @@ impl Default for LinkState {
 }
 
 impl LinkState {
-    /// A link between the same two sides over another path. Its sequences start again; the old path's measurements are
-    /// the first estimates of the new one.
+    /// A link between the same two endpoints over another path. Its sequences start again; the old path's measurements
+    /// are the first estimates of the new one.
     #[must_use]
     pub fn anew(&self) -> LinkState {
         LinkState {
@@ -236,7 +236,7 @@ impl LinkState {
             self.received_mask <<= 1;
         }
         self.received_mask |= 1;
-        // Packets that have been overtaken by three later ones only now.
+        // The packets that only now have been overtaken by three later ones.
         let overtaken = OVERTAKEN..(OVERTAKEN + ahead).min(64);
         let is_lost = |back: u32| back < seq - self.first && self.received_mask & bit_of(back) == 0;
         if overtaken.into_iter().any(is_lost) {

@@ -25,7 +25,7 @@ const DIGEST_BYTES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Lobby {
-    /// The number of the host's choice of rules. Each choice increments it, and makes all players not ready.
+    /// The number of the host's choice of rules. Each choice increments it, and no player is ready any longer.
     pub choice: u32,
     pub rules: u64,
     pub start: StartCondition,
@@ -109,8 +109,8 @@ pub fn pack_rules<R: Serialize>(rules: &R, digest: u64) -> Result<Arc<[u8]>, usi
     Ok(message.into())
 }
 
-// The digest that the message names, not checked, and the encoded rules. `None` if the message is damaged, or the rules
-// are larger than the bound.
+// The digest in the message, unchecked, and the encoded rules. `None` if the message is damaged, or the rules are
+// larger than the bound.
 #[must_use]
 pub fn unpack_rules(message: &[u8]) -> Option<(u64, Vec<u8>)> {
     let (digest, packed) = message.split_first_chunk::<DIGEST_BYTES>()?;

@@ -31,7 +31,7 @@ pub const NAME_CHARS_MAX: usize = 16;
 pub struct Name(ArrayString<NAME_BYTES_MAX>);
 
 impl Name {
-    /// Cleans a text up into a name: no invisible or misplaced characters (see [`text`](crate::text)), no more marks
+    /// Turns a text into a clean name: no invisible or misplaced characters (see [`text`](crate::text)), no more marks
     /// on a letter than a language needs, single spaces, at most [`NAME_CHARS_MAX`] characters. Empty if no character
     /// is left.
     #[must_use]
@@ -42,12 +42,12 @@ impl Name {
         for char in text.chars() {
             let look = Look::of(char);
             if look == Look::Space || char.is_whitespace() {
-                // A gap is written only before the next character, so leading and trailing ones vanish.
+                // A space is written only before the next character, so leading and trailing spaces vanish.
                 gap = !name.is_empty();
                 marks = Marks::default();
                 continue;
             }
-            // A character that is left out does not reset the marks of the letter before it.
+            // A dropped character does not reset the marks of the letter before it.
             if look == Look::Nothing || !marks.take(char) {
                 continue;
             }
@@ -79,7 +79,7 @@ impl Name {
         let mut digits = ArrayString::<4>::new();
         write!(digits, " {number}").expect("a space and at most three digits");
         let mut name = self.0;
-        // Both limits count: characters and bytes.
+        // Both limits apply: characters and bytes.
         while name.chars().count() + digits.len() > NAME_CHARS_MAX
             || name.remaining_capacity() < digits.len()
         {
@@ -161,7 +161,7 @@ mod tests {
     proptest! {
         /// Law *Hostile wire*.
         #[test]
-        fn any_text_makes_a_short_stable_name_in_one_line(text in "\\PC*|.*") {
+        fn any_text_becomes_a_short_stable_one_line_name(text in "\\PC*|.*") {
             let name = Name::new(&text);
             prop_assert!(name.as_str().len() <= NAME_BYTES_MAX);
             prop_assert!(name.as_str().chars().count() <= NAME_CHARS_MAX);
@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn a_numbered_name_is_a_name_that_ends_with_its_number(text in "\\PC*", number in 2_u8..) {
+        fn a_numbered_name_is_a_valid_name_ending_with_its_number(text in "\\PC*", number in 2_u8..) {
             let alone = Name::default().numbered(number);
             prop_assert_eq!(alone.as_str(), alloc::format!("{number}"));
             let name = Name::new(&alloc::format!("x{text}")).numbered(number);

@@ -1,25 +1,24 @@
 //! The session's packets: the content of each kind, and the compact layout of frames and inputs.
 //!
 //! ```text
-//! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match answers
+//! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match responds
 //!               first · link · lane ack                                                while its world arrives
 //!               first · link · lane ack · choice and ready                             in a lobby
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
-//!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]  inputs or batches, never
-//!               both
+//!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]
 //!       Lane    first · link · chunk                                                   a desync report, a request
 //!       Leave   first · link
 //! down  Play    first · link · next to seal · margin · held · (next turn) · [rare: waiting · presence · lane ack]
-//!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]    the next turn only
-//!               with a command delay
-//!       Lane    first · link · chunk                                                   a world, a ticket, names, results of requests
+//!               · [command acks] · [refusals] · [frames · digest or none] · [announcements]
+//!       Lane    first · link · chunk                      a world, a ticket, names, results of requests
 //!       Closed  first · code
 //! ```
 //!
 //! A part in brackets is optional: a bit in the first byte, or in the byte for rare parts, is set if the part follows
-//! ([`head`]). `link` is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded
-//! against neutral inputs, the others against their predecessor in the same packet. Each kind has one module with its
-//! picture, its writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`],
+//! ([`head`]). A `Play` up has inputs or batches, never both; the next turn is sent only with a command delay. `link`
+//! is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded against neutral
+//! inputs, the others against their predecessor in the same packet. Each kind has one module with its picture, its
+//! writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`],
 //! [`play_down`], [`closed`]. Parts of a `Play` have their own modules. Sessions and matches decide what goes into a
 //! packet, and read a packet completely before they act on it.
 
@@ -53,7 +52,7 @@ use head::{KIND_BITS, KIND_FREE, Part, kinds, parts};
 pub const WIRE_VERSION: u16 = 15;
 
 kinds! {
-    /// Kinds of packets up.
+    /// The kinds of upstream packets.
     UpKind of UpPart {
         /// A request to join, repeated until the match responds.
         Hello = 0,
@@ -65,7 +64,7 @@ kinds! {
 }
 
 parts! {
-    /// Optional parts of a packet up.
+    /// The optional parts of an upstream packet.
     UpPart {
         /// Inputs; with a command delay, closed batches.
         Inputs,
@@ -78,7 +77,7 @@ parts! {
 }
 
 parts! {
-    /// Rare parts at the end of a `Play` up.
+    /// The rare parts at the end of an upstream `Play`.
     RareUp {
         /// The tick at which the client's authority differs from the server's.
         Heal,
@@ -98,7 +97,7 @@ parts! {
 }
 
 kinds! {
-    /// Kinds of packets down.
+    /// The kinds of downstream packets.
     DownKind of DownPart {
         Play = 0,
         Lane = 1,
@@ -107,7 +106,7 @@ kinds! {
 }
 
 parts! {
-    /// Optional parts of a packet down.
+    /// The optional parts of a downstream packet.
     DownPart {
         Frames,
         Announced,
@@ -120,7 +119,7 @@ parts! {
 }
 
 parts! {
-    /// Rare parts of a `Play` down.
+    /// The rare parts of a downstream `Play`.
     RareDown {
         /// The players for which the match is waiting.
         Waiting,
@@ -200,7 +199,7 @@ pub mod message {
     /// A reconnect ticket, opaque to this crate.
     pub const TICKET: u8 = 6;
     pub const NAMES: u8 = 7;
-    /// Up: the lineage and the generation of a ticket stored where a new process of this client finds it, in 8 and 4
+    /// Up: the lineage and the generation of a ticket stored where a new process of this client can find it, in 8 and 4
     /// bytes.
     pub const STORED: u8 = 8;
     /// An operator's message to the players: one line of text of at most
@@ -214,6 +213,6 @@ pub mod message {
     pub const RULES: u8 = 13;
     /// Up: a [large command](super::large::write_command).
     pub const COMMAND: u8 = 16;
-    /// Up: a [large answer](super::large::write_answer) to a query of the client's own player.
+    /// Up: a [large answer](super::large::write_answer) to a query of one of the client's own players.
     pub const ANSWER: u8 = 17;
 }

@@ -1,9 +1,9 @@
-//! [`Repeats`]: the tick up to which a stream of ticks has been repeated often enough for packets to leave it out.
+//! [`Repeats`]: the tick up to which ticks have been repeated often enough for packets to leave them out.
 //!
 //! ```text
 //!  acknowledged │ repeated enough │ repeated in every packet│ new
 //!  ─────────────┴─────────────────┴─────────────────────────┴───────▶ ticks
-//!                 left out while acks come as they should
+//!                 left out while acks arrive as expected
 //! ```
 //!
 //! Packets repeat unacknowledged ticks, and with a long round trip most of these are still in flight. Ticks that were
@@ -46,7 +46,7 @@ impl Repeats {
         self.newest_first().next().map(|(_, end)| end)
     }
 
-    /// The end of the ticks that were in at least `packets` packets, the first of them sent at least `time` ago.
+    /// The end of the ticks that were in at least `packets` packets, the first of which was sent at least `time` ago.
     /// Returns tick 0 if the record is too short.
     #[must_use]
     pub fn repeated_until(&self, now: Duration, packets: usize, time: Duration) -> Tick {

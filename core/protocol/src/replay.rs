@@ -284,8 +284,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Steps one tick. Returns `false` at the end of the journal.
     ///
     /// # Errors
-    /// If a record is damaged, which stays an error; or if a world differs from the recorded one. In the latter case
-    /// stepping can continue, in the world that this program computed.
+    /// If a record is damaged, in which case every later call fails as well; or if a world differs from the recorded
+    /// one, in which case stepping can continue with the computed world.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
         self.step_inspecting(|_| {})
     }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A save is a journal without turns, so its records have the journal's checks. It does not contain rulings on tickets:
-//! its match admits each identity with any valid ticket. Everything that a list of saves shows comes before the world:
-//! [`SaveInfo`]. Invariant: a save without its end record is refused as incomplete.
+//! its match admits each identity with any valid ticket. Everything that a list of saves shows ([`SaveInfo`]) comes
+//! before the world. Invariant: a save without its end record is refused as incomplete.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -82,7 +82,7 @@ pub struct Save<'a> {
     pub sim: &'a [u8],
 }
 
-/// The line of a saved game in a list, read without its world. Its texts can be shown safely: each is one line, with
+/// A saved game's line in a list, read without its world. Its texts can be shown safely: each is one line, with
 /// invisible characters escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -99,7 +99,8 @@ pub struct SaveInfo {
 }
 
 impl SaveInfo {
-    /// Reads the start of a save: its first [`SAVE_INFO_BYTES_MAX`] bytes suffice. The world may be cut off or damaged.
+    /// Reads the start of a save: its first [`SAVE_INFO_BYTES_MAX`] bytes suffice. The world may be truncated or
+    /// damaged.
     ///
     /// # Errors
     /// If the bytes are not the start of a save.

@@ -40,7 +40,8 @@ impl CommandShare {
             && bytes <= COMMANDS_PER_TICK_BYTES - self.bytes
     }
 
-    /// The number of bytes of a large command that still fit into the frame; `begins` if the frame has none of it yet.
+    /// The number of bytes of a large command that still fit into the frame. `begins`: the frame contains none of the
+    /// command yet.
     #[must_use]
     pub fn fragment_room(&self, begins: bool) -> usize {
         let taken = self.bytes + if begins { FRAGMENT_HEAD_BYTES } else { 0 };
@@ -50,14 +51,14 @@ impl CommandShare {
         }
     }
 
-    /// Reserves the space for a fragment of this many bytes, or for its continuation. `ends` if the command ends with
-    /// it: only then later commands may follow.
+    /// Reserves the space for a fragment of this many bytes, or for its continuation. `ends`: the fragment completes
+    /// the command. Only then may later commands follow.
     pub fn take_fragment(&mut self, begins: bool, bytes: usize, ends: bool) {
         self.bytes += bytes + if begins { FRAGMENT_HEAD_BYTES } else { 0 };
         self.count += usize::from(ends);
     }
 
-    /// Leaves no space for later commands, because they must not overtake one that has not ended.
+    /// Leaves no space for later commands, because they must not overtake an unfinished one.
     pub fn close(&mut self) {
         self.full = true;
     }

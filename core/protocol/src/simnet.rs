@@ -11,7 +11,7 @@
 //!            dropped)       burst)
 //! ```
 //!
-//! No memory is allocated once there is a buffer for each datagram of the highest number in flight; see
+//! Buffers are reused: no memory is allocated unless more datagrams are in flight than ever before. See
 //! [`Leg::reserve`].
 //!
 //! ```
@@ -170,7 +170,7 @@ impl Leg {
             self.counters.dropped += 1;
             return;
         };
-        // After the bottleneck: a lost datagram took its share of it.
+        // Decided after the bottleneck, because a lost datagram also uses bandwidth.
         if is_lost {
             self.counters.lost += 1;
             return;
@@ -206,7 +206,7 @@ impl Leg {
     }
 
     /// Holds all datagrams that have not arrived, and those sent from now on, until this time. All that are due by then
-    /// arrive at once, as on a radio link that pauses.
+    /// arrive at once, as on a radio link that stalls.
     pub fn hold(&mut self, until: Duration) {
         self.held_until = until;
     }
@@ -306,7 +306,7 @@ impl Leg {
         if self.profile.fifo {
             due = due.max(self.last_due);
         }
-        // Also without `fifo`, which a later profile may set.
+        // Updated even without `fifo`, which a later profile may set.
         self.last_due = self.last_due.max(due);
         if self.spare.is_empty() {
             self.reserve(self.buffers.len() + 1);

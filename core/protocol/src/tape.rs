@@ -1,12 +1,11 @@
-//! A client's tape: the guesses and the picture of a session, for a page that compares it with the journal of its
-//! match.
+//! A client's tape: the guesses and the picture of a session, for a page that compares them with the match's journal.
 //!
 //! ```text
 //!  file     magic · record · record · …          record   varint (length) · TapeRecord
 //! ```
 //!
 //! A tape has no checks: it only explains a session, and no match is resumed from it. Values of the game are text, at
-//! most 128 bytes each, so that a tape can be read without the game. A torn last record is left out.
+//! most 128 bytes each, so that a tape can be read without the game. A torn last record is skipped.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -45,7 +44,7 @@ pub enum TapeEvent {
     Fault,
 }
 
-// A field shown with a different value from the rebuild's.
+// A field whose shown value differs from the rebuilt one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownField {
     pub path: String,
@@ -104,14 +103,14 @@ pub enum TapeRecord {
         text: String,
     },
     Loops(Vec<LoopShare>),
-    // Records dropped because the program took none for too long.
+    // The number of records dropped because the program did not fetch any for too long.
     Lost {
         records: u64,
     },
 }
 
 impl TapeRecord {
-    // Appends the record. Returns `false` if it is too long, and then appends no byte.
+    // Appends the record. Returns `false`, and appends nothing, if it is too long.
     #[must_use]
     pub fn append(&self, out: &mut Vec<u8>) -> bool {
         let mut bytes = Vec::new();

@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Invariant (law *Hostile wire*): the output contains no character that controls a terminal, that reorders or covers
-//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that a reader in search of
-//! the cause finds it. Characters are judged by their general category, not by a list of bad ones: unassigned and
-//! private-use characters are also escaped.
+//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that they stay visible to a
+//! reader who searches for a cause. Characters are judged by their general category, not by a list of bad ones:
+//! unassigned and private-use characters are also escaped.
 
 use core::fmt::{self, Write};
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// The maximum number of characters shown of foreign text. Escapes count with their written length.
+/// The maximum number of characters shown of foreign text. Escapes count at their written length.
 pub const LINE_CHARS_MAX: usize = 300;
 /// The maximum number of marks on a letter. Two are enough for every living script.
 pub const MARKS_MAX: usize = 2;
@@ -193,7 +193,7 @@ impl fmt::Display for Plain<'_> {
             for char in row.chars() {
                 let is_seen = match char {
                     ISOLATE => true,
-                    // Without an open isolate of this row, it would close one of the text around it.
+                    // Without an open isolate in this row, it would close one in the surrounding text.
                     ISOLATE_ENDS => open > 0,
                     char => marks.take(char),
                 };
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_that_a_terminal_obeys_are_escaped() {
+    fn characters_that_control_a_terminal_are_escaped() {
         for (text, shown) in [
             ("Jörg ☃ 世界 👾", "Jörg ☃ 世界 👾"),
             ("\u{1b}]0;owned\u{7}", "\\u{1b}]0;owned\\u{7}"),

@@ -29,7 +29,7 @@ pub enum WireError {
 /// Correct as long as the two are less than 32,768 apart, which the caller's window guarantees.
 #[must_use]
 pub fn near16(low: u16, near: u32) -> u32 {
-    // The signed difference modulo 2¹⁶ is the way from `near`.
+    // The signed difference modulo 2¹⁶ is the distance from `near`.
     let step = low.wrapping_sub(near as u16) as i16;
     near.saturating_add_signed(i32::from(step))
 }
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// The unread bytes, for a part with its own reader: it moves the start forward.
+    /// The unread bytes, for a part with its own reader, which advances their start.
     pub fn rest_mut(&mut self) -> &mut &'a [u8] {
         &mut self.rest
     }
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_truncated_number_is_completed_by_a_near_one() {
+    fn a_truncated_number_is_restored_from_a_near_one() {
         for near in [0u32, 5, 65_535, 65_536, 70_000, 1 << 20] {
             for away in -3_000i32..3_000 {
                 let Some(value) = near.checked_add_signed(away) else {

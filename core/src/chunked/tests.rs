@@ -43,7 +43,7 @@ fn known<T, const N: usize>(list: &Chunked<T, N>) -> Vec<bool> {
 }
 
 #[test]
-fn copies_share_all_chunks_that_neither_changed() {
+fn copies_share_all_unchanged_chunks() {
     let mut list = few(0..10);
     let copy = list.clone();
     assert_eq!(shared(&list, &copy), [true; 3]);
@@ -255,7 +255,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     /// Also checks that a copy keeps its contents while the list changes.
     #[test]
-    fn a_chunked_list_does_what_a_vec_does(len in 0..20_u32, ops in prop::collection::vec(op(), 0..80)) {
+    fn a_chunked_list_behaves_like_a_vec(len in 0..20_u32, ops in prop::collection::vec(op(), 0..80)) {
         let (mut list, mut model) = (few(0..len), Vec::from_iter(0..len));
         let (mut copy, mut copied) = (few(0..0), Vec::new());
         for op in ops {

@@ -1,7 +1,7 @@
 //! The decoder, bounded only by the bytes present.
 //!
 //! bincode's own decoder counts the in-memory widths of numbers against its limit, so it refuses values that its
-//! encoder produced within the same limit; and it allocates a text before any byte of it is present. Here a claimed
+//! encoder produced within the same limit; and it allocates a string before any of its bytes is present. Here a claimed
 //! length is trusted only as far as there are bytes for it. Numbers are still decoded by bincode, so there is only one
 //! format.
 //!
@@ -21,9 +21,9 @@ use serde::de::{
     VariantAccess, Visitor,
 };
 
-/// The number of zero-byte elements of lists and maps that one value may contain.
+/// The maximum number of zero-byte list and map elements in one value.
 const EMPTY_MAX: usize = 1 << 16;
-/// The deepest nesting of values. Types that are not recursive stay far below it.
+/// The deepest nesting of values. Non-recursive types stay far below it.
 const NESTING_MAX: usize = 128;
 
 struct Rest<'de>(&'de [u8]);
@@ -88,7 +88,7 @@ impl<'de> Decoding<'de> {
     fn length(&mut self) -> Result<usize, DecodeError> {
         let length: usize = self.number()?;
         let left = self.left();
-        // Elements without bytes make lengths above the remaining bytes legal.
+        // A length may exceed the remaining bytes, because elements may take no bytes.
         if length > left.saturating_add(EMPTY_MAX) {
             return Err(DecodeError::UnexpectedEnd {
                 additional: length - left,
@@ -273,7 +273,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
 struct LengthPrefixed<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,
-    /// The number of elements for which reserving space pays: an element takes at least one byte, or no memory.
+    /// The maximum number of elements for which memory is reserved. An element takes at least one byte, or no memory.
     room: usize,
 }
 

@@ -29,7 +29,7 @@ fn a_value_survives_a_round_trip_with_its_length() {
 }
 
 #[test]
-fn left_over_bytes_after_a_lone_value_are_an_error() {
+fn bytes_left_over_after_a_lone_value_are_an_error() {
     assert_eq!(
         decode_whole::<u8>(&[1, 2]),
         Err(CodecError::Trailing { left: 1 })
@@ -38,7 +38,7 @@ fn left_over_bytes_after_a_lone_value_are_an_error() {
 }
 
 #[test]
-fn a_length_bomb_is_an_error_and_not_an_allocation() {
+fn a_length_bomb_is_an_error_not_an_allocation() {
     // A list that claims 2^40 elements.
     let bomb = [253, 0, 0, 0, 0, 0, 1, 0, 0];
     assert!(decode_whole::<Vec<u8>>(&bomb).is_err());
@@ -54,9 +54,9 @@ fn a_value_that_does_not_fit_is_an_error() {
     );
 }
 
-// Finding K1: a decoder that counts in-memory widths refuses values that an encoder that counts bytes accepts.
+// Finding K1: a decoder that counts in-memory widths refuses values accepted by an encoder that counts bytes.
 #[test]
-fn an_outcome_within_its_bound_is_read_by_every_client() {
+fn every_client_reads_an_outcome_within_its_bound() {
     let keys = Some(
         (0..91)
             .map(|n| Key::new(n % 7, n as u32))
@@ -112,7 +112,7 @@ fn size_hints_never_exceed_the_bytes_present() {
     assert_eq!(hint, Some(10));
 }
 
-// Finding K20: a text as long as the wire's limit was allocated before a byte of it was present.
+// Finding K20: a string of the wire's maximum length was allocated before any of its bytes was present.
 #[test]
 fn a_text_without_its_bytes_is_truncated() {
     // The text claims 1,000 bytes, then 2^40.
@@ -147,7 +147,7 @@ enum Chain {
 }
 
 #[test]
-fn endless_nesting_is_an_error_and_no_stack_overflow() {
+fn endless_nesting_is_an_error_not_a_stack_overflow() {
     assert!(matches!(
         decode_prefix(&[1, 1, 1, 0]),
         Ok((Chain::Link(_), 4))
@@ -210,7 +210,7 @@ where
 }
 
 proptest! {
-    // Finding K1: the other side can read every value that one side can write, in any shape.
+    // Finding K1: every value that one side can write, of any shape, can be read by the other.
     #[test]
     fn every_encoded_value_decodes(value in any_of(any_of(any_of(any::<u8>())))) {
         let mut packet = [0; crate::bounds::PACKET_BYTES_MAX];

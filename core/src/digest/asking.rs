@@ -1,5 +1,5 @@
-//! Lets a list serialise its parts' digests to a hasher, and itself to every other serializer. It detects hashers with
-//! a struct that first skips a field:
+//! Lets a list serialise the digests of its parts to a hasher, and its elements to any other serializer. Hashers are
+//! detected with a struct that first skips a field:
 //!
 //! ```text
 //!   struct NAME                            the codec                a digest, a check for NaN
@@ -9,7 +9,7 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-/// The name of that struct, and of the field that it skips.
+/// The name of that struct and of its skipped field.
 pub(crate) const NAME: &str = "twinstep::digest::Known";
 
 /// Serialises `whole`; for a digest or a check for NaN, serialises `digests` instead.

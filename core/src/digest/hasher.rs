@@ -401,7 +401,7 @@ macro_rules! put_fields {
             }
 
             fn skip_field(&mut self, name: &'static str) -> Result<(), SerializeError> {
-                // A list with cached digests asks for them: see `asking`.
+                // Accepts the cached digests of a list: see `asking`.
                 if name == NAME {
                     return Err(SerializeError::default());
                 }

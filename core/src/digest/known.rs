@@ -21,7 +21,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// The digest of `part`, computed on the first call. `None` if it has none.
+    /// The digest of `part`, computed on the first call. `None` if the part has no digest.
     pub(crate) fn digest(&self, part: &impl Serialize) -> Option<u64> {
         // Two threads that compute it at the same time store the same value.
         match self.state.load(Ordering::Acquire) {

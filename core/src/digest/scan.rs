@@ -1,8 +1,8 @@
 //! [`NanScan`]: the serializer that only searches for NaN.
 //!
 //! A server must know that its state contains no NaN before it sends a tick, but it does not digest a large world every
-//! tick. This walks through the same fields as the [`Hasher`](super::Hasher). A float costs one comparison. Lists of
-//! text, of bytes and of numbers that cannot be NaN are skipped whole.
+//! tick. This scan visits the same fields as the [`Hasher`](super::Hasher). A float costs one comparison. Strings,
+//! bytes and lists of numbers that cannot be NaN are skipped as a whole.
 
 use serde::ser::{self, Serialize, Serializer};
 
@@ -155,7 +155,7 @@ macro_rules! walk_fields {
             }
 
             fn skip_field(&mut self, name: &'static str) -> Result<(), SerializeError> {
-                // A list with cached digests asks for them: see `asking`.
+                // Accepts the cached digests of a list: see `asking`.
                 match name == NAME {
                     true => Err(SerializeError::default()),
                     false => Ok(()),

@@ -7,8 +7,8 @@
 //!                                                          └─ `None` ─▶ an empty seat
 //! ```
 //!
-//! Invariant: a move follows from the state before the step, the tick and the rules (law **Pure**). So it is never
-//! sent, journalled or compared: servers, clients, late joiners and replays compute it, and no client guesses it wrong
+//! Invariant: a move depends only on the state before the step, the tick and the rules (law **Pure**). So it is never
+//! sent, journalled or compared: servers, clients, late joiners and replays compute it, and no client mispredicts it
 //! unless its state is wrong (law **Only on difference**).
 
 use super::roster::Presence;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_input_of_a_bot_is_neutral() {
+    fn an_invalid_bot_input_becomes_neutral() {
         let mut game = Solo::new(Seen::default(), 40);
         game.step();
         assert_eq!(game.sim().inputs, held(&[(1, 40), (3, 0)]));

@@ -22,10 +22,10 @@ use crate::entries::{Answer, Fragment, LargeEntry, Order};
 use crate::frame::FrameData;
 use crate::{Simulation, codec};
 
-/// The first bytes of large entries whose other bytes later frames contain.
+/// The first bytes of large entries, whose remaining bytes are in later frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LargeEntries {
-    // By player; the outcome is first.
+    // Ordered by player; the outcome is first.
     pub(super) held: Vec<Fragment>,
 }
 
@@ -35,8 +35,8 @@ impl LargeEntries {
             .binary_search_by_key(&entry.player(), |held| held.entry.player())
     }
 
-    /// The number of bytes of a large entry that earlier frames contain. 0 if they contain other bytes, in which case
-    /// the entry starts again.
+    /// The number of bytes of a large entry already collected from earlier frames. 0 if those bytes differ from
+    /// `whole`, in which case the entry starts again.
     #[must_use]
     pub fn collected(&self, entry: LargeEntry, whole: &[u8]) -> usize {
         let held = self.held.iter().find(|held| held.entry == entry);
@@ -46,13 +46,13 @@ impl LargeEntries {
         held.map_or(0, |held| held.bytes.len())
     }
 
-    /// Returns `true` if no entry has started.
+    /// Returns `true` if no entry is unfinished.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// The started outcome, if any.
+    /// The unfinished outcome, if any.
     #[must_use]
     pub fn outcome(&self) -> Option<LargeEntry> {
         let first = self.held.first().map(|held| held.entry);
@@ -63,8 +63,7 @@ impl LargeEntries {
     /// frame has no fragments.
     ///
     /// # Errors
-    /// If an entry's last fragment does not continue the bytes before it, or the entry's bytes are not a value. Returns
-    /// the entry.
+    /// The entry, if its last fragment does not continue the bytes before it, or if its bytes are not a value.
     pub fn complete<S: Simulation>(&self, frame: &mut FrameData<S>) -> Result<(), LargeEntry> {
         for at in 0..frame.fragments.len() {
             let fragment = &frame.fragments[at];
@@ -193,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_cut_anywhere_are_collected_whole(
+        fn bytes_cut_anywhere_are_reassembled(
             whole in proptest::collection::vec(any::<u8>(), 2..4_096),
             rooms in proptest::collection::vec(1usize..500, 1..60),
         ) {

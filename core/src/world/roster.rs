@@ -58,7 +58,7 @@ impl Roster {
             RosterChange::Returned => (was == Presence::Dropped, Presence::Present),
             RosterChange::Left => (was != Presence::Absent, Presence::Absent),
         };
-        // A number from the wire can be beyond all seats.
+        // A number from the wire may exceed the number of seats.
         let fits = follows && player.index() < PLAYERS_MAX;
         if fits {
             self.set(player, is);

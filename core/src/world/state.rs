@@ -33,12 +33,12 @@ pub struct World<S: Simulation> {
     pub(super) waiting: Vec<OpenQuery<S::Query>>,
     pub(super) next_seq: [u32; PLAYERS_MAX],
     pub(super) unfinished: LargeEntries,
-    /// The number of ticks for which each held input has been a repetition: telemetry, outside the digest.
+    /// The number of ticks for which each held input has been repeated. Telemetry, outside the digest.
     pub(super) ages: [u32; PLAYERS_MAX],
     /// The turn of the next tick, with the match's current cadence: outside the digest.
     pub(super) turn: Turn,
-    /// The time that one step simulates, in nanoseconds: the tick length at the match's start. It is constant, and so
-    /// outside the digest, which covers its effect on the state.
+    /// The time that one step simulates, in nanoseconds: the tick length at the match's start. Outside the digest,
+    /// because it is constant and the digest covers its effect on the state.
     pub(super) tick_ns: u32,
     // The number of queries that the last step opened, at the end of `open`; 0 in a world that was just read.
     #[serde(skip)]
@@ -115,7 +115,7 @@ impl<S: Simulation> World<S> {
         &self.sim
     }
 
-    /// The game's state, for tests that plant a desync by a change outside the protocol.
+    /// The game's state, mutable, for tests that plant a desync.
     pub fn corrupt(&mut self) -> &mut S {
         &mut self.sim
     }
@@ -157,7 +157,7 @@ impl<S: Simulation> World<S> {
         self.next_seq[player.index()]
     }
 
-    /// The large entries started in the frames so far. They are outside the digest, because no step sees them.
+    /// The large entries that are still unfinished. Outside the digest, because no step sees them.
     #[must_use]
     pub fn unfinished(&self) -> &LargeEntries {
         &self.unfinished
@@ -170,7 +170,7 @@ impl<S: Simulation> World<S> {
         self.held[player.index()].repeat(self.ages[player.index()] + 1)
     }
 
-    /// The last input of a player, and the number of ticks for which it has been a repetition.
+    /// The last input of a player, and the number of ticks for which it has been repeated.
     #[must_use]
     pub fn held(&self, player: PlayerId) -> (&S::Input, u32) {
         (&self.held[player.index()], self.ages[player.index()])
@@ -179,7 +179,7 @@ impl<S: Simulation> World<S> {
     /// The digest of the world: 64 bits over all data except telemetry. Cost: one pass over the state, no allocation.
     ///
     /// # Errors
-    /// If the state contains a NaN; the error has the path of its field.
+    /// If the state contains a NaN; the error contains the field's path.
     pub fn digest(&self) -> Result<u64, DigestError> {
         digest::digest(&self.digested())
     }
@@ -241,7 +241,7 @@ impl<S: Simulation> World<S> {
             && self.turn.cadence.is_sound()
             && (TICK_MIN..=TICK_MAX).contains(&self.tick_length())
             && self.turn.began <= self.tick
-            // `Stepper::step` moves on to the next turn at once, so a world is always inside its turn.
+            // `Stepper::step` advances to the next turn at once, so a world is always inside its turn.
             && self.tick < self.turn.end()
     }
 }
@@ -258,8 +258,8 @@ struct Digested<'a, S: Simulation> {
     next_seq: &'a [u32; PLAYERS_MAX],
 }
 
-/// The part of a world that does not depend on the game's types. If an author upgrades a state from an older version,
-/// it continues with this part.
+/// The part of a world that does not depend on the game's types. A state that an author upgrades from an older version
+/// continues with this part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldShell {
     tick: Tick,
@@ -366,7 +366,7 @@ mod tests {
     use crate::testing::doc::Echo;
 
     #[test]
-    fn a_world_whose_waiting_queries_are_older_than_its_open_ones_is_not_sound() {
+    fn a_world_with_waiting_queries_older_than_its_open_ones_is_not_sound() {
         let asked = |tick, key| OpenQuery {
             asked: Tick(tick),
             key: Key::new(1, key),

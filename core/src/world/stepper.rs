@@ -1,4 +1,4 @@
-//! [`Stepper`]: the only code that steps a world, by a frame that fits it.
+//! [`Stepper`]: the only code that steps a world.
 //!
 //! Law **Canonical**, on the stepping side: a frame is checked as a whole before anything changes, so a world is never
 //! half stepped.
@@ -15,8 +15,8 @@ use crate::memo::Memos;
 use crate::simulation::BotMoves;
 use crate::{Effects, Key, PlayerId, Simulation, Tick};
 
-/// The reason why a frame cannot be stepped. In that case, a frame from a peer or a file is damaged, and a frame from a
-/// sealer shows a bug.
+/// The reason why a frame cannot be stepped. Such a frame is damaged if it comes from a peer or a file, and reveals a
+/// bug if it comes from a sealer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
@@ -155,7 +155,7 @@ impl<S: Simulation> Stepper<S> {
         &self.fx
     }
 
-    /// The number of queries dropped because [`QUERIES_WAITING_MAX`] others waited: they get no answer.
+    /// The number of queries dropped because [`QUERIES_WAITING_MAX`] others were waiting. They get no answer.
     #[must_use]
     pub fn dropped_asks(&self) -> u64 {
         self.dropped_asks
@@ -171,8 +171,8 @@ impl<S: Simulation> Stepper<S> {
         }
     }
 
-    /// Opens queries within the limits: first those that wait since earlier ticks, then those of this step by key. The
-    /// others wait. So `open` stays in the order of (tick asked, key).
+    /// Opens queries within the limits: first the ones waiting since earlier ticks, then those of this step in key
+    /// order. The rest wait. So `open` stays in (tick asked, key) order.
     fn open_asked(&mut self, world: &mut World<S>) {
         let may_open = ASKS_PER_TICK.min(QUERIES_OPEN_MAX - world.open.len());
         let start = world.waiting.len();
@@ -227,7 +227,7 @@ impl<S: Simulation> World<S> {
         let i = player.index();
         let follows = self.roster.change(player, change);
         debug_assert!(follows, "the frame was checked");
-        // A dropped player keeps its last input, which is still repeated. A change of any other kind starts from
+        // A dropped player keeps its last input, which is still repeated. After any other change, the input starts from
         // neutral.
         if change != RosterChange::Dropped {
             self.held[i] = S::Input::default();

@@ -164,7 +164,7 @@ impl ServerAddress {
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         };
-        // A last label of digits only is a mistyped IPv4 address.
+        // A last label that consists only of digits is a mistyped IPv4 address.
         let ends_in_number = |label: &str| label.bytes().all(|c| c.is_ascii_digit());
         let is_name =
             host.split('.').all(is_label) && !host.rsplit('.').next().is_some_and(ends_in_number);
@@ -243,14 +243,14 @@ impl LookUp {
         }
         let (answer, found) = sync_channel(1);
         let look = move || {
-            // A name without an address must not stop the other names.
+            // A name without an address must not prevent the others from being dialled.
             let sockets = servers
                 .iter()
                 .flat_map(|server| server.look_up().unwrap_or_default());
             // The client may have ended during the look-up.
             let _ = answer.send(sockets.map(ServerAddress::from).collect());
         };
-        // If the thread cannot be started, only the addresses that are not names are dialled.
+        // If the thread cannot be started, only the IP addresses are dialled.
         let _ = thread::Builder::new()
             .name("twinstep-names".to_owned())
             .spawn(look);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_resolvers_time_out_the_addresses_that_are_not_names_are_dialled() {
+    fn after_a_resolver_timeout_only_the_ip_addresses_are_dialled() {
         let look_up = |servers: &[&str]| {
             let servers = servers.iter().map(|at| at.parse().unwrap());
             LookUp::begin(servers, Duration::ZERO)

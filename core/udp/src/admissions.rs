@@ -29,7 +29,7 @@ pub(crate) struct Challenge {
     pub(crate) ticket: TicketClaims,
 }
 
-/// One dial is challenged at this many addresses at most: its client may move to a different port, and a copy may
+/// One dial is challenged at no more than this many addresses: its client may move to a different port, and a copy may
 /// arrive before the original.
 const ADDRESSES_MAX: usize = 4;
 

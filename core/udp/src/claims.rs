@@ -1,6 +1,6 @@
 //! The claims of a ticket, under the server's seal.
 //!
-//! The byte format is fixed: tickets are older than the program that reads them; numbers are little-endian:
+//! The byte format is fixed, because a ticket may be older than the program that reads it. Numbers are little-endian:
 //!
 //! ```text
 //! 0..24  24                                                                                              201..217
@@ -93,7 +93,7 @@ impl Holder {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) claims: TicketClaims,
-    /// The time of silence after which a session ends.
+    /// A session ends after this many seconds of silence.
     pub(crate) timeout_s: u8,
     /// The servers for which the ticket is valid, as [hashes](crate::ServerAddress).
     pub(crate) servers: ArrayVec<u64, SERVERS_MAX>,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_does_not_hold_the_secret() {
+    fn debug_output_does_not_contain_the_secret() {
         assert!(!format!("{:?}", pass()).contains("9, 9"));
     }
 }

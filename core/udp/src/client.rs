@@ -20,11 +20,11 @@ use crate::send_queue::SendQueue;
 use crate::tickets::Ticket;
 use crate::transport::{CloseReason, PACKET_MAX, SendError, TransportCounters, TransportState};
 
-/// The maximum number of waiting datagrams to send, and of waiting packets to read.
+/// The maximum number of datagrams waiting to be sent, and of packets waiting to be read.
 const QUEUE_MAX: usize = 1_024;
 
-/// The longest pause between two calls of [`advance`](ClientEndpoint::advance) that counts as the server's silence,
-/// because datagrams that arrived in that time still wait in the socket.
+/// Of a pause between two calls of [`advance`](ClientEndpoint::advance), at most this much counts as the server's
+/// silence, because datagrams that arrived during the pause still wait in the socket.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// An event of the session.
@@ -90,7 +90,7 @@ impl ClientEndpoint {
         ClientEndpoint::new(&ticket.looked_up(vec![server.into()]), now)
     }
 
-    /// From the next packet onwards, uses the laminar instance of `link`, which all its holders share.
+    /// From the next packet onwards, uses the laminar instance of `link`, which all clones of `link` share.
     #[must_use]
     pub fn sharing(mut self, link: &SharedLink) -> ClientEndpoint {
         self.link = link.clone();

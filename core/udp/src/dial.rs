@@ -6,11 +6,11 @@
 //! ```
 //!
 //! The keys are derived from the ticket's secret and the drawn bytes, so that both sides have them and an eavesdropper
-//! does not. So each use of a ticket, by any client from any address, starts a session with different keys: bytes
+//! does not. Each use of a ticket, by any client from any address, thus starts a session with different keys: bytes
 //! sealed in one session are useless in another.
 //!
-//! Invariant: an accepted dial came from a holder of the ticket. It may be a copy. A copy is of no use to a client that
-//! cannot respond to the challenge, and a dial is longer than the server's response.
+//! Invariant: an accepted dial came from a holder of the ticket. It may be a copy, which is useless to a client that
+//! cannot respond to the challenge. A dial is longer than the server's response.
 
 use crate::aead::{self, KEY_BYTES, NONCE_BYTES, TAG_BYTES};
 use crate::claims::SEALED_BYTES;

@@ -141,7 +141,7 @@ fn parse(text: &str) -> Result<TicketKey, String> {
     match first {
         None => return Err("it is empty".into()),
         Some(FIRST_LINE) => {}
-        // A wrong file may contain a secret, so nothing of it is repeated except a small number.
+        // A wrong file may contain a secret, so the error repeats nothing from it except a small number.
         Some(line) => {
             let version = line.strip_prefix("twinstep-key-");
             return Err(
@@ -293,7 +293,7 @@ mod tests {
     /// systemd and Kubernetes let a group read the files of a service's own folder.
     #[cfg(unix)]
     #[test]
-    fn only_a_credentials_group_may_also_read_it() {
+    fn a_group_may_read_a_credential_but_other_users_may_not() {
         use std::os::unix::fs::PermissionsExt;
         let folder = Folder::new();
         let path = folder.file("key");
@@ -359,7 +359,7 @@ mod tests {
 
     /// Finding O3: newlines that became spaces made the error print the whole secret.
     #[test]
-    fn no_error_repeats_a_part_of_the_secret() {
+    fn no_error_contains_part_of_the_secret() {
         let folder = Folder::new();
         let path = folder.file("key");
         TicketKey::generate().save(&path).unwrap();
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_does_not_hold_the_secret() {
+    fn debug_output_does_not_contain_the_secret() {
         let key = TicketKey::generate();
         assert!(!format!("{key:?}").contains(&to_hex(key.secret())[..8]));
     }

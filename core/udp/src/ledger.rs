@@ -69,8 +69,8 @@ impl TicketLedger {
         })))
     }
 
-    /// Advances time. Tickets expire by `now_unix` alone. If that clock jumps forward, the jump counts after twenty
-    /// minutes. Each transport may call this: a repeated call with the same times has no effect.
+    /// Advances time. Tickets expire by `now_unix` alone. If that clock jumps forward, the jump takes effect after
+    /// twenty minutes. Each transport may call this: a repeated call with the same times has no effect.
     pub fn advance(&self, now: Duration, now_unix: Duration) {
         let mut ledger = self.lock();
         ledger.clock.advance(now, now_unix);
@@ -103,8 +103,8 @@ impl TicketLedger {
         f(&mut self.lock().lineages)
     }
 
-    /// Records whether an identity has a seat in its match. While the identity has a seat, a transport reserves a slot
-    /// for its reconnecting, however many other clients dial.
+    /// Records whether an identity has a seat in its match. While the identity has a seat, a transport keeps a slot
+    /// free for it to reconnect, however many other clients dial.
     pub fn set_seat(&self, of: Holder, is_held: bool) {
         let seated = &mut self.lock().seated;
         if !is_held {

@@ -15,7 +15,7 @@
 //! [`Transport`]. This crate has no thread (except for name lookups), no clock and no async runtime.
 //!
 //! - Bytes from the network yield a packet, or a counter in [`TransportCounters`]; they do not cause a panic or a log
-//!   line of this crate. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log`
+//!   line from this crate. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log`
 //!   installed, turn [`LINK_LOG_TARGET`] and [`CIPHER_LOG_TARGET`] off.
 //! - A session is tied to its address and port. After a change of either (NAT, roaming) the client dials again, with
 //!   the same ticket or a newer one. A client that dials from the address of a session that still exists must wait

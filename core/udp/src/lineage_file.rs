@@ -27,7 +27,8 @@ use twinstep_protocol::lineage::{LineageTable, Ruling};
 use crate::claims::{Holder, IDENTITY_MAX_BYTES, is_identity};
 use crate::secrets::{self, owner_only, random_u64};
 
-/// The maximum number of lineages kept: some 80 MB. Beyond it, the lineages whose tickets expire first are dropped.
+/// The maximum number of lineages kept, which take about 80 MB. Beyond it, the lineages whose tickets expire first are
+/// dropped.
 pub const LINEAGES_MAX: usize = 500_000;
 
 const FIRST_WORD: &str = "twinstep-lineages-1";
@@ -54,7 +55,7 @@ pub struct LineageFile {
 
 impl LineageFile {
     /// Reads the file, if it exists, and checks that it can be written. Waits for the file's lock, so do not call this
-    /// on a runtime's thread.
+    /// on an async runtime's thread.
     ///
     /// # Errors
     /// If the file cannot be used, is locked, or is damaged: see [`LineageFileError`].
@@ -92,12 +93,12 @@ impl LineageFile {
         Ok(table)
     }
 
-    /// Appends rulings, and passes those that other processes appended to `learn`. Waits at most 5 s for the lock, and
-    /// until the disk has the rulings, so do not call this on a runtime's thread.
+    /// Appends rulings, and calls `learn` for each ruling that another process has appended. Waits at most 5 s for the
+    /// lock, and until the rulings are on disk, so do not call this on an async runtime's thread.
     ///
     /// # Errors
-    /// [`LineageFileError`] if the file cannot be read or written. It may then contain the rulings or not, and they can
-    /// be appended again.
+    /// [`LineageFileError`] if the file cannot be read or written. In that case it may or may not contain the rulings,
+    /// which can be appended again.
     pub fn append(
         &mut self,
         rulings: &[(Holder, Ruling)],
@@ -204,7 +205,7 @@ fn lock(path: &Path) -> Result<File, LineageFileError> {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(fs::TryLockError::WouldBlock) => thread::sleep(LOCK_STEP),
-            // A file system without locks: avoiding conflicts is up to the operator.
+            // The file system has no locks, so avoiding conflicts is up to the operator.
             Err(fs::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                 return Ok(file);
             }

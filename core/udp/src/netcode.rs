@@ -13,7 +13,7 @@
 //! the server creates the token itself, from the [keys](crate::dial::SessionKeys) of each dial: the token is valid for
 //! seconds and is never sent.
 //!
-//! Invariants: no datagram reaches renetcode2 before [`sane`] accepted it. (1.0.0 panics in release builds on a
+//! Invariants: no datagram reaches renetcode2 before [`sane`] has accepted it. (1.0.0 panics in release builds on a
 //! sequence longer than 8 bytes and on a datagram shorter than its tag, even from an address that merely *looks* like a
 //! connected client's.) The response to a challenge must come within seconds, from the address to which the challenge
 //! was sent: a delayed response does not start a session.
@@ -67,7 +67,7 @@ pub(crate) fn sane(datagram: &[u8]) -> bool {
             sequence_bytes <= 8
                 && datagram.len() >= (1 + sequence_bytes + TAG_BYTES).max(2 + TAG_BYTES)
                 && datagram.len() <= DATAGRAM_MAX
-                // netcode's replay window adds 256 to the sequence unchecked.
+                // netcode's replay window adds 256 to the sequence without an overflow check.
                 && !(sequence_bytes == 8 && datagram[8] == 0xff)
         }
         _ => false,

@@ -42,7 +42,7 @@ pub(crate) fn replace_with(
     put(path, fill, |fresh| fs::rename(fresh, path))
 }
 
-/// Fills a temporary file in the same folder, and renames it when the disk has it.
+/// Fills a temporary file in the same folder, and renames it once it is on disk.
 fn put(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
@@ -92,7 +92,7 @@ fn clear_away(path: &Path) {
     for entry in entries.flatten().filter(|e| is_left(&e.file_name())) {
         let changed = entry.metadata().and_then(|data| data.modified());
         let age = changed.map(|at| at.elapsed().unwrap_or_default());
-        // A younger one may be of another process that is about to use it.
+        // A younger one may belong to another process that is about to use it.
         if age.is_ok_and(|age| age >= LEFT_AFTER) {
             let _ = fs::remove_file(entry.path());
         }
@@ -194,7 +194,7 @@ fn exposed(file: &File, guard: Guard) -> io::Result<Option<Exposed>> {
     let mode = data.mode() & 0o777;
     let others = match guard {
         Guard::Itself => 0o077,
-        // An access list of systemd, and a group of Kubernetes, look like a group with read access.
+        // An access list from systemd or a group from Kubernetes looks like a group with read access.
         Guard::Folder => 0o037,
     };
     if mode & others != 0 {

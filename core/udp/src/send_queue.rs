@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_in_use_stops_making_buffers() {
+    fn a_queue_in_use_stops_allocating_buffers() {
         let mut queue = SendQueue::new(8);
         for round in 0..1_000 {
             assert!(queue.push(peer(1), &[round as u8; 100]));

@@ -126,9 +126,8 @@ pub enum ServerEvent {
 
 /// The server's side of every session: datagrams and time in, datagrams and events out.
 ///
-/// The life of a session: [`Connected`](ServerEvent::Connected) → the host finds the match →
-/// [`admit`](Self::admit) → packets → [`Disconnected`](ServerEvent::Disconnected). No packet passes before it is
-/// admitted.
+/// The life of a session: [`Connected`](ServerEvent::Connected) → the host finds the match → [`admit`](Self::admit) →
+/// packets → [`Disconnected`](ServerEvent::Disconnected). No packet passes before the session is admitted.
 pub struct ServerEndpoint {
     keys: Vec<ServerKey>,
     game: String,
@@ -141,8 +140,8 @@ pub struct ServerEndpoint {
     sessions: BTreeMap<SessionId, ServerSession>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     admissions: Admissions,
-    /// The laminar of all sessions; each session takes 1.7 MB. Whole unreliable packets do not leave state in it, so
-    /// sessions cannot affect each other there. `None` until a session is admitted.
+    /// The laminar instance of all sessions; each session takes 1.7 MB. Whole unreliable packets do not leave state in
+    /// it, so sessions cannot affect each other there. `None` until a session is admitted.
     link: Option<LaminarLink>,
     outbox: SendQueue,
     events: VecDeque<ServerEvent>,
@@ -161,7 +160,7 @@ fn check_keys(keys: &[TicketKey]) -> Result<(), ServerConfigError> {
 }
 
 impl ServerEndpoint {
-    /// Creates a server without sessions. `now` is the session time that corresponds to `config.now_unix`.
+    /// Creates a server without sessions. `now` is the current session time.
     ///
     /// # Errors
     /// [`ServerConfigError`] if the configuration is out of its ranges.
@@ -211,7 +210,8 @@ impl ServerEndpoint {
         let path = path.into();
         let from = path.peer;
         self.outbox.leave_from(path.local);
-        // After a pause of the process, old datagrams count as heard now, so that the pause is not taken for silence.
+        // After a pause of the process, old datagrams count as received now, so that the pause is not mistaken for
+        // silence.
         self.pass_time(now);
         self.counters.datagrams += 1;
         if datagram.len() > DATAGRAM_MAX {
@@ -244,8 +244,8 @@ impl ServerEndpoint {
         self.admissions.clear_challenges();
     }
 
-    /// Changes the keys. From now on, only tickets issued with these keys are accepted, even from clients that are just
-    /// connecting. Sessions started with another key continue.
+    /// Changes the keys. From now on, only tickets issued with these keys are accepted, even from clients that are
+    /// already connecting. Sessions started with another key continue.
     ///
     /// # Errors
     /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions still
@@ -257,7 +257,7 @@ impl ServerEndpoint {
             let is_it = |one: &ServerKey| one.id == id && one.secret == *key.secret();
             server_keys.iter().position(is_it)
         };
-        // Places of keys by which no session plays and no client is connecting.
+        // Slots of keys with which no session plays and no client is connecting.
         let in_use = |at: usize| {
             self.sessions.values().any(|session| session.key == at) || self.admissions.knows_key(at)
         };
@@ -289,7 +289,7 @@ impl ServerEndpoint {
     /// Advances time: sends keep-alives, detects time-outs, drops old entries. Call this at least every 100 ms, after
     /// the socket's waiting datagrams were [handled](Self::handle). Costs a check of each session, and a microsecond
     /// for each silent one. `now_unix` is the wall-clock time, read for every call, since it may jump: tickets expire
-    /// by it alone, and a jump forward counts after twenty minutes.
+    /// by it alone, and a jump forward takes effect after twenty minutes.
     pub fn advance(&mut self, now: Duration, now_unix: Duration) {
         self.pass_time(now);
         self.tickets.advance(self.now, now_unix);
@@ -319,8 +319,8 @@ impl ServerEndpoint {
         self.admissions.forget(now);
     }
 
-    /// Records that a match accepted a session after its hello. From now on its identity has a seat, unless it watches:
-    /// see [`TicketLedger::set_seat`]. Unknown sessions are ignored.
+    /// Records that a match accepted a session after its hello. From now on its identity has a seat, unless it is a
+    /// spectator: see [`TicketLedger::set_seat`]. Unknown sessions are ignored.
     pub fn settle(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.get_mut(&session) {
             session.is_settled = true;

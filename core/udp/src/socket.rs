@@ -7,8 +7,8 @@
 //!               └─────────────────────────────────────────────────┘
 //! ```
 //!
-//! The conditioner works on sealed datagrams, including keep-alives and the handshake, so a game played through it on
-//! one machine meets the conditions of a bad network.
+//! The conditioner works on sealed datagrams, including keep-alives and the handshake, so a game on a single machine
+//! can be played under the conditions of a bad network.
 //!
 //! A ticket's addresses are dialled one after the other, each from another local port. The next address is dialled when
 //! the system refuses to send to the previous one, or when that address was silent for [`HEAD_START`]. The first
@@ -163,8 +163,8 @@ impl UdpClient {
         Some(SimLink::new(profile, seed.wrapping_add(n as u64)))
     }
 
-    /// Uses the laminar instance of `link`, which all its holders share: a process with many clients saves 1.7 MB per
-    /// client.
+    /// Uses the laminar instance of `link`, which all clones of `link` share: a process with many clients saves 1.7 MB
+    /// per client.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -351,7 +351,7 @@ impl UdpLine {
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    // Windows reports here that no process listens there.
+                    // Windows reports here that no process listens at the address.
                     self.is_refused = true;
                     errors += 1;
                     continue;
@@ -381,7 +381,7 @@ impl UdpLine {
             return 0;
         }
         self.has_moved = true;
-        // Without another socket it keeps this one.
+        // Without another socket, the dial keeps this one.
         match ClientSocket::open(self.endpoint.server()) {
             Ok(socket) => {
                 self.socket = socket;
@@ -491,7 +491,7 @@ impl Transport for UdpClient {
         for line in &mut self.lines {
             line.endpoint.disconnect();
             self.io_errors += line.transmit(self.now);
-            // Time will not advance after this, so the simulated network's datagrams leave now.
+            // Time will not advance after this, so the simulated network's datagrams are sent now.
             self.io_errors += line.release(Duration::MAX);
         }
         self.dialled = usize::MAX;
@@ -628,7 +628,7 @@ mod tests {
     /// The old session's server mistook the client's dials for late datagrams, and the client gave up after five
     /// seconds.
     #[test]
-    fn a_client_on_a_dead_processs_port_connects_from_another_port() {
+    fn a_client_on_the_port_of_a_dead_process_connects_from_another_port() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
         let second = Duration::from_secs(1);
         let ticket = server.ticket();
@@ -721,7 +721,7 @@ mod tests {
         assert!(mute.recv(&mut [0; DATAGRAM_MAX]).is_ok(), "it was dialled");
     }
 
-    /// All addresses are tried, and the client gives up in the time of one.
+    /// All addresses are tried, and the client gives up little later than it would with one address.
     #[test]
     fn with_no_response_from_any_address_the_dial_takes_little_longer_than_for_one() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
@@ -777,7 +777,7 @@ mod tests {
         assert_eq!((server.endpoint.sessions(), client.lines.len()), (1, 1));
     }
 
-    /// A client dials again as long as its player plays, and a new laminar instance each time would cost 1.7 MB.
+    /// A client keeps redialling while its player plays, and a new laminar instance for each dial would cost 1.7 MB.
     #[test]
     fn all_dials_of_a_client_share_one_laminar_instance() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);
@@ -812,15 +812,15 @@ mod tests {
         let ticket = server.ticket_for("anna", &[name]);
         let mut client = UdpClient::connect(&ticket, now).unwrap();
         assert_eq!(client.state(), TransportState::Connecting);
-        // The name may have an address of each family, while the server listens at one.
+        // The name may have an address of each family, but the server listens at only one.
         assert!(server.lets_in(&mut client, &mut now, Duration::from_secs(20)));
-        // A ticket for its address is for another server.
+        // A ticket for the server's address is rejected, because its public address is a name.
         let by_address = server.ticket();
         let mut other = UdpClient::connect(&by_address, now).unwrap();
         assert!(!server.lets_in(&mut other, &mut now, Duration::from_secs(1)));
     }
 
-    /// Names of a ticket are dialled like its addresses: a moment apart.
+    /// A ticket's names are dialled like its addresses: a moment apart.
     #[test]
     fn a_name_of_a_silent_address_costs_a_moment_if_the_next_one_responds() {
         let (mut server, mut now) = (Server::new(), Duration::ZERO);

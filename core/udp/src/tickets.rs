@@ -36,8 +36,8 @@ use crate::keys::TicketKey;
 use crate::secrets::{self, Guard, from_hex, random, random_u64, to_hex};
 use crate::web_address::WebAddress;
 
-/// The silence after which a session ends, in the tickets issued by this workspace. The value is part of a ticket, so
-/// other makers may choose another value.
+/// The session timeout in the tickets that this workspace issues. The value is part of each ticket, so other makers may
+/// choose another one.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest game id, in bytes.
 pub const GAME_MAX_BYTES: usize = 64;
@@ -55,7 +55,7 @@ const FILE_MAX_BYTES: u64 = 16 * 1_024;
 pub struct TicketSpec<'a> {
     /// The game's id, at most [`GAME_MAX_BYTES`]. The server must run the same game.
     pub game: &'a str,
-    /// The version of the wire format. The server must use the same.
+    /// The version of the wire format. The server must use the same version.
     pub wire_version: u32,
     /// The player's identity: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
     pub identity: &'a str,
@@ -67,7 +67,7 @@ pub struct TicketSpec<'a> {
     pub servers: &'a [ServerAddress],
     /// The ticket's lifetime, 1 s to [`TICKET_LIFE_MAX`].
     pub life: Duration,
-    /// A session of this ticket ends after this silence: whole seconds in 1..=60 (5 is a good value).
+    /// A session with this ticket ends after this much silence: whole seconds, 1..=60 (5 is a good value).
     pub timeout: Duration,
     /// The wall-clock time since the Unix epoch.
     pub now_unix: Duration,
@@ -330,8 +330,8 @@ impl Ticket {
 }
 
 /// Removes characters that other programs add to a ticket's line: a byte order mark, quotes, line breaks and quotation
-/// marks of a mail, invisible spaces. If UTF-16 was read as UTF-8, each character is next to a NUL, and invalid UTF-8
-/// became U+FFFD. None of these characters is ever part of a ticket.
+/// marks from an email, invisible spaces. If UTF-16 was read as UTF-8, each character is next to a NUL, and invalid
+/// UTF-8 became U+FFFD. None of these characters is ever part of a ticket.
 fn unwrapped(text: &str) -> String {
     let wraps = |char: char| {
         char.is_whitespace()

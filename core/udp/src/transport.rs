@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Packets may be lost, duplicated and reordered, but never changed or cut. [`UdpClient`](crate::UdpClient) is the real
-//! transport; [`SimulatedTransport`] is a pair in memory over the simulated network, for tests without encryption.
+//! transport; [`SimulatedTransport`] is an in-memory pair over the simulated network, for tests without encryption.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -235,7 +235,8 @@ pub struct TransportCounters {
     pub oversize: u64,
     /// Dials with a ticket for another key, game or wire version.
     pub unknown_key: u64,
-    /// Datagrams sealed with the wrong key or for another server, or from a session's address and not sealed by it.
+    /// Datagrams sealed with the wrong key or for another server, or sent from a session's address but not sealed by
+    /// it.
     pub rejected: u64,
     /// Dials with an authentic ticket while the server was full.
     pub denied_full: u64,

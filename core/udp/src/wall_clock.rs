@@ -3,17 +3,17 @@
 //! ```text
 //!  set forward by 2 days      a ticket that a client got a moment ago, for twenty minutes, would have expired
 //!  ───────┬────────────────▶  for twenty minutes no ticket expires that would be valid without that jump; meanwhile each
-//!         └ 20 min ─┘         connected client gets tickets by the new clock, and a client that is away can return
+//!         └ 20 min ─┘         connected client gets tickets by the new clock, and a client that is away can reconnect
 //! ```
 //!
-//! A machine that slept looks the same: the sessions' time stopped while the wall clock continued.
+//! A machine that wakes from sleep looks the same: the sessions' time stopped while the wall clock continued.
 //!
 //! Invariant: setting the clock does not lock out a client that was connected. A ticket that the wall clock would
 //! refuse is admitted for at most [`GRACE`].
 
 use std::time::Duration;
 
-/// A jump counts only after this time: the lifetime of a reconnect ticket.
+/// A jump takes effect only after this time, which is the lifetime of a reconnect ticket.
 const GRACE: Duration = Duration::from_secs(1_200);
 /// A smaller difference is not a jump: the call took time, or the clock is being adjusted.
 const JUMP_MIN: Duration = Duration::from_secs(2);
@@ -97,7 +97,7 @@ mod tests {
         run(&mut clock, 1_000, Duration::ZERO);
         assert!(clock.is_past((start + 3 * DAY).as_secs()));
 
-        // Set back, it is as if it had never been set forward.
+        // Setting the clock back undoes the jump.
         let mut clock = WallClock::new(Duration::ZERO, start);
         clock.advance(SECOND, start + DAY);
         clock.advance(2 * SECOND, start + 2 * SECOND);

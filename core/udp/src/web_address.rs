@@ -37,7 +37,7 @@ pub struct NotAWebAddress;
 
 impl WebAddress {
     /// All `servers` are dialled. `hashes` are the SHA-256 hashes of the certificates that a browser accepts there. If
-    /// there are none, it accepts certificates from an authority.
+    /// there are none, it accepts certificates signed by an authority.
     ///
     /// # Errors
     /// If there is no server, or more than [`SERVERS_MAX`] servers or [`WEB_HASHES_MAX`] hashes.

@@ -132,7 +132,7 @@ fn a_client_connects_over_a_real_socket_and_reports_the_servers_close() {
 }
 
 #[test]
-fn the_largest_packet_crosses_a_real_socket_whole() {
+fn the_largest_packet_crosses_a_real_socket_intact() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
     let mut client = UdpClient::connect(&server.ticket(), now).unwrap();
@@ -147,7 +147,7 @@ fn the_largest_packet_crosses_a_real_socket_whole() {
 }
 
 #[test]
-fn a_bad_network_in_the_client_delays_and_loses_and_the_session_holds() {
+fn a_session_survives_a_bad_network_simulated_in_the_client() {
     let mut server = EchoServer::start();
     let mut now = Duration::ZERO;
     let profile = "rtt=100,jitter=20,loss=10".parse().unwrap();

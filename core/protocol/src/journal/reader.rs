@@ -78,11 +78,11 @@ pub fn records(journal: &[u8]) -> impl Iterator<Item = Result<Entry<'_>, Journal
 /// The largest size of an [`End`](Record::End) record, in bytes.
 pub const TAIL_BYTES_MAX: usize = varint::BYTES_MAX + 1 + REASON_BYTES_MAX + 4;
 
-/// The reason in the end record with which a journal seems to end. `tail` is its last [`TAIL_BYTES_MAX`] bytes, or all
-/// of it.
+/// The reason in the end record, if the journal seems to end with one. `tail` is the last [`TAIL_BYTES_MAX`] bytes of
+/// the journal, or the whole journal.
 ///
-/// This is a quick guess: checks are chained from the start, so none is verified here. If writing was cut off, bytes
-/// that a player chose can look like an end record.
+/// This is a quick guess: checks are chained from the start, so none is verified here. If writing was interrupted,
+/// bytes chosen by a player can look like an end record.
 #[must_use]
 pub fn guess_end_reason(tail: &[u8]) -> Option<&str> {
     (1..=REASON_BYTES_MAX).find_map(|bytes| {
@@ -196,7 +196,7 @@ impl JournalReader {
             after,
         } = self.frame(rest, is_zeros).map_err(|stop| match stop {
             Stop::Torn => JournalError::Torn { offset },
-            // Any damage to the first head means that the file never was a journal.
+            // A file with a damaged first head is reported as not a journal.
             Stop::Damaged(Damage::Head(_) | Damage::Kind { .. } | Damage::HeadCheck { .. })
                 if offset == 0 =>
             {

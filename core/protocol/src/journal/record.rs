@@ -22,8 +22,7 @@ pub const LABEL_BYTES_MAX: usize = 256;
 /// The maximum payload of a record of unknown kind, in bytes.
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
-/// A flag of a ruling: the ruling is a [`Ruling::MadeBefore`]. The lowest flag marks a spectator's
-/// ruling.
+/// The flag of a [`Ruling::MadeBefore`]. The lowest flag marks a ruling on a spectator's tickets.
 const MADE_BEFORE: u8 = 2;
 
 pub(super) const MAGIC: [u8; 4] = *b"TwJ\n";
@@ -56,7 +55,7 @@ pub enum WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record<'a> {
-    /// The match of the journal. Always the first record, and only there.
+    /// The description of the match. Always the first record, and never a later one.
     Start(Start<'a>),
     /// The whole world before a tick; at most [`WORLD_BYTES_MAX`] bytes.
     World {
@@ -74,7 +73,7 @@ pub enum Record<'a> {
     /// A ruling: certain tickets of an identity are refused from now on.
     Ruling {
         ruling: Ruling,
-        /// The role in the tickets: tickets of a player and of a spectator are counted separately.
+        /// The role in the tickets: player and spectator tickets are independent.
         role: Role,
         /// The holder of the tickets; at most [`IDENTITY_BYTES_MAX`] bytes.
         identity: &'a [u8],
@@ -97,7 +96,8 @@ pub enum Record<'a> {
         /// The name of the build that resumes the match, for display only; at most [`BUILD_BYTES_MAX`] bytes.
         build: &'a str,
     },
-    /// A player's seat is reserved for an identity until that identity takes it: then a [`Seat`](Record::Seat) follows.
+    /// A player's seat is reserved for an identity until that identity takes it, which a [`Seat`](Record::Seat)
+    /// records.
     Reserved {
         player: PlayerId,
         /// The identity, or an empty one if the seat is no longer reserved; at most [`IDENTITY_BYTES_MAX`] bytes.
@@ -145,7 +145,7 @@ impl WrittenBy {
     }
 }
 
-/// The description of a journal's match. It shows a program whether it can read the journal.
+/// The description of a journal's match. From it, a program can see whether it can read the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start<'a> {
     /// The game's name; at most [`GAME_BYTES_MAX`] bytes.
@@ -281,7 +281,7 @@ impl<'a> Record<'a> {
                 limit(label.len(), LABEL_BYTES_MAX)?;
                 label.as_bytes()
             }
-            // A reader would take it for the known kind.
+            // A reader would mistake it for the known kind.
             Record::Other { kind, .. } if kind <= LABEL => {
                 return Err(WriteError::Misplaced { kind });
             }
@@ -313,7 +313,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Reads a payload whose checks were right. Returns `None` if it does not have the format of its kind.
+    /// Reads a payload with correct checks. Returns `None` if it does not have the format of its kind.
     pub(super) fn parse(kind: u8, payload: &'a [u8]) -> Option<Record<'a>> {
         let mut rest = payload;
         Some(match kind {

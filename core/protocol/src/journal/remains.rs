@@ -14,8 +14,8 @@ use twinstep_core::bounds::WORLD_BYTES_MAX;
 const RUN_MIN: u64 = 8;
 /// The search looks for the start of a run at this many byte offsets, which is more than the size of any turn.
 const PLACES_MAX: usize = 128 << 10;
-/// The number of bytes that the search reads at a time. A run of [`RUN_MIN`] records fits, except if all of them are
-/// large worlds.
+/// The number of bytes that the search reads at a time. A run of [`RUN_MIN`] records fits, unless all of them are large
+/// worlds.
 const NEAR_BYTES: usize = 16 << 20;
 const FOLLOWED_MAX: usize = 4;
 /// The maximum number of records examined; it bounds the search time.
@@ -51,7 +51,7 @@ pub fn remains(
             let mut found = Remains::default();
             let bytes = found.count(&near[place..]);
             looks += found.records;
-            // At the exact place of the damage even one record counts.
+            // Exactly at the damage, even one record counts.
             let is_run = found.records >= RUN_MIN || (place == 0 && found.records > 0);
             is_run.then_some((place, bytes, found))
         });
@@ -77,7 +77,7 @@ pub fn remains(
 
 /// The largest incomplete record after a run: a head and a turn.
 const TORN_MAX: usize = TURN_BYTES_MAX;
-/// The number of bytes that suffice for any record.
+/// This many bytes suffice for any record.
 const REST_BYTES: usize = 16 + WORLD_BYTES_MAX;
 const _: () = assert!(REST_BYTES > TORN_MAX);
 
@@ -100,7 +100,8 @@ impl Remains {
     }
 }
 
-/// The record at the start of `bytes`, of a kind that this version writes, with any checks, and the bytes after it.
+/// The record at the start of `bytes` and the bytes after it, if this version writes the record's kind. Ignores the
+/// checks.
 fn shape(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let mut rest = bytes;
     let head = varint::take(&mut rest).ok()?;

@@ -114,7 +114,7 @@ fn an_idle_turn_costs_two_bytes() {
     assert_eq!(journal(&[Record::Idle; 10]).len() - journal(&[]).len(), 20);
 }
 
-/// Records of all kinds with a limit, each `more` bytes above its limit, together with the limit.
+/// A record of each limited kind, `more` bytes above its limit, together with that limit.
 fn bounded(long: &[u8], more: usize) -> [(Record<'_>, usize); 6] {
     let text = core::str::from_utf8(long).unwrap();
     [
@@ -252,7 +252,7 @@ fn forged(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_of_another_kind_or_version_is_refused() {
+fn a_file_of_another_format_or_version_is_refused() {
     #[track_caller]
     fn check(bytes: &[u8], expected: JournalError) {
         assert_eq!(read(bytes), (vec![], Some(expected)));
@@ -272,7 +272,7 @@ fn a_file_of_another_kind_or_version_is_refused() {
 }
 
 #[test]
-fn a_record_of_the_wrong_format_is_corrupt() {
+fn a_record_in_the_wrong_format_is_corrupt() {
     #[track_caller]
     fn check(kind: u8, payload: &[u8], damage: Damage) {
         let mut bytes = Vec::new();
@@ -575,7 +575,7 @@ proptest! {
 }
 
 #[test]
-fn the_reason_of_an_end_is_found_only_in_the_last_bytes() {
+fn an_end_reason_is_found_only_in_the_last_bytes() {
     let long = "x".repeat(REASON_BYTES_MAX);
     for reason in ["a", "over", &long] {
         let bytes = journal(&[Record::Turn(b"frames"), Record::End { reason }]);
@@ -606,7 +606,7 @@ fn damaged_journals_are_recognised_and_other_files_are_not() {
 
 /// Finding O7: zeros and junk after the last record are distinguished from damage in the middle.
 #[test]
-fn records_after_damage_are_found_and_junk_is_not_taken_for_records() {
+fn records_after_damage_are_found_and_junk_is_not_mistaken_for_records() {
     assert_eq!(remains(&mut &[0; 5_000], 0).unwrap(), None);
     let mut junk = twinstep_core::Mwc::seed(7);
     for _ in 0..50 {

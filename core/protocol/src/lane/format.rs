@@ -10,12 +10,12 @@ pub const CHUNK_BYTES_MAX: usize = 1_000;
 /// The largest chunk frame, in bytes: a buffer for [`LaneSender::poll`](super::LaneSender::poll) must hold it.
 pub const FRAME_BYTES_MAX: usize = 5 + CHUNK_BYTES_MAX;
 /// The maximum number of chunks in flight. At 512 KiB/s this is one second, enough for a round trip and for resending a
-/// chunk twice, so that losses of 10 % at 300 ms cost less than half of the rate.
+/// chunk twice, so that at 300 ms, a loss of 10 % costs less than half of the rate.
 pub const WINDOW_CHUNKS: u32 = 512;
 
 pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
 
-/// A peer's violation of the protocol. Its session must be closed.
+/// A protocol violation by the peer, whose session must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaneError {

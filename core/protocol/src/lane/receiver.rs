@@ -27,13 +27,13 @@ pub struct TransferProgress {
 pub struct LaneReceiver {
     message_bytes_max: usize,
     next: u32,
-    /// Bodies of the chunks starting at `next`, at their sequence modulo the length. Empty if the chunk has not
+    /// The chunk bodies starting at `next`, indexed by sequence modulo the length. A body is empty if its chunk has not
     /// arrived.
     stash: Vec<Vec<u8>>,
     stashed_bytes: usize,
     spare: Vec<Vec<u8>>,
     arriving: Option<Arriving>,
-    /// The kind and the first bytes of a message whose rest comes next.
+    /// The kind and the first bytes of a message, if the rest of it comes next.
     begun: Option<(u8, Vec<u8>)>,
     complete: Option<Message>,
     owes_ack: bool,
@@ -111,7 +111,7 @@ impl LaneReceiver {
         Ok(self.complete.take())
     }
 
-    /// Supplies the bytes of a message that arrived over an earlier lane. If the next message is of this kind, it is
+    /// Supplies the first bytes of a message, received over an earlier lane. If the next message is of this kind, it is
     /// the rest of that message.
     pub fn go_on_with(&mut self, kind: u8, bytes: Vec<u8>) {
         self.begun = Some((kind, bytes));
@@ -148,7 +148,7 @@ impl LaneReceiver {
         mem::take(&mut self.owes_ack).then(|| self.ack())
     }
 
-    /// The progress of the incoming message. Returns `None` if none is.
+    /// The progress of the incoming message. Returns `None` if there is none.
     #[must_use]
     pub fn progress(&self) -> Option<TransferProgress> {
         self.arriving.as_ref().map(|arriving| TransferProgress {

@@ -30,7 +30,7 @@ pub enum PushError {
     Exhausted,
 }
 
-/// The numbers of message bytes since the lane was opened, without headers and resends.
+/// Counts message bytes since the lane was opened, without headers and resends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
     pub sent_bytes: u64,
@@ -52,7 +52,7 @@ pub struct LaneSender {
     end: u32,
     /// The chunks `base..unsent`.
     window: VecDeque<ChunkState>,
-    /// When the bytes sent so far would have passed at the full rate.
+    /// The time by which the bytes sent so far would have passed at the full rate.
     paid_until: Duration,
     /// The time when the last ack arrived, or the lane last stopped being idle.
     last_ack_at: Duration,
@@ -238,7 +238,7 @@ impl LaneSender {
         }
         let earned = REPEATS_PER_ARRIVAL * arrived;
         self.repeats = (self.repeats + earned).min(WINDOW_CHUNKS);
-        // The oldest chunk stays open even if acknowledged: its resend is what asks again for a lost ack.
+        // The oldest chunk stays open even if acknowledged: its resend requests a lost ack again.
         if let Some(oldest @ ChunkState::Acked) = self.window.front_mut() {
             *oldest = ChunkState::SentAt(now);
         }

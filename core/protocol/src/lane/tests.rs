@@ -228,7 +228,7 @@ fn a_silent_peer_is_sent_one_chunk_at_a_time() {
 /// Finding O3-18: a client that acknowledged single chunks was sent the rest of the window repeatedly, at the full
 /// rate.
 #[test]
-fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
+fn a_peer_that_rarely_acknowledges_chunks_is_sent_little() {
     let mut sender = LaneSender::new(8 << 20);
     sender.push(1, content(0, 4 << 20).into()).unwrap();
     let (mut frames, mut arrived) = (0, 0);
@@ -243,7 +243,7 @@ fn a_peer_that_acknowledges_a_chunk_now_and_then_is_sent_little() {
             sender.handle_ack(now, &ack).unwrap();
         }
     }
-    // One window, one repeated window, and the oldest chunk with each resend, and as soon as it becomes the oldest.
+    // One window, one resent window, and the oldest chunk: on each resend, and once when it becomes the oldest.
     let oldest = 60_000 / 200 + arrived;
     let most = 2 * WINDOW_CHUNKS + 5 * arrived + oldest;
     assert!(frames <= most, "{frames} chunks for {arrived} acknowledged");
@@ -272,7 +272,7 @@ fn the_rate_is_kept_and_a_burst_is_short() {
     );
 }
 
-/// Finding P3-B1: a message that was cut off was sent again from its first byte.
+/// Finding P3-B1: an interrupted message was resent from its first byte.
 #[test]
 fn the_rest_of_a_message_completes_it_over_another_lane() {
     let whole: Arc<[u8]> = content(3, 50_000).into();
@@ -312,7 +312,7 @@ fn the_rest_of_a_message_completes_it_over_another_lane() {
 }
 
 #[test]
-fn a_message_is_no_larger_with_its_first_part_than_alone() {
+fn the_size_limit_of_a_message_includes_its_first_part() {
     let mut receiver = LaneReceiver::new(1_000);
     receiver.go_on_with(2, content(0, 600));
     let refused = LaneError::MessageTooLarge {
@@ -432,7 +432,7 @@ fn an_ack_of_an_unsent_chunk_is_refused() {
 }
 
 #[test]
-fn a_claimed_size_reserves_little() {
+fn a_claimed_size_reserves_little_memory() {
     let mut receiver = LaneReceiver::new(8 << 20);
     let head = [&[0, 1][..], &varint::encode(8 << 20), &[0; 900]].concat();
     receiver.handle(&head).unwrap();

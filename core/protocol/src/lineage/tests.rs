@@ -104,13 +104,13 @@ fn generations_rise_across_the_sessions_of_a_lineage() {
     for generation in 1..=5 {
         let next = known.next(Some(&stamp(1, 0)), Some(&stamp(1, 0)));
         assert_eq!((next.lineage, next.generation), (Some(1), generation));
-        // The client is killed before it stores the ticket, and returns with the first one.
+        // The client is killed before it stores the ticket, and reconnects with the first one.
         known.note_handed(&stamp(1, generation));
     }
 }
 
 #[test]
-fn a_session_of_days_is_recorded_once_an_hour_and_stays_known() {
+fn a_session_lasting_days_is_recorded_hourly_and_stays_known() {
     let mut known = Lineages::default();
     known.make_safe(&stamp(1, 0));
     let mut recorded = 0;
@@ -139,7 +139,7 @@ fn a_clock_set_back_by_a_day_revives_no_ticket() {
 }
 
 #[test]
-fn rulings_are_merged_in_any_order_and_applied_twice() {
+fn rulings_can_be_merged_in_any_order_and_applied_twice() {
     let all = [
         below(1, 3),
         below(1, 1),
@@ -169,12 +169,13 @@ fn rulings_are_merged_in_any_order_and_applied_twice() {
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// A maker whose clock is off by the first number of seconds gives the player a ticket that lives for the second.
+    /// A maker whose clock is off by the first number of seconds issues the player a ticket with a lifetime of the
+    /// second.
     Issue(i64, u64),
     Come,
     /// The player joins with a ticket that it once had.
     Copy(usize),
-    /// The session gets a ticket: whether the client stores it, and whether its report reaches the server.
+    /// The session gets a ticket. The flags: whether the client stores it, and whether its report reaches the server.
     Hand(bool, bool),
     Crash,
     Restart,
@@ -310,8 +311,8 @@ impl Scenario {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// The ticket that a player would use admits it until it expires, even after crashes and with wrong clocks of
-    /// makers. A used and replaced ticket does not.
+    /// The ticket that a player would use admits it until it expires, even after crashes and with wrong maker clocks. A
+    /// used and replaced ticket does not.
     #[test]
     fn a_current_ticket_admits_its_holder_and_a_replaced_one_does_not(acts in prop::collection::vec(act(), 1..120)) {
         let mut world = Scenario {

@@ -14,7 +14,7 @@ use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::bounds::{COMMAND_DELAY_MAX, INPUT_BYTES_MAX, SEATS_MAX};
 use twinstep_core::{Controls, Tick};
 
-/// The maximum number of batches in one packet: four of the longest command delays.
+/// The maximum number of batches in one packet: four times the longest command delay.
 pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
 
 /// Writes the batches of turns `first..first + count`. `input(seat, turn)` is a seat's input during a turn.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_the_game_calls_invalid_is_malformed() {
+    fn an_input_that_the_game_rejects_is_malformed() {
         for (first, fits) in [(254, true), (255, false)] {
             let mut bytes = [0; 8];
             let mut out = Writer::new(&mut bytes);

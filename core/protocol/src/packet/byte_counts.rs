@@ -1,4 +1,4 @@
-//! [`ByteCounts`]: the bytes of packets by content.
+//! [`ByteCounts`]: packet bytes, counted by content.
 
 /// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of
 /// authentication; 18 to 25 in all but the first minutes of a session).

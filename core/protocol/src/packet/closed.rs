@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_of_a_ban_has_its_duration() {
+    fn the_message_of_a_ban_contains_its_duration() {
         for (for_s, ending) in [
             (BANNED_FOR_GOOD, "server"),
             (90, "server for 90 s more"),

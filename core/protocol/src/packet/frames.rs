@@ -37,7 +37,7 @@ const FRAGMENTS: u8 = 128;
 /// The maximum number of frames in one run.
 pub const RUN_MAX: usize = u8::MAX as usize;
 
-/// The position of a run's frame count in a packet, which is filled in at the end of the run.
+/// The position in a packet of a run's frame count, which is filled in at the end of the run.
 pub struct RunStart {
     count_at: usize,
 }
@@ -51,7 +51,7 @@ pub fn begin<S: Simulation>(
     first: &FrameData<S>,
 ) -> Result<RunStart, WireError> {
     out.tick16(first.tick)?;
-    // Written by `end`, when it is known.
+    // `end` overwrites it with the count.
     let count_at = out.len();
     out.u8(0)?;
     out.varint(u32::from(first.inputs.players().0))?;
@@ -205,7 +205,7 @@ fn read_list<T: DeserializeOwned>(
     list: &mut Vec<T>,
 ) -> Result<(), WireError> {
     let count = usize::from(packet.u8()?);
-    // Before anything is read into the list.
+    // Check this before reading any element.
     if count > most {
         return Err(WireError::Malformed("a list over its limit"));
     }
@@ -449,7 +449,7 @@ impl<S: Simulation> RunReader<S> {
 }
 
 /// Writes announcements after a run that ended with `last`. For each of `ticks` ticks starting at `last.tick + 1`, it
-/// writes the other players' inputs that `input` knows, and the `commands` due.
+/// writes the other players' inputs that `input` returns, and the `commands` due.
 ///
 /// # Errors
 /// [`WireError::Full`] if the packet is full. In that case it is left unchanged.

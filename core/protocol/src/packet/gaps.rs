@@ -1,4 +1,4 @@
-//! The frames that a client lacks between those that it has.
+//! The missing frames between the frames that a client has received.
 //!
 //! ```text
 //! [count: 8] gap…        gap: [first tick: 16][the tick after its last: 16]

@@ -4,9 +4,9 @@
 //! first  bits 0..3: kind      bits 3..8: a bit for each part      one of the parts is a byte for the rarer ones
 //! ```
 //!
-//! Some of the eight kinds each way are free, and the last one ([`KIND_FREE`]) is reserved: a ninth kind would start
-//! with it and have its number in a second byte. The kinds `Hello` and `Closed` keep their numbers forever, so that
-//! sides of two versions can still refuse each other with a reason.
+//! Some of the eight kinds in each direction are free, and the last one ([`KIND_FREE`]) is reserved: a ninth kind would
+//! start with it and have its number in a second byte. The kinds `Hello` and `Closed` keep their numbers forever, so
+//! that peers of different versions can still refuse each other with a reason.
 
 use core::marker::PhantomData;
 use core::time::Duration;
@@ -17,7 +17,7 @@ use crate::wire::{WireError, Writer};
 
 pub(super) const KIND_BITS: u8 = 3;
 
-/// The reserved kind, which no packet has alone.
+/// The reserved kind. No packet has this kind yet.
 pub const KIND_FREE: u8 = (1 << KIND_BITS) - 1;
 
 /// An optional packet part, announced by one bit in a flags byte.
@@ -250,7 +250,7 @@ mod tests {
         assert!(Parts::<RareDown>::read(0x80).is_err());
     }
 
-    /// Sides of two versions refuse each other with a reason, so these two bytes never change.
+    /// Peers of different versions refuse each other with a reason, so these two bytes never change.
     #[test]
     fn a_hello_and_a_refusal_are_known_to_every_version() {
         assert_eq!(UpKind::Hello.alone(), 0);

@@ -1,11 +1,9 @@
 //! `Hello`, up: the game, versions and rules that both sides must share; and the welcome, which is the response.
 //!
 //! ```text
-//! first · link · wire version: 16 · game, version, rules, build, world that it has, names      until the match
-//! answers,
-//! first · link · lane ack                                                               but this once its world
-//! comes
-//! first · link · lane ack · choice · ready · starts                                     and this in a lobby
+//! first · link · wire version: 16 · game, version, rules, build, world that it has, names   until the match responds
+//! first · link · lane ack                                                                   once its world arrives
+//! first · link · lane ack · choice · ready · starts                                         in a lobby
 //! ```
 
 use alloc::boxed::Box;
@@ -55,8 +53,8 @@ pub enum Holds {
     Authority {
         tick: Tick,
         digest: u32,
-        /// The newest tick at which the client's digest equalled the server's, and the low half of that digest. It is
-        /// used if the server has no digest for `tick`.
+        /// The newest tick at which the client's digest equalled the server's, and the low half of that digest. Used if
+        /// the server has no digest for `tick`.
         agreed: Option<(Tick, u32)>,
     },
     /// The low half of the digest of the initial simulation that the client assumes.
@@ -64,10 +62,10 @@ pub enum Holds {
     /// The first part of a world whose download was interrupted.
     Part {
         world: WorldId,
-        /// The number of bytes that the client has, starting with the first one.
+        /// The client has this many of the world's first bytes.
         bytes: u32,
     },
-    /// No world. The client takes the server's rules if they differ from its own.
+    /// No world. The client accepts the server's rules if they differ from its own.
     AnyRules,
 }
 
@@ -252,7 +250,7 @@ pub struct Waiting {
     // The newest choice of rules that the client has; 0: none.
     pub choice: u32,
     pub ready: bool,
-    // The number of times that the client asked for the start. Each rise is one request.
+    // The number of times that the client has requested the start. Each increment is one request.
     pub starts: u32,
 }
 
@@ -264,10 +262,10 @@ pub enum JoinPacket {
     Waiting(LaneAck, Waiting),
 }
 
-/// Reads the body of these packets.
+/// Reads the body of a `Hello`.
 ///
 /// # Errors
-/// If the bytes are none of these packets. If the hello's wire version differs, only the version is read.
+/// If the bytes have none of the three forms. If the hello's wire version differs, only the version is read.
 pub fn read(body: PacketBody<'_, UpPart>) -> Result<JoinPacket, WireError> {
     let PacketBody { parts, mut packet } = body;
     if parts.has(UpPart::LaneAck) {
@@ -289,7 +287,7 @@ pub fn read(body: PacketBody<'_, UpPart>) -> Result<JoinPacket, WireError> {
         return Ok(JoinPacket::Waiting(ack, waiting));
     }
     let hello = Hello::read(&mut packet)?;
-    // The rest of another version is unknown.
+    // The rest of a hello of another version has an unknown format.
     if hello.wire == WIRE_VERSION {
         packet.end()?;
     }

@@ -69,7 +69,7 @@ pub fn read_command<C: DeserializeOwned>(
     })
 }
 
-/// Reads the message of an answer. Returns it with the player that asked.
+/// Reads the message of an answer. Returns the answer and the player that asked.
 ///
 /// # Errors
 /// If the bytes are not an answer to a query that one of `players` owns.

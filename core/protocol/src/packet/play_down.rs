@@ -45,8 +45,8 @@ const ANNOUNCED: usize = 128;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownStatus {
     pub next_seal: Tick,
-    /// The margin: the newest input that the server holds minus the next tick to seal, in ticks. With a command
-    /// delay, how early the last batches came, in [`SLACK_UNIT_MS`]. −128 if none came.
+    /// The margin: the newest input that the server holds minus the next tick to seal, in ticks. With a command delay,
+    /// how early the last batches arrived, in units of [`SLACK_UNIT_MS`]. −128 if none arrived.
     pub margin: i8,
     /// The number of consecutive inputs, or batches, that the server holds.
     pub unbroken: u8,
@@ -280,7 +280,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         frames::end(out, &run, self.count);
         let run_ends = out.len();
         let written = match digest {
-            // At least 1, because the tick lies within the run: so 0 can mean that there is none.
+            // At least 1, because the tick lies within the run. So 0 can mean that no digest follows.
             Some((tick, digest)) => out
                 .u8(((first + self.count as u32) - tick) as u8)
                 .and_then(|()| out.u32(digest as u32)),

@@ -58,9 +58,8 @@ pub struct CommandUp<C> {
     pub seq: u32,
     /// The earliest tick, or turn with a command delay, in which it can run.
     pub stamp: Tick,
-    /// The client knows the fates of the seat's commands from this number up to `seq`, so that the server does not wait
-    /// for them: 0 for the oldest command that the server has not acknowledged, at most `seq` otherwise. A `Play`
-    /// packet contains 0 or `seq`.
+    /// The server does not wait for the seat's commands from this number up to `seq`, because the client knows their
+    /// fates. 0 for the oldest unacknowledged command; otherwise at most `seq`. A `Play` packet contains 0 or `seq`.
     pub settled_from: u32,
     pub command: C,
 }

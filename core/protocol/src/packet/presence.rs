@@ -1,7 +1,7 @@
 //! The connected players and their link quality, in three bytes per player: sent once a second in a `Play` down.
 //!
 //! ```text
-//! varint set of players · for each of them, by number: rtt / 4 ms · loss % · margin
+//! varint set of players · for each, in player order: rtt / 4 ms · loss % · margin
 //! ```
 
 use crate::wire::{Reader, WireError, Writer};

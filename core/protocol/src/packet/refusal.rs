@@ -23,8 +23,8 @@ pub enum CommandRefusal {
     Fault,
     /// The server did not report a reason: a later order ran, or the session continued under another number.
     Untold,
-    /// Only for requests to the match, which cannot do this now: it has no folder for saved games, could not write the
-    /// save, has started already, or has not started yet.
+    /// Only for requests that the match cannot execute now: it has no folder for saved games, could not write the save,
+    /// has already started, or has not started yet.
     Unavailable,
 }
 

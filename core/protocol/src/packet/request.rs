@@ -1,5 +1,5 @@
 //! Players' requests to the match itself: its speed, a pause, a save. They are sent on the lane, so they arrive even
-//! while the match is paused. In a lobby, where clients do not send lane messages, a count requests the start, in
+//! while the match is paused. In a lobby, where clients do not send lane messages, the start is requested by a count in
 //! [`Waiting`](super::hello::Waiting).
 //!
 //! ```text
@@ -28,11 +28,11 @@ pub enum MatchRequest {
     /// Pauses the match after the next turn.
     Pause,
     Resume,
-    /// Plays at least this many ticks of a paused match, at least 1, and in whole turns. It has no effect while the
-    /// match runs.
+    /// Runs a paused match for at least this many ticks (1 or more), in whole turns. Has no effect while the match
+    /// runs.
     Step(u8),
-    /// Saves the match. The match continues, and its ticks do not depend on the save. The result follows when the save
-    /// is written. A player may save twice in a minute.
+    /// Saves the match. The match continues, and its ticks do not wait for the save. The result follows once the save
+    /// is written. A player may save twice a minute.
     Save,
     /// Starts a match that waits for its players, even if they are not ready.
     Start,
@@ -98,7 +98,7 @@ impl RequestResult {
         encode(self)
     }
 
-    /// Reads a result. Returns `None` if the bytes are not one.
+    /// Reads a result. Returns `None` if the bytes are not a result.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<RequestResult> {
         let is_small = bytes.len() <= MatchRequest::BYTES_MAX;
@@ -127,7 +127,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_request_and_result_comes_back_from_its_bytes() {
+    fn every_request_and_result_survives_a_round_trip() {
         for request in ALL {
             let bytes = request.encode(3);
             assert_eq!(MatchRequest::decode(&bytes), Some((3, request)));

@@ -53,7 +53,7 @@ impl<'j, S: Simulation> Frames<'j, S> {
     /// The next frame or record, or `None` at the end of the journal.
     ///
     /// # Errors
-    /// If the next record cannot be read. The error stays.
+    /// If the next record cannot be read. Later calls return the same error.
     #[expect(
         clippy::should_implement_trait,
         reason = "a frame is lent, not handed out"
@@ -148,7 +148,7 @@ impl<S: Simulation> Cursor<S> {
                 let (offset, frame) = (self.offset, &mut self.frame);
                 let damage = |error| ReplayError::Turn { offset, error };
                 if self.turn_ticks == u32::from(TURN_TICKS_MAX) {
-                    // Idle turns, of 2 bytes each, repeat its ticks.
+                    // Idle turns of 2 bytes each would repeat all its ticks.
                     return Err(damage(WireError::Malformed("more ticks than a turn has")));
                 }
                 let no_players = PlayerSet::default();
@@ -160,7 +160,7 @@ impl<S: Simulation> Cursor<S> {
                         |read| frame.clone_from(read),
                     )
                     .map_err(damage)?;
-                // An entry that started before the first world stays without its first part.
+                // An entry that started before the first world lacks its first part.
                 let _ = self.unfinished.complete(&mut self.frame);
                 self.unfinished.collect(&self.frame.fragments);
                 self.turn_read = self.turn.len() - turn.rest().len();

@@ -70,7 +70,7 @@ pub struct Index {
     pub newest: Tick,
     /// Player and identity of each join, oldest first. If there are very many, only the newest are kept.
     pub seats: Vec<(PlayerId, String)>,
-    // The players that left. A frame may not say so yet: the match may have been paused.
+    // The players that have left. If the match was paused, the frames do not contain this yet.
     pub left: PlayerSet,
     /// The seats reserved for an identity that has not taken its seat.
     pub reserved: Vec<(PlayerId, String)>,
@@ -88,8 +88,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// The index of a journal still being written: only its last worlds, which its writer knows. Does not read the
-    /// journal.
+    /// The index of a journal that is still being written. It contains only the last worlds, which the writer supplies.
+    /// Does not read the journal.
     #[must_use]
     pub fn of_worlds(hello: &Hello, worlds: Vec<Place>) -> Index {
         let about = About {
@@ -209,7 +209,7 @@ impl Index {
             Record::End { reason } => self.ended = Some(reason.into()),
             Record::Resumed { .. } => {
                 self.resumes += 1;
-                // The match was resumed, so that end was not the last.
+                // The match was resumed, so that was not its end.
                 self.ended = None;
             }
             _ => {}

@@ -293,9 +293,9 @@ impl<S: Simulation> Recorder<S> {
         }
     }
 
-    /// Like [`turn`](Recorder::turn), but does not write the world. Returns `true` if a world is due: then
-    /// [`late_world`](Recorder::late_world) can write it until the next frame. If it is not written, it is due again
-    /// after the next turn.
+    /// Like [`turn`](Recorder::turn), but does not write the world. Returns `true` if a world is due, which
+    /// [`late_world`](Recorder::late_world) can write until the next frame. If it is not written, it is due again after
+    /// the next turn.
     ///
     /// # Errors
     /// The errors of [`turn`](Recorder::turn).

@@ -35,7 +35,7 @@ pub struct Survey {
     pub players: [PlayerSurvey; PLAYERS_MAX],
     pub outcomes: u64,
     pub roster_changes: u64,
-    /// The size of all inputs and orders if each tick were written in full: the reference for the journal's size.
+    /// The size of all inputs and orders if each tick were written in full: the baseline for the journal's size.
     pub raw_bytes: u64,
     /// Where and why reading ended, if it ended before the end of the file.
     pub fault: Option<ReplayError>,

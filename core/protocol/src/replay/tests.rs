@@ -126,7 +126,7 @@ fn a_replay_ends_with_the_final_digest_of_the_match() {
 }
 
 #[test]
-fn a_late_world_is_placed_like_a_timely_world() {
+fn a_late_world_is_recorded_like_a_timely_one() {
     let mut servers = [false, true].map(|late| Server {
         late,
         ..Server::start(Tick(7))
@@ -208,7 +208,7 @@ fn only_a_turn_as_long_as_the_one_before_it_is_idle() {
 
 /// A world at least every 10 s and a digest every second of match time, at any tick length.
 #[test]
-fn worlds_and_digests_are_written_by_time_and_not_by_ticks() {
+fn worlds_and_digests_are_written_by_time_not_by_ticks() {
     for (tick_ms, ticks) in [(5, 12_000), (50, 1_200), (1_000, 60)] {
         let mut server = Server::clocked(Tick(0), Duration::from_millis(tick_ms));
         for _ in 0..ticks {
@@ -244,7 +244,7 @@ fn every_bit_flip_is_reported_and_everything_before_it_plays() {
         file[bit / 8] ^= 1 << (bit % 8);
         let flipped = (bit / 8) as u64;
         let Ok(mut replay) = Replay::<Echo>::open(&file, &(), &hello()) else {
-            // A damaged world or start, or a head whose one byte of check fitted by chance.
+            // A damaged world or start, or a head whose one-byte check matched by chance.
             assert!(flipped < after_worlds, "byte {flipped}");
             continue;
         };
@@ -263,7 +263,7 @@ fn every_bit_flip_is_reported_and_everything_before_it_plays() {
             "byte {flipped}: played {} of {reached}, then: {fault}",
             verified.ticks
         );
-        // With chance 1/256 the head's check fits, and the next record shows the damage.
+        // With a chance of 1/256 the head's check matches, and the next record reveals the damage.
         assert!(fault.to_string().contains("byte"), "{fault}");
     }
 }
@@ -322,7 +322,7 @@ fn a_journal_of_another_program_names_its_build() {
     assert_eq!(refused, Some(JournalError::NotAJournal.into()));
 }
 
-/// A step that differs from the original is found at the first digest, and the differing field is named.
+/// A step that differs from the original is detected at the first digest, and the differing field is reported.
 #[test]
 fn a_diverging_step_is_reported_with_its_tick_and_field() {
     let mut server = Server::start(Tick(0));

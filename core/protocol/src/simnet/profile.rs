@@ -9,7 +9,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-/// A chance of 1 in parts per million.
+/// A probability of 1, in parts per million.
 pub const ALWAYS_PPM: u32 = 1_000_000;
 
 /// One direction of a link.
@@ -93,7 +93,7 @@ impl Bandwidth {
 /// | `burst=` | datagrams | mean length of a run of losses |
 /// | `kbit=` | 1,000 bit/s | bottleneck of each leg |
 /// | `queue=` | bytes | queue of the bottleneck (default: 200 ms) |
-/// | `mtu=` | bytes | the largest IP packet that passes; datagrams have 28 bytes less |
+/// | `mtu=` | bytes | the largest IP packet that passes; datagrams are 28 bytes smaller |
 /// | `fifo` | | datagrams keep their order |
 ///
 /// ```

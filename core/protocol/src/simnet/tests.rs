@@ -8,7 +8,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Sends numbered datagrams, one each ms, and drains at the end. Returns the numbers and due times in order of
+/// Sends numbered datagrams, one per ms, and drains the leg at the end. Returns the numbers and due times in order of
 /// arrival.
 fn run(profile: LegProfile, seed: u64, datagrams: u32) -> (Leg, Vec<(u32, Duration)>) {
     let mut leg = Leg::new(profile, seed);
@@ -36,7 +36,7 @@ fn a_perfect_leg_delivers_at_once_and_in_order() {
 }
 
 #[test]
-fn a_datagram_takes_the_delay_and_less_than_the_jitter_on_top() {
+fn a_datagram_takes_the_delay_plus_less_than_the_jitter() {
     let profile = LegProfile {
         delay: ms(50),
         jitter: ms(20),

@@ -37,7 +37,7 @@ fn stamp(lineage: u64, generation: u32) -> Stamp {
 }
 
 #[test]
-fn rulings_survive_a_restart_and_never_fall() {
+fn rulings_survive_a_restart_and_never_go_back() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     let (mut file, table) = LineageFile::open(&path).unwrap();
@@ -206,10 +206,10 @@ fn the_files_are_readable_only_by_their_owner_and_links_are_not_followed() {
     assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
 }
 
-/// Findings H3, K3-A: an entry stayed for 31 days, and the whole file was written for each of them; above 64 MiB it
-/// could no longer be written, and no server started with it.
+/// Findings H3, K3-A: an entry stayed for 31 days, and the whole file was rewritten for each entry. Above 64 MiB it
+/// could no longer be written, and no server could start with it.
 #[test]
-fn file_and_table_stay_as_small_as_the_live_rulings_for_a_year_of_100_000_joins_a_day() {
+fn file_and_table_stay_as_small_as_the_live_rulings_over_a_year_of_100_000_daily_joins() {
     const JOINS_AN_HOUR: u64 = 100_000 / 24;
     // A debug build reaches the steady state, and stays in it for a while.
     let days = if cfg!(debug_assertions) { 4 } else { 365 };
@@ -223,7 +223,7 @@ fn file_and_table_stay_as_small_as_the_live_rulings_for_a_year_of_100_000_joins_
         let rulings: Vec<_> = (0..JOINS_AN_HOUR)
             .flat_map(|n| {
                 let join = hour * JOINS_AN_HOUR + n;
-                // Each player joins with a ticket of ten minutes, and returns once by one of twenty.
+                // Each player joins with a ten-minute ticket, and reconnects once with a twenty-minute one.
                 let holder = Holder {
                     match_id: MatchId(join / 8),
                     identity: Identity::new(format!("player {}", join % 50_000), Role::Player),
@@ -255,7 +255,8 @@ fn file_and_table_stay_as_small_as_the_live_rulings_for_a_year_of_100_000_joins_
         replaced += u64::from(file.id != id);
         id = file.id;
     }
-    // Alive: a ticket's life, an hour, and a day for a clock that is set: 26 hours, and twice that until it is tidied.
+    // An entry lives for its ticket's lifetime, an hour, and a day of clock slack: 26 hours. Until the table is tidied,
+    // it may hold twice that.
     assert!(
         entries_most < 2 * 27 * JOINS_AN_HOUR as usize,
         "{entries_most}"
@@ -268,7 +269,7 @@ fn file_and_table_stay_as_small_as_the_live_rulings_for_a_year_of_100_000_joins_
 }
 
 #[test]
-fn above_the_bound_the_oldest_are_dropped_and_the_file_opens() {
+fn above_the_bound_the_oldest_rulings_are_dropped_and_the_file_still_opens() {
     let folder = Folder::new();
     let path = folder.file("lineages");
     let mut table = LineageTable::new(1_000);

@@ -33,9 +33,9 @@ pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,
     /// laminar needs an `Instant`: this instant plus the session's time.
     base: Instant,
-    /// The latest time that laminar has seen. Clients that share a laminar have different clocks,
-    /// but its time must not go back: laminar computes the age of its last packet, and std may
-    /// panic if that packet is in the future.
+    /// The latest time that laminar has seen. Clients that share a laminar instance have different clocks, but its time
+    /// must not go back: laminar computes the age of its last packet, and std may panic if that packet is in the
+    /// future.
     latest: Instant,
 }
 
@@ -131,7 +131,7 @@ impl LaminarLink {
         match packet {
             Some(packet) => deliver(Payload(packet)),
             None if datagram[2] == 2 => {}
-            // It is of another version of laminar's protocol.
+            // The datagram is of another version of laminar's protocol.
             None => return Err(NotAPacket::Fenced),
         }
         Ok(())
@@ -212,7 +212,7 @@ mod tests {
         Ok(packet)
     }
 
-    /// The datagrams into which a peer's laminar turns a packet, without a fence.
+    /// The datagrams that a peer's laminar sends for a packet, without the fence.
     fn datagrams_of(packet: Packet) -> Vec<Vec<u8>> {
         #[derive(Debug, Default)]
         struct Tap(Vec<Vec<u8>>);
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// A browser's packets meet laminar at the server.
+    /// Browsers use the plain link, but their server uses laminar.
     #[test]
     fn the_plain_link_writes_and_accepts_the_same_bytes() {
         let (mut laminar, mut plain) = (LaminarLink::new(), plain::PlainLink::new());
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_unreliable_packets_and_heartbeats_are_let_through() {
+    fn only_whole_unreliable_packets_and_heartbeats_pass_the_fence() {
         let mut link = LaminarLink::new();
         let bytes = vec![7; 100];
         let refused = [

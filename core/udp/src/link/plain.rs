@@ -1,4 +1,4 @@
-//! The link layer without laminar, for machines without a clock of their own: browsers.
+//! The link layer without laminar, for browsers, where laminar has no clock.
 //!
 //! laminar puts five bytes before a whole unreliable packet, and does not keep state for it. Invariant: these bytes are
 //! laminar's (a test of `manager.rs` compares them).

@@ -29,7 +29,7 @@ pub(crate) enum CipherState {
     Closed(CloseReason),
 }
 
-/// The address for a ticket with names only, which the socket's owner looks up.
+/// The address for a ticket that contains only names, before the socket's owner has looked them up.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 fn sockets(ticket: &Ticket) -> impl Iterator<Item = SocketAddr> + '_ {
@@ -108,7 +108,7 @@ impl CipherClient {
         }
         if let Some((bytes, to)) = self.netcode.generate_ping() {
             let _ = match bytes[0] {
-                // netcode's own request never leaves: the dial replaces it.
+                // netcode's own request is never sent: the dial replaces it.
                 REQUEST => out.push(to, &self.dial),
                 _ => out.push(to, bytes),
             };

@@ -1,11 +1,11 @@
 //! [`CipherServer`]: the server's half of netcode, for one key.
 //!
 //! ```text
-//!  dial ─▶ a token, made here for this server itself ─▶ shard, by the session's number ─▶ challenge
+//!  dial ─▶ a token, issued to the server itself ─▶ shard, by the session's number ─▶ challenge
 //!  response, payload ─▶ the same shard ─▶ a session starts, bytes
 //! ```
 //!
-//! For each datagram, netcode searches its address linearly among all its clients, and their data is scattered in
+//! For each datagram, netcode searches for the address linearly among all its clients, whose data is scattered in
 //! memory. So a server has one netcode for about 64 sessions. Invariant: a session's shard is computed from the
 //! session's number, so that no table of shards is needed, and a repeated dial reaches the same shard.
 
@@ -29,7 +29,7 @@ use crate::send_queue::SendQueue;
 const ADDRESS_BYTES: usize = 19;
 /// The bytes that netcode carries in a token for its user.
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
-/// The address that the server's tokens name; they are checked only against it.
+/// The address in the server's tokens, which are checked only against it.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// The time for which a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of
 /// them.
@@ -132,7 +132,7 @@ impl CipherServer {
     }
 
     /// The shard of a session. Clients choose the numbers of their sessions, but do not know the seed with which they
-    /// are mixed, so no client can choose a shard to fill it.
+    /// are mixed, so no client can fill a chosen shard.
     fn shard(&mut self, session: u64) -> &mut Shard {
         let at = self.shard_index(session);
         let shard = self.shards[at]
@@ -143,7 +143,7 @@ impl CipherServer {
 
     fn shard_index(&self, session: u64) -> usize {
         let mixed = xxh3_64_with_seed(&session.to_le_bytes(), self.mixed_with) >> 32;
-        // Below the number of shards: the product of both factors has 32 bits more than it.
+        // Below the number of shards, because `mixed` has only 32 bits.
         ((mixed * self.shards.len() as u64) >> 32) as usize
     }
 
@@ -197,7 +197,7 @@ impl CipherServer {
         };
         put(&keys.session.to_le_bytes());
         put(&i32::from(timeout_s).to_le_bytes());
-        // The socket, then one address, of version 4.
+        // The socket, the number of addresses, and the version of the address: IPv4.
         put(&[0, 1, 0, 0, 0, 1]);
         put(&Ipv4Addr::LOCALHOST.octets());
         put(&HERE.port().to_le_bytes());
@@ -368,7 +368,7 @@ mod tests {
 
     /// Tests random and consecutive numbers, because clients may choose any.
     #[test]
-    fn all_sessions_of_a_full_server_find_places_in_their_shards() {
+    fn all_sessions_of_a_full_server_find_slots_in_their_shards() {
         const SESSIONS: usize = 1_024;
         let mut server = CipherServer::new(1, SESSIONS);
         assert_eq!(server.shards.len(), 16);

@@ -67,7 +67,7 @@ impl ServerEndpoint {
             return;
         }
         if let Some(session) = here {
-            // Its client dials again: it never learned of that session, or is another process now.
+            // The client dials again: it does not know of that session, or is a new process.
             if self.sessions[&session].of != pass.claims.holder() {
                 self.counters.junk += 1;
                 return;

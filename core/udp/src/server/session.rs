@@ -73,7 +73,7 @@ impl ServerSession {
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
     }
 
-    /// Sends the probes that detect which datagram sizes its path passes.
+    /// Sends the probes that detect which datagram sizes the session's path passes.
     pub(super) fn send_beside(
         &mut self,
         now: Duration,

@@ -52,7 +52,7 @@ fn a_ticket_for_another_servers_address_is_rejected() {
     let ticket = world.ticket_of(&world.key, elsewhere);
     let mut client = ClientEndpoint::new(&ticket, world.now);
     client.advance(STEP);
-    // The holder carries it here by hand.
+    // The test delivers the request to this server instead.
     let (to, request) = client.poll_transmit().unwrap();
     assert_eq!(to, elsewhere);
     world.server.handle(STEP, player_address(0), request);
@@ -119,7 +119,7 @@ fn overheard(world: &mut World, n: u16, ticket: &Ticket) -> Vec<Sent> {
     sent
 }
 
-/// A stranger replays the datagrams that it overheard, in the same order, from this address.
+/// A stranger replays overheard datagrams from this address, in the same order.
 fn play_back(world: &mut World, from: SocketAddr, sent: &[Sent]) {
     for (_, _, bytes) in sent {
         world.server.handle(world.now, from, bytes);
@@ -222,7 +222,7 @@ fn a_captured_handshake_is_useless_after_its_session_or_a_restart() {
             }
             assert_eq!(world.packets, []);
 
-            // The owner is let in by the same ticket, also from its earlier address.
+            // The owner can connect with the same ticket, even from its earlier address.
             world.join(0, &ticket);
             world.run(SECOND);
             assert!(world.players[0].connected);
@@ -342,7 +342,7 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
         world.run(STEP);
     }
     let mut seen = world.sent.take().unwrap();
-    // A request without a response: its repetitions make the server challenge.
+    // A request without a response: its resends make the server send challenges.
     let ticket = world.ticket();
     let mut third = ClientEndpoint::new(&ticket, world.now);
     third.advance(world.now);
@@ -350,7 +350,7 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
     for _ in 0..10 {
         seen.push((player_address(2), to, request.to_vec()));
     }
-    // The second player said goodbye; its address is a stranger's again.
+    // The second player said goodbye, so its address counts as a stranger's again.
     world.players[pending].endpoint.disconnect();
     world.run(STEP);
     world.players.truncate(1);
@@ -381,7 +381,7 @@ fn a_flood_of_random_and_changed_datagrams_breaks_neither_end() {
     assert!(world.server.remembered_peers() <= 3);
 }
 
-/// A cheater's client: its cipher is real, and its packets are its own.
+/// A cheater's client: its cipher is real, and its packets are arbitrary.
 struct Cheater {
     client: CipherClient,
     out: SendQueue,

@@ -37,7 +37,7 @@ fn two_keys_are_valid_together_and_share_one_session_limit() {
     for (n, key) in [&keys[0], &old, &other, &old].into_iter().enumerate() {
         let ticket = world.ticket_of(key, server_address());
         world.join(n as u16, &ticket);
-        // For a second after it was admitted, a session keeps its slot.
+        // A session keeps its slot for a second after it is admitted.
         world.run(SECOND / 5);
     }
     let connected: Vec<bool> = world.players.iter().map(|p| p.connected).collect();
@@ -56,7 +56,7 @@ fn two_keys_are_valid_together_and_share_one_session_limit() {
 /// A key is rotated while players are connected: the old key's tickets are valid until the key is dropped, and its
 /// sessions continue after that.
 #[test]
-fn keys_change_while_sessions_play_on() {
+fn keys_can_change_while_sessions_continue() {
     let mut world = World::new();
     let (old, new) = (world.key.clone(), TicketKey::generate());
     let join = |world: &mut World, key: &TicketKey| {
@@ -76,7 +76,7 @@ fn keys_change_while_sessions_play_on() {
     world.players[0].endpoint.send(b"hello").unwrap();
     world.run(SECOND);
     assert_eq!(world.packets.len(), before + 1);
-    // The key comes back, and is found again.
+    // The key is added again, and is recognised.
     world.server.set_keys(&[new.clone(), old.clone()]).unwrap();
     assert!(join(&mut world, &old));
     assert_eq!(
@@ -89,7 +89,7 @@ fn keys_change_while_sessions_play_on() {
 
 /// Law Bounded: slots of unused keys are reused; the number of keys in use is bounded.
 #[test]
-fn keys_can_change_without_end_unless_sessions_play_by_all_of_them() {
+fn keys_can_change_indefinitely_unless_sessions_use_all_of_them() {
     let mut world = World::new();
     for _ in 0..40 {
         world.server.set_keys(&[TicketKey::generate()]).unwrap();
@@ -111,7 +111,7 @@ fn keys_can_change_without_end_unless_sessions_play_by_all_of_them() {
 }
 
 #[test]
-fn two_handshakes_at_once_do_not_share_the_last_place() {
+fn two_concurrent_handshakes_do_not_share_the_last_slot() {
     let mut world = World::new();
     let keys = [world.key.clone(), TicketKey::generate()];
     world.server = server_of(&keys, world.now, 1);

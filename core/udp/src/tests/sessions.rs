@@ -212,7 +212,7 @@ fn the_largest_packet_passes_and_a_larger_one_is_an_error_at_send() {
 }
 
 #[test]
-fn a_session_with_only_keep_alives_lives_and_its_datagrams_stay_small() {
+fn a_session_with_only_keep_alives_stays_alive_and_its_datagrams_stay_small() {
     let (mut world, _) = World::with_a_player();
     world.sent = Some(Vec::new());
     world.run(20 * SECOND);
@@ -297,7 +297,7 @@ fn silence_ends_a_session_at_both_sides() {
 }
 
 #[test]
-fn a_goodbye_of_either_side_ends_the_session_immediately() {
+fn a_goodbye_from_either_side_ends_the_session_immediately() {
     let (mut world, session) = World::with_a_player();
     world.players[0].endpoint.disconnect();
     world.run(STEP);
@@ -397,7 +397,7 @@ fn a_server_that_sends_immediately_does_not_delay_the_handshake() {
 /// Finding O13: each client leaving with a goodbye was logged as a sender of junk.
 #[test]
 fn goodbyes_and_late_datagrams_do_not_count_as_junk() {
-    // The server gets the goodbye; or it has ended the session already, and a packet of it was on its way.
+    // The server gets the goodbye, or it has already ended the session while one of its packets was in flight.
     for server_ends in [false, true] {
         let (mut world, session) = World::with_a_player();
         if server_ends {
@@ -483,7 +483,7 @@ fn a_stopped_client_reads_its_socket_before_it_gives_up() {
 #[test]
 fn seat_holders_have_separate_slots_and_silent_strangers_keep_theirs_for_a_second() {
     let mut world = World::new();
-    // `address` is the one it dials from.
+    // `address` is the source address of the dial.
     let dial = |world: &mut World, name: u16, address: u16| {
         let spec = TicketSpec {
             identity: &format!("player {name}"),
@@ -538,7 +538,7 @@ fn a_client_redialling_from_its_silent_sessions_address_is_accepted() {
     let (mut world, first) = World::with_a_player();
     world.players.clear();
     let ticket = world.ticket();
-    // A session that was heard recently is not ended: this may be a copy.
+    // A session with recent datagrams is not ended: this dial may be a copy.
     let again = world.join(0, &ticket);
     world.run(MS * 500);
     assert!(!world.players[again].connected && world.left.is_empty());
@@ -558,9 +558,9 @@ fn a_client_redialling_from_its_silent_sessions_address_is_accepted() {
     assert!(!world.players[other].connected && world.left.len() == 1);
 }
 
-/// Finding A3-11: each datagram of an old path from an address that was just challenged was logged as an error.
+/// Finding A3-11: each datagram on an old path from an address that had just been challenged was logged as an error.
 #[test]
-fn datagrams_of_an_old_path_never_reach_the_cipher_during_a_challenge() {
+fn datagrams_on_an_old_path_never_reach_the_cipher_during_a_challenge() {
     let (mut world, _) = World::with_a_player();
     world.sent = Some(Vec::new());
     world.players[0].endpoint.send(b"hello").unwrap();

@@ -202,7 +202,7 @@ fn a_ticket_known_to_be_out_of_date_is_refused_with_a_reason_and_takes_no_slot()
     world.players[1].endpoint.disconnect();
     world.step();
 
-    // Her tickets as a spectator are another identity's.
+    // Her spectator tickets belong to another identity.
     world.join(10_000, &watcher);
     world.run(SECOND);
     assert!(world.players[2].connected);
@@ -235,7 +235,7 @@ fn rulings_that_affect_no_valid_ticket_are_dropped() {
     }
 }
 
-/// A revocation holds for all tickets dated before it, according to any maker's clock, with some slack.
+/// A revocation applies to all tickets dated before it, according to any maker's clock, with some slack.
 #[test]
 fn tickets_issued_before_a_revocation_are_refused() {
     let mut world = World::new();
@@ -275,7 +275,7 @@ fn a_ticket_invalidated_during_the_handshake_starts_no_session() {
         }
     };
     let expired: Change = |world, _| {
-        // An adjusted clock, not a set one.
+        // The clock is adjusted gradually, not set.
         for _ in 0..60 {
             world.clock_jump += SECOND;
             let now_unix = EPOCH + world.now + world.clock_jump;
@@ -322,8 +322,8 @@ fn a_ticket_expires_by_the_servers_current_clock_and_its_holder_gets_the_reason(
     assert_eq!(world.players[1].closed, Some(CloseReason::Expired));
     assert!(world.server.counters().denied_expired > 0);
 
-    // The clock is set: a ticket issued by it is valid immediately, and one that it skipped expires after twenty
-    // minutes.
+    // The clock is set forward: a ticket issued by it is valid immediately, and a ticket whose expiry it skipped
+    // expires after twenty minutes.
     let before = world.ticket();
     world.clock_jump = 6_000 * SECOND;
     world.step();

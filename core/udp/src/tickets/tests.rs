@@ -78,7 +78,7 @@ fn a_text_that_is_not_a_ticket_is_refused_with_a_reason() {
 
 /// Finding P3-D1.
 #[test]
-fn an_invite_that_other_programs_changed_is_still_read() {
+fn an_invite_changed_by_other_programs_is_still_read() {
     let ticket = ticket();
     let line = ticket.to_line();
     let pieces = |between: &str| {
@@ -261,7 +261,7 @@ fn the_largest_ticket_has_the_documented_size() {
 }
 
 #[test]
-fn a_ticket_can_be_dialled_at_each_of_its_addresses_first() {
+fn a_ticket_can_be_dialled_first_at_any_of_its_addresses() {
     let servers = ["192.0.2.1:7", "play.example.org:7", "[::1]:7"];
     let servers = servers.map(|server| server.parse::<ServerAddress>().unwrap());
     let ticket = Ticket::issue(&TicketKey::generate(), &spec(&servers)).unwrap();
@@ -278,7 +278,7 @@ fn a_ticket_can_be_dialled_at_each_of_its_addresses_first() {
 
 /// Finding O3: no error repeats any part of a damaged ticket.
 #[test]
-fn no_error_repeats_a_part_of_a_ticket() {
+fn no_error_contains_part_of_a_ticket() {
     let line = ticket().to_line();
     let digits = &line[PREFIX.len() + 2..];
     let told = |text: &str| match text.parse::<Ticket>() {
@@ -314,7 +314,7 @@ fn no_error_repeats_a_part_of_a_ticket() {
 }
 
 #[test]
-fn debug_output_does_not_hold_the_secret() {
+fn debug_output_does_not_contain_the_secret() {
     let ticket = ticket();
     let line = ticket.to_line();
     let keys = &line[line.len() - 64..];

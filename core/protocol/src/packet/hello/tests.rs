@@ -6,7 +6,7 @@ fn hello() -> Hello {
 }
 
 #[test]
-fn a_mismatch_is_named() {
+fn a_mismatch_is_refused_with_its_reason() {
     type Change = fn(&mut Hello);
     let changes: [(Change, Option<CloseCode>); 6] = [
         (|_| (), None),

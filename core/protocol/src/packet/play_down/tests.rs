@@ -181,7 +181,7 @@ fn read(bytes: &[u8], content: &Content, play: &mut PlayDown<Echo>) -> Result<()
 
 proptest! {
     #[test]
-    fn a_packet_survives_a_round_trip_and_a_part_of_it_is_an_error(content in content()) {
+    fn a_packet_survives_a_round_trip_and_a_truncated_one_is_an_error(content in content()) {
         let bytes = write(&content);
         let mut play = PlayDown::default();
         for _ in 0..2 {
@@ -226,7 +226,7 @@ proptest! {
 
 /// A spectator's packet copies the frames of another packet, and their counts.
 #[test]
-fn copied_frames_are_the_same_packet() {
+fn copied_frames_produce_the_same_packet() {
     let mut frame = FrameData::<Echo>::empty(Tick(100));
     frame.inputs.set(PlayerId(3), Some(4));
     let status = DownStatus::default();

@@ -182,7 +182,7 @@ fn read(bytes: &[u8], delay: u8) -> Result<PlayUp<Echo>, WireError> {
 
 proptest! {
     #[test]
-    fn a_packet_survives_a_round_trip_and_a_part_of_it_is_an_error(content in content()) {
+    fn a_packet_survives_a_round_trip_and_a_truncated_one_is_an_error(content in content()) {
         let bytes = write(&content);
         let play = read(&bytes, content.delay).unwrap();
         prop_assert_eq!(play.status, content.status);
