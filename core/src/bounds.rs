@@ -13,7 +13,7 @@ pub const SEATS_MAX: usize = 4;
 /// The maximum number of ticks that the prediction may run ahead of the authority: lead = P − A. Ring buffers have this
 /// size; the limit at a given tick length is [`lead_max`].
 pub const LEAD_MAX: u32 = 223;
-/// The lead allowed however long the ticks are, in ticks.
+/// A lead of this many ticks is always allowed, however long the ticks are.
 pub const LEAD_MIN: u32 = 64;
 /// A player's picture freezes once its connection has been silent for this long, or for [`LEAD_MIN`] ticks if that is
 /// longer. With one second, bots on the preset `awful` saw a frozen picture for up to 1.04 % of a minute; the target is
@@ -58,7 +58,7 @@ pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 /// The maximum size of an encoded input, in bytes.
 pub const INPUT_BYTES_MAX: usize = 16;
 /// The maximum size of an encoded command, in bytes. One of more than [`COMMAND_INLINE_MAX`] bytes is *large*: frames
-/// contain it in fragments, so it runs some ticks later, and other clients do not receive it before.
+/// contain it in fragments, so it runs some ticks later, and other clients do not receive it in advance.
 pub const COMMAND_BYTES_MAX: usize = 4_096;
 /// The maximum size of an encoded outcome, in bytes. One of more than [`OUTCOME_INLINE_MAX`] bytes is *large*, like a
 /// command.
@@ -127,13 +127,14 @@ pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
 /// The maximum size of a world snapshot, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
-/// The maximum size of the rules that a server sends to its guests, in bytes before compression.
+/// The maximum size of the rules that a server sends to clients, in bytes before compression.
 pub const RULES_BYTES_MAX: usize = 1 << 20;
 /// The maximum size of an operator's message to players, in bytes.
 pub const NOTICE_BYTES_MAX: usize = 200;
 /// The maximum size of a client's desync report, in bytes.
 pub const REPORT_BYTES_MAX: usize = 1_000;
-/// The maximum size of a client's message on the lane, in bytes: a large command or answer with its names, or a report.
+/// The maximum size of a client's message on the lane, in bytes: a large command or answer with its header, or a
+/// report.
 pub const LANE_UP_BYTES_MAX: usize = COMMAND_BYTES_MAX + 32;
 
 /// The maximum number of ticket lineages that a match keeps: those of admitted sessions with an operator's ticket.
@@ -144,13 +145,13 @@ pub const COMMANDS_PER_TICK: usize = 4;
 /// The maximum number of bytes that one player's commands take in a frame. Both sides use this limit, so if only one
 /// client issues orders, it can compute the tick in which each will run.
 pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
-/// The number of bytes of a player's orders that can always wait for space in a frame. At 60 Hz they run within 1.6 s
-/// ([`FRAME_TURNS_TICKS`] twice), even if the other players order as much as they can.
+/// A player's orders of up to this many bytes can always wait for space in a frame. At 60 Hz they run within 1.6 s
+/// (twice [`FRAME_TURNS_TICKS`]), even if the other players issue as many orders as they can.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
-/// The maximum number of bytes of all players' orders waiting for space in a frame. Above this, the newest order of the
-/// player with the most waiting bytes is refused immediately. So 20 commands per second are accepted as long as frames
-/// have space for them: at 60 Hz, each of 16 players gets at least 335 bytes per second for commands (each takes its
-/// own size plus 6 bytes), and the space that other players leave unused.
+/// The maximum total size of all players' orders waiting for space in a frame, in bytes. Above this, the newest order
+/// of the player with the most waiting bytes is refused immediately. So 20 commands per second are accepted as long as
+/// frames have space for them: at 60 Hz, each of 16 players gets at least 335 bytes per second for commands (each takes
+/// its own size plus 6 bytes), and the space that other players leave unused.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 /// The maximum number of commands per second from a player, counted on arrival, and the allowed burst. Commands that a
 /// connection delayed for more than a second arrive together, so some of them are refused even if the player kept to
@@ -158,7 +159,7 @@ pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 pub const COMMANDS_PER_SECOND: u32 = 20;
 /// The maximum number of bytes per second in a player's large commands, counted on arrival: a 4 KB command every 1.6 s.
 pub const LARGE_COMMAND_BYTES_PER_SECOND: u32 = COMMANDS_PER_SECOND * COMMAND_INLINE_MAX as u32;
-/// The allowed burst of these bytes: two of the largest commands.
+/// The allowed burst, in bytes: two of the largest commands.
 pub const LARGE_COMMAND_BYTES_BURST: u32 = (LARGE_COMMANDS_OPEN_MAX * COMMAND_BYTES_MAX) as u32;
 /// The limit of turn, repetition and command counters. Adding a small number to them never wraps. No match lasts this
 /// long; larger values from a file or a peer are rejected.
@@ -209,10 +210,10 @@ pub const SPECTATOR_DELAY_MAX: u32 = 900;
 pub const INPUT_PACKETS_PER_SECOND: u32 = 120;
 /// Every client sends at least this often, in every stage of its session.
 pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
-/// If no ack from a client advances for this long, the server sends to it at most 10 times a second, and only the first
-/// frames that it lacks.
+/// If a client's acks do not advance for this long, the server sends to it at most 10 times a second, and only the
+/// first frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// If no ack from a client advances for this long, the server sends these frames and lane chunks only every
+/// If a client's acks do not advance for this long, the server sends these frames and lane chunks only every
 /// [`SPARSE_EVERY`]. During this time the player counts as dropped, and a client that sends again gets a response
 /// immediately. A client that does not send packets does not get frames either.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
@@ -232,7 +233,7 @@ pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
 /// whenever it is a second's worth of ticks nearer to the present than ever before. So 8 MiB take at most 512 times
 /// this, provided that the frames since then are kept for that long ([`load_ticks`]).
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
-/// A world sent for this long, plus two round trips, at less than 128 KiB/s loses its slot to the next joiner.
+/// A world transfer slower than 128 KiB/s loses its slot to the next joiner after this long, plus two round trips.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
 /// The maximum number of snapshots sent to joiners at the same time, per match. Transfers that lost their slots for
 /// being slow continue beside them, at 128 KiB/s each.
@@ -254,7 +255,7 @@ pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// The time for which the server keeps the state of an interrupted join while its client tries to reconnect: the rest
 /// of the world, and the frames since then.
 pub const CUT_OFF_TIME: Duration = Duration::from_secs(60);
-/// The maximum number of world bytes kept for interrupted joins, per match: two of the largest.
+/// The maximum number of world bytes kept for interrupted joins, per match: two of the largest worlds.
 pub const CUT_OFF_BYTES_MAX: usize = 2 * WORLD_BYTES_MAX;
 /// The maximum number of interrupted joins that keep their state, per match.
 pub const CUT_OFF_MAX: usize = 32;

@@ -24,8 +24,8 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use crate::digest::asking;
 use crate::digest::known::Known;
 
-/// A list of thousands of elements, few of which change in a tick: the tiles of a map that can be dug up, a voxel
-/// world, ground that burns.
+/// A list of thousands of elements, few of which change in a tick, such as the tiles of a diggable map, a voxel world,
+/// or burning ground.
 ///
 /// The length is fixed at creation. The elements are stored in chunks of `N`. The costs for n elements:
 ///

@@ -27,7 +27,7 @@ pub struct Difference {
     /// number, variants by name. `len()` after a sequence is its length, `keys()[2]` after a map is its third key in
     /// the order given. At most 256 bytes.
     pub path: String,
-    /// The left value: at most 128 bytes, cut with "...", strings escaped to ASCII.
+    /// The left value: at most 128 bytes, truncated with "...", strings escaped to ASCII.
     pub left: String,
     /// The right value, in the same form.
     pub right: String,

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn values_longer_than_the_buffer_hash_as_a_whole() {
+    fn values_longer_than_the_buffer_are_hashed_completely() {
         for len in [
             BUFFER - 9,
             BUFFER - 8,
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn infinities_are_numbers() {
+    fn infinities_are_not_rejected() {
         assert_ne!(
             digest(&f32::INFINITY).unwrap(),
             digest(&f32::NEG_INFINITY).unwrap()

@@ -207,7 +207,7 @@ impl<S: Simulation> Effects<S> {
     }
 
     /// Returns `run(input)`. When a prediction is rebuilt and the input equals its earlier value at this tick, the
-    /// earlier result is reused: [`each`](Self::each) for one value, such as a flow field that follows from the walls.
+    /// earlier result is reused: [`each`](Self::each) for one value, such as a flow field that depends on the walls.
     ///
     /// ```
     /// # use twinstep_core::prelude::*;

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_equal_an_option_array_after_sets_clears_and_copies() {
+    fn inputs_behave_like_an_option_array() {
         let mut luck = Mwc::seed(11);
         let mut kept: Vec<(Inputs<String>, [Option<String>; PLAYERS_MAX])> = Vec::new();
         kept.resize_with(4, || (Inputs::default(), Default::default()));

@@ -63,7 +63,7 @@ pub struct LoopStats {
 }
 
 pub(crate) struct Results<T, O> {
-    /// Item and reads of each entry before the tick, encoded.
+    /// The encoded item and reads of each entry, before the tick.
     pub(crate) bytes: Vec<u8>,
     pub(crate) byte_ends: Vec<usize>,
     pub(crate) after: Vec<T>,
@@ -188,8 +188,8 @@ pub(crate) struct StepMemos {
     pub(crate) old: Option<Box<Memo>>,
     pub(crate) new: Option<Box<Memo>>,
     pub(crate) plain: Memo,
-    /// The space of each loop. Each memo has twice the space that the largest tick so far needed, so that few memos
-    /// grow.
+    /// The space that each memo reserves for each loop. If a tick needs more, this becomes twice the tick's need, so
+    /// that few memos grow.
     pub(crate) rooms: Vec<(&'static str, [usize; 3])>,
     pub(crate) taken: u32,
     pub(crate) impure: Option<&'static str>,

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_big_n_is_unbiased() {
+    fn a_large_n_is_unbiased() {
         // With n = 3·2³⁰, taking a draw modulo n (or scaling it without rejection) would make every third result
         // twice as likely: 50 % instead of 33 % would fall into one of three equal classes.
         let mut rng = Mwc::seed(3);

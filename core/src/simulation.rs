@@ -19,7 +19,7 @@
 //! covers roster, outcomes, claims, commands, and each input's value and presence. It covers neither the phase nor
 //! whether an input was filled.
 //!
-//! The trait and these three types share a file because each is defined in terms of the others.
+//! The trait, `FrameData`, `Frame` and `Effects` share a file because each is defined in terms of the others.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -91,10 +91,10 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
 
     /// Plays a seat that no human holds: returns a bot's move, or `None`, the default, if the seat is empty.
     ///
-    /// Called every tick for each of the 16 player numbers that no human holds: free seats, and dropped players' seats.
-    /// It is given the state before the step. In the step, the [frame](Frame) contains the bot's input and command, so
-    /// a step needs no other code for bots. When a human takes that seat, the step sees
-    /// [`Joined`](RosterChange::Joined), and this is no longer called for the seat. Law **Pure** applies here as well.
+    /// Called every tick for each player number that no human holds: free seats, and dropped players' seats. It is
+    /// given the state before the step. In the step, the [frame](Frame) contains the bot's input and command, so a step
+    /// needs no other code for bots. When a human takes that seat, the step sees [`Joined`](RosterChange::Joined), and
+    /// this is no longer called for the seat. Law **Pure** applies here as well.
     #[must_use]
     fn bot(&self, player: PlayerId, tick: Tick, rules: &Self::Rules) -> Option<BotMove<Self>> {
         let _ = (player, tick, rules);
@@ -121,7 +121,7 @@ pub struct FrameData<S: Simulation> {
     pub inputs: Inputs<S::Input>,
     /// Telemetry, outside equality and digest: the players whose input the server had to fill.
     pub filled: PlayerSet,
-    /// The match's cadence from this tick onwards, if it changes, which it can only at a turn's first tick. Outside
+    /// The match's cadence from this tick onwards, if it changes. It can change only at a turn's first tick. Outside
     /// equality and digest.
     pub cadence: Option<Cadence>,
 }

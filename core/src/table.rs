@@ -27,8 +27,8 @@ const PAGE: usize = 128;
 
 /// A map in key order, from a few entries to hundreds of thousands.
 ///
-/// Cost: a lookup is two binary searches. Inserting and removing also move at most 127 entries and, about once in 64
-/// times, the list of pages (appending the greatest key moves no entry). `clone_from` reuses allocations.
+/// Cost: a lookup is two binary searches. Inserting and removing also move at most 127 entries and, about one time in
+/// 64, the list of pages (appending the greatest key moves no entry). `clone_from` reuses allocations.
 ///
 /// ```
 /// use twinstep_core::{PlayerId, Table};

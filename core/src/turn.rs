@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The cadence is part of frames, so snapshots, journals, replays, joins and resumed matches do not have to handle it
-//! separately. A paused turn is the last one until the match is resumed. The cadence changes how fast a match is
-//! played, never what happens in it. It is outside equality and digest, and a step does not see it:
+//! separately. A turn that pauses the match is the last one until the match is resumed. The cadence changes how fast a
+//! match is played, never what happens in it. It is outside equality and digest, and a step does not see it:
 //! [`Frame::tick_length`](crate::Frame::tick_length) is the tick length at the match's start.
 
 use core::time::Duration;

@@ -13,7 +13,7 @@
 //! used. So a path change is detected within seconds, and a dead path gets only a few probes.
 //!
 //! Invariants: a session with only small packets does not send this module's datagrams. A peer's parts take at most
-//! [`JOINED_MAX`] packets of memory. A lost part loses its packet.
+//! [`JOINED_MAX`] packets of memory. If a part is lost, so is its packet.
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -11,10 +11,10 @@
 //!  chain    seed ─► xxh3(head) ─► xxh3(payload) ─► xxh3(next head) ─► …    a check is the low bytes
 //! ```
 //!
-//! Undetected damage: the one byte of a head's check misses damage with a chance of 1/256, and the four bytes of a
-//! payload's check with 2⁻³². All 64 bits seed the next check, so every later check tests for missed damage again:
-//! after n idle turns it is still missed with a chance of 256⁻ⁿ, after one payload with 2⁻³². The digests inside the
-//! journal detect the rest.
+//! Undetected damage: a head's one-byte check misses damage with a chance of 1/256, and a payload's four-byte check
+//! with a chance of 2⁻³². All 64 bits seed the next check, so every later check tests for missed damage again: after n
+//! idle turns it is still missed with a chance of 256⁻ⁿ, and after one payload with a chance of 2⁻³². The digests
+//! inside the journal detect the rest.
 //!
 //! No I/O here: [`JournalWriter`] appends to a `Vec`, [`JournalReader`] reads from slices or from a [`JournalSource`].
 //!

@@ -13,7 +13,7 @@
 //! | [`journal`], [`replay`] | the record format of a match's file; recording and replaying a match |
 //! | [`save`] | saved games |
 //! | [`tape`] | what a client assumed and showed |
-//! | [`simnet`] | a bad network from a seed |
+//! | [`simnet`] | a simulated bad network, driven by a seed |
 //!
 //! Law **Hostile wire**: every reader here returns a value or an error for any bytes. The limits are in
 //! [`twinstep_core::bounds`]. This crate owns no clock, socket, thread or file; `no_std` + alloc enforces that.

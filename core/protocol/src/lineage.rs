@@ -12,7 +12,7 @@
 //!
 //! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket
 //! where a new process can find it. So a lineage that the server has not seen is always valid, even if its maker's
-//! clock is wrong, and a used and replaced ticket is always refused.
+//! clock is wrong, and a ticket that was used and then replaced is always refused.
 //!
 //! **The price**: a leaked ticket that has not been used is valid until it expires, even if its owner has used newer
 //! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers should give
@@ -130,7 +130,7 @@ impl Lineages {
             || stamp.made_unix_ms < self.made_before_unix_ms
     }
 
-    /// Returns `true` if a generation of this lineage has been safe.
+    /// Returns `true` if a generation of this lineage has ever been safe.
     #[must_use]
     pub fn has_seen(&self, lineage: u64) -> bool {
         self.seen.contains_key(&lineage)
@@ -300,7 +300,7 @@ impl Lineages {
 }
 
 impl Ruling {
-    /// The time when the ruling becomes useless, in seconds since the Unix epoch: by then all tickets that it refuses
+    /// The time when the ruling becomes obsolete, in seconds since the Unix epoch: by then all tickets that it refuses
     /// have expired.
     #[must_use]
     pub fn until_unix_s(&self) -> u64 {

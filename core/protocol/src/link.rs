@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_never_wrap_inside() {
+    fn sequences_never_wrap_in_memory() {
         let (mut a, mut b) = (LinkState::default(), LinkState::default());
         for i in 0..200_000u32 {
             let up = header(&mut a, i * MS);

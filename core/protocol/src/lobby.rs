@@ -18,14 +18,14 @@ use twinstep_core::{PlayerId, codec};
 
 use crate::names::Name;
 
-// Fast: a megabyte takes some ten milliseconds, once for each choice.
+// Fast: a megabyte takes about ten milliseconds, once for each choice.
 const LEVEL: u8 = 3;
 const DIGEST_BYTES: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Lobby {
-    /// The number of the host's choice of rules. Each choice increments it, and no player is ready any longer.
+    /// The number of the host's choice of rules. Each choice increments it and resets all players to not ready.
     pub choice: u32,
     pub rules: u64,
     pub start: StartCondition,

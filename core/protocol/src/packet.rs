@@ -15,8 +15,8 @@
 //! ```
 //!
 //! A part in brackets is optional: a bit in the first byte, or in the byte for rare parts, is set if the part follows
-//! ([`head`]). A `Play` up has inputs or batches, never both; the next turn is sent only with a command delay. `link`
-//! is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded against neutral
+//! ([`head`]). An upstream `Play` has inputs or batches, never both. The next turn is sent only with a command delay.
+//! `link` is the header of [`LinkState`]. Every packet can be decoded alone: the first frame is encoded against neutral
 //! inputs, the others against their predecessor in the same packet. Each kind has one module with its picture, its
 //! writer, its reader and tests of both: [`hello`], [`play_up`], [`chunk`] (`Lane`, both ways), [`leave`],
 //! [`play_down`], [`closed`]. Parts of a `Play` have their own modules. Sessions and matches decide what goes into a

@@ -76,7 +76,7 @@ fn a_remote_shot_is_a_ghost_until_the_authority_reaches_the_tick_at_which_it_was
     debug_assertions,
     should_panic(expected = "got 1.1 twice: derive it from its cause")
 )]
-fn a_key_asked_twice_panics_in_debug_and_is_reported_in_release() {
+fn asking_twice_under_one_key_panics_in_debug_and_is_reported_in_release() {
     let mut fx = Effects::<Echo>::new();
     fx.ask(crate::Key::new(1, 1), 5);
     assert_eq!(fx.asked_twice(), None);

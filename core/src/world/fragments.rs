@@ -22,7 +22,7 @@ use crate::entries::{Answer, Fragment, LargeEntry, Order};
 use crate::frame::FrameData;
 use crate::{Simulation, codec};
 
-/// The first bytes of large entries, whose remaining bytes are in later frames.
+/// The first bytes of large entries. Their remaining bytes are in later frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LargeEntries {
     // Ordered by player; the outcome is first.
@@ -59,8 +59,8 @@ impl LargeEntries {
         first.filter(|entry| entry.player().is_none())
     }
 
-    /// Adds the large entries that end in a frame to its lists, if they are not there yet. Returns immediately if the
-    /// frame has no fragments.
+    /// Adds the large entries that end in a frame to the frame's lists, if they are not there yet. Returns immediately
+    /// if the frame has no fragments.
     ///
     /// # Errors
     /// The entry, if its last fragment does not continue the bytes before it, or if its bytes are not a value.
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_can_no_longer_end_is_dropped() {
+    fn an_entry_that_can_no_longer_be_completed_is_dropped() {
         let begun = || {
             let mut world = world();
             let parts = [fragment(OUTCOME, 0, 9, 9), fragment(COMMAND, 0, 9, 9)];

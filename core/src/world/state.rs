@@ -29,7 +29,7 @@ pub struct World<S: Simulation> {
     pub(super) roster: Roster,
     pub(super) held: [S::Input; PLAYERS_MAX],
     pub(super) open: Vec<OpenQuery<S::Query>>,
-    // Not open yet, in the order of opening. All were asked after the open ones.
+    // Queries not open yet, in the order in which they will be opened. All were asked after the open ones.
     pub(super) waiting: Vec<OpenQuery<S::Query>>,
     pub(super) next_seq: [u32; PLAYERS_MAX],
     pub(super) unfinished: LargeEntries,
@@ -157,14 +157,14 @@ impl<S: Simulation> World<S> {
         self.next_seq[player.index()]
     }
 
-    /// The large entries that are still unfinished. Outside the digest, because no step sees them.
+    /// The unfinished large entries. Outside the digest, because no step sees them.
     #[must_use]
     pub fn unfinished(&self) -> &LargeEntries {
         &self.unfinished
     }
 
-    /// The input assumed for a player at this tick if none arrived. The server fills with it, and clients guess by the
-    /// same rule ([`Controls::repeat`]), so they guess filled ticks correctly.
+    /// The input assumed for a player at this tick if none arrived. The server fills missing inputs with it, and
+    /// clients guess by the same rule ([`Controls::repeat`]), so they guess filled ticks correctly.
     #[must_use]
     pub fn repeated(&self, player: PlayerId) -> S::Input {
         self.held[player.index()].repeat(self.ages[player.index()] + 1)
@@ -267,7 +267,7 @@ pub struct WorldShell {
     next_seq: [u32; PLAYERS_MAX],
     turn: Turn,
     tick_ns: u32,
-    /// The queries without an answer: the tick whose step asked each of them, and its key.
+    /// The queries without an answer. Each is named by the tick whose step asked it, and its key.
     pub unanswered: Vec<(Tick, Key)>,
 }
 

@@ -209,7 +209,7 @@ impl<S: Simulation> World<S> {
         is_open && self.unfinished.follows(fragment)
     }
 
-    /// Keeps the fragments of a stepped frame, and drops the entries that can no longer end.
+    /// Keeps the fragments of a stepped frame, and drops the entries that can no longer be completed.
     pub(super) fn collect(&mut self, fragments: &[Fragment]) {
         self.unfinished.collect(fragments);
         let (open, next_seq, seated) = (&self.open, &self.next_seq, self.roster.seated());
@@ -287,7 +287,7 @@ fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), Fr
     }
     for order in &frame.commands {
         let expected = world.next_seq[order.player.index()];
-        // Gaps are allowed: refused commands use up their sequences.
+        // Gaps are allowed: refused commands use up their sequence numbers.
         if order.seq < expected || order.seq >= COUNT_MAX {
             return Err(FrameError::Sequence {
                 tick,

@@ -220,8 +220,8 @@ impl fmt::Display for ServerAddress {
 /// The longest time to wait for a resolver.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Looks up a ticket's host names for each dial, on a separate thread. The system's resolver may take long, and a
-/// game's frame must not wait for it.
+/// Looks up a ticket's host names for each dial, on a separate thread. The system's resolver may take a long time, and
+/// a game's frame must not wait for it.
 pub(crate) struct LookUp {
     sockets: Vec<ServerAddress>,
     began: Duration,

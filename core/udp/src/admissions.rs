@@ -21,7 +21,7 @@ const DIALS_MAX: usize = 32;
 /// The interval at which expired entries are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
 
-/// A challenge sent to an address, under this server key.
+/// A challenge sent to an address, with the server key under which it was sent.
 pub(crate) struct Challenge {
     pub(crate) key: usize,
     pub(crate) since: Duration,
@@ -121,7 +121,7 @@ impl Admissions {
     }
 
     /// Takes the challenge of session `id`, after a response from this address. Returns `None` if there was none, or if
-    /// a response came before.
+    /// it has already been answered.
     pub(crate) fn take_answered(
         &mut self,
         now: Duration,

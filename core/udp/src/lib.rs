@@ -18,8 +18,8 @@
 //!   line from this crate. laminar and renetcode2 do log each bad datagram through `log`: with a bridge from `log`
 //!   installed, turn [`LINK_LOG_TARGET`] and [`CIPHER_LOG_TARGET`] off.
 //! - A session is tied to its address and port. After a change of either (NAT, roaming) the client dials again, with
-//!   the same ticket or a newer one. A client that dials from the address of a session that still exists must wait
-//!   until that session has timed out or ended.
+//!   the same ticket or a newer one. A client that dials from the address of its own session that still exists must
+//!   wait until that session has ended or has been silent for a second.
 //! - A ticket may be used repeatedly. The [`TicketLedger`], which all transports of a server share, decides whether it
 //!   still opens a session. An attacker who overhears a session cannot open another one.
 //!

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FRESH: &str = ".new";
-/// A temporary file older than this was left behind.
+/// A temporary file older than this was left behind by a killed process.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
 
 /// Creates a file: readers see all of it or no file, even after a power loss. An existing file is an error
@@ -133,7 +133,7 @@ pub(crate) enum Exposed {
     Owner(u32),
 }
 
-/// The text of a file, and the way in which other users could have read it.
+/// The text of a file, and how other users could have read it, if they could.
 ///
 /// Reads at most `limit` bytes, so that a wrong path does not cost the memory of a large file.
 pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String, Option<Exposed>)> {

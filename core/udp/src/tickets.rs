@@ -89,10 +89,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Issues a ticket of a new lineage. The server accepts it until it expires, is revoked, or the server has seen a
-    /// newer ticket of the same lineage. Other tickets of the identity do not matter. The maker's clock decides when
-    /// the ticket expires, and which revocations include it. If an unused ticket leaks, the first client that uses it
-    /// ends the owner's session: give tickets a short lifetime.
+    /// Issues a ticket of a new lineage. The server accepts it until it expires or is revoked, or, once it has been
+    /// used, until a newer ticket is safe: one of its lineage, or the first of another lineage. Until it is used, other
+    /// tickets of the identity do not affect it. Its expiry, and the revocations that include it, depend on the maker's
+    /// clock. If an unused ticket leaks, the first client that uses it ends the owner's session: give tickets a short
+    /// lifetime.
     ///
     /// # Errors
     /// [`TicketError::Identity`], [`TicketError::Seats`] or [`TicketError::Range`] if the spec is out of its ranges.

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-/// A jump takes effect only after this time, which is the lifetime of a reconnect ticket.
+/// A jump takes effect only after this time, which is the minimum lifetime of a reconnect ticket.
 const GRACE: Duration = Duration::from_secs(1_200);
 /// A smaller difference is not a jump: the call took time, or the clock is being adjusted.
 const JUMP_MIN: Duration = Duration::from_secs(2);
@@ -22,8 +22,7 @@ const JUMP_MIN: Duration = Duration::from_secs(2);
 pub(crate) struct WallClock {
     now_unix: Duration,
     now: Duration,
-    /// The distance by which the clock was recently set forward, and the time until which the
-    /// server ignores that.
+    /// The amount by which the clock was recently set forward, and the time until which the server ignores that.
     ahead: Duration,
     forgiven_until: Duration,
 }
@@ -69,7 +68,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_forward_jump_counts_after_twenty_minutes_and_a_backward_jump_immediately() {
+    fn a_forward_jump_takes_effect_after_twenty_minutes_and_a_backward_jump_immediately() {
         let start = DAY * 20_000;
         let mut clock = WallClock::new(Duration::ZERO, start);
         let (mut now, mut jump) = (Duration::ZERO, Duration::ZERO);

@@ -333,7 +333,7 @@ fn swapped_records_are_corrupt() {
 }
 
 #[test]
-fn a_tail_of_zeros_is_torn_and_zeros_within_are_corrupt() {
+fn a_tail_of_zeros_is_torn_and_zeros_elsewhere_are_corrupt() {
     let whole = journal(&[Record::Turn(b"frames")]);
     let offset = whole.len() as u64;
     for zeros in 1..50 {
@@ -490,7 +490,7 @@ fn borrowed(records: &[Owned]) -> Vec<Record<'_>> {
 
 proptest! {
     #[test]
-    fn every_record_is_read_back_at_its_place(records in any_records()) {
+    fn every_record_is_read_back_at_its_offset(records in any_records()) {
         let records = borrowed(&records);
         let bytes = journal(&records);
         let (entries, end) = read(&bytes);
@@ -523,7 +523,7 @@ proptest! {
     /// No record after the next payload is accepted: a payload's check misses damage only with a chance of 2⁻³².
     /// (Before it, one idle turn in 256 with a flipped bit passes.)
     #[test]
-    fn a_flipped_bit_is_found_at_the_next_payload_at_the_latest(records in any_records()) {
+    fn a_flipped_bit_is_detected_at_the_next_payload_at_the_latest(records in any_records()) {
         let mut bytes = journal(&borrowed(&records));
         let (_, whole) = read(&bytes);
         prop_assert_eq!(whole, None);

@@ -15,7 +15,7 @@ pub const WINDOW_CHUNKS: u32 = 512;
 
 pub(super) const MASK_BYTES: usize = WINDOW_CHUNKS as usize / 8;
 
-/// A protocol violation by the peer, whose session must be closed.
+/// A protocol violation by the peer. Its session must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaneError {

@@ -93,7 +93,7 @@ impl Pair {
 }
 
 #[test]
-fn a_chunk_and_an_ack_have_these_bytes() {
+fn a_chunk_and_an_ack_have_fixed_bytes() {
     let mut sender = LaneSender::new(10_000);
     sender.push(5, Arc::from(&b"abc"[..])).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A client's own inputs, up: a run of ticks, all seats, by change mask.
+//! A client's own inputs, up: a run of ticks for all seats, encoded with a change mask.
 //!
 //! ```text
 //! [first tick − wanted: 8][ticks: 8][change bits: ticks × seats, packed][changed values in that order]

@@ -33,7 +33,7 @@ mod tests {
     use crate::packet::UpPacket;
 
     #[test]
-    fn only_the_exact_bytes_are_a_leave() {
+    fn only_the_exact_bytes_are_a_leave_packet() {
         let mut bytes = [0; 16];
         let mut out = Writer::new(&mut bytes);
         write(Duration::ZERO, &mut LinkState::default(), &mut out).unwrap();

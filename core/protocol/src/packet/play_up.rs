@@ -106,8 +106,8 @@ enum PartOrder {
     Rare,
 }
 
-/// A packet being written. Each part is written at most once, in the order of the methods, otherwise the method
-/// panics. All parts are optional.
+/// A packet being written. All parts are optional. A method panics if its part, or one of a later method, has already
+/// been written.
 pub struct PlayUpWriter<'w, 'b> {
     packet: PacketWriter<'w, 'b, UpPart>,
     wanted: Tick,

@@ -74,8 +74,8 @@ impl<S: Simulation> Recorder<S> {
         Ok(recorder)
     }
 
-    /// Continues the journal of `index`, after the caller has cut it to its intact part. `world` is the result of the
-    /// journal's frames. If `world` is too large for a record, it is skipped and counted.
+    /// Continues the journal of `index`, after the caller has cut it to its intact part. `world` is the world to which
+    /// the journal's frames lead. If `world` is too large for a record, it is skipped and counted.
     ///
     /// # Errors
     /// If the build's name in `hello` is too long.
@@ -280,7 +280,7 @@ impl<S: Simulation> Recorder<S> {
     /// counted: readers then start at an earlier world.
     ///
     /// # Errors
-    /// If the turn is too long: more than 50 ticks.
+    /// If the turn is too long for a record. A turn of up to 50 ticks never is.
     pub fn turn(
         &mut self,
         world: &World<S>,

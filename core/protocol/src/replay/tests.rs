@@ -300,7 +300,7 @@ fn a_torn_file_plays_up_to_the_tear_and_can_be_resumed() {
 }
 
 #[test]
-fn a_journal_of_another_program_names_its_build() {
+fn the_error_for_another_programs_journal_names_its_build() {
     let server = Server::start(Tick(0));
     let mut ours = hello();
     ours.version = 99;

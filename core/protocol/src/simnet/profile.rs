@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn legs_may_differ() {
+    fn the_two_legs_may_have_different_settings() {
         let link: LinkProfile = "lan/rtt=80,fifo".parse().unwrap();
         assert_eq!(link.up, LinkProfile::LAN.up);
         assert_eq!(link.down.delay, Duration::from_millis(40));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_text_names_the_expected_form() {
+    fn the_error_for_a_refused_text_names_the_expected_form() {
         #[track_caller]
         fn check(text: &str, message: &str) {
             let error = text.parse::<LinkProfile>().unwrap_err().to_string();
@@ -492,7 +492,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_panics(text in "[a-z0-9=.,/ -]{0,40}") {
+        fn parsing_a_profile_never_panics(text in "[a-z0-9=.,/ -]{0,40}") {
             let _ = text.parse::<LinkProfile>();
         }
     }

@@ -83,7 +83,7 @@ fn losses(profile: LegProfile) -> (f64, f64) {
 }
 
 #[test]
-fn losses_have_the_given_share_and_mean_run() {
+fn losses_have_the_given_share_and_mean_run_length() {
     #[track_caller]
     fn check(loss_ppm: u32, burst_datagrams: u32, share: f64, run: f64) {
         let profile = LegProfile {

@@ -14,7 +14,7 @@
 //! for a peer (fragments, ordered streams, acknowledged packets) can grow without bound or fail, and is never created.
 //!
 //! laminar allocates small buffers for each packet: three for an outgoing one, one for an incoming one. No other code
-//! allocates in the steady state of a session; to save a copy, an incoming packet stays in its buffer.
+//! allocates in the steady state of a session; to avoid a copy, an incoming packet stays in its buffer.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ use laminar::{Config, ConnectionManager, DatagramSocket, Packet, SocketEvent, Vi
 use super::{HEADER_BYTES, NotAPacket};
 use crate::transport::PACKET_MAX;
 
-/// The name of the peer in this manager, which has only one.
+/// The address that stands for the manager's only peer.
 const PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1));
 pub(crate) struct LaminarLink {
     manager: ConnectionManager<Pipe, VirtualConnection>,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{HEADER_BYTES, NotAPacket};
 use crate::transport::PACKET_MAX;
 
-/// The version of laminar's protocol; a packet; unreliable; not ordered.
+/// The version of laminar's protocol, and the marks of a packet that is unreliable and not ordered.
 const HEADER: [u8; HEADER_BYTES] = [0x54, 0x09, 0, 0, 0];
 /// The third byte of a heartbeat.
 const HEARTBEAT: u8 = 2;

@@ -5,7 +5,7 @@
 //!  response, payload ─▶ the same shard ─▶ a session starts, bytes
 //! ```
 //!
-//! For each datagram, netcode searches for the address linearly among all its clients, whose data is scattered in
+//! For each datagram, netcode searches for the address linearly among all its clients, and their data is scattered in
 //! memory. So a server has one netcode for about 64 sessions. Invariant: a session's shard is computed from the
 //! session's number, so that no table of shards is needed, and a repeated dial reaches the same shard.
 
@@ -27,7 +27,7 @@ use crate::send_queue::SendQueue;
 
 /// The size of an encoded address: its family (4 or 6), 16 bytes, its port.
 const ADDRESS_BYTES: usize = 19;
-/// The bytes that netcode carries in a token for its user.
+/// The number of user-data bytes that netcode carries in a token.
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
 /// The address in the server's tokens, which are checked only against it.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn a_burst_passes_and_then_datagrams_pass_at_the_rate() {
         let mut bucket = TokenBucket::full(Duration::ZERO);
         let second = Duration::from_secs(1);
         assert_eq!(

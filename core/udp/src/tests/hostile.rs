@@ -23,7 +23,7 @@ fn assert_alive(world: &mut World, session: SessionId) {
 }
 
 #[test]
-fn a_ticket_of_a_forged_key_never_connects() {
+fn a_ticket_from_a_forged_key_never_connects() {
     let mut world = World::new();
     let forged = world.key.forged();
     for key in [&forged, &TicketKey::generate()] {

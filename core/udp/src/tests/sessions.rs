@@ -50,7 +50,7 @@ fn no_packet_passes_in_either_direction_until_the_session_is_admitted() {
 
 /// A packet of one client, of any size, does not affect the others.
 #[test]
-fn clients_that_share_a_laminar_have_separate_sessions() {
+fn clients_that_share_a_laminar_instance_have_separate_sessions() {
     const PLAYERS: usize = 3;
     let mut world = World::new();
     let link = SharedLink::new();

@@ -223,7 +223,7 @@ proptest! {
 
 /// Also checks that the first command left out is returned.
 #[test]
-fn lists_leave_the_given_space() {
+fn lists_leave_the_requested_space_free() {
     let status = UpStatus::default();
     let values = [7u8; 100];
     let commands = || {
