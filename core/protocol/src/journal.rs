@@ -56,7 +56,6 @@ pub use record::{
 pub use remains::{Remains, remains};
 pub use source::{JournalSource, SourceError, UpTo};
 
-/// The file name extension of a journal.
 pub const EXTENSION: &str = "journal";
 
 /// Appends records to a journal's bytes, and keeps the chain of checks.

@@ -417,7 +417,6 @@ impl<K: Ord + Clone> LineageTable<K> {
         rulings(self.holders.range(holders))
     }
 
-    /// Keeps only the holders that `stays` accepts.
     pub fn retain(&mut self, stays: impl Fn(&K) -> bool) {
         self.holders.retain(|holder, _| stays(holder));
         self.entries = self.holders.values().map(Lineages::len).sum();

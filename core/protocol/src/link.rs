@@ -13,7 +13,6 @@ use core::time::Duration;
 
 use crate::wire::{Reader, WireError, Writer, near16};
 
-/// The size of a packet's link header.
 pub const LINK_BYTES: usize = 5;
 
 const SENT: usize = 256;

@@ -1,4 +1,4 @@
-//! Reading and writing packets, byte by byte. Numbers are truncated only here.
+//! Reading and writing packets, byte by byte, little-endian. Numbers are truncated only here.
 //!
 //! In memory, ticks and packet sequences are `u32` and never wrap. On the wire they are their low 16 bits; the reader
 //! restores the high bits from a number known to be near ([`near16`]).
@@ -121,19 +121,11 @@ impl<'a> Writer<'a> {
         self.bytes(&[value])
     }
 
-    /// Writes two bytes, little-endian.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn u16(&mut self, value: u16) -> Result<(), WireError> {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// Writes four bytes, little-endian.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn u32(&mut self, value: u32) -> Result<(), WireError> {
         self.bytes(&value.to_le_bytes())
@@ -152,10 +144,6 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a tick's low 16 bits.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn tick16(&mut self, tick: Tick) -> Result<(), WireError> {
         self.u16(tick.0 as u16)
@@ -227,19 +215,11 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(|b| b[0])
     }
 
-    /// Reads two bytes, little-endian.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] if too few bytes are left.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Reads four bytes, little-endian.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] if too few bytes are left.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_le_bytes)

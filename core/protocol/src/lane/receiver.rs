@@ -13,7 +13,6 @@ pub struct Message {
     pub bytes: Vec<u8>,
 }
 
-/// The progress of the incoming message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferProgress {
     pub kind: u8,

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use super::{DownKind, DownPart, PacketBody};
 use crate::wire::{WireError, Writer};
 
-/// The largest size of the packet, in bytes.
 pub const BYTES_MAX: usize = 16;
 
 /// Writes the packet.

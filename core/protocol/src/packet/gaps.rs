@@ -13,7 +13,6 @@ use crate::wire::{Reader, WireError, Writer};
 use twinstep_core::Tick;
 
 pub const GAPS_MAX: usize = 8;
-/// The largest encoded size, in bytes.
 pub const BYTES_MAX: usize = 1 + 4 * GAPS_MAX;
 
 /// The first tick of each gap, and the tick after its last one.

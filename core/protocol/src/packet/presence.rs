@@ -9,7 +9,6 @@ use twinstep_core::PlayerId;
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::PlayerSet;
 
-/// The largest encoded size, in bytes.
 pub const BYTES_MAX: usize = 3 + 3 * twinstep_core::bounds::PLAYERS_MAX;
 
 const RTT_UNIT_MS: u16 = 4;

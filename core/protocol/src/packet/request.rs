@@ -52,7 +52,6 @@ impl fmt::Display for MatchRequest {
 }
 
 impl MatchRequest {
-    /// The largest encoded size of a request, in bytes.
     pub const BYTES_MAX: usize = 32;
 
     /// Returns `true` if each value is in its range.
