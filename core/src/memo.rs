@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A wrong guess about one player changes few of a thousand agents, so few are run again. This is a memo by value:
-//! bytes are compared, never identities, so an author does not declare anything that could be wrong. Equal bytes give
+//! bytes are compared, never identities, so an author does not declare anything that could be wrong. Equal bytes yield
 //! an equal result, because an item's function is a function pointer: besides the item and its reads it receives only
 //! the tick and the rules. So it does not matter which prediction of a tick recorded the memo.
 //!

@@ -102,7 +102,7 @@ impl Mwc {
 
     /// The generator derived from this one's *root seed* and from `key`, whatever has been drawn before.
     ///
-    /// Forks of forks are equally independent, and the same key always gives the same fork.
+    /// Forks of forks are equally independent, and the same key always yields the same fork.
     ///
     /// ```
     /// # use twinstep_core::{Key, Mwc};

@@ -152,7 +152,7 @@ impl Datagrams {
             return send(packet);
         }
         if self.cut_at.is_none_or(|at| now.saturating_sub(at) > IN_USE) {
-            // The first split after a long time: probe at once.
+            // The first split after a long time: probe immediately.
             self.probe_at = self.probe_at.max(now);
         }
         self.cut_at = Some(now);
@@ -194,7 +194,7 @@ impl Datagrams {
         }
         match *datagram {
             [PROBE, ..] => {
-                // The sender waits for the report, so send it at once.
+                // The sender waits for the report, so send it immediately.
                 self.report_at = Duration::ZERO;
                 self.received_max = self.received_max.max(size);
                 None

@@ -322,7 +322,7 @@ mod tests {
             receive(&mut b, at * MS, &packets[at as usize]).unwrap();
             assert_eq!(b.lost_at(), None);
         }
-        // Packet 30 comes late, but only after two others.
+        // Packet 30 arrives late, but only after two others.
         for at in [31, 32, 30, 33, 34, 35, 37, 38] {
             receive(&mut b, at * MS, &packets[at as usize]).unwrap();
             assert_eq!(b.lost_at(), None, "{at}");

@@ -241,7 +241,7 @@ impl<S: Simulation> World<S> {
             && self.turn.cadence.is_sound()
             && (TICK_MIN..=TICK_MAX).contains(&self.tick_length())
             && self.turn.began <= self.tick
-            // `Stepper::step` advances to the next turn at once, so a world is always inside its turn.
+            // `Stepper::step` advances to the next turn immediately, so a world is always inside its turn.
             && self.tick < self.turn.end()
     }
 }

@@ -82,7 +82,7 @@ impl TicketLedger {
     #[must_use]
     pub fn refusal(&self, ticket: &TicketClaims) -> Option<TicketRefusal> {
         let ledger = self.lock();
-        // Expired first: no other ticket of the holder makes this one good again.
+        // Checked first, because no other ticket of the holder can make an expired one valid again.
         if ledger.clock.is_past(ticket.stamp.expires_unix_s) {
             Some(TicketRefusal::Expired)
         } else if ledger.lineages.refuses(&ticket.holder(), &ticket.stamp) {

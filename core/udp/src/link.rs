@@ -38,7 +38,7 @@ const HEADER_BYTES: usize = 5;
 pub(crate) enum NotAPacket {
     /// The datagram is neither a whole unreliable packet nor a heartbeat.
     Fenced,
-    /// The datagram holds a packet above [`PACKET_MAX`].
+    /// The datagram contains a packet above [`PACKET_MAX`].
     Oversize,
 }
 

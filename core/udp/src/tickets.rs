@@ -157,7 +157,7 @@ impl Ticket {
     /// The file's mode is not checked: a player may have downloaded it with a browser.
     ///
     /// # Errors
-    /// [`TicketError`] if the file is missing, cannot be read, or holds no ticket.
+    /// [`TicketError`] if the file is missing, cannot be read, or contains no ticket.
     pub fn load(path: impl AsRef<Path>) -> Result<Ticket, TicketError> {
         let path = path.as_ref().to_path_buf();
         match secrets::read(&path, FILE_MAX_BYTES, Guard::Itself) {

@@ -19,7 +19,7 @@ pub struct LinkQuality {
     /// The smoothed round trip in ms, up to 1,020 in steps of 4.
     pub rtt_ms: u16,
     pub loss_percent: u8,
-    /// The newest input that the server holds minus the next tick to seal, in ticks. Below 0, inputs come late and
+    /// The newest input that the server holds minus the next tick to seal, in ticks. Below 0, inputs arrive late and
     /// are filled. Always 0 in lockstep.
     pub margin_ticks: i8,
 }

@@ -103,7 +103,7 @@ impl LaminarLink {
         wrapped
     }
 
-    /// Passes the packet in `datagram` to `deliver`. A heartbeat holds no packet.
+    /// Passes the packet in `datagram` to `deliver`. A heartbeat contains no packet.
     pub(crate) fn unwrap(
         &mut self,
         now: Duration,

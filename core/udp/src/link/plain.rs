@@ -58,7 +58,7 @@ impl PlainLink {
         &self.wrapped
     }
 
-    /// Passes the packet in `datagram` to `deliver`. A heartbeat holds no packet.
+    /// Passes the packet in `datagram` to `deliver`. A heartbeat contains no packet.
     pub(crate) fn unwrap(
         &mut self,
         _: Duration,

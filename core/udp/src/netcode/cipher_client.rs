@@ -80,7 +80,8 @@ impl CipherClient {
         self.netcode.time_since_last_received_packet()
     }
 
-    /// Handles a sane datagram from [`server`](CipherClient::server). Returns the payload, if the datagram holds one.
+    /// Handles a sane datagram from [`server`](CipherClient::server). Returns the payload, if the datagram contains
+    /// one.
     pub(crate) fn handle<'a>(&mut self, datagram: &'a mut [u8]) -> Option<&'a [u8]> {
         if is_netcodes(datagram) {
             return self.netcode.process_packet(datagram);
