@@ -71,7 +71,7 @@ pub enum CueKind<C> {
 
 /// Totals since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct CueTotals {
     pub started: u64,
     pub confirmed: u64,

@@ -113,7 +113,7 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 /// The numbers of prediction rebuilds, per difference that caused them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct TimelineStats {
     pub rebuilds: u64,
     /// The number of rebuilds that waited. Either other players had caused too many, or rebuilds cost too much.
@@ -319,7 +319,7 @@ impl Default for Meter {
 /// A session's counters and measurements since it joined.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct SessionStats {
     /// A, the authority's next tick.
     pub authority_tick: u32,

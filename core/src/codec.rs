@@ -39,7 +39,7 @@ pub enum CodecError {
     Malformed,
     #[error("{left} bytes are left over after the value")]
     Trailing { left: usize },
-    #[error("the value decodes to another one: a field may be skipped by serde")]
+    #[error("the value decodes to a different value: serde may skip a field")]
     Altered,
 }
 

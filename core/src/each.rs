@@ -262,7 +262,7 @@ impl<S: Simulation> Effects<S> {
             },
             |_, ()| {},
         );
-        result.expect("a loop runs each item or takes its result over")
+        result.expect("a loop runs each item or reuses its result")
     }
 }
 

@@ -108,7 +108,7 @@ impl<S: Simulation> Solo<S> {
     /// If the player has not joined.
     pub fn hold(&mut self, player: PlayerId, input: S::Input) -> &mut Self {
         let held = self.holding.iter_mut().find(|(p, _)| *p == player);
-        held.unwrap_or_else(|| panic!("{player} holds something but has not joined"))
+        held.unwrap_or_else(|| panic!("{player} holds an input but has not joined"))
             .1 = input;
         self
     }

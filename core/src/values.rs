@@ -48,10 +48,10 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
 /// holds::<f32>(); // quantise: ...
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be what a player holds",
+    message = "`{Self}` cannot be a player's input",
     label = "this type is not `Controls`",
     note = "integers, `bool`, and arrays and tuples of these are controls; for a type of your own: `impl Controls for {Self} {{}}`",
-    note = "quantise: a float has no `Eq`; hold whole steps instead, such as an `i8` that counts 1/127 of a stick's way"
+    note = "quantise: a float has no `Eq`; hold whole steps instead, such as an `i8` in steps of 1/127 of the stick's range"
 )]
 pub trait Controls: Wire + Default {
     /// The input assumed `age_ticks` (1..) after the last known one. The server fills missing inputs with it, and

@@ -216,7 +216,7 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
     fs::write(folder.file("text"), "hello").unwrap();
     refused(
         &["replay", &folder.file("text")],
-        &["another kind of file", "has written"],
+        &["a different kind of file", "has written"],
     );
     a_journal_is_exported_whole_or_not_at_all(folder, journal);
 }
@@ -227,7 +227,7 @@ fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
     let export = |journal: &str| run(&["journal", "export", journal, "--out", &out]);
     refused(
         &["journal", "export", &text, "--out", &out],
-        &["another kind of file"],
+        &["a different kind of file"],
     );
     assert!(
         !fs::exists(&out).unwrap(),

@@ -15,7 +15,7 @@ use crate::encoding::{Encoding, Saving};
 use twinstep_protocol::identity::{Identity, SessionId};
 
 /// An action that the match requests from its host.
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Output<'a, O> {
     /// Append these bytes to the journal, before anything after this output is sent.
     Journal(&'a [u8]),

@@ -11,7 +11,7 @@ pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// The connection's quality in a tenth of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct NetSample {
     /// The smoothed round trip, in ms.
     pub rtt_ms: f32,

@@ -74,7 +74,7 @@ pub enum CommandError {
 /// Something that a game may want to show to its player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Event {
     /// The session is in its match, with these players, and takes commands.
     Joined(Vec<PlayerId>),
@@ -210,7 +210,7 @@ impl Events {
 /// The progress of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Progress {
     /// The world is being downloaded.
     World {

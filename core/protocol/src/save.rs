@@ -52,7 +52,7 @@ pub enum SaveWriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveFormatError {
-    #[error("expected a saved game, got another kind of file")]
+    #[error("expected a saved game, got a different kind of file")]
     NotASave,
     #[error("the saved game cannot be read: {0}")]
     Journal(#[source] JournalError),

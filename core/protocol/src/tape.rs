@@ -126,7 +126,7 @@ impl TapeRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TapeError {
-    #[error("expected a tape, which a client writes: the file does not begin like one")]
+    #[error("expected a tape written by a client, but the file does not start like one")]
     NotATape,
     #[error("the tape's record at byte {offset} cannot be read: the file is damaged there")]
     Damaged { offset: usize },

@@ -15,7 +15,7 @@ pub const BYTES_MAX: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VarintError {
-    #[error("a number is cut off")]
+    #[error("a number is truncated")]
     Truncated,
     #[error("a number is not in its shortest form")]
     Overlong,

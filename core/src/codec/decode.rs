@@ -103,7 +103,7 @@ impl<'de> Decoding<'de> {
         read: impl FnOnce(&mut Self) -> Result<T, DecodeError>,
     ) -> Result<T, DecodeError> {
         if self.nesting == NESTING_MAX {
-            return Err(DecodeError::custom("values nest too deep"));
+            return Err(DecodeError::custom("values are nested too deeply"));
         }
         self.nesting += 1;
         let value = read(self);
@@ -122,7 +122,7 @@ impl<'de> Decoding<'de> {
         if self.left() == before {
             self.empty += 1;
             if self.empty > EMPTY_MAX {
-                return Err(DecodeError::custom("too many elements that take no byte"));
+                return Err(DecodeError::custom("too many zero-byte elements"));
             }
         }
         Ok(value)

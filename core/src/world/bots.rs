@@ -131,7 +131,7 @@ mod tests {
             .step();
         assert_eq!(game.sim().inputs, held(&[(0, 5), (1, 14), (2, 0), (3, 34)]));
         let commands = [(PlayerId(2), 9), (PlayerId(1), 1), (PlayerId(3), 3)];
-        assert_eq!(game.sim().commands, commands, "persons first");
+        assert_eq!(game.sim().commands, commands, "humans first");
         assert_eq!(game.sim().bots, 0b1010);
     }
 

@@ -21,7 +21,7 @@ use crate::{Effects, Key, PlayerId, Simulation, Tick};
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum FrameError {
-    #[error("expected the frame of {expected}, got that of {got}")]
+    #[error("expected the frame of {expected}, got the frame of {got}")]
     OutOfTurn { expected: Tick, got: Tick },
     #[error("the frame of {0} is not in canonical order")]
     NotCanonical(Tick),

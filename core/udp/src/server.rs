@@ -97,13 +97,13 @@ pub enum ServerConfigError {
     KeysInUse(usize),
     #[error("expected 1 to {SESSIONS_MAX} sessions, got {0}; run a second server for more")]
     Sessions(usize),
-    #[error("expected at least one public address, for tickets to name and players to dial")]
+    #[error("expected at least one public address, which tickets contain and players dial")]
     NoAddress,
 }
 
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum ServerEvent {
     /// The client holds a ticket that the ledger does not refuse. [Admit](ServerEndpoint::admit) the session, or
     /// [disconnect](ServerEndpoint::disconnect) it.

@@ -204,7 +204,7 @@ pub enum LeaveReason {
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SendError {
     #[error(
-        "expected a packet of at most {max} bytes, got {bytes}; split it, so that each part can be read alone",
+        "expected a packet of at most {max} bytes, got {bytes}; split it so that each part can be decoded on its own",
         max = PACKET_MAX
     )]
     Oversize { bytes: usize },

@@ -46,7 +46,7 @@ pub struct HostControl {
 
 /// The state of a host.
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct HostStatus {
     pub matches: u64,
     /// The limit of matches made on demand; 0 if matches are not made.

@@ -26,7 +26,7 @@ use super::demand::counts::{MatchEnd, NotMade};
 use super::web::WebTraffic;
 
 /// Observes a host. Each method has an empty default.
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub trait Observer: Debug + Send + Sync {
     /// Returns the observer for a new match.
     fn match_starts(&self, id: MatchId) -> Arc<dyn MatchObserver> {
@@ -60,7 +60,7 @@ pub trait Observer: Debug + Send + Sync {
 }
 
 /// Observes one match. Each method has an empty default.
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub trait MatchObserver: Debug + Send + Sync {
     /// The match's totals, after each round.
     fn numbers(&self, numbers: &MatchNumbers) {
@@ -111,7 +111,7 @@ impl AdmissionPolicy for () {
 
 /// A match's totals, and its current population.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct MatchNumbers {
     /// The totals of rules and clients.
     pub stats: MatchStats,
@@ -140,7 +140,7 @@ impl MatchNumbers {
 
 /// The totals of the I/O task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Traffic {
     pub datagrams_in: u64,
     pub bytes_in: u64,

@@ -66,7 +66,7 @@ pub(super) struct Pulse {
 
 /// A snapshot of the state published by a match.
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct MatchGlance {
     pub tick: Tick,
     pub players: u32,

@@ -132,7 +132,7 @@ fn here() -> SocketAddr {
 
 /// The totals of browser connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct WebTraffic {
     /// Connections open now.
     pub lines: u64,

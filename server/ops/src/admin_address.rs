@@ -77,7 +77,7 @@ impl AdminSocket {
             Ok(data) if !data.file_type().is_socket() => {
                 return Err(Error::new(
                     ErrorKind::AlreadyExists,
-                    "another kind of file is there",
+                    "a different kind of file is there",
                 ));
             }
             Ok(_) => match UnixStream::connect(path) {

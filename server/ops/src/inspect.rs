@@ -80,7 +80,7 @@ pub enum InspectError {
 
 /// The result of an inspection.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Inspected {
     pub ticks: Range<Tick>,
     /// The size of the page, in bytes.

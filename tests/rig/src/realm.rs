@@ -25,7 +25,7 @@ pub const HITS_MAX: usize = 48;
 pub type Place = (i16, i16);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Realm {
     pub towns: Table<PlayerId, Town>,
     pub villagers: Table<u32, Villager>,
@@ -35,7 +35,7 @@ pub struct Realm {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Town {
     pub gold: u32,
     /// The villagers to which the player's orders apply.
@@ -45,7 +45,7 @@ pub struct Town {
 
 /// A villager; its number is in its table's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Villager {
     pub owner: PlayerId,
     pub health: u8,

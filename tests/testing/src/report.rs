@@ -37,7 +37,7 @@ pub struct Size {
 /// The events of a check. They show the author which features were not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Tried {
     pub ticks: u32,
     pub players: usize,
@@ -135,7 +135,7 @@ impl fmt::Display for Lacks<'_> {
 /// The result of a check without a fault. Print it: `println!("{report}")`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Report {
     pub game: &'static str,
     pub seed: u64,

@@ -209,7 +209,7 @@ impl NarrowEnd {
 }
 
 /// A client of a [`Scene`].
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub trait Seated {
     fn place(&self) -> &Place;
     fn place_mut(&mut self) -> &mut Place;
@@ -259,7 +259,7 @@ impl<S: Simulation> Jobs<S> {
 }
 
 /// See the [module](self).
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Scene<S: Simulation, C> {
     pub match_: Match<S>,
     pub clients: Vec<C>,
@@ -343,7 +343,7 @@ impl<S: Simulation, C: Seated> Scene<S, C> {
 }
 
 /// A world built on a [`Scene`], in which time can pass.
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
     type Game: Simulation;
     type Client: Seated;

@@ -25,7 +25,7 @@ const GROWN_BYTES_MIN: usize = 512;
 /// The number of cues of one kind that all clients started, and how many of these were cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct CueCounts {
     pub started: u64,
     pub cancelled: u64,

@@ -31,7 +31,7 @@ pub enum JournalError {
     Corrupt { offset: u64, damage: Damage },
     #[error("the journal cannot be read at byte {offset}: {why}")]
     Unreadable { offset: u64, why: &'static str },
-    #[error("expected a journal of Twinstep, got another kind of file")]
+    #[error("expected a Twinstep journal, got a different kind of file")]
     NotAJournal,
     #[error(
         "expected a journal of format {FORMAT_VERSION}, got format {found}; read it with the version that wrote it"

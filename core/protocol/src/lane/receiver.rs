@@ -142,7 +142,7 @@ impl LaneReceiver {
 
     /// The ack of all chunks received so far. Returns `None` if none arrived since the last ack, so that an idle lane
     /// sends no acks.
-    #[must_use = "an ack that is not sent is asked for again only by a resend"]
+    #[must_use = "an unsent ack is requested again only by a resend"]
     pub fn poll_ack(&mut self) -> Option<LaneAck> {
         mem::take(&mut self.owes_ack).then(|| self.ack())
     }

@@ -61,7 +61,7 @@ pub enum CloseCode {
     )]
     NoAcks,
     #[error(
-        "your client sent too many invalid packets, or orders at which the game failed: update the game"
+        "your client sent too many invalid packets, or orders that made the game fail: update the game"
     )]
     Strikes,
     #[error(

@@ -385,8 +385,9 @@ impl<S: Simulation> RunReader<S> {
             if changes.contains(player) {
                 frame.inputs.set(player, Some(packet.input()?));
             } else if own.contains(player) {
-                let input = sent(player, tick)
-                    .ok_or(WireError::Malformed("an own input that was not sent"))?;
+                let input = sent(player, tick).ok_or(WireError::Malformed(
+                    "an input marked as sent that the client did not send",
+                ))?;
                 frame.inputs.set(player, Some(input.clone()));
             }
         }
@@ -407,7 +408,7 @@ impl<S: Simulation> RunReader<S> {
     ) -> Result<(), WireError> {
         let ticks = u32::from(packet.u8()?);
         if ticks > ANNOUNCE_TICKS {
-            return Err(WireError::Malformed("announcements beyond their horizon"));
+            return Err(WireError::Malformed("announcements too far ahead"));
         }
         let others = self.frame.inputs.players().without(own);
         for _ in 0..ticks {

@@ -49,7 +49,7 @@ impl<P: Part> Parts<P> {
     /// If a bit belongs to no part.
     pub fn read(bits: u8) -> Result<Parts<P>, WireError> {
         if u32::from(bits) >> P::COUNT != 0 {
-            return Err(WireError::Malformed("a part that does not exist"));
+            return Err(WireError::Malformed("an unknown part"));
         }
         Ok(Parts {
             bits,
@@ -131,7 +131,7 @@ macro_rules! kinds {
             pub fn read(first: u8) -> Result<($name, Parts<$parts>), WireError> {
                 let kind = match first & KIND_FREE {
                     $($number => $name::$kind,)*
-                    _ => return Err(WireError::Malformed("a kind that does not exist")),
+                    _ => return Err(WireError::Malformed("an unknown kind")),
                 };
                 Ok((kind, Parts::read(first >> KIND_BITS)?))
             }

@@ -279,7 +279,7 @@ pub fn read(body: PacketBody<'_, UpPart>) -> Result<JoinPacket, WireError> {
             ready: match packet.u8()? {
                 0 => false,
                 1 => true,
-                _ => return Err(WireError::Malformed("neither ready nor not")),
+                _ => return Err(WireError::Malformed("a ready flag other than 0 and 1")),
             },
             starts: packet.varint()?,
         };

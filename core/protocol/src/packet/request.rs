@@ -84,7 +84,7 @@ impl MatchRequest {
 
 /// The decision on a player's request, or on the host's if `by` is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct RequestResult {
     pub by: Option<PlayerId>,
     pub request: MatchRequest,

@@ -149,7 +149,9 @@ impl<S: Simulation> Cursor<S> {
                 let damage = |error| ReplayError::Turn { offset, error };
                 if self.turn_ticks == u32::from(TURN_TICKS_MAX) {
                     // Idle turns of 2 bytes each would repeat all its ticks.
-                    return Err(damage(WireError::Malformed("more ticks than a turn has")));
+                    return Err(damage(WireError::Malformed(
+                        "more ticks than a turn may have",
+                    )));
                 }
                 let no_players = PlayerSet::default();
                 self.run

@@ -8,7 +8,7 @@ use twinstep_server::Degradation;
 /// The reason why no match was created for a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum NotMade {
     Matches,
     /// The limit of new matches per second is reached.
@@ -74,7 +74,7 @@ impl NotMade {
 /// The end of a match created on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum MatchEnd {
     Deserted,
     /// The game or an operator closed the match.
