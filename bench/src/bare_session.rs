@@ -5,10 +5,10 @@
 //!  margins ─▶ pace ──▶ inputs of the ticks that are due  ─────┴──▶ one packet a frame
 //! ```
 //!
-//! A load generator must cost less than the server. Most of a session's cost comes from its player's picture: both
-//! worlds, interpolation, statistics. A server does not see that. It sees the same number of packets of the same sizes,
-//! which a test compares. Missing here: more than one seat, commands, digests (so the load also includes some whole
-//! sessions), silence while controls are held, and adaptive turns or delayed inputs.
+//! A load generator must cost less than the server. Most of a session's cost does not concern the server: both worlds,
+//! interpolation, statistics. The server gets the same number of packets of the same sizes; a test compares them.
+//! Missing here: more than one seat, commands, digests (so the load also includes some full sessions), silence while
+//! controls are held, and adaptive turns or delayed inputs.
 
 use std::iter;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) struct BareSession {
     welcome: Option<Welcome>,
     playing: Option<Box<Playing>>,
     sent_at: Option<Duration>,
-    /// The number of goodbyes still to be sent. `None` while the session stays.
+    /// The number of goodbyes still to be sent. `None` until the session leaves.
     goodbyes: Option<u8>,
 }
 
@@ -60,7 +60,7 @@ struct Playing {
     needed: Tick,
     next_seal: Tick,
     has_arrived: bool,
-    /// Whether there are inputs that no packet has carried.
+    /// Whether there are inputs that no packet has carried yet.
     has_news: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A client next to ggrs, in memory: frames, rebuilds, allocations, bytes.
+//! The cost of an in-memory client, beside ggrs: frames, rebuilds, allocations, bytes.
 
 use twinstep_protocol::packet::OUTER_BYTES;
 
@@ -12,8 +12,8 @@ use crate::turns::{self, Counts, MATCH, Party, Results, WHOLE};
 const UDP_BYTES: f64 = 28.0;
 const SIZES: [(usize, &str); 2] = [(4 << 10, "4 KB"), (64 << 10, "64 KB")];
 
-/// The number of parties for a state size and kind of sticks: turns of two ticks, as in the action preset; turns of one
-/// tick; ggrs; ggrs with checksums.
+/// The number of parties per state size and kind of sticks: two-tick turns, as in the action preset; one-tick turns;
+/// ggrs; ggrs with checksums.
 const PARTIES: usize = 4;
 
 fn parties(size: usize, sticks: Sticks) -> [Box<dyn Party>; PARTIES] {

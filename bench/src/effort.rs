@@ -9,8 +9,8 @@ pub(crate) struct Effort {
     pub(crate) state_seconds: u32,
     pub(crate) players: Vec<usize>,
     pub(crate) socket_rounds: usize,
-    /// Growing numbers of players on one core, until it is overloaded; empty: skips this, silent matches and system
-    /// calls.
+    /// Growing numbers of players on one core, tried until it is overloaded. If empty, this measurement, idle matches
+    /// and system calls are skipped.
     pub(crate) steps: Vec<usize>,
     pub(crate) warm_up: Duration,
     pub(crate) time: Duration,
@@ -39,7 +39,7 @@ impl Effort {
         }
     }
 
-    /// The effort of a comparison before and after a change: a minute.
+    /// The effort for a comparison before and after a change: a minute.
     pub(crate) fn quick() -> Effort {
         Effort {
             rounds: 3,

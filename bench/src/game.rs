@@ -1,4 +1,4 @@
-//! [`Blob`]: the game of every subject, and [`Seals`]: the time at which each tick of a measured match was stepped.
+//! [`Blob`], the game of every subject; and [`Seals`], a log of when each tick of a measured match was stepped.
 //!
 //! The step touches only 64 bytes, because the framework around it is measured. Twinstep and ggrs run the same
 //! [`Blob::play`] on the same type, with the same inputs from [`Pads`]. Both guess that a remote player keeps holding
@@ -20,14 +20,14 @@ pub(crate) const STATE_BYTES: usize = 64;
 /// The number of 8-byte words that a step touches.
 const TOUCHED: usize = 8;
 const TICK_US: f64 = 1e6 / 60.0;
-/// The number of ticks logged until [`Seals::take`]: half a minute.
+/// The maximum number of ticks logged between two [`Seals::take`] calls: half a minute.
 const KEPT: usize = 1_800;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pad(pub(crate) u32);
 
 impl Controls for Pad {
-    /// Never goes neutral, like ggrs's `PredictRepeatLast`.
+    /// Never becomes neutral, like ggrs's `PredictRepeatLast`.
     fn repeat(&self, _age_ticks: u32) -> Self {
         *self
     }
@@ -57,7 +57,7 @@ impl Pads {
 
     pub(crate) fn next(&mut self) -> Pad {
         self.given += u32::from(self.sticks == Sticks::Moving);
-        // Odd factors: two neighbours always differ, and all four bytes change.
+        // The factors are odd, so that successive inputs always differ, and all four bytes change.
         let mixed = (self.given + 1).wrapping_mul(0x9e37_79b1);
         Pad(mixed ^ self.player.wrapping_mul(0x85eb_ca6b))
     }
@@ -66,16 +66,16 @@ impl Pads {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Blob {
     at: u32,
-    /// The result of the last step. With it a step cannot start before the previous one has ended.
+    /// The result of the last step. The next step depends on it, so that the processor cannot overlap them.
     last: u64,
     words: Vec<u64>,
 }
 
-// A derived `Clone` would allocate a new list at each rebuild.
+// A derived `Clone` would allocate a new list for each rebuild.
 clone_fields!(Blob { at, last, words });
 
 impl Blob {
-    /// `bytes` is a multiple of 64.
+    /// `bytes` must be a multiple of 64, and at least 64.
     pub(crate) fn new(bytes: usize) -> Self {
         assert!(
             bytes >= 64 && bytes.is_multiple_of(64),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_late_by_their_distance_to_the_earliest_and_counted_once() {
+    fn a_tick_is_late_by_its_distance_to_the_earliest_one_and_is_counted_once() {
         let (logged, unlogged) = (Seals::logged(), Seals::default());
         unlogged.note(Tick(0));
         {

@@ -1,9 +1,9 @@
-//! *Horde*: a game whose step costs a millisecond, with its loop by [`Effects::each`] and as a plain loop.
+//! *Horde*: a game with a one-millisecond step, run with a loop by [`Effects::each`] and with a plain one.
 //!
 //! A thousand agents cast rays against walls every tick, and walk where there is no wall. Every sixteenth tick an agent
 //! looks for a player within sight, and walks to the place where it saw one.
 //!
-//! Times are processor time within the clients of a world in virtual time, so other work on the machine changes them
+//! Times are processor time within the clients of a world in virtual time, so other work on the machine affects them
 //! little. Shares and leads are exact.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ const AGENTS: usize = 1_000;
 /// The number of cells per side of the map, and of parts per cell.
 const SIDE: i32 = 128;
 const PARTS: i32 = 16;
-/// An agent sees players this far, in cells.
+/// The distance at which an agent sees players, in cells.
 const SIGHT: i32 = 8;
 const LOOKS_EVERY: u32 = 16;
 /// The length of a ray in cells. With this length, a step takes about a millisecond.
@@ -65,7 +65,7 @@ impl Map {
         self.walls[cell as usize]
     }
 
-    /// The number of open cells in a heading, at most [`REACH`].
+    /// The number of open cells in the direction of `heading`, at most [`REACH`].
     fn cast(&self, from: [i32; 2], heading: [i32; 2]) -> i32 {
         let cell = |n: i32| [from[0] + heading[0] * n, from[1] + heading[1] * n];
         let is_open = |n: &i32| !self.is_wall(cell(*n));
@@ -163,7 +163,7 @@ impl Play for Horde {
     type Show = Hidden;
     type Driver = Hand;
 
-    /// `crowd` 1: a plain loop.
+    /// With `crowd` = 1, the loop is plain.
     fn rules(crowd: u16) -> Map {
         let mut luck = Mwc::seed(7);
         Map {
@@ -231,7 +231,7 @@ struct Played {
     again: f64,
 }
 
-/// The number of all clients' items so far that reused a result, and the number that were run again.
+/// The number of items so far, over all clients, that reused a result, and that were run again.
 fn items(rig: &Rig<Horde>) -> [u64; 2] {
     let loops = rig.clients.iter().flat_map(|client| client.session.loops());
     loops.fold([0; 2], |[taken, run], of| [taken + of.taken, run + of.run])

@@ -33,7 +33,8 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// Starts `matches` matches. `public` is the address in tickets, if players dial a different address from `listen`.
+    /// Starts `matches` matches. `public` is the address in tickets, if players dial an address different from
+    /// `listen`.
     pub(crate) fn start(
         (listen, public): (SocketAddr, Option<SocketAddr>),
         matches: usize,
@@ -82,8 +83,8 @@ impl Server for Hosted {
             datagrams: self.datagrams.0.load(Ordering::Relaxed),
             ..Done::default()
         };
-        // All matches are asked together: each responds at its next tick, and hundreds in sequence would take half a
-        // second.
+        // All matches are queried at once, because each responds at its next tick, and hundreds in sequence would take
+        // half a second.
         let ask = |(handle, _): &(MatchHandle<Blob>, _)| {
             let handle = handle.clone();
             self.runtime.spawn(async move {

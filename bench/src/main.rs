@@ -1,4 +1,4 @@
-//! Twinstep's benchmarks, next to its peers: one harness of subjects and loads.
+//! Twinstep's benchmarks, beside its peers: one harness for all subjects and loads.
 //!
 //! ```text
 //!  main ─▶ report ─┬▶ client, state   parties in turns, in memory (ours, peer_ggrs)
@@ -7,8 +7,8 @@
 //!                        each returns a Section of Rows: a table, JSON, targets
 //! ```
 //!
-//! A ratio to a peer in the same run counts more than a number: machines and days differ. Counts of allocations, bytes
-//! and system calls are exact. `NOTES.md` records what was tried.
+//! A ratio to a peer in the same run is worth more than an absolute number, because machines and days differ. Counts of
+//! allocations, bytes and system calls are exact. `NOTES.md` records what was tried.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark reads the clock and starts threads; nothing that it measures does"

@@ -208,7 +208,7 @@ impl<P: Plays> Table<P> {
                     self.down[client].send(self.round, client, bytes);
                 }
                 Output::Closed { peer, code } => panic!("the session of {peer:?} ended: {code}"),
-                // One rejoin ticket in ten seconds is not measured, and no journal is kept.
+                // The one reconnect ticket per ten seconds is not measured, and no journal is kept.
                 _ => {}
             }
         }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_sticks_refute_a_guess_at_every_turn_of_which_five_in_nine_are_rebuilt() {
+    fn moving_sticks_refute_a_guess_every_turn_and_cause_five_rebuilds_in_nine_turns() {
         for turn_ticks in [1, 2] {
             let counts = counts_after(600, turn_ticks, Sticks::Moving);
             let due = rebuilds_due(counts.turns);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_session_loads_a_server_like_a_whole_one_and_its_goodbye_frees_its_seat() {
+    fn a_bare_session_loads_a_server_like_a_full_one_and_its_goodbye_frees_its_seat() {
         for (lose_every, percent) in [(0, 0), (19, 3)] {
             let start = || Blob::new(STATE_BYTES);
             let (whole, _) = counts_of(lose_every, || {

@@ -1,4 +1,4 @@
-//! The peer of a client: ggrs 0.13 as published, four P2P sessions in one thread.
+//! The client's peer: ggrs 0.13 as published, as four P2P sessions in one thread.
 //!
 //! ```text
 //!  round r:  each session: add_local_input, advance_frame (which polls the socket), its requests, its events
@@ -23,7 +23,7 @@ use crate::game::{Blob, PLAYERS, Pad, Pads, Sticks};
 use crate::ours::ONE_WAY_TICKS;
 use crate::turns::{Counts, Meters, Party, WHOLE};
 
-/// The smallest window that avoids waits. ggrs's work for a packet grows with the window.
+/// The smallest window that avoids waits. ggrs's work per packet grows with the window.
 const PREDICTION_WINDOW: usize = ONE_WAY_TICKS as usize + 1;
 const SYNC_ROUNDS_MAX: u32 = 2_000;
 const SETTLE_ROUNDS: u32 = 600;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_sticks_roll_8_frames_back_at_every_frame() {
+    fn moving_sticks_roll_back_8_frames_every_frame() {
         for checksums in [Checksums::Off, Checksums::EverySecondFrame] {
             let counts = counts_after(300, Sticks::Moving, checksums);
             assert_eq!(counts.rebuilds, 300);

@@ -1,4 +1,4 @@
-//! The peers of our host: renet, and a UDP socket that replies.
+//! The peers of our host: renet, and a UDP socket that echoes.
 //!
 //! renet 2.0 with renet_netcode as published, with its own tokens and encryption. Server and players do the same as in
 //! its examples: update, receive, send, once a tick at 60 Hz. Each player sends 24 bytes every tick and receives 60
@@ -31,10 +31,10 @@ const SEAL_BYTES: usize = 28;
 const PROTOCOL: u64 = 0x7415;
 /// One program starts server and players, so the key does not need protection.
 const KEY: [u8; 32] = [7; 32];
-/// renet_netcode's own bound.
+/// renet_netcode's own limit.
 const PLAYERS_MAX: usize = 1_024;
 /// The size of the socket's buffers, equal to our host's: about 40 ms of 2,000 players. With the system's default, a
-/// server that reads once a tick loses datagrams of about 250 players.
+/// server that reads once a tick loses datagrams with about 250 players.
 const SOCKET_BYTES: usize = 4 << 20;
 
 fn bind(listen: SocketAddr) -> io::Result<UdpSocket> {
@@ -79,7 +79,7 @@ impl PeerServer {
             let packet = Bytes::from_static(&[0x5a; DOWN_BYTES]);
             let (mut due, mut tick) = (Instant::now(), 0_u64);
             loop {
-                // A late tick is not caught up.
+                // Lost time is not made up.
                 due = (due + FRAME).max(Instant::now());
                 thread::sleep(due.saturating_duration_since(Instant::now()));
                 server.update(FRAME);
@@ -118,7 +118,7 @@ impl PeerServer {
         thread::spawn(move || {
             let mut buffer = [0; 2_048];
             while let Ok((len, from)) = socket.recv_from(&mut buffer) {
-                // Players number their datagrams: every second one gets a reply, like a two-tick turn.
+                // Players number their datagrams. Every second one gets a reply, as with two-tick turns.
                 let answers = len > 0 && buffer[0] % 2 == 0;
                 if answers {
                     let _ = socket.send_to(&buffer[..DOWN_BYTES + SEAL_BYTES], from);
@@ -220,7 +220,7 @@ impl Player for EchoPlayer {
             self.is_answered = true;
         }
         self.sent = self.sent.wrapping_add(1);
-        // A full buffer is loss, as on any line.
+        // A full buffer counts as packet loss.
         let _ = self.socket.send(&[self.sent; UP_BYTES + SEAL_BYTES]);
         Ok(())
     }

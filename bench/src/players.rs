@@ -1,6 +1,5 @@
-//! [`Players`]: the players on a measured server. One thread plays them all, each at its own moment of a frame, like
-//! players on
-//! many machines would.
+//! [`Players`]: the players on a measured server. One thread runs them all, each at its own moment of a frame, as if
+//! they were on many machines.
 //!
 //! ```text
 //!  a 16.7 ms frame:  1 ▪▪ 2 ▪▪ 3 ▪▪ …   a turn of the loop every 2 ms plays the frames due
@@ -128,8 +127,8 @@ impl Players {
         }
     }
 
-    /// Takes a sample of the server. The players keep playing until it responds: silent players would not load the
-    /// server, and their inputs would be missing.
+    /// Takes a sample of the server. The players keep playing until it responds, because silent players would not load
+    /// the server, and their inputs would be missing.
     pub(crate) fn sample(&mut self, served: &mut Served) -> Result<Sample, Failed> {
         served.ask()?;
         thread::scope(|scope| {
@@ -166,7 +165,7 @@ mod tests {
 
     type Log = Rc<RefCell<Vec<(usize, Duration)>>>;
 
-    /// Plays `left` frames, then cannot continue.
+    /// Plays `left` frames, then fails.
     struct Ends {
         n: usize,
         left: u32,
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_player_has_its_own_moment_and_keeps_it_over_a_pause() {
+    fn each_player_keeps_its_own_moment_of_a_frame_over_a_pause() {
         const PLAYERS: usize = 5;
         let ms = Duration::from_millis;
         let (mut crowd, log) = players(&[u32::MAX; PLAYERS], OnLoss::Fail);

@@ -1,7 +1,7 @@
-//! Counters of a process as Linux keeps them, and pinning a process to a core.
+//! Linux's counters of this process, and pinning a thread to a core.
 //!
-//! Invariant: [`cores`] returns the same two cores for the life of the process. It asks the system only once: a pinned
-//! thread may use one core only, and would get a different result later.
+//! Invariant: [`cores`] returns the same two cores for the life of the process. It queries the system only once,
+//! because a pinned thread may use only one core, and would get a different result later.
 
 use std::fs::read_to_string;
 use std::sync::OnceLock;
@@ -40,7 +40,7 @@ pub(crate) fn cpu() -> Result<Cpu, Failed> {
     let fields: Vec<&str> = stat[name_ends + 1..].split_whitespace().collect();
     let us = |at: usize| -> Result<u64, Failed> { Ok(fields[at].parse::<u64>()? * 10_000) };
     let (user_us, system_us) = (us(11)?, us(12)?);
-    // These are hundredths of a second. The sum is known to the nanosecond; its division is not.
+    // These are hundredths of a second. Their sum is known to the nanosecond; its split is not.
     let system = system_us as f64 / (user_us + system_us).max(1) as f64;
     let total_us = linux::cpu_us().unwrap_or(user_us + system_us);
     let system_us = (total_us as f64 * system) as u64;
@@ -76,8 +76,8 @@ pub(crate) fn datagrams_sent() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Core(usize);
 
-/// Returns the core for the server and the core for its players; `None` with fewer than two, or on other systems than
-/// Linux.
+/// Returns the core for the server and the core for its players; `None` with fewer than two cores, or on systems other
+/// than Linux.
 pub(crate) fn cores() -> Option<(Core, Core)> {
     static CORES: OnceLock<Option<(Core, Core)>> = OnceLock::new();
     *CORES.get_or_init(|| {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pinned_thread_may_use_its_core_alone_and_still_knows_both() {
+    fn a_pinned_thread_may_use_only_its_core_and_cores_still_returns_both() {
         let Some((first, second)) = cores() else {
             return;
         };

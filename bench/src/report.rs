@@ -25,7 +25,7 @@ pub(crate) enum Subject {
     /// A game with one-millisecond steps, in virtual time: rebuilds and leads with and without `each`.
     Horde,
     /// A server process per player, next to renet and a UDP echo.
-    // The last one: it pins this process to a core, where a client's thread would wait for its own rebuilds.
+    // The last one, because it pins this process to a core, where a client's thread would wait for its own rebuilds.
     Server,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn measure(subjects: &[Subject], effort: &Effort) -> Result<Vec<Secti
     subjects.iter().map(section).collect()
 }
 
-/// The first line that a program prints about the machine.
+/// The trimmed output of a program, or a note that it is unknown.
 fn said_by(program: &str, flag: &str) -> String {
     let out = Command::new(program).arg(flag).output();
     let line = out.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned());

@@ -1,5 +1,5 @@
-//! [`Row`]: one measured quantity, next to a peer measured in the same minutes. A [`Section`] of rows is a table, as
-//! text or as markdown.
+//! [`Row`]: one measured quantity, beside a peer's from the same minutes. A [`Section`] holds rows, and is written as a
+//! table in text or Markdown.
 
 use std::fmt::{self, Write};
 
@@ -13,7 +13,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Returns `None` without a round. A division by zero does not count as a round.
+    /// Returns `None` if no round is finite. A round that divided by zero does not count.
     pub(crate) fn of(rounds: &[f64]) -> Option<Spread> {
         let mut values = rounds.to_vec();
         values.retain(|value| value.is_finite());
@@ -212,7 +212,7 @@ pub(crate) fn compare(before: &[Section], after: &[Section], out: &mut String) -
         let new = row.spread()?;
         let mut cells = vec![row.name.clone(), row.unit.clone()];
         cells.extend([old.median, new.median, new.median / old.median].map(digits));
-        // Outside the range of the other run's rounds: more than noise.
+        // Outside the range of the other run's rounds, so it is more than noise.
         let differs = new.min > old.max || new.max < old.min;
         cells.push(if differs { "differs" } else { "" }.to_owned());
         Some(cells)
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_medians_and_the_ratios_of_single_rounds() {
+    fn a_table_shows_medians_and_per_round_ratios() {
         let mut text = String::new();
         section().write(Format::Markdown, &mut text).unwrap();
         let lines: Vec<&str> = text.lines().skip(4).collect();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_marks_rows_that_differ_by_more_than_their_rounds() {
+    fn a_comparison_marks_rows_outside_the_range_of_earlier_rounds() {
         let (before, mut after) = (section(), section());
         after.rows[1].rounds = vec![4.0, 5.0];
         after.rows.push(Row::one("by ship", "m", 1.0));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_numbers_are_written_for_readers() {
+    fn a_median_averages_the_middle_pair_and_numbers_keep_three_digits() {
         assert_eq!(median(&mut []), None);
         assert_eq!(median(&mut [4.0, 1.0, 9.0, 2.0]), Some(3.0));
         let written = [0.0, 0.0624, -1.234, 12.34, 999.6, 123_456.0].map(digits);

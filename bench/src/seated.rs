@@ -1,7 +1,7 @@
 //! [`Seats`]: players on our host, each with its own cipher and socket.
 //!
-//! The players of the first match are whole sessions, which compare their world with the server's. All others are
-//! [`BareSession`]s, because players must cost less than the server.
+//! The players of the first match run full sessions, which compare their world with the server's. All others are
+//! [`BareSession`]s, because the load generator must cost less than the server.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -50,7 +50,7 @@ impl Seated {
 
     fn send(&mut self) {
         while let Some((_, datagram)) = self.endpoint.poll_transmit() {
-            // A failed send is loss, as on any line.
+            // A failed send counts as packet loss.
             let _ = self.socket.send(datagram);
         }
     }

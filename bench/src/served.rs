@@ -1,4 +1,4 @@
-//! A measured server in its own process, so that its time, memory and allocations are counted separately.
+//! Runs a measured server in its own process, so that its time, memory and allocations are counted separately.
 //!
 //! ```text
 //!  this process ──starts──▶ serve --kind … ◀── UDP ── players, in this process or elsewhere
@@ -38,14 +38,14 @@ pub(crate) struct Sample {
     asked: Cpu,
     answered: Cpu,
     pub(crate) resident_kb: u64,
-    /// The heap allocations of all its threads, likewise.
+    /// The heap allocations of all server threads at the same two moments.
     asked_allocations: u64,
     answered_allocations: u64,
     pub(crate) done: Done,
 }
 
 impl Sample {
-    /// The server's processor time since an earlier sample, without the samples themselves.
+    /// The server's processor time since an earlier sample, not counting the sampling itself.
     pub(crate) fn cpu_since(&self, earlier: &Sample) -> Cpu {
         self.asked - earlier.answered
     }
@@ -55,8 +55,8 @@ impl Sample {
     }
 }
 
-/// Serves matches of four until standard input ends. Prints the listen address, then a [`Sample`] for each line of
-/// input.
+/// Serves matches of four players until standard input ends. Prints the listen address, then a [`Sample`] for each line
+/// of input.
 pub(crate) fn serve(
     kind: Kind,
     (listen, public): (SocketAddr, Option<SocketAddr>),
@@ -86,7 +86,7 @@ pub(crate) fn serve(
         (sample.answered, sample.answered_allocations) = (cpu()?, Counting::of_all_threads());
         let before = Counting::so_far();
         drop(serde_json::to_string(&sample)?);
-        // The allocations of writing this sample must not count for the next.
+        // The allocations made to write this sample must not count towards the next one.
         sample.answered_allocations += 2 * (Counting::so_far() - before);
         println!("{}", serde_json::to_string(&sample)?);
     }
@@ -98,12 +98,12 @@ pub(crate) struct Served {
     input: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     pub(crate) address: SocketAddr,
-    /// Taken before the first player.
+    /// Taken before the first player joined.
     pub(crate) empty: Sample,
 }
 
 impl Served {
-    /// Starts a server on its own core, if there are two. The caller's thread is pinned to the other core.
+    /// Starts a server on its own core if the machine has two, and pins the calling thread to the other.
     pub(crate) fn start(kind: Kind, players: usize, key_file: &Path) -> Result<Served, Failed> {
         let cores = cores();
         if let Some((server, _)) = cores {
@@ -166,7 +166,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // The end of its input ends it. A server that hangs must not outlive its report.
+        // Closing its input stops the server. A hung server must not outlive its report.
         drop(self.input.take());
         if matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(std::time::Duration::from_millis(200));

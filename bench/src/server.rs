@@ -1,4 +1,4 @@
-//! A server process per player, next to renet and a UDP echo; the maximum number of players per core; silent matches;
+//! The cost of a server per player, beside renet and a UDP echo; the maximum number of players per core; idle matches;
 //! system calls.
 
 use std::process::{Command, Stdio};
@@ -19,9 +19,9 @@ use crate::subject::Player;
 
 const KINDS: [Kind; 3] = [Twinstep, Renet, Echo];
 
-/// A round does not count if more of the players' frames than this were late, in percent.
+/// A round is discarded if more than this percentage of the players' frames were late.
 const LATE_FRAMES_MAX: f64 = 10.0;
-/// A core is full when p99.9 of its ticks is this late.
+/// A core counts as full when the p99.9 lateness of its ticks reaches this.
 const LATE_US_MAX: f64 = 2_000.0;
 
 /// The measurements of one round, indexed by the constants below.
@@ -29,20 +29,20 @@ type Round = [f64; 10];
 /// µs of server CPU per player and tick, and the kernel's part.
 const CPU: usize = 0;
 const KERNEL: usize = 1;
-/// µs of the players' CPU per player and frame.
+/// µs of client CPU per player and frame.
 const OWN: usize = 2;
 const DATAGRAMS: usize = 3;
 const MEMORY: usize = 4;
 const ALLOCATIONS: usize = 5;
-/// Inputs and frames that were late, in percent.
+/// Late inputs and late frames, in percent.
 const FILLS: usize = 6;
 const LATE: usize = 7;
 /// Lateness of ticks, in µs.
 const P999: usize = 8;
 const WORST: usize = 9;
 
-/// The rows for a number of players: name, unit, quantity, and the quantity of a peer; the same quantity means no
-/// peer.
+/// The rows written for each number of players: name, unit, quantity, and the peer with its quantity. Twinstep with the
+/// same quantity means no peer.
 const ROWS: [(&str, &str, usize, Kind, usize); 12] = [
     ("server CPU per player and tick", "µs", CPU, Renet, CPU),
     ("the same beside an echo", "µs", CPU, Echo, CPU),
@@ -100,8 +100,7 @@ fn round(kind: Kind, players: usize, effort: &Effort, keys: &KeyFolder) -> Resul
     if is.desyncs > 0 {
         return Err(format!("{} turns differed between clients and server", is.desyncs).into());
     }
-    // If other work kept the players' core busy, or they are too many for it, they did not load the server as they
-    // should.
+    // If other work kept the players' core busy, or there are too many players for it, the server was not fully loaded.
     let late = played.late_share() * 100.0;
     if late > LATE_FRAMES_MAX {
         return Err(format!("{late:.0} % of the players' frames were late").into());
@@ -132,7 +131,7 @@ struct Servers<'e> {
     effort: &'e Effort,
     keys: KeyFolder,
     section: Section,
-    /// Numbers of players, with the median of server CPU and the worst p99.9 of late ticks.
+    /// For each number of players: the median server CPU and the worst p99.9 lateness of ticks.
     carried: Vec<(usize, f64, f64)>,
 }
 
@@ -170,7 +169,7 @@ impl Servers<'_> {
         self.section.notes.push(why);
     }
 
-    /// Runs servers of these kinds in turns, each with this many players. Twinstep is the first kind.
+    /// Runs servers of these kinds alternately, each with this many players. Twinstep must be the first kind.
     fn play(&mut self, players: usize, kinds: &[Kind], rounds: usize) {
         let mut counted: Vec<Vec<Round>> = Vec::new();
         for _ in 0..rounds {
@@ -202,7 +201,7 @@ impl Servers<'_> {
         }
     }
 
-    /// Adds more and more players to one core, until ticks are late.
+    /// Raises the number of players on one core until ticks are late.
     fn capacity(&mut self) {
         for players in &self.effort.steps {
             self.play(*players, &[Twinstep], 1);
@@ -247,7 +246,7 @@ impl Servers<'_> {
         let (mut served, mut crowd) = seated(Twinstep, players, &self.keys, Sticks::Moving)?;
         crowd.play(self.effort.warm_up)?;
         let table = self.keys.file().with_file_name("strace");
-        // Sampled before and after strace: a server stopped at each call responds late.
+        // Sampled before and after strace, because a server stopped at each call responds late.
         let before = crowd.sample(&mut served)?;
         let mut strace = Command::new("timeout")
             .args(["-s", "INT", "2", "strace", "-c", "-f", "-o"])
@@ -292,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strace_s_table_is_read_with_and_without_errors() {
+    fn strace_tables_are_parsed_with_and_without_an_error_count() {
         let table = "% time     seconds  usecs/call     calls    errors syscall\n\
                      ------ ----------- ----------- --------- --------- ----------------\n \
                      60.00    0.100000           5       200       100 recvfrom\n \

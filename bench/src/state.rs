@@ -1,7 +1,7 @@
 //! The cost of a large state when a step touches little of it.
 //!
-//! The median of single frames would hide work that happens once a second. So each virtual second has a mean and a
-//! slowest frame, and the medians of these over all seconds count.
+//! The median of single frames would hide work that happens once a second. So each virtual second yields a mean and a
+//! slowest frame, and the medians of these over all seconds are reported.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) fn measure(effort: &Effort) -> Section {
          frame of each. And a digest of the whole world.",
     );
     let mut tables = SIZES.map(|(bytes, _)| Table::new(bytes, 2, Sticks::Still));
-    // By size: the mean tick, the mean frame and the slowest of both, for each second.
+    // Indexed by size: the mean tick, the mean frame and the slowest of both, for each second.
     let mut seconds: [[Vec<f64>; 3]; 3] = Default::default();
     for _ in 0..effort.state_seconds {
         for (table, [ticks, frames, slowest]) in tables.iter_mut().zip(&mut seconds) {

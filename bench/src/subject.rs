@@ -26,7 +26,7 @@ pub(crate) trait Plays {
 
     fn is_playing(&self) -> bool;
 
-    /// Rebuilds of its prediction, and the ticks that they simulated.
+    /// The number of rebuilds of the prediction, and of the ticks simulated in them.
     fn rebuilds(&self) -> (u64, u64) {
         (0, 0)
     }
@@ -40,7 +40,7 @@ pub(crate) trait Server {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Done {
-    /// Ticks of all players. A server without matches counts the datagrams of its players.
+    /// The ticks of all players. A server without matches counts its players' datagrams instead.
     pub(crate) player_ticks: u64,
     /// Datagrams both ways; 0 if the server does not count them.
     pub(crate) datagrams: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Done {
 }
 
 pub(crate) trait Player {
-    /// One frame: reads what arrived and sends its inputs. `now` counts from the first dial of all players.
+    /// Runs one frame: reads the packets that arrived and sends inputs. `now` counts from the first dial of any player.
     fn frame(&mut self, now: Duration) -> Result<(), Failed>;
 
     fn is_in(&self) -> bool;

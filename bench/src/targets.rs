@@ -1,10 +1,10 @@
-//! [`TARGETS`]: the limits of rows, and which of them are met.
+//! [`TARGETS`]: the limits for rows, and the check of whether they are met.
 
 use Limit::{AtLeast, AtMost};
 
 use crate::rows::{Row, Section, Spread, digits};
 
-/// All targets, in the order of the report: a row's name, and the limit of its value or ratio to the peer.
+/// All targets, in report order: the name of a row, and the limit for its value or for its ratio to the peer.
 const TARGETS: &str = "\
 client frame, 4 KB, no rebuild: ratio ≤ 0.06
 client frame, 4 KB, wrong guess at every turn: ratio ≤ 0.10
@@ -84,7 +84,7 @@ fn is_met(limit: Limit, value: f64) -> bool {
     }
 }
 
-/// Returns the distance to the limit: at most 1 if it is met. `None` if it is not finite.
+/// Returns the ratio to the limit, at most 1 if the limit is met. `None` if the ratio is not finite.
 fn factor(limit: Limit, value: f64) -> Option<f64> {
     let factor = match limit {
         AtMost(limit) if value == limit => 1.0,
@@ -96,7 +96,7 @@ fn factor(limit: Limit, value: f64) -> Option<f64> {
 
 pub(crate) const COLUMNS: [&str; 7] = ["what", "target", "measured", "min", "max", "factor", ""];
 
-/// Creates one line of cells for each target. A target without a row in `sections` is not measured.
+/// Creates one line of cells for each target. A target without a row in `sections` is marked as not measured.
 pub(crate) fn lines(sections: &[Section]) -> Vec<Vec<String>> {
     let rows: Vec<&Row> = sections.iter().flat_map(|section| &section.rows).collect();
     let line = |target: Target| {

@@ -1,7 +1,7 @@
-//! The cost of a client's frame to the game's thread when a step is costly and every turn refutes a guess. Predictions
-//! are rebuilt inline, or on a worker thread ([`Reconcile::Background`]).
+//! The time that a client frame takes on the game thread when a step is expensive and every turn refutes a guess.
+//! Predictions are rebuilt inline, or on a worker thread ([`Reconcile::Background`]).
 //!
-//! Frames follow each other in real time, because the worker needs that time. Other work on the machine affects p99
+//! Frames run in real time, because the worker needs the time between them. Other work on the machine affects p99
 //! first.
 
 use std::sync::Arc;

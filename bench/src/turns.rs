@@ -1,4 +1,4 @@
-//! [`run`]: parties in memory take turns, so that a disturbance on the machine affects all of them alike.
+//! [`run`]: in-memory parties take turns, so that a disturbance on the machine affects all of them alike.
 //!
 //! ```text
 //! round 1   A B C … A B C …   one chunk each, again and again ─▶ median of the blocks of 8 laps
@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A lap is enclosed by one pair of clock readings. The cost of reading the clock is measured first and subtracted.
-//! Blocks are shorter than a time slice of the system: on a loaded machine nearly every long block would contain a
-//! pause, so the slower side would pay for the load and the faster side would not. Allocations are counted exactly,
-//! over all laps: the counter costs about a nanosecond for each, on both sides.
+//! Blocks are shorter than a scheduler time slice. On a loaded machine nearly every longer block would contain a pause,
+//! so the slower side would pay for the load and the faster side would not. Allocations are counted exactly, over all
+//! laps; the counter costs about a nanosecond per allocation, on both sides.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -28,13 +28,13 @@ pub(crate) const MATCH: usize = 1;
 pub(crate) type Meters = [Meter; 2];
 
 const BLOCK_LAPS: u64 = 8;
-/// It is even: all chunks have the same number of two-tick turns.
+/// Even, so that all chunks have the same number of two-tick turns.
 const CHUNK_FRAMES: usize = 300;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
     spent: Duration,
-    /// Nanoseconds per lap of each full block, with the cost of the clock.
+    /// Nanoseconds per lap of each full block, including the cost of reading the clock.
     full: Vec<f64>,
     laps: u64,
     allocations: u64,
@@ -62,17 +62,17 @@ impl Meter {
 }
 
 pub(crate) trait Party {
-    /// Runs one frame of each player. Laps the first player's frame.
+    /// Runs one frame of each player. Times the first player's frame as a lap.
     fn frame(&mut self, meters: &mut Meters);
 
     fn counts(&self) -> Counts;
 }
 
-/// Counts of a party. Rebuilds count for the first player; packets and bytes for all four.
+/// A party's counts. Rebuilds are the first player's; packets and bytes are those of all four.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) frames: u64,
-    /// The times at which new inputs arrive; each can refute a guess.
+    /// The number of times that new inputs arrived; each can refute a guess.
     pub(crate) turns: u64,
     pub(crate) rebuilds: u64,
     pub(crate) again_ticks: u64,
@@ -100,7 +100,7 @@ impl std::ops::Sub for Counts {
     }
 }
 
-/// Runs `rounds` rounds, each with `chunks` chunks of each party.
+/// Runs `rounds` rounds, each with `chunks` chunks per party.
 pub(crate) fn run(parties: &mut [Box<dyn Party>], rounds: usize, chunks: usize) -> Results {
     let timer_ns = timer_ns();
     let mut results = Results::default();
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_in_one_lap_does_not_show_in_the_median() {
+    fn a_pause_in_one_lap_does_not_affect_the_median() {
         let mut meter = Meter::default();
         for lap in 0..3 * BLOCK_LAPS {
             meter.lap(|| {

@@ -1,5 +1,5 @@
-//! Powderkeg as a whole: a world of a server, four clients and their links on one core, and the test kit's `check` of
-//! its largest wave; and a match's journal on a folder's disk.
+//! Powderkeg as a whole: a server, four clients and their links on one core, and the test kit's `check` of its largest
+//! wave. Also the cost of a match's journal on a given disk.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub(crate) fn measure(effort: &Effort) -> Result<Section, Failed> {
     Ok(section)
 }
 
-/// Returns the virtual seconds that a second of one core plays, by its processor time.
+/// Returns the number of virtual seconds simulated per second of processor time.
 fn rate(seed: u64, time: Duration) -> Result<f64, Failed> {
     let mut config = RigConfig::new(seed, LinkProfile::WAN);
     config.sticks = Sticks::Sticky;
@@ -53,7 +53,7 @@ fn rate(seed: u64, time: Duration) -> Result<f64, Failed> {
     Ok(time.as_secs_f64() * 1e6 / spent_us as f64)
 }
 
-/// Measures a turn's journal in `folder`, per durability. Removes its file afterwards.
+/// Measures the time to journal a turn in `folder`, for each durability. Removes its file afterwards.
 pub(crate) fn journal(folder: &Path) -> Result<Section, Failed> {
     let about = "1,000 turns of 40 bytes. A turn of the action preset lasts 33,333 µs.";
     let mut section = Section::new("A journal", about);
