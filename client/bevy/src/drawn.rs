@@ -8,14 +8,15 @@ use twinstep_core::Simulation;
 
 use crate::play::Play;
 
-/// Stands for one entity of the picture. The plugin spawns an entity with this component, changes it each time its
-/// pose moves, and despawns the entity with everything that the game has added to it.
+/// Represents one entity of the picture. The plugin spawns a Bevy entity with this component, updates the component
+/// when the pose changes, and despawns the entity with everything that the game has added to it.
 ///
-/// Games give it a name: `type Cube = Drawn<Boxes, Cubes>;`. To add components to new entities, query `Added<Cube>`; to
-/// move them, query `Changed<Cube>`, or let the plugin [move transforms](crate::TwinstepPlugin::moving_transforms).
+/// Games usually give it an alias: `type Cube = Drawn<Boxes, Cubes>;`. To add components to new entities, query
+/// `Added<Cube>`; to move them, query `Changed<Cube>`, or let the plugin [move
+/// transforms](crate::TwinstepPlugin::moving_transforms).
 #[derive(Component)]
 pub struct Drawn<S: Simulation, V: Show<S>> {
-    /// The name of the entity for its whole life.
+    /// Identifies the entity for its whole life.
     pub key: V::Key,
     /// The pose to draw now.
     pub pose: V::Pose,
@@ -24,7 +25,8 @@ pub struct Drawn<S: Simulation, V: Show<S>> {
     of: PhantomData<fn() -> S>,
 }
 
-/// The Bevy entities of the picture, as a resource. Use it to find the entity to follow, or the place of a sound.
+/// The Bevy entities of the picture, as a resource. Use it to find the entity that a camera follows, or the position of
+/// a sound.
 #[derive(Resource)]
 pub struct DrawnEntities<S: Simulation, V: Show<S> = Hidden> {
     map: EntityMap<V::Key, Entity>,
@@ -64,7 +66,7 @@ pub(crate) fn draw<S: Simulation, V: Show<S>>(
         entities.map.show([], &mut stage);
         return;
     };
-    // A key names another entity in another match.
+    // In another match, the same key names another entity.
     if !play.is_cleared {
         play.is_cleared = true;
         entities.map.show([], &mut stage);
@@ -93,7 +95,7 @@ impl<S: Simulation, V: Show<S>> Spawner<V::Key, (V::Pose, bool)> for DrawnSpawne
     }
 
     fn place(&mut self, _: V::Key, entity: &mut Entity, (pose, is_local): (V::Pose, bool)) {
-        // The game may have despawned the entity; it stays away then.
+        // The game may have despawned the entity; it is not spawned again.
         if let Ok(mut drawn) = self.drawn.get_mut(*entity)
             && (drawn.pose != pose || drawn.is_local != is_local)
         {

@@ -7,8 +7,8 @@
 //!                                           └─ the picture ─▶ entities with Drawn
 //! ```
 //!
-//! Invariant: no part of the game's truth is in the ECS. The simulation is a plain type in the [`Play`] resource, and
-//! entities only represent its picture: so entities are never rolled back, saved or compared, and a system that changes
+//! Invariant: the ECS holds no part of the match's state. The simulation is a plain type in the [`Play`] resource, and
+//! entities only represent its picture. So entities are never rolled back, saved or compared, and a system that changes
 //! an entity does not change the match. Bevy's `Time<Virtual>` may be paused; the match uses `Time<Real>`.
 //!
 //! | to do | there is |
@@ -70,7 +70,7 @@ pub use places::TransformPose;
 pub use play::{Play, PlayEnd, PlayState};
 pub use plugin::{AdvanceMatch, TwinstepPlugin};
 
-/// The imports of a game next to Bevy's prelude: no name is in both.
+/// The imports of a game, for use beside Bevy's prelude. No name is in both.
 ///
 /// Bevy has its own `Event` and `Local`, so here they are named `SessionEvent` and `LocalMatch`.
 pub mod prelude {

@@ -11,7 +11,7 @@ use crate::play::PlayEnd;
 pub struct CueMessage<S: Simulation>(pub CueEvent<S::Cue>);
 
 impl<S: Simulation> CueMessage<S> {
-    /// The cue to play now. Returns `None` if the message is about a cue started before.
+    /// The cue to play now. Returns `None` if the message is about an earlier cue.
     #[must_use]
     pub fn started(&self) -> Option<&S::Cue> {
         match &self.0.kind {
@@ -27,10 +27,10 @@ impl<S: Simulation> CueMessage<S> {
     }
 }
 
-/// An event of the session: joined, a refused command, reconnecting, a desync with its fields.
+/// A session event, such as a refused command, a reconnect, or a desync with its fields.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct SessionMessage(pub Event);
 
-/// The match is over. `to_string` of the reason is a sentence for the player.
+/// The match is over. `to_string` on the reason gives a sentence for the player.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PlayOver(pub PlayEnd);

@@ -9,7 +9,7 @@ use twinstep_client::SessionStats;
 
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
-/// The connection's quality in a tenth of a second.
+/// The connection's quality over a tenth of a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct NetSample {
@@ -21,17 +21,17 @@ pub struct NetSample {
     pub loss: f32,
     /// The number of ticks by which the prediction leads.
     pub lead_ticks: u32,
-    /// Rebuilds of the prediction in this time.
+    /// Rebuilds of the prediction in this period.
     pub rebuilds: u32,
-    /// Predicted ticks simulated again in this time.
+    /// Predicted ticks simulated again in this period.
     pub resim_ticks: u32,
-    /// Ticks in this time for which a local player's input came too late.
+    /// Ticks in this period for which a local player's input arrived too late.
     pub fills: u32,
     pub up_bytes: u32,
     pub down_bytes: u32,
 }
 
-/// The samples of the last 12 s, as a resource. Its text is one line with the means of the last second.
+/// The samples of the last 12 s, as a resource. It displays as one line, with the means of the last second.
 #[derive(Resource, Clone, Debug)]
 pub struct NetGraph {
     samples: VecDeque<NetSample>,

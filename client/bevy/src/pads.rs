@@ -10,11 +10,11 @@ use twinstep_core::bounds::SEATS_MAX;
 #[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReadInputs;
 
-/// The inputs of the local players, indexed by seat. They are neutral again after a tick has taken them.
+/// The inputs of the local players, indexed by seat. They are reset to neutral after a tick has taken them.
 ///
-/// Frames and ticks are not the same: a tick may fall into no frame or into several. Systems of [`ReadInputs`] add the
-/// buttons that are down (`*pads.seat(0) |= FIRE`), and set sticks. So a button pressed and released between two ticks
-/// is down for one tick.
+/// Frames and ticks do not coincide: a frame may contain no tick, or several. Systems of [`ReadInputs`] add the buttons
+/// that are down (`*pads.seat(0) |= FIRE`), and set sticks. So a button pressed and released between two ticks is down
+/// for one tick.
 #[derive(Resource)]
 pub struct Pads<S: Simulation>([S::Input; SEATS_MAX]);
 
@@ -33,7 +33,7 @@ impl<S: Simulation> Pads<S> {
         &mut self.0[seat]
     }
 
-    /// Runs `advance` with a function that samples a seat, and clears the inputs if a tick has sampled one.
+    /// Runs `advance` with a function that samples a seat, and clears all inputs if any seat was sampled.
     pub(crate) fn sampled<R>(
         &mut self,
         advance: impl FnOnce(&mut dyn FnMut(usize) -> S::Input) -> R,

@@ -159,7 +159,7 @@ pub enum PlayState {
     /// There is no [`Play`].
     #[default]
     Absent,
-    /// The server has not responded, or its world is being loaded, or the match waits in its lobby.
+    /// The server has not responded yet, or its world is being loaded, or the match waits in its lobby.
     Connecting,
     /// The local players are in the match.
     Playing,

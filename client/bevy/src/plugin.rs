@@ -1,4 +1,4 @@
-//! [`TwinstepPlugin`]: the systems that advance and draw the match, in the order of a frame.
+//! [`TwinstepPlugin`]: the systems that advance and draw the match, in frame order.
 
 use std::marker::PhantomData;
 
@@ -38,7 +38,7 @@ impl<S, V> Default for TwinstepPlugin<S, V> {
 
 #[cfg(feature = "transform")]
 impl<S: Simulation, V: Show<S, Pose: crate::TransformPose>> TwinstepPlugin<S, V> {
-    /// Gives each [`Drawn`](crate::Drawn) entity a `Transform`, and moves it by its pose.
+    /// Gives each [`Drawn`](crate::Drawn) entity a `Transform`, and moves it to its pose.
     #[must_use]
     pub fn moving_transforms(mut self) -> Self {
         use crate::places::move_transforms;

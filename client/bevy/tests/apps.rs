@@ -84,7 +84,7 @@ fn watch(
     }
 }
 
-/// Drives from corner to corner, so that it hits walls, and the others' guesses are wrong every turn.
+/// Drives from corner to corner, so that the box hits walls, and the others guess wrong at each change of direction.
 fn drive(time: Res<Time<Real>>, mut pads: ResMut<Pads<Boxes>>) {
     let turns = time.elapsed().as_secs() / 3;
     *pads.seat(0) |= [LEFT | UP, RIGHT | DOWN][turns as usize % 2];
@@ -106,7 +106,7 @@ fn app() -> App {
     app
 }
 
-/// An app whose every update takes `frame` of real time, as Bevy counts it.
+/// An app in which Bevy counts `frame` of real time for each update.
 fn app_in_virtual_time(frame: Duration) -> App {
     let mut app = app();
     app.insert_resource(TimeUpdateStrategy::ManualDuration(frame));
@@ -169,7 +169,7 @@ fn two_apps_play_over_a_bad_link_and_a_killed_one_reconnects() {
     run(&mut [&mut a, &mut b], Duration::from_millis(4_500));
     assert_eq!(play(&b).session().seats(), me, "the same player again");
 
-    // A pause of Bevy's time is not a pause of the match.
+    // Pausing Bevy's time does not pause the match.
     a.world_mut().resource_mut::<Time<Virtual>>().pause();
     let (paused_at, before) = (a.world().resource::<Time<Virtual>>().elapsed(), tick(&a));
     run(&mut [&mut a, &mut b], Duration::from_secs(3));
@@ -219,7 +219,8 @@ fn two_apps_play_over_a_bad_link_and_a_killed_one_reconnects() {
         "no desync"
     );
 
-    // One more comes, and leaves by removing its match: all cubes of its own go, and its cube goes at the others.
+    // A third client joins, and leaves by removing its match. All its cubes vanish, and its cube vanishes for the
+    // others.
     let mut c = app();
     let ticket = server.ticket("cleo").expect("a ticket");
     c.insert_resource(Play::join(&ticket, config()).expect("a socket"));
@@ -283,7 +284,7 @@ impl Simulation for OtherGame {
 }
 
 #[test]
-fn a_failed_join_is_bevys_error_or_a_message_with_a_sentence() {
+fn a_failed_join_is_a_bevy_error_or_a_readable_message() {
     // With another game's ticket, or no ticket at all, the joining system returns the error.
     let other = Server::action(OtherGame, ()).listen("127.0.0.1:0");
     let other = other.expect("a free port");
@@ -318,7 +319,7 @@ fn a_failed_join_is_bevys_error_or_a_message_with_a_sentence() {
     assert_eq!(*app.world().resource::<PlayState>(), PlayState::Absent);
     other.shutdown();
 
-    // A server that is gone, and one with a newer build: messages.
+    // A stopped server and a newer build lead to messages.
     let gone = serve();
     let to_nobody = gone.ticket("anna").expect("a ticket");
     gone.shutdown();
@@ -370,7 +371,7 @@ impl Simulation for Taps {
 }
 
 #[test]
-fn a_tap_in_one_frame_is_down_for_one_tick_at_any_frame_rate() {
+fn a_one_frame_tap_reaches_a_tick_at_any_frame_rate() {
     for frame_ms in [1, 5, 16, 30] {
         let mut app = App::new();
         let frame = Duration::from_millis(frame_ms);
@@ -406,7 +407,7 @@ fn a_tap_in_one_frame_is_down_for_one_tick_at_any_frame_rate() {
         let world = play.session().prediction().expect("it plays");
         let counts: Vec<u32> = world.sim().0.values().copied().collect();
         let taps = taps.load(Ordering::Relaxed);
-        // A 30 ms frame may have two ticks, and the tap is in both of them.
+        // A 30 ms frame may contain two ticks, and the tap is in both of them.
         let expected = if frame_ms <= 16 {
             taps..=taps
         } else {
@@ -421,7 +422,7 @@ fn a_tap_in_one_frame_is_down_for_one_tick_at_any_frame_rate() {
 }
 
 #[test]
-fn entities_follow_the_picture_and_a_new_match_has_new_ones() {
+fn entities_follow_the_picture_and_a_new_match_gets_new_entities() {
     let mut app = app_in_virtual_time(FRAME);
     let alone = || Play::alone(LocalMatch::action(Boxes::default(), ()), config());
     app.insert_resource(alone().expect("it starts"));
@@ -460,7 +461,7 @@ fn entities_follow_the_picture_and_a_new_match_has_new_ones() {
     assert!(app.world().get_entity(first).is_err());
     assert_eq!((seen(&app).spawned, seen(&app).gone), (2, 1));
 
-    // What the game despawns itself stays away, and nothing panics.
+    // Entities that the game despawns do not come back, and no system panics.
     let mut app = app_in_virtual_time(FRAME);
     app.init_schedule(Update);
     app.insert_resource(alone().expect("it starts"));
@@ -511,7 +512,7 @@ impl Show<Crowd> for Heads {
     }
 }
 
-/// The plugin's own work, next to the same match without Bevy.
+/// Measures the plugin's own work against the same match without Bevy.
 #[test]
 fn a_frame_with_a_thousand_moving_entities_is_cheap_and_does_not_allocate() {
     const FRAMES: u32 = 3_000;
@@ -543,7 +544,7 @@ fn a_frame_with_a_thousand_moving_entities_is_cheap_and_does_not_allocate() {
         bare.advance_at(now, |_, _| 0).expect("it plays");
         sum += bare.session(0).shown().map(|(_, at)| at[1]).sum::<f32>();
         let took_bare = began.elapsed();
-        // Until every list has its final size.
+        // Measure only once every list has its final size.
         if n >= FRAMES {
             with.push(took);
             without.push(took_bare);
@@ -567,7 +568,7 @@ fn a_frame_with_a_thousand_moving_entities_is_cheap_and_does_not_allocate() {
 }
 
 #[test]
-fn the_example_has_at_most_40_lines_beside_the_rules() {
+fn the_example_has_at_most_40_lines_besides_the_rules() {
     let lines = include_str!("../examples/boxes/main.rs").lines().count();
     assert!(lines <= 40, "{lines}");
 }

@@ -42,7 +42,7 @@ struct BoxesMatch {
     nodes: EntityMap<PlayerId, Gd<ColorRect>>,
     #[init(val = Instant::now())]
     began: Instant,
-    /// Held since the last tick, so that a tap between two ticks is kept.
+    /// The buttons pressed since the last tick, so that a tap between two ticks is not lost.
     held: u8,
 }
 
@@ -54,15 +54,15 @@ fn config() -> SessionConfig<Boxes, Cubes> {
 
 #[godot_api]
 impl BoxesMatch {
-    /// A box bumped against the edge.
+    /// A box bumped into the edge.
     #[signal]
     fn bumped(player: i64);
 
-    /// The match is over, for this reason.
+    /// The match is over; `why` is the reason.
     #[signal]
     fn over(why: GString);
 
-    /// Joins the match of a ticket. Returns why it cannot, or an empty text.
+    /// Joins the match of a ticket. Returns the error, or an empty text.
     #[func]
     fn join(&mut self, ticket: String) -> GString {
         let joined = ticket.parse::<Ticket>().map_err(|error| error.to_string());
@@ -72,7 +72,7 @@ impl BoxesMatch {
         self.play(joined.map(|client| Played::Online(Box::new(client))))
     }
 
-    /// Plays alone. Returns why it cannot, or an empty text.
+    /// Plays alone. Returns the error, or an empty text.
     #[func]
     fn play_alone(&mut self) -> GString {
         let game = Local::action(Boxes::default(), ()).play(config());

@@ -1,7 +1,7 @@
 //! A match of boxes for the page, with native bots: `cargo run -p twinstep-web --example boxes_server -- SECONDS
 //! PROFILE`
 //!
-//! Prints the ticket of the page's link, digests, and at the end the statistics of the bots.
+//! Prints the ticket for the page's link, then digests, and finally the statistics of the bots.
 
 #[cfg(not(target_arch = "wasm32"))]
 #[path = "../../bevy/examples/boxes/rules.rs"]

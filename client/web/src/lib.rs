@@ -5,9 +5,9 @@
 //!  Client ◀─▶ WebLine ◀─▶ queues ◀── twinstep_… ──▶ twinstep.js ◀── WebTransport datagrams ──▶ the server's web address
 //! ```
 //!
-//! The page loads the game and `page/twinstep.js`, which carries datagrams, tickets and random bytes. The game has no
-//! import for that: the page calls the exports at the end of this file. So it works in a page of wasm-bindgen (Bevy),
-//! of macroquad, or of neither.
+//! The page loads the game and `page/twinstep.js`, which carries datagrams, tickets and random bytes. The game needs no
+//! import for that, because the page calls the exports at the end of this file. So it works in a page that uses
+//! wasm-bindgen (Bevy), macroquad or neither.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -20,7 +20,7 @@
 //! // Once, after the page has given the ticket of its link:
 //! let ticket = twinstep_web::ticket().expect("the page was opened by a link");
 //! let mut client: Client<Counter, Hidden, WebLine> = twinstep_web::join(&ticket, SessionConfig::new(Arc::new(())))?;
-//! // For each frame, by the clock of the page:
+//! // Every frame, by the page's clock:
 //! client.advance_at(now, stopwatch, |_seat| held)?;
 //! # Ok(())
 //! # }
@@ -50,10 +50,10 @@ const DIALS_MAX: usize = 8;
 /// The maximum number of random bytes kept.
 const RANDOM_MAX: usize = 4_096;
 
-/// The only address of a connection, instead of a server's address.
+/// Stands for the server's address, which is not known for a connection opened by the page.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::LOCALHOST), 1);
 
-/// Everything between the page and the connections.
+/// The state between the page and the connections.
 static BETWEEN: Mutex<Between> = Mutex::new(Between::new());
 
 struct Between {
@@ -94,7 +94,8 @@ fn between() -> MutexGuard<'static, Between> {
     BETWEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The ticket in the page's link, or the newest one that the page has kept. `None` if it was opened without a link.
+/// The ticket in the page's link, or the newest one that the page has kept. `None` if the page was opened without a
+/// ticket.
 #[must_use]
 pub fn ticket() -> Option<Ticket> {
     between().ticket.clone()
@@ -163,7 +164,7 @@ impl WebLine {
         };
         let mut between = between();
         while let Some((_, datagram)) = endpoint.poll_transmit() {
-            // An unserved page loses them, as a network does.
+            // If the page does not take datagrams, they are lost, as on any network.
             if between.up.len() < WAITING_MAX {
                 between.up.push_back((self.number, datagram.to_vec()));
             }
@@ -171,7 +172,7 @@ impl WebLine {
     }
 }
 
-/// Takes the entries of one connection.
+/// Removes and returns the entries of one connection.
 fn take<T>(queue: &mut VecDeque<T>, mut is_own: impl FnMut(&T) -> bool) -> Vec<T> {
     let mut own = Vec::new();
     for _ in 0..queue.len() {
@@ -194,7 +195,7 @@ impl Transport for WebLine {
         let is_closed = !take(&mut between.closed, |one| *one == number).is_empty();
         drop(between);
         if is_opened && self.endpoint.is_none() {
-            // The dial's time starts here, because the page needed time to open the connection.
+            // The dial's timeout starts here, because the page needed time to open the connection.
             self.endpoint = Some(ClientEndpoint::connect_to(&self.ticket, SERVER, self.now));
         }
         if let Some(endpoint) = &mut self.endpoint {
@@ -271,12 +272,12 @@ pub mod page {
         between().dials.pop_front()
     }
 
-    /// A connection is open.
+    /// Records that a connection is open.
     pub fn opened(line: u32) {
         note(|it| &mut it.opened, line);
     }
 
-    /// A connection could not be opened, or was closed.
+    /// Records that a connection could not be opened, or was closed.
     pub fn closed(line: u32) {
         note(|it| &mut it.closed, line);
     }
@@ -284,14 +285,14 @@ pub mod page {
     fn note(queue: impl Fn(&mut super::Between) -> &mut super::VecDeque<u32>, line: u32) {
         let mut between = between();
         let queue = queue(&mut between);
-        // Those of lines that no longer exist are the oldest.
+        // The oldest entries belong to connections that no longer exist.
         if queue.len() == DIALS_MAX * 4 {
             queue.pop_front();
         }
         queue.push_back(line);
     }
 
-    /// A datagram arrived on a connection.
+    /// Delivers a datagram that arrived on a connection.
     pub fn came(line: u32, datagram: &[u8]) {
         let down = &mut between().down;
         if datagram.len() <= DATAGRAM_MAX {
@@ -308,8 +309,8 @@ pub mod page {
         between().up.pop_front()
     }
 
-    /// Puts bytes of the game where the page reads them, until its next call. Returns their number, for an export of
-    /// the game to return.
+    /// Copies bytes of the game to where the page reads them; they stay there until its next call. Returns their
+    /// number, for an export of the game to return.
     pub fn answer(bytes: &[u8]) -> usize {
         let buffer = &mut between().buffer;
         buffer.clear();
@@ -317,7 +318,7 @@ pub mod page {
         bytes.len()
     }
 
-    /// The newest ticket to keep for the next page, if it is new.
+    /// Returns the newest ticket to keep for the next page, once.
     #[must_use]
     pub fn kept() -> Option<String> {
         between().kept.take()
@@ -433,8 +434,8 @@ mod exports {
         to: *mut u8,
         len: usize,
     ) -> Result<(), getrandom::Error> {
-        // Written before it is read: the caller's bytes may be uninitialised.
-        // SAFETY: getrandom passes `len` writable bytes.
+        // Written before it is read, because the caller's bytes may be uninitialised. SAFETY: getrandom passes `len`
+        // writable bytes.
         let bytes = unsafe {
             to.write_bytes(0, len);
             std::slice::from_raw_parts_mut(to, len)
@@ -467,7 +468,7 @@ mod tests {
 
     /// The queues are shared by all tests of the process, so this is one test.
     #[test]
-    fn a_line_dials_when_the_page_has_opened_it_and_ends_when_the_page_closes_it() {
+    fn a_connection_dials_once_the_page_opens_it_and_ends_when_the_page_closes_it() {
         let refused = WebLine::dial(&ticket()).map(drop).unwrap_err();
         assert!(refused.to_string().contains("browser"), "{refused}");
         let web: WebAddress = "play.example.org:7778".parse().unwrap();

@@ -1,4 +1,4 @@
-//! The rules, shared with the server: boxes that slide over a plate, and bump against its edge.
+//! The rules, shared with the server: boxes that slide over a plate, and bump into its edge.
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Poses, Scene, Show};
@@ -9,11 +9,11 @@ pub(crate) const RIGHT: u8 = 2;
 pub(crate) const DOWN: u8 = 4;
 pub(crate) const UP: u8 = 8;
 
-const ACCELERATION: f32 = 0.3; // m/s in a tick
+const ACCELERATION: f32 = 0.3; // m/s per tick
 const SPEED_MAX: f32 = 3.0; // m/s
-const FRICTION: f32 = 0.9; // of the speed, in a tick
+const FRICTION: f32 = 0.9; // factor of the speed, per tick
 const EDGE: f32 = 2.4; // m
-const BUMP: f32 = 1.0; // m/s, from which on it is heard
+const BUMP: f32 = 1.0; // m/s; slower bumps are silent
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Boxes {

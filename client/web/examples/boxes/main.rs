@@ -1,4 +1,4 @@
-//! Boxes in a browser's page: `bash ci/browser.sh` builds it, and plays it in Chromium. `page/index.html` is its page.
+//! Boxes in a browser page. `bash ci/browser.sh` builds it, and plays it in Chromium; `page/index.html` is the page.
 #![expect(unsafe_code, reason = "a name that the page calls counts as unsafe")]
 
 #[path = "../../../bevy/examples/boxes/rules.rs"]
@@ -17,7 +17,7 @@ use twinstep_web::{WebLine, page};
 struct Game {
     client: Option<Client<Boxes, Cubes, WebLine>>,
     why: String,
-    /// The number of reconnects, and how many of them did not need a new world.
+    /// The number of reconnects that needed a new world, and of those that did not.
     returns: [u32; 2],
     lost: u32,
 }
@@ -26,7 +26,7 @@ thread_local! {
     static GAME: RefCell<Game> = RefCell::default();
 }
 
-/// Joins with the page's ticket. Returns 0 if that failed: see [`boxes_why`].
+/// Joins with the page's ticket. Returns 0 if that failed; see [`boxes_why`].
 #[unsafe(no_mangle)]
 extern "C" fn boxes_join() -> u32 {
     let config = SessionConfig::new(Arc::new(())).show(Cubes, Smoothing::new(2.0, Duration::ZERO));
@@ -42,7 +42,7 @@ extern "C" fn boxes_join() -> u32 {
     })
 }
 
-/// Plays a frame at this time on the page's clock, in milliseconds. Returns 0 if the match is over: see [`boxes_why`].
+/// Plays a frame at this time on the page's clock, in milliseconds. Returns 0 if the match is over; see [`boxes_why`].
 #[unsafe(no_mangle)]
 extern "C" fn boxes_frame(now_ms: f64, held: u32) -> u32 {
     let now = Duration::from_secs_f64(now_ms.max(0.0) / 1e3);
@@ -73,7 +73,7 @@ fn sentence(why: &SessionEnd) -> String {
     text
 }
 
-/// The cubes for the page: player, x and y of each, as f32. Returns their bytes.
+/// Passes the cubes to the page: player, x and y of each, as f32. Returns the number of bytes.
 #[unsafe(no_mangle)]
 extern "C" fn boxes_shown() -> usize {
     GAME.with_borrow(|game| {
