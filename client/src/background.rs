@@ -26,13 +26,13 @@ pub(crate) struct Channels<S: Simulation> {
     done: Receiver<Box<Rebuild<S>>>,
 }
 
-/// The thread for rebuilds and its channels, see the [module](self). The thread is started by the first rebuild.
+/// The thread for rebuilds and its channels; see the [module](self). The thread is started by the first rebuild.
 #[derive(Default)]
 pub(crate) enum Background<S: Simulation> {
     #[default]
     Unused,
     Working(Channels<S>),
-    /// A thread could not be started: `give` runs the rebuild, and keeps its result here.
+    /// The thread could not be started, so `give` runs each rebuild itself, and keeps the result here.
     InPlace(Option<Box<Rebuild<S>>>),
 }
 
@@ -78,7 +78,7 @@ impl<S: Simulation> Channels<S> {
         thread::Builder::new()
             .name("twinstep rebuild".to_owned())
             .spawn(move || {
-                // Before the first rebuild: a new thread inherits the game's priority.
+                // Before the first rebuild, because a new thread inherits the game's priority.
                 lower_priority();
                 for mut rebuild in jobs {
                     // `run` catches the game's panics.
@@ -92,11 +92,11 @@ impl<S: Simulation> Channels<S> {
     }
 }
 
-/// Lowers this thread's priority below the game's, which wakes it. Otherwise the scheduler may put it on the same
-/// processor, and preempt the game in the middle of a frame.
+/// Lowers this thread's priority below that of the game's thread, which wakes it. Otherwise the scheduler may put both
+/// on one processor, and preempt the game in the middle of a frame.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
-    // Harmless where it is not permitted. On Linux each thread has its own nice value.
+    // A failure is harmless. On Linux each thread has its own nice value.
     let _ = rustix::process::nice(NICE);
 }
 

@@ -1,30 +1,30 @@
-//! [`StepBudget`]: the number of steps that fit into the time that a frame may take, by measurement.
+//! [`StepBudget`]: measures the number of steps that fit into the time that a frame may take.
 //!
 //! ```text
 //!   time of an advance = its cost without steps + new steps × their cost + repeated steps × their cost
 //! ```
 //!
 //! The costs come from a least-squares fit to the last advances, weighted towards the newest, so that a frame's fixed
-//! cost is not attributed to its steps. A repeated step, one of a rebuild, costs less if the game's loops reuse results
-//! ([`Effects::each`](twinstep_core::Effects::each)). Invariant: no clock is read here; the client measures.
+//! cost is not attributed to its steps. A repeated step (a step of a rebuild) costs less if the game's loops reuse
+//! results ([`Effects::each`](twinstep_core::Effects::each)). Invariant: no clock is read here; the client measures.
 
 use std::ops::Sub;
 use std::time::Duration;
 
 use twinstep_core::bounds::{LEAD_MAX, nanos};
 
-/// The default maximum number of steps of an advance: at 60 Hz a burst of confirmed ticks and a rebuild of the whole
-/// lead.
+/// The default maximum number of steps per advance. At 60 Hz it allows a burst of confirmed ticks and a rebuild of the
+/// whole lead.
 pub const BUDGET_TICKS: u32 = 160;
 /// The part of a frame's time that the session may take by default.
 pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
-/// The smallest budget of a frame, however expensive its steps are: without a step, no cost would be measured and no
+/// The smallest budget of a frame, however expensive its steps are. Without a step, no cost would be measured and no
 /// tick would be shown.
 const TICKS_MIN: u32 = 2;
 /// The largest budget of a frame, and the budget before the first measurement.
 const TICKS_MAX: u32 = BUDGET_TICKS;
 const NEWEST: f64 = 1.0 / 64.0;
-/// An advance of more than this many frame times was interrupted, and counts as this long.
+/// An advance that takes more than this many frame times was interrupted, and counts as exactly this long.
 const INTERRUPTED: f64 = 8.0;
 /// The variance of steps below which the whole time is attributed to the steps.
 const VARIANCE_MIN: f64 = 0.25;
@@ -139,8 +139,8 @@ impl StepBudget {
         let repeated_repeated = of.repeated_repeated - of.repeated * of.repeated;
         let new_time = of.new_time - of.new * of.time;
         let repeated_time = of.repeated_time - of.repeated * of.time;
-        // One cost for both kinds, unless the measurements separate them. Too little variation: assume that the steps
-        // took all the time. Noise can make the slope steeper than that.
+        // Assume one cost for both kinds, unless the measurements separate them. With too little variation, assume that
+        // the steps took all the time. Noise can make the slope steeper than that.
         let at_most = of.time / steps;
         let variance = new_new + 2.0 * new_repeated + repeated_repeated;
         let any = match variance > VARIANCE_MIN {
@@ -156,7 +156,7 @@ impl StepBudget {
             return Some(same);
         }
         // At a steady frame rate each frame has the same number of new steps, so their cost cannot be separated from
-        // the frame's own. In that case all of it counts as theirs.
+        // the frame's own. In that case the frame's own cost counts as theirs.
         let determinant = new_new * repeated_repeated - new_repeated * new_repeated;
         let is_steady = determinant <= VARIANCE_MIN * repeated_repeated;
         let repeated = match is_steady {
@@ -227,7 +227,8 @@ impl StepAllowance {
 /// The time without shedding after which the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
-/// The lead is shed after frames without enough budget for this long. A burst of frames after a late packet is shorter.
+/// The lead is shed after the budget has been too small for this long. A burst of frames after a late packet is
+/// shorter.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Rebuilds stay rare at least for this time, so that the two stages do not alternate every second.
@@ -242,10 +243,10 @@ pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
     rare_since: Option<Duration>,
-    /// The time for which budgets were too small lately. It falls half as fast as it grows.
+    /// The recent time with too small a budget. It falls half as fast as it grows.
     short: Duration,
     judged_at: Duration,
-    /// Whether the last advance had more to predict than its budget.
+    /// Whether the last advance had more to predict than its budget allowed.
     is_short: bool,
 }
 
@@ -269,7 +270,7 @@ impl AllowedLead {
         self.ticks = self.ticks.min(max);
     }
 
-    /// Starts the next stage, so that the client does not fall behind. The shown lead is `lead` ticks now.
+    /// Starts the next stage, so that the client does not fall behind. `lead` is the lead shown now, in ticks.
     pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
         self.is_short = true;
         let passed = self.passed(now);
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn one_interruption_changes_little_and_a_costlier_step_is_learned_within_seconds() {
+    fn the_budget_ignores_one_interruption_and_learns_a_higher_step_cost_within_seconds() {
         let mut budget = measured(0, 100);
         budget.record(all_new(2), Duration::from_secs(1));
         let after = budget.ticks();

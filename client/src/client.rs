@@ -33,7 +33,7 @@ use crate::picture::{Hidden, Show};
 use crate::rejoin::{Advice, Rejoin, SILENCE, STALLED};
 use crate::session::{Session, SessionConfig, SessionEnd};
 
-/// The longest time between two advances: packets wait in the socket, and dials must be repeated.
+/// The maximum time between two advances, because packets wait in the socket and dials must be repeated.
 const LINE_EVERY: Duration = Duration::from_millis(20);
 const LOAD_OVER: Duration = Duration::from_secs(2);
 
@@ -98,10 +98,10 @@ pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> 
     came_by: Option<u64>,
     keep: Option<Keep>,
     tape: Option<TapeOut>,
-    /// The stopwatch's total of time spent in the session since `busy_since`.
+    /// The time spent in the session since `busy_since`, by the stopwatch.
     busy: Duration,
     busy_since: Option<Duration>,
-    /// The start of the client's own clock. `None` where the caller gives the time.
+    /// The start of the client's own clock. `None` if the caller passes the time.
     began: Option<Instant>,
     /// The caller's time at the origin of the client's clock. `None` before the first advance by the caller's time.
     origin: Option<Duration>,
@@ -248,13 +248,13 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Returns when [`advance`](Client::advance) has work to do next, by the clock of [`now`](Client::now), unless a
-    /// packet arrives before. A program without a picture may sleep until then: at most 20 ms, because the transport
-    /// must be polled. A game calls `advance` for each drawn frame instead.
+    /// packet arrives earlier. A program that draws nothing may sleep until then. That is at most 20 ms, because the
+    /// transport must be polled. A game calls `advance` for each drawn frame instead.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let line = self.at + LINE_EVERY;
         if !matches!(self.transport.state(), TransportState::Connected) {
-            return line; // What the session has to send waits for the transport.
+            return line; // The session's packets wait for the transport.
         }
         self.session.next_due().map_or(line, |due| due.min(line))
     }
@@ -273,15 +273,15 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self.advance_measured(began.elapsed(), || began.elapsed(), input)
     }
 
-    /// Advances like [`advance`](Client::advance), with the caller's clock, for engines, browsers and tests. In this
-    /// way the client reads no clock. Use one of the two methods, not both.
+    /// Advances like [`advance`](Client::advance), with the caller's clock, for engines, browsers and tests. The client
+    /// itself then reads no clock. Use one of the two methods, not both.
     ///
     /// `now` must never go back. For a client of [`connect`](Client::connect), the first call sets its origin; for one
     /// put [over](Client::over) a transport, it must be the transport's time.
     ///
-    /// `stopwatch` measures the cost of steps and the load of this machine. It returns the time of a clock that runs
-    /// while code runs, with any origin: usually a finer one than `now`, which is the same during a whole frame. If it
-    /// always returns the same time, no load is set and each call may take [`BUDGET_TICKS`](crate::BUDGET_TICKS) steps.
+    /// `stopwatch` measures the cost of steps and the load of this machine. It returns the time of a clock, with any
+    /// origin, that advances while code runs; `now` usually stays the same during a whole frame. If it always returns
+    /// the same time, no load is set and each call may take [`BUDGET_TICKS`](crate::BUDGET_TICKS) steps.
     ///
     /// ```no_run
     /// # use std::time::{Duration, Instant};
@@ -400,7 +400,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             // The server has responded to the dial; its welcome is still to come.
             None => return Ok(()),
             Some(lost) => {
-                // Only the first transport can end like this: an attempt becomes the session's only when connected.
+                // Only the first transport can end like this, because the session moves only to connected attempts.
                 let met_no_server = never_connected(self.transport.state());
                 if self.dial.is_none()
                     || !self.rejoin.can_return()
@@ -457,7 +457,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         match code {
             CloseCode::TooSlow => self.rejoin.wait(now),
             CloseCode::Moved | CloseCode::Restarting { .. } => {
-                // A server shutting down waits for its sessions: leaving now lets the next process start sooner.
+                // A server shutting down waits for its sessions, so leaving now lets the next process start sooner.
                 self.transport.disconnect();
                 self.rejoin.expect();
             }
@@ -546,7 +546,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
             return;
         }
         while let Some(len) = self.session.poll_transmit(now, &mut *self.buffer) {
-            // A packet that cannot be sent counts as lost: the next one repeats its content.
+            // A packet that cannot be sent counts as lost; the next one repeats its content.
             let _ = self.transport.send(&self.buffer[..len]);
         }
     }
@@ -639,7 +639,7 @@ mod tests {
         let mut client = client();
         let clock = Cell::new(Duration::from_secs(7));
         for frame in 0..130 {
-            // An advance takes 4 ms of each 16 ms.
+            // An advance takes 4 ms of every 16 ms.
             let stopwatch = || clock.replace(clock.get() + 4 * MS);
             let played = client.advance_at(frame * 16 * MS, stopwatch, |_| 0);
             played.expect("it waits for an answer");

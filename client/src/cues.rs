@@ -34,7 +34,8 @@ const EVENTS_MAX: usize = 4 * CUES_OPEN_MAX;
 /// Initial capacity: the open cues of a busy screen.
 const ROOM: usize = 256;
 
-/// The id of a cue delivered by this client. With it a game can stop what it started. An id is never reused.
+/// The id of a cue delivered by this client. With it a game can stop a sound or flash that it started. An id is never
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CueId(pub u64);
 
@@ -86,8 +87,8 @@ pub struct CueTotals {
 
 struct Open<C> {
     key: Key,
-    /// The tick with which the cue was started. Its drift is limited starting at this tick, and after the drift limit
-    /// the cue is overdue.
+    /// The tick with which the cue was started. The drift is measured from this tick; past the drift limit the cue is
+    /// overdue.
     started: Tick,
     /// `None` until it is due: see [`CueLedger::show_until`].
     id: Option<CueId>,
@@ -149,8 +150,8 @@ impl<C: Wire> CueLedger<C> {
         self.open.iter().filter(|open| open.id.is_some()).count()
     }
 
-    /// Shows a player's cues (see [`Key::owner`]) of the ticks before `tick`, because the player is drawn there. Later
-    /// cues are started when they are due, and never if they turn out wrong before. By default all cues are due.
+    /// Releases a player's cues (see [`Key::owner`]) of the ticks before `tick`, the tick at which the player is drawn.
+    /// Later cues are started when they become due, unless they turn out wrong before. By default all cues are due.
     pub fn show_until(&mut self, player: PlayerId, tick: Tick) {
         self.due[player.index()] = tick;
         for i in 0..self.open.len() {
@@ -162,7 +163,7 @@ impl<C: Wire> CueLedger<C> {
                 ..
             } = self.open[i];
             let is_due = key.owner() == Some(player) && self.is_due(expected, key);
-            // One that the newest prediction does not hold was a wrong guess.
+            // A cue that the newest prediction does not hold was a wrong guess.
             if id.is_none() && held && is_due && self.has_room_for(1) {
                 let cue = self.open[i].cue.clone();
                 self.open[i].id = Some(self.start(expected, key, cue));
@@ -203,8 +204,8 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Replaces the prediction's cues: `ticks` are all ticks of the rebuilt prediction in order, from the authority's
-    /// next tick.
+    /// Replaces the prediction's cues: `ticks` are all ticks of the rebuilt prediction in order, starting at the
+    /// authority's next tick.
     ///
     /// Call this after [`confirmed`](Self::confirmed) for the ticks that caused the rebuild.
     pub fn rebuilt<'a>(&mut self, ticks: impl IntoIterator<Item = (Tick, &'a [(Key, C)])>) {
@@ -234,7 +235,7 @@ impl<C: Wire> CueLedger<C> {
             match self.find(tick, *key, cue, |open| open.held && open.expected == tick) {
                 Some(i) => self.confirm(i, tick),
                 None => {
-                    // The buffer fills only if a rebuild never ends; then stop waiting for it.
+                    // The buffer fills only if a rebuild never ends; in that case stop waiting for it.
                     if self.unmatched.len() == CUES_OPEN_MAX {
                         self.match_unmatched();
                     }
@@ -244,8 +245,8 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Settles all cues that the authority, whose next tick is given, has passed. Call it at the end of an advance, but
-    /// not while a rebuild is unfinished, because the new prediction decides which cues stay.
+    /// Settles all cues before `authority`, the authority's next tick. Call it at the end of an advance, but not while
+    /// a rebuild is unfinished, because the new prediction decides which cues stay.
     pub fn settle(&mut self, authority: Tick) {
         for open in &mut self.open {
             // The authority has passed the expected tick without confirming the cue there.
@@ -356,7 +357,7 @@ impl<C: Wire> CueLedger<C> {
             .map(|(i, _)| first + i)
     }
 
-    /// Whether `events` more events fit, with one reserved for each open cue.
+    /// Returns `true` if `events` more events fit, with one reserved for each open cue.
     fn has_room_for(&self, events: usize) -> bool {
         self.events.len() + self.open.len() + events <= EVENTS_MAX
     }

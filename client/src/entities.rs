@@ -1,8 +1,8 @@
-//! [`EntityMap`]: an engine's entities for the picture, with changes from frame to frame: spawned, moved and despawned.
+//! [`EntityMap`]: keeps an engine's entities in step with the picture. It spawns, moves and despawns them.
 //!
 //! An engine keeps sprites, bodies or nodes from frame to frame; the picture only lists the current entities. A rebuild
-//! may undo a prediction, and a heal may replace the whole world: the map compares the old and the new list, so neither
-//! case needs special code.
+//! may undo a prediction, and a heal may replace the whole world. The map compares the old list with the new one, so
+//! neither case needs special code.
 //!
 //! Invariant: a key has at most one entity, and each spawned entity is despawned once.
 
@@ -75,8 +75,7 @@ impl<K, E> Default for EntityMap<K, E> {
 
 impl<K: Ord + Copy, E> EntityMap<K, E> {
     /// Makes the engine show the picture: spawns new entities, places the remaining ones and despawns the others, in
-    /// the order of keys. `shown` must be ordered by key, with each key once, as
-    /// [`Session::shown`](crate::Session::shown) is.
+    /// key order. `shown` must be ordered by key, with each key once, as [`Session::shown`](crate::Session::shown) is.
     ///
     /// Cost: one merge of two sorted lists; no allocation once the lists have grown.
     ///

@@ -1,4 +1,4 @@
-//! The game's hooks for its client: guesses, speculation, and owners' answers.
+//! The game's client hooks: guesses, speculation, and owners' answers.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,8 +88,7 @@ where
 /// Called once per query, with the confirmed world and outside of any step, so it may use any state. The server's
 /// referee may refuse the outcome.
 pub trait OwnerResolver<S: Simulation>: Send + Sync + 'static {
-    /// Returns the outcome, or `None` to leave the answer to the server, which answers if the owner does not answer in
-    /// time.
+    /// Returns the outcome, or `None` to leave the answer to the server, which answers once the owner's time is up.
     fn resolve(
         &mut self,
         sim: &S,
@@ -203,7 +202,7 @@ impl<S: Simulation> Answers<S> {
         }
     }
 
-    /// The answers to send: the tick of the query, its key, and the outcome. Queries left to the server by the hook are
+    /// The answers to send, each with the tick and key of its query. Queries that the hook left to the server are
     /// skipped.
     pub(crate) fn given(&self) -> impl Iterator<Item = (Tick, Key, &S::Outcome)> {
         let given = self.given.iter();

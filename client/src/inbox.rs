@@ -1,7 +1,7 @@
-//! Frames that arrived and wait for the authority, and the digests that came with them.
+//! The received frames that the authority has not stepped yet, and the digests sent with them.
 //!
-//! Invariant: frames are taken out without gaps. Frames beyond a gap are kept until the gap is filled: with a long
-//! round trip, the server sends many frames before it receives the report of the gap.
+//! Invariant: frames are taken out without gaps. Frames beyond a gap are kept until the gap is filled, because with a
+//! long round trip the server sends many frames before it learns of the gap.
 
 use std::collections::VecDeque;
 
@@ -12,13 +12,14 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::frames::RUN_MAX;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// The maximum number of waiting frames without a gap: about 8 s at 60 Hz. The server must repeat later ones.
+/// The maximum number of contiguous frames that wait, about 8 s at 60 Hz. Later frames are dropped, and the server must
+/// resend them.
 const FRAMES_MAX: usize = 512;
 /// The number of digests kept, in a ring indexed by tick.
 const DIGESTS: usize = 256;
 
-/// The distance beyond a gap up to which frames are kept: the server's limit for frames ahead, and one more run in the
-/// same packet.
+/// Frames are kept up to this distance beyond a gap: the server's limit for frames ahead, plus one more run in the same
+/// packet.
 const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
 
 /// The frames `next - len .. next`, and frames beyond the first gap.
@@ -49,7 +50,7 @@ impl<S: Simulation> Inbox<S> {
         self.next
     }
 
-    /// The first gaps before the frames kept beyond them.
+    /// The first gaps in the received frames.
     pub(crate) fn gaps(&self) -> Gaps {
         let mut gaps = Gaps::new();
         let mut last = self.next;
@@ -138,8 +139,8 @@ impl<S: Simulation> Inbox<S> {
         }
     }
 
-    /// Keeps a frame stepped while the world was known to differ: it must be stepped again after the heal, and a heal
-    /// may take as long as a join. Returns `false` if the store is full.
+    /// Keeps a frame stepped while the world is known to differ, because it must be stepped again after the heal. A
+    /// heal may take as long as a join. Returns `false` if the store is full.
     pub(crate) fn keep(&mut self, frame: FrameData<S>) -> bool {
         // A clone has no spare capacity, so the preallocated buffer is recycled.
         self.passed.push_back(frame.clone());
@@ -150,7 +151,7 @@ impl<S: Simulation> Inbox<S> {
     /// Drops frames before `tick`, and starts at `tick` if no frame is left. [Kept](Inbox::keep) frames are queued
     /// again.
     pub(crate) fn begin_at(&mut self, tick: Tick) {
-        // From the newest to the oldest, each in front of the one before, so that the order is kept.
+        // Newest first, each pushed to the front, so that the order is kept.
         while let Some(frame) = self.passed.pop_back() {
             if frame.tick >= tick {
                 self.frames.push_front(frame);
@@ -167,7 +168,7 @@ impl<S: Simulation> Inbox<S> {
         self.join();
     }
 
-    /// Drops all frames and starts at `tick`: another server may have sealed different frames.
+    /// Drops all frames and starts at `tick`, because another server may have sealed different frames.
     pub(crate) fn restart(&mut self, tick: Tick) {
         self.passed.clear();
         self.spare.extend(self.frames.drain(..));
@@ -237,8 +238,8 @@ mod tests {
         assert_eq!(inbox.next(), Tick(3));
     }
 
-    /// Row 15: a turn does not run on its commands alone; its length comes with its first frame, and all its frames
-    /// must have arrived.
+    /// Row 15: the commands of a turn are not enough to run it. Its length comes with its first frame, and all its
+    /// frames must have arrived.
     #[test]
     fn a_turn_runs_only_when_its_length_and_all_its_frames_have_arrived() {
         let cadence = |turn_ticks| Cadence {

@@ -1,5 +1,4 @@
-//! [`InputRepeats`]: selects the inputs of this session that a packet repeats, because the server has not acknowledged
-//! them yet.
+//! [`InputRepeats`]: selects the unacknowledged inputs that a packet repeats.
 //!
 //! ```text
 //!  the server holds │ too late by now │ sent often │ in time, or sent seldom │ new
@@ -44,7 +43,7 @@ use twinstep_protocol::repeats::Repeats;
 
 /// At least this many packets carry each input.
 pub(crate) const PACKETS: usize = 6;
-/// These packets are sent over at least this time. A longer loss of acks is detected; this covers shorter losses.
+/// These packets are spread over at least this time. A longer gap in the acks is detected; this covers shorter ones.
 pub(crate) const COVERED: Duration = Duration::from_millis(100);
 /// After a loss, the path counts as lossy for this long.
 pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
@@ -55,7 +54,7 @@ pub(crate) const LOSSY_EVERY: u32 = 8;
 /// The server may be this many ticks behind the expected tick.
 const LATE_TICKS: u32 = 3;
 
-/// Selects the inputs of this session that a packet repeats, because the server may lack them.
+/// Selects the inputs that a packet repeats because the server may lack them.
 #[derive(Debug, Default)]
 pub struct InputRepeats {
     sent: Repeats,
@@ -85,14 +84,14 @@ impl InputRepeats {
 
     /// Returns `true` if the packet being written carries the lossy flag; its link header must be complete. The flag
     /// means that packets were lost within `LOSSY_FOR`, or that the path is not proven yet (`PROVEN`). The server
-    /// remembers it for a second, so one packet in `LOSSY_EVERY` carries it, which saves bytes.
+    /// remembers the flag for a second, so it is enough that one packet in `LOSSY_EVERY` carries it.
     #[must_use]
     pub fn marks_lossy(&self, now: Duration, link: &LinkState) -> bool {
         !self.is_proven(now, link) && link.next_seq().is_multiple_of(LOSSY_EVERY)
     }
 
-    /// Records a packet with the inputs before `end`. `all` is `false` if not all selected inputs fitted; the record is
-    /// then cleared, so that the next packets repeat the omitted inputs.
+    /// Records a packet with the inputs before `end`. `all` is `false` if not all selected inputs fitted; in that case
+    /// the record is cleared, so that the next packets repeat the omitted inputs.
     pub fn record_sent(&mut self, now: Duration, end: Tick, all: bool) {
         if !all {
             self.sent.clear();
@@ -115,14 +114,13 @@ impl InputRepeats {
         often.min(self.too_late_before(now, link, tick))
     }
 
-    /// Returns the tick before which all ticks will be sealed when a packet sent now arrives.
-    /// Assumes that the server has not paused.
+    /// Returns the first tick that may not be sealed yet when a packet sent now arrives, if the server has not paused.
     fn too_late_before(&self, now: Duration, link: &LinkState, tick: Duration) -> Tick {
         let (Some((next, heard)), Some(rtt)) = (self.sealing, link.rtt()) else {
             return Tick(0);
         };
-        // The report was on its way for one half of a round trip, and the packet will be for the other. Assume a fast
-        // one: an input is omitted only if it will be too late in any case.
+        // The report took half a round trip, and the packet will take the other half. Assume a fast round trip, so that
+        // an input is omitted only if it will be too late in any case.
         let way = rtt.saturating_sub(2 * link.jitter());
         let passed = now.saturating_sub(heard) + way;
         let ticks = nanos(passed) / nanos(tick).max(1);
@@ -218,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn while_acks_arrive_inputs_sent_often_are_omitted() {
+    fn inputs_sent_often_are_omitted_while_acks_arrive() {
         let line = Line::new();
         assert!(is_acknowledged(line.now(), &line.client));
         // Ten ticks take 100 ms.
@@ -226,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn when_acks_stay_away_all_inputs_are_repeated() {
+    fn all_inputs_are_repeated_when_acks_stop() {
         let mut line = Line::new();
         for silent in 0..10 {
             assert!(line.from() > 0, "{silent}");
@@ -235,14 +233,14 @@ mod tests {
         line.frame(false);
         line.frame(false);
         assert_eq!(line.from(), 0);
-        // Packets sent in the silence are acknowledged: repeats stop.
+        // Packets sent during the silence are acknowledged, so repeats stop.
         line.under_way.drain(..10);
         (0..40).for_each(|_| line.frame(true));
         assert_eq!(line.next - line.from(), 10);
     }
 
     #[test]
-    fn an_input_that_may_be_in_time_is_always_repeated() {
+    fn an_input_that_may_still_be_in_time_is_always_repeated() {
         let mut line = Line::new();
         // The server has paused for a while, and reports it.
         let sealing = Tick(line.next - 60);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an input never changes once it is sampled for a tick. A command or claim is kept until its fate is known
 //! (executed in a confirmed frame, or refused). A claim is sent until its fate is known, a command until the server has
-//! it; commands that do not fit into one packet are sent in turns.
+//! it. Commands that do not fit into one packet are spread over several.
 
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
@@ -243,12 +243,12 @@ impl<S: Simulation> LocalActions<S> {
         room
     }
 
-    /// Commands whose fate is not known, in the order given.
+    /// Commands whose fate is not known, in the order issued.
     pub fn commands(&self) -> impl Iterator<Item = &Pending<S::Command>> {
         self.commands.iter()
     }
 
-    /// Commands that the server does not have yet, in the order given.
+    /// Commands that the server does not have yet, in the order issued.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Pending<S::Command>> {
         self.commands
             .iter()
@@ -273,7 +273,7 @@ impl<S: Simulation> LocalActions<S> {
     pub fn resume_from(&mut self, next_seq: &[u32]) {
         for (seat, &next) in next_seq.iter().enumerate().take(self.seats.len()) {
             self.expected_seq[seat] = next;
-            // While this client was away, the same player may have given commands from another client.
+            // While this client was away, the same player may have issued commands from another client.
             self.next_seq[seat] = self.next_seq[seat].max(next);
         }
     }
@@ -283,7 +283,7 @@ impl<S: Simulation> LocalActions<S> {
         self.claims.iter()
     }
 
-    /// Drops the commands and claims executed by a confirmed frame. A player's commands run in the order given, so
+    /// Drops the commands and claims executed by a confirmed frame. A player's commands run in the order issued, so
     /// earlier open ones count as refused, even if the server failed before it reported that.
     pub fn executed(&mut self, frame: &FrameData<S>) {
         for order in &frame.commands {
@@ -334,7 +334,7 @@ impl<S: Simulation> LocalActions<S> {
         self.claims.clear();
     }
 
-    /// Drops a refused command, and returns what that changed.
+    /// Drops a refused command, and returns the effect.
     pub fn refused_command(&mut self, seat: usize, seq: u32) -> RefusalNews {
         let player = self.seats.get(seat).copied();
         let skipped = self

@@ -27,7 +27,7 @@ use crate::stats::SessionStats;
 pub(crate) struct ClosedBatch<I> {
     pub(crate) turn: u32,
     pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
-    /// The time of closing. `None` if the batch is a filler for a turn before the session's first one.
+    /// The time at which the batch was closed. `None` if it is a filler for a turn before the session's first one.
     pub(crate) at: Option<Duration>,
 }
 
@@ -40,9 +40,8 @@ pub(crate) struct Lockstep<S: Simulation> {
     open: u32,
     /// The first turn whose batch the server lacks, according to its newest report.
     pub(crate) needed: u32,
-    /// The first turn whose batch was never sent. A batch that is already too late is still sent
-    /// once: it shows the server that the player is present, and the server reports how late it
-    /// was.
+    /// The first turn whose batch was never sent. A batch that is already too late is still sent once, because it shows
+    /// the server that the player is present, and the server reports how late it was.
     sent: u32,
     /// The server's next turn to seal, according to its newest report.
     pub(crate) next_turn: u32,
@@ -85,14 +84,16 @@ impl<S: Simulation> Lockstep<S> {
             let tick = replica.timeline.authority().tick();
             let begins = tick == turn.began;
             if begins && !replica.inbox.has_turn(turn, tick) {
-                // It has not arrived. If it is due, clients pause; if the match itself is paused, this is its end.
+                // The turn has not arrived. If it is due, clients pause. If the match itself is paused, the playout
+                // rests.
                 if turn.cadence.paused && (!self.playout.runs() || self.playout.is_due(now)) {
                     self.playout.rest();
                 }
                 break;
             }
             if !self.playout.runs() {
-                // Half of what the round trip leaves of the command delay becomes the slack of each direction.
+                // The part of the command delay that the round trip does not need is slack, split evenly between the
+                // directions.
                 let spare = (turn.cadence.turn() * self.delay).saturating_sub(rtt) / 2;
                 let wait = if self.delay == 0 {
                     turn.cadence.turn()
@@ -185,11 +186,12 @@ impl<S: Simulation> Lockstep<S> {
     }
 
     /// Continues from a different world, at turn `at`. The turns before it will not run here, so their batches are
-    /// closed with the current inputs: the match may wait for them.
+    /// closed with the current inputs, because the match may wait for them.
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
         let held = self.batches.back().map(|newest| newest.inputs.clone());
         if self.open > at.number + self.delay {
-            // The session goes back to before its closed batches: the server lost those turns and their batches.
+            // The session goes back to a turn before its closed batches, because the server lost those turns and their
+            // batches.
             self.open = at.number;
             self.batches.clear();
         }
@@ -287,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Row 10: one batch for each turn, closed when the turn m before it runs.
+    /// Row 10: each turn has one batch, which is closed when the turn m turns earlier runs.
     #[test]
     fn each_turn_closes_one_batch() {
         let mut lockstep = Lockstep::<Counter>::new(2, turn(7), 1);
@@ -305,10 +307,10 @@ mod tests {
         assert_eq!(lockstep.unacknowledged(), (20, 2));
     }
 
-    /// The match waits for the batches of a reconnecting player starting at the current turn, before the player's first
-    /// batch is due.
+    /// The match waits for a reconnecting player's batches from the current turn onwards, even before the player's
+    /// first batch is due.
     #[test]
-    fn there_is_a_batch_for_every_turn_since_the_first() {
+    fn every_turn_since_the_first_has_a_batch() {
         let mut lockstep = Lockstep::<Counter>::new(4, turn(7), 1);
         assert_eq!(
             lockstep.unacknowledged(),

@@ -1,5 +1,5 @@
-//! [`MatchStatus`]: the server's reports on the match in addition to frames: its progress, the players it waits for,
-//! and the players present.
+//! [`MatchStatus`]: the state of the match that the server reports beside frames: its progress, the players it waits
+//! for, and the players present.
 //!
 //! Invariant: only the newest packet is applied, so an older packet that arrives late has no effect.
 
@@ -47,7 +47,7 @@ impl MatchStatus {
         self.presence.names()
     }
 
-    // Applies the report of a lobby, which has no links.
+    // Applies the report of a lobby, which has no link qualities.
     pub(crate) fn gather(&mut self, lobby: &Lobby) {
         let named = lobby.players.iter().map(|one| (one.player, one.name));
         self.presence.rename(named.collect());
@@ -66,7 +66,8 @@ impl MatchStatus {
         &self.presence
     }
 
-    /// The ticks stepped by a session whose authority is at `tick`, and the ticks it must step in total to catch up.
+    /// The number of ticks that a session with its authority at `tick` has stepped, and the number it must step in
+    /// total to catch up.
     pub(crate) fn caught_up(&self, tick: Tick) -> (u32, u32) {
         (
             tick - self.began_at,
@@ -77,7 +78,7 @@ impl MatchStatus {
 
 /// The players of the lobby or match: their names, whether they are connected, and the quality of their links.
 ///
-/// Connections are reported about once a second, names when they change. After the server is lost, the last report
+/// Connections are reported about once a second, names when they change. While the connection is lost, the last report
 /// stays.
 #[derive(Clone, Debug, Default)]
 pub struct PresenceView {

@@ -1,4 +1,4 @@
-//! [`Outgoing`]: when the session's next packet is due, and what it continues from earlier packets.
+//! [`Outgoing`]: decides when the session's next packet is due, and keeps the state carried over from earlier packets.
 //!
 //! Invariant: packets for new inputs are sent at a bounded rate, however many inputs are sampled, and no packet is so
 //! late that the server would count the session as silent.
@@ -14,7 +14,7 @@ use twinstep_core::{PlayerId, Tick};
 
 use crate::input_repeats::InputRepeats;
 
-/// The shortest mean interval of packets with new inputs, and the longest burst after a pause.
+/// The minimum mean interval between packets with new inputs, and the maximum burst after a pause.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
 const INPUT_BURST: u32 = 4;
 /// The number of goodbye packets. There are several because no later packet can repeat a lost one.
@@ -26,7 +26,7 @@ pub(crate) const UPLOADS_MAX: usize = SEATS_MAX * LARGE_COMMANDS_OPEN_MAX + ANSW
 pub(crate) struct Outgoing {
     sent_at: Option<Duration>,
     is_urgent: bool,
-    /// When the packets sent so far would have left at the full rate.
+    /// The time at which the packets sent so far would all have left at the full rate.
     paid_until: Duration,
     goodbyes: u8,
     /// The first tick whose input the server lacks, according to its newest report.
@@ -35,9 +35,9 @@ pub(crate) struct Outgoing {
     /// Whether the last packet announced that this client rests.
     pub(crate) rests: bool,
     pub(crate) older: Older,
-    /// The first command of the next packet, if one packet cannot hold all.
+    /// The first command of the next packet, if one packet cannot hold all commands.
     pub(crate) commands_from: Option<(PlayerId, u32)>,
-    /// The open large commands and answers on their way up this path's lane.
+    /// The open large commands and answers being uploaded over this path's lane.
     pub(crate) uploaded: ArrayVec<LargeEntry, UPLOADS_MAX>,
 }
 
@@ -120,7 +120,7 @@ const OLDER_EVERY: Duration = Duration::from_millis(16);
 const OLDER_BURST: u32 = 12;
 
 /// Inputs that did not fit into the newest datagram. They follow in later datagrams of the same send, and then of the
-/// next one, so that every input is sent.
+/// next sends, so that every input is sent.
 #[derive(Default)]
 pub(crate) struct Older {
     run: Option<(Tick, Tick)>,
@@ -150,7 +150,7 @@ impl Older {
     }
 
     pub(super) fn take(&mut self, now: Duration) -> Option<(Tick, Tick)> {
-        // A pause earns at most a burst.
+        // A pause allows at most one burst.
         let earliest = now.saturating_sub(OLDER_EVERY * OLDER_BURST);
         let paid = self.earned_since.max(earliest) + OLDER_EVERY;
         let run = self.run.filter(|_| self.packets > 0 && paid <= now)?;

@@ -61,7 +61,7 @@ pub struct Beat {
     pub skipped_ticks: u32,
     /// Whether the input tick jumped ahead in this advance.
     pub jumped: bool,
-    /// Whether the jump was a leap, because inputs had come much too late.
+    /// Whether the jump was a leap, made because inputs arrived much too late.
     pub is_leap: bool,
 }
 
@@ -76,14 +76,14 @@ pub struct Pace {
     /// Whether the next sampled tick is at the clock's position, so that the ticks before it are skipped.
     skip: bool,
     is_leap: bool,
-    /// Whether to sample the running tick before its end.
+    /// Whether to sample the current tick before its end.
     is_urged: bool,
     samples: Samples,
     silence: Silence,
     way: Way,
     rtt: Duration,
     distance: Distance,
-    /// The time since which reports only show that inputs are late.
+    /// The time since which the reports have shown only late inputs.
     late_since: Option<Duration>,
     leaps: Leaps,
 }
@@ -93,7 +93,7 @@ impl Pace {
     /// of it by the round trip, the target and a turn.
     ///
     /// # Panics
-    /// If a tick has no length.
+    /// If the tick length is zero.
     #[must_use]
     pub fn start(config: PaceConfig, now: Duration, known: Tick, rtt: Duration) -> Pace {
         let mut pace = Pace {
@@ -204,8 +204,8 @@ impl Pace {
         }
     }
 
-    /// Moves the input tick ahead by `ticks`, which repeat the last inputs, because the input delay increases. The
-    /// clock then gives up the added margin slowly.
+    /// Moves the input tick ahead by `ticks` ticks, which repeat the last inputs, because the input delay increases.
+    /// The clock then slowly gives up the added margin.
     pub fn go_ahead(&mut self, now: Duration, ticks: u32) {
         self.clock.go_ahead(ticks);
         for ahead in 0..ticks {
@@ -281,7 +281,7 @@ impl Pace {
         }
     }
 
-    /// The end of the ticks to sample: the finished ticks, and perhaps one more that must be sampled now.
+    /// Returns the end of the ticks to sample: the finished ticks, and one more if it must be sampled now.
     fn end(&mut self, whole: Tick, cap: Tick) -> Tick {
         let end = whole.min(cap).max(self.input);
         if !self.is_urged || self.is_early() {
@@ -295,8 +295,8 @@ impl Pace {
     }
 
     /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the
-    /// first tick that no received turn covers. So it moves only with single steps of the match; ticks that are already
-    /// sealed are skipped. From now on, reports on earlier samples are ignored.
+    /// first tick that no received turn covers. So it moves only when the paused match is single-stepped. Ticks that
+    /// are already sealed are skipped. From now on, reports on earlier samples are ignored.
     pub fn stand_still(&mut self, now: Duration, authority: Tick, known: Tick, lead: u32) -> Beat {
         self.clock.skip(now);
         if known > self.distance.known() {
@@ -304,7 +304,7 @@ impl Pace {
         }
         let mut first = self.input;
         let end = (known + lead).max(first);
-        // The server does not take inputs beyond the window: the authority comes closer first.
+        // The server accepts no inputs beyond the window, so the authority must come closer first.
         if end <= authority + self.window() {
             if first < known {
                 first = known;
@@ -346,7 +346,7 @@ impl Pace {
         if self.distance.record_known(now, known) {
             let reach = self.reach() as u32;
             let wanted = known + reach;
-            // Close to the window's end the clock would only wait there again, and no report would come of it.
+            // Close to the end of the window, the clock would only wait there again, and cause no report.
             let has_room = reach + LEAP_TICKS as u32 <= self.window();
             if has_room && self.clock.whole() + 1 < wanted {
                 self.jump_to(wanted);
@@ -381,9 +381,9 @@ impl Pace {
         self.record_late(now, i32::MIN);
     }
 
-    /// Jumps to the distance from the known turns if inputs have been late for too long. After a freeze or at a start,
-    /// inputs may be too late for a useful report, or may not even be sent because their ticks are known to be sealed;
-    /// then the end of the known turns is the best reference.
+    /// Jumps to the usual distance ahead of the known turns if inputs have been late for too long. After a freeze or at
+    /// a start, inputs may be too late for a useful report, or may not even be sent because their ticks are known to be
+    /// sealed. In that case the end of the known turns is the best reference.
     fn record_late(&mut self, now: Duration, margin: i32) {
         if margin >= -1 || self.clock.is_held() {
             self.late_since = None;

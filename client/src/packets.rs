@@ -109,7 +109,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                         let ours = playing.replica.divergence.take_evidence();
                         if let (Some(ours), Some(theirs)) = (ours, theirs) {
                             let report = report(&ours, &theirs);
-                            // If the lane is full, the report stays with this client.
+                            // If the lane is full, the report is not sent.
                             let _ = self
                                 .lane_out
                                 .push(message::REPORT, report.as_bytes().into());
@@ -137,12 +137,12 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             (Stage::Joining(joining), CloseCode::NoAcks) if joining.lobby.view().is_some() => {
                 self.outages.record_cut(code);
             }
-            // Only the transport ended: the player may return, or join elsewhere.
+            // Only the transport ended. The player may reconnect, or join elsewhere.
             (Stage::Playing(_) | Stage::Returning(_), CloseCode::NoAcks)
             | (_, CloseCode::Moved | CloseCode::Restarting { .. }) => self.outages.record_cut(code),
-            // A reconnecting session keeps trying. The player may have been removed while it was lost, or its turn came
-            // too late; or the server has just started, is busy, or does not run the match yet; or the client has a
-            // newer ticket.
+            // A reconnecting session keeps trying. The player may have been removed while disconnected, or the join
+            // timed out; the server may have just started, be busy, or not run the match yet; or the client has a newer
+            // ticket.
             (
                 Stage::Returning(_),
                 CloseCode::TooSlow
@@ -186,7 +186,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 self.link.note(now, header);
                 self.apply(now, header.newest);
             }
-            // Outside a match (not yet, or no longer) only the link header counts: the server is alive.
+            // Outside a match only the link header counts, because it shows that the server is alive.
             _ => self.link.note(now, header),
         }
         Ok(())
@@ -203,7 +203,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             self.match_status
                 .update(status.next_seal, status.waiting, status.presence.as_ref());
             playing.replica.next_seal = status.next_seal;
-            // To a client farther behind, the server does not send everything sealed ahead.
+            // The server does not send everything sealed ahead to a client that is farther behind.
             let is_near = status.next_seal - playing.replica.inbox.next() < SEALING_AHEAD_MAX / 2;
             if !playing.replica.has_joined() && is_near {
                 playing.replica.record_join(status.next_seal);
@@ -214,7 +214,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             apply_pace(playing, now, status, self.link.rtt().unwrap_or_default());
         }
-        // Acks only grow, and refusals and frames are recognised, so these may also come from an older packet.
+        // Acks only grow, and repeated refusals and frames are recognised, so these may also come from an older packet.
         for (seat, next) in status.command_acks.iter().enumerate() {
             playing
                 .replica

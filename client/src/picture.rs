@@ -116,7 +116,7 @@ impl<K, P: Pose> Shown<K, P> {
     }
 }
 
-// Removed entities that fade at the same time; others vanish at once.
+// The maximum number of removed entities that fade at the same time; others vanish at once.
 const FADING_MAX: usize = 64;
 
 #[derive(Clone, Copy)]
@@ -276,7 +276,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
                 let error = was.pose(alpha, now, teleport).minus(rebuilt);
                 shown.correction = was.correction;
                 shown.glides = was.glides;
-                // An entity that the rebuild did not move keeps its correction, with the time that is left of it.
+                // An entity that the rebuild did not move keeps its correction, with the time left.
                 if rebuilt != was.uncorrected(alpha, teleport) {
                     let smooth = self.moved.record(error.length(), teleport);
                     if put.local {
@@ -318,9 +318,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// The entities removed by a rebuild, in key order. For each: where it was last drawn, and its remaining opacity,
-    /// from 1 to 0 over the time of a correction. Entities shown again are not included. At most 64 fade at the same
-    /// time; others vanish at once.
+    /// The entities removed by a rebuild, in key order, each with its last drawn pose and its remaining opacity. The
+    /// opacity falls from 1 to 0 over the time of a correction. Entities shown again are not included. At most 64 fade
+    /// at the same time; others vanish at once.
     pub fn fading(&self, now: Duration) -> impl Iterator<Item = (K, P, f32)> + '_ {
         self.removed.iter().filter_map(move |gone| {
             let passed = now.saturating_sub(gone.at);
@@ -391,7 +391,7 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         &self.shown
     }
 
-    /// The largest pDiff: the distance by which a rebuild moved each entity.
+    /// pDiff at rebuilds, where it is largest: the distance by which a rebuild moved each entity.
     #[must_use]
     pub fn corrections(&self) -> &Errors {
         &self.moved

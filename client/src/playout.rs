@@ -10,12 +10,12 @@
 //! and the clock continues from there. So a client that was late once is slightly behind, and pauses less afterwards.
 //!
 //! A later playout gives turns more slack on their way down, and gives batches less slack on their way up. The clock is
-//! steered slowly (±5 %) to the point where the smallest slacks of both directions are equal, which is the best for the
-//! turn length. After a long absence, or when batches are too late although turns wait here, ±5 % would take too long:
-//! the clock leaps, and all turns that have arrived are played.
+//! steered slowly (±5 %) to the point where the smallest slacks of both directions are equal, which is best for the
+//! turn length. After a long absence, or when batches are too late although turns wait here, ±5 % would take too long,
+//! so the clock leaps, and all turns that have arrived are played.
 //!
-//! A pause of the machine does not measure the path: the turns found afterwards may have arrived long before. They do
-//! not count as a pause, and run immediately.
+//! A pause of the machine does not measure the path, because the turns found afterwards may have arrived long before.
+//! They do not count as a pause, and run immediately.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub(crate) struct Playout {
     rate: f64,
     /// Turns that arrived and have not started: number and arrival time.
     arrived: Vec<(u32, Duration)>,
-    /// The slacks of the last turns in ms, newest last: how long before its run each turn arrived.
+    /// The slacks of the last turns in ms, newest last. A turn's slack is the time from its arrival to its due time.
     slacks: Vec<f64>,
     /// The slack of the batches, reported by the server, in ms.
     slack_up: Option<f64>,
@@ -129,7 +129,7 @@ impl Playout {
         }
     }
 
-    /// Records the server's report, at turn `turn`, of how early the latest of the last batches came.
+    /// Records the server's report, at turn `turn`, of how early the latest of the last batches arrived.
     pub(crate) fn report(&mut self, turn: u32, slack_ms: f64) {
         if turn >= self.stale_until {
             self.slack_up = Some(slack_ms);
@@ -152,7 +152,7 @@ impl Playout {
         let arrived = at.map(|at| self.arrived[at].1);
         self.arrived.retain(|(number, _)| *number > turn);
         let (arrived, runs) = match self.stood {
-            // It may have arrived at any time since the last sample; assume in time, if possible.
+            // The turn may have arrived at any time since the last call; assume that it was in time, if possible.
             Some((from, to)) if (from..=to).contains(&arrived?) => {
                 let arrived = arrived?.min(due.max(from));
                 (arrived, arrived)
@@ -167,7 +167,7 @@ impl Playout {
             self.due = Some(arrived + Duration::from_secs_f64(LEAP_TO_MS / 1e3));
             self.slacks.push(LEAP_TO_MS);
         } else if arrived > due {
-            // From now on the clock is later by this: the earlier turns would have had this much more slack.
+            // From now on the clock is this much later, so the earlier turns would have had this much more slack.
             let late = ms(runs) - ms(due);
             self.slacks.iter_mut().for_each(|slack| *slack += late);
             self.slacks.push(0.0);
@@ -206,7 +206,7 @@ impl Playout {
             return;
         };
         let up = self.up_ms().unwrap_or(down);
-        // The clock cannot run ahead of the turns that have arrived: that would only make the batches less late.
+        // The clock cannot run ahead of the turns that have arrived, even if the batches would then be less late.
         let off = ((down - up) / 2.0).min(down.max(0.0));
         let beyond = (off.abs() - DEAD_BAND_MS).max(0.0).copysign(off);
         self.rate = 1.0 + (beyond / FULL_RATE_MS).clamp(-1.0, 1.0) * RATE_MAX;
@@ -221,7 +221,7 @@ impl Playout {
     }
 
     // The slack to which the clock is steered, up to [`DEAD_BAND_MS`] on each side. Returns `None` before the server
-    // has reported how early batches come.
+    // has reported how early batches arrive.
     pub(crate) fn target_ms(&self) -> Option<f64> {
         match self.spectates {
             true => self.up_ms(),
@@ -229,7 +229,7 @@ impl Playout {
         }
     }
 
-    // The slack on the way up. A spectator does not send batches, and keeps this slack on the way down.
+    // The slack on the way up. A spectator sends no batches, and keeps this slack on the way down.
     fn up_ms(&self) -> Option<f64> {
         match self.spectates {
             true => Some(SPECTATOR_SLACK_MS),
@@ -277,9 +277,9 @@ mod tests {
         assert!(!playout.is_due(MS(310)) && playout.is_due(MS(312)));
     }
 
-    /// Finding K14: after a 0.3 s standstill a client paused for as long, and its batches were too late for 8 s.
+    /// Finding K14: after a 0.3 s standstill a client paused for just as long, and its batches were too late for 8 s.
     #[test]
-    fn after_a_standstill_the_waiting_turns_run_at_once() {
+    fn waiting_turns_run_at_once_after_a_standstill() {
         let mut playout = Playout::new(false);
         playout.start(MS(100), TURN);
         for at in [90, 110, 130] {
@@ -293,7 +293,7 @@ mod tests {
             assert_eq!(
                 playout.begin_turn(MS(530), turn as u32),
                 match turn {
-                    // It had not arrived at the last sample.
+                    // This turn had not arrived at the last call.
                     0 => Some(Pause { late: MS(30) }),
                     _ => None,
                 }
@@ -304,10 +304,10 @@ mod tests {
         assert!(!playout.is_due(MS(530)), "it is where it would be");
     }
 
-    /// Finding K14: after half a second without packets a client trailed, and its batches were too late until ±5 % had
-    /// made up for it.
+    /// Finding K14: after half a second without packets a client fell behind, and its batches were too late until it
+    /// had caught up at ±5 %.
     #[test]
-    fn late_batches_make_the_clock_use_the_waiting_turns() {
+    fn late_batches_make_the_clock_leap_to_the_waiting_turns() {
         let (way, turn) = (50.0, 80.0);
         let (lead, mut runs, mut late) = (3.0 * turn, way, 0);
         let mut playout = Playout::new(false);
@@ -315,7 +315,7 @@ mod tests {
         let mut slacks = std::collections::VecDeque::new();
         for n in 0..400u32 {
             let due = f64::from(n) * turn;
-            // No packets arrive from turn 100 on, for half a second.
+            // No packets arrive for half a second, starting at turn 100.
             let arrives = (due + way).max(if (100..107).contains(&n) {
                 100.0 * turn + 500.0
             } else {
@@ -357,8 +357,8 @@ mod tests {
         assert!(now <= MS(1_000), "{now:?}");
     }
 
-    /// Only the number of waiting turns counted, however long they were. With turns of a second, a newcomer's batches
-    /// were late for four turns.
+    /// Only the number of waiting turns counted, not their length. With one-second turns, a newcomer's batches were
+    /// late for four turns.
     #[test]
     fn a_client_starting_a_few_long_turns_behind_skips_ahead() {
         let second = MS(1_000);
@@ -368,7 +368,7 @@ mod tests {
         let mut ran = Vec::new();
         for now in (0..8_000).step_by(10).map(MS) {
             let next = ran.len() as u32;
-            // A turn arrives each second.
+            // A turn arrives every second.
             if now.as_millis() % 1_000 == 0 && !now.is_zero() {
                 playout.record_arrival(now, 3 + now.as_secs() as u32);
             }

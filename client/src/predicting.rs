@@ -58,7 +58,7 @@ impl Predicting {
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<bool, InputTooLarge> {
         replica.timeline.set_rare(self.lead.is_rare());
-        // Before confirming: the frames confirmed next must find the rebuilt prediction.
+        // Before confirming, because the frames confirmed next must be compared with the rebuilt prediction.
         let budget = budget - self.take_back(replica, now, budget);
         let left = self.confirm(replica, now, budget);
         let sampled = self.sample(replica, now, rtt, input)?;
@@ -195,7 +195,7 @@ impl Predicting {
                 pace.stand_still(now, authority, known, pace.input_tick() - known)
             }
             _ => {
-                // The clock first reaches the time at which the pause was seen.
+                // The clock first advances to the time at which the pause was seen.
                 let beat = pace.advance(now, authority, known);
                 let lead = pace.input_tick() - known;
                 self.paused_at = cadence.paused.then_some(lead);
@@ -329,8 +329,8 @@ fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn
 }
 
-/// Returns `true` if inputs are so far ahead that none can be sampled until the authority has come closer, after a
-/// world whose download took long.
+/// Returns `true` if inputs are so far ahead that none can be sampled until the authority has come closer. This happens
+/// after a slow world download.
 fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let authority = replica.timeline.authority();
     let reach = replica.timeline.local_actions().next() - authority.tick();

@@ -1,5 +1,5 @@
-//! [`Rejoin`]: decides when a client that lost its server dials again, with which ticket, and to which address. It has
-//! no clock and no socket.
+//! [`Rejoin`]: decides when a disconnected client dials again, with which ticket, and at which address. It has no clock
+//! and no socket.
 //!
 //! ```text
 //!         silent for 0.7 s, closed, or moved
@@ -9,12 +9,12 @@
 //!   └── a session on the first attempt that connects           after 60 s: gives up
 //! ```
 //!
-//! The use of a ticket makes older ones invalid. So the client first dials with the ticket that a new process of the
-//! client would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
+//! Using a ticket invalidates older ones. So the client first dials with the ticket that a new process of the client
+//! would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
 //!
 //! Invariant: a failing address or ticket does not keep the client from trying the others, and only time ends the
-//! attempts. A full server, or an address that does not respond, does not predict the next attempt. Only an outdated
-//! ticket is dropped.
+//! attempts. A full server, or an address that does not respond, does not foretell the result of the next attempt. Only
+//! an outdated ticket is dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,8 +41,8 @@ const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_EXPECTED: Duration = Duration::from_millis(83);
 /// The pause after the first failed attempt; it doubles with each failure.
 const FAILED_FIRST: Duration = Duration::from_millis(100);
-/// The maximum number of a ticket's addresses that an attempt dials: the second one if the first does not respond soon.
-/// A server accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
+/// The maximum number of a ticket's addresses that an attempt dials. It dials the second if the first does not respond
+/// soon. A server accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.
 const ADDRESSES_DIALLED: usize = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -63,7 +63,7 @@ pub(crate) struct Rejoin {
     tickets: VecDeque<Ticket>,
     held: Option<u64>,
     down: Option<Down>,
-    /// The current time. `slept` is the time asleep in it.
+    /// The current time, and the part of it spent asleep.
     now: Duration,
     slept: Duration,
 }
@@ -238,7 +238,7 @@ mod tests {
     /// Findings O1, O2: a client that stores no tickets used newer ones, and so invalidated its
     /// player's ticket.
     #[test]
-    fn the_first_ticket_is_tried_first_and_the_newest_take_turns() {
+    fn the_held_ticket_is_tried_first_and_then_the_newest_tickets() {
         let mut rejoin = Rejoin::default();
         let tickets: Vec<Ticket> = (0..4).map(|_| ticket()).collect();
         let ids: Vec<u64> = tickets.iter().map(Ticket::id).collect();
@@ -293,7 +293,7 @@ mod tests {
 
     /// Finding A1: only the first public address was dialled.
     #[test]
-    fn every_address_of_every_ticket_gets_its_turn() {
+    fn every_address_of_every_ticket_is_dialled() {
         let addresses: Vec<ServerAddress> = (1..=3)
             .map(|n| SocketAddr::from(([192, 0, 2, n], 7)).into())
             .collect();
@@ -373,7 +373,7 @@ mod tests {
         let woken = 3_612_000;
         let (dials, gave_up) = plays(woken, woken + 47_000);
         assert_eq!((dials[0], gave_up), (woken, false));
-        // Of the minute, 12 s and half a second were used before.
+        // 12 s of the minute were used before, and half a second of the sleep counted.
         assert!(plays(woken + 47_000, woken + 47_600).1);
     }
 

@@ -1,5 +1,5 @@
-//! [`Replica`]: a client's copies of its match, in either [mode](crate::session): both worlds, the frames that arrived,
-//! and the picture of the worlds.
+//! [`Replica`]: a client's copies of its match, in either [mode](crate::session): both worlds, the received frames, and
+//! the picture of the worlds.
 //!
 //! Invariant: the authority steps only confirmed frames, in order. A difference from the server's world is detected
 //! before the authority is stepped further.
@@ -25,7 +25,7 @@ use crate::view::View;
 /// A panic at a confirmed frame is healed at most once within this time.
 const BREAKS_AGAIN: Duration = Duration::from_secs(60);
 
-/// An input exceeds its size limit, which is an error of the game.
+/// An input exceeds its size limit, which is a bug of the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputTooLarge;
 
@@ -108,13 +108,13 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         let Some(mut frame) = self.inbox.pop() else {
             return false;
         };
-        // If it is not complete, it does not fit, and is not stepped.
+        // A frame that stays incomplete does not fit, and is not stepped.
         let unfinished = self.timeline.authority().unfinished();
         let _ = caught(|| unfinished.complete(&mut frame));
         let own = self.timeline.local_actions().players();
         // Frames stepped again after a heal are already counted.
         let counts = tick >= self.counted;
-        // A command with an own number may come from an earlier session; only commands open here are counted.
+        // A command of a local player may come from an earlier session. Only commands open here are counted.
         let actions = self.timeline.local_actions();
         let mine = frame.commands.iter().filter(|ran| {
             let is_it =
@@ -133,7 +133,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
                     tape.record(&frame, self.timeline.authority());
                 }
             }
-            // The server stepped this frame without a panic: the worlds differ, or the code of the two builds does.
+            // The server stepped this frame without a panic, so the worlds differ, or the code of the two builds does.
             Err(ConfirmError::Panicked(_)) => {
                 let again = ticks_in(BREAKS_AGAIN, self.cadence().tick());
                 self.is_unrecoverable = !self.divergence.record_broken(tick, again);
@@ -164,7 +164,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     }
 
     /// Records that the authority differs from the server's world of `tick`. A lockstep session then waits for its
-    /// heal, because it would close batches for turns of a diverged match.
+    /// heal, because otherwise it would close batches for turns of a diverged match.
     fn record_difference(&mut self, tick: Tick) {
         self.divergence.begin(tick, self.timeline.authority());
         if self.timeline.is_in_lockstep() {
@@ -180,10 +180,10 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
 /// can keep playing: the picture is nearly right, and a heal follows.
 pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,
-    /// Whether the authority must wait for its heal: the difference is too large, or the authority has continued for
-    /// too long.
+    /// Whether the authority must wait for its heal, because the difference is too large, or the authority has
+    /// continued for too long.
     is_halted: bool,
-    /// This client's world of the first tick that differed, until the server's world arrives for comparison.
+    /// This client's world of the first tick that differed, kept until the server's world arrives for comparison.
     evidence: Option<World<S>>,
     /// The newest tick whose frame made the step panic although no difference was known. A heal does not clear it.
     broke: Option<Tick>,

@@ -11,7 +11,7 @@
 //! draw(session.shown())
 //! ```
 //!
-//! A program without a picture runs the same loop, and sleeps until [`session.next_due()`](Session::next_due) or the
+//! A program that draws nothing runs the same loop, and sleeps until [`session.next_due()`](Session::next_due) or the
 //! next packet.
 
 use std::time::Duration;
@@ -202,7 +202,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// per drawn frame, or when [`next_due`](Session::next_due) is reached.
     ///
     /// `input` is called once per seat for each tick requested by the pace, possibly not at all; a game must remember
-    /// taps until then. If more frames arrived than time passed, their steps also count against the budget.
+    /// taps until then. If more frames arrived than the passed time accounts for, the extra steps also count against
+    /// the budget.
     ///
     /// # Errors
     /// If the session is over; the error is the reason, and every later call returns it again.
@@ -409,17 +410,17 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
         let seq = actions.command(seat, command).ok_or(CommandError::Busy)?;
         playing.replica.meter.commands_sent += 1;
-        // In lockstep no input packet is due that would carry the command now.
+        // In lockstep no input packet is due to carry the command.
         if let Mode::Lockstep(_) = playing.mode {
             self.outgoing.urge();
         }
         Ok(seq)
     }
 
-    /// Sends a request of a seat's player to the match itself: another speed, a pause, a save. Also works while the
-    /// match is paused. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an
-    /// admitted request takes effect with a coming turn, at the same tick for all clients. In a lobby, the session can
-    /// ask for [`MatchRequest::Start`] alone, as its first player.
+    /// Sends a request of a seat's player to the match itself, such as a new speed, a pause or a save. Also works while
+    /// the match is paused. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an
+    /// admitted request takes effect in one of the next turns, at the same tick for all clients. In a lobby, the
+    /// session can ask for [`MatchRequest::Start`] alone, as its first player.
     ///
     /// # Errors
     /// If the session is neither in play nor in a lobby, `seat` does not exist, a value is out of its range, or 64
@@ -475,7 +476,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.load = load.clamp(0.0, 1.0);
     }
 
-    /// Changes the authority without the protocol's knowledge, for tests that plant a desync.
+    /// Changes the authority outside the protocol, for tests that plant a desync.
     pub fn corrupt(&mut self, change: impl FnOnce(&mut S)) {
         if let Some(playing) = self.stage.playing_mut() {
             change(playing.replica.timeline.corrupt());

@@ -36,9 +36,9 @@ pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
     fn lerp(from: Self, to: Self, alpha: f32) -> Self {
         from.plus(to.minus(from), alpha)
     }
-    /// Returns the pose at `alpha` (−1 ..< 1) of a tick after `to`, of a body that keeps its movement of the tick from
-    /// `from` to `to`. With it the local player moves between two ticks. Values that are not positions stay as they are
-    /// in `to`: a heading, and the second part of a pair.
+    /// Returns the pose `alpha` ticks (−1 ..< 1) after `to`, for a body that keeps moving as it did in the tick from
+    /// `from` to `to`. This makes the local player move between two ticks. Values that are not positions (a heading,
+    /// the second part of a pair) stay as they are in `to`.
     #[must_use]
     fn ahead(from: Self, to: Self, alpha: f32) -> Self {
         to.plus(to.minus(from), alpha)
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn angles_take_the_shortest_way_round() {
+    fn angles_are_interpolated_along_the_shorter_arc() {
         let (from, to) = (Angle(3.0), Angle(-3.0));
         let middle = Angle::lerp(from, to, 0.5);
         assert!((middle.0.abs() - PI).abs() < 1e-5, "{middle:?}");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_turns_while_its_place_moves() {
+    fn a_heading_turns_while_its_position_moves() {
         let from = Placed {
             at: Vec2::new(0.0, 0.0),
             angle: Angle(0.0),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_and_pairs_are_interpolated_part_by_part() {
+    fn arrays_and_pairs_are_interpolated_component_by_component() {
         let (from, to) = (([1.0, 2.0, 3.0], 10.0), ([1.0, 5.0, 7.0], 20.0));
         let difference = to.minus(from);
         assert_eq!(difference, ([0.0, 3.0, 4.0], 10.0));
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_difference_leads_back(a in -100.0f32..100.0, b in -100.0f32..100.0) {
+        fn adding_a_difference_restores_the_pose(a in -100.0f32..100.0, b in -100.0f32..100.0) {
             prop_assert!((b.plus(a.minus(b), 1.0) - a).abs() < 1e-3);
             let (a, b) = (Angle::wrapped(a), Angle::wrapped(b));
             let again = b.plus(a.minus(b), 1.0);

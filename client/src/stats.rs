@@ -64,8 +64,8 @@ impl Misprediction {
         withheld.then_some(Misprediction::Withheld)
     }
 
-    /// Whether an assumed frame and the confirmed one differ in the inputs, outcomes, claims or commands of `own`
-    /// players, or in their presence.
+    /// Returns `true` if an assumed frame and the confirmed one differ in the inputs, outcomes, claims or commands of
+    /// `own` players, or in their presence.
     pub(crate) fn concerns<S: Simulation>(
         assumed: &FrameData<S>,
         truth: &FrameData<S>,
@@ -110,13 +110,14 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
     common.or(rest)
 }
 
-/// The numbers of prediction rebuilds, per difference that caused them.
+/// The number of prediction rebuilds, in total and per cause, and the steps of both simulations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct TimelineStats {
     pub rebuilds: u64,
-    /// The number of rebuilds that waited. Either other players had caused too many, or rebuilds cost too much.
+    /// The number of rebuilds that had to wait, because other players had caused too many, or because rebuilds cost too
+    /// much.
     pub put_off: u64,
     pub steps: u64,
     /// The number of steps of background rebuilds, which do not run on the game's thread.
@@ -267,7 +268,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    // Records in how many of the session's seats the server filled a sealed tick.
+    // Records the number of the session's seats for which the server filled a sealed tick.
     pub(crate) fn record_fills(&mut self, seats: u32) {
         self.fills += u64::from(seats);
         self.fills_run = if seats > 0 { self.fills_run + 1 } else { 0 };
@@ -340,21 +341,22 @@ pub struct SessionStats {
     /// Time in which the pace requested a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
     /// + `input_window`, in ms.
     pub stall_ms: f64,
-    /// The time for which the session's tick stood still because inputs had come much too early, after the server stood
-    /// still; in ms.
+    /// The time for which the input tick was held because inputs arrived much too early after the server had paused, in
+    /// ms.
     pub held_ms: f64,
-    /// Ticks without an input of this session, because a jump of the clock skipped them: after this client stood still,
-    /// or the route became longer. They are among the `fills`.
+    /// Ticks without an input of this session, because a clock jump skipped them after this client had frozen, or the
+    /// route had become longer. `fills` includes them.
     pub skipped_ticks: u64,
     /// The part of `skipped_ticks` due to leaps: the server reported inputs more than 12 ticks too late.
     pub leapt_ticks: u64,
-    /// The longest time without the local player's controls in the match: consecutive `fills`, in ticks.
+    /// The longest time for which the match lacked the local player's controls: the longest run of `fills`, in ticks.
     pub fills_run_max: u32,
     /// Time in which the clock ran more than 2 % faster or slower than the match, in ms. Holds do not count.
     pub clock_off_ms: f64,
     /// Time in which the budget made the prediction shorter than the pace requested, in ms.
     pub shed_ms: f64,
-    /// The total lateness of `advance` calls, beyond two 60 Hz frames after the one before, in ms.
+    /// The total lateness of `advance` calls, in ms. A call is late if it comes more than two 60 Hz frames after the
+    /// previous one.
     pub late_ms: f64,
     /// Late turns. In lockstep each is a pause, otherwise a gap of more than two turns.
     pub late_turns: u64,
@@ -402,8 +404,8 @@ pub struct SessionStats {
     pub cues_cancelled: u64,
     /// Cues not settled yet.
     pub cues_open: u64,
-    /// The earliest start tick of an open cue. A cue whose start tick the authority has passed by more than the time of
-    /// a rebuild would never be settled.
+    /// The earliest start tick of an open cue. If the authority has passed it by more than the time of a rebuild, the
+    /// cue will never be settled.
     pub cues_open_since: Option<u32>,
     pub up: ByteCounts,
     pub down_packets: u64,

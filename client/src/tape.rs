@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tape_is_a_journal_that_plays_to_the_last_whole_turn() {
+    fn a_tape_is_a_journal_playable_to_the_last_complete_turn() {
         // The tape starts in the middle of a turn.
         let (tape, world) = taped(1_001, REEL_BYTES_MAX, 333);
         let hello = hello();
@@ -331,7 +331,7 @@ mod tests {
 
     /// With worlds of any size, an eighth of a reel can be saved, and both reels stay within their bound.
     #[test]
-    fn a_large_world_leaves_space_for_a_past_and_takes_at_most_two_reels() {
+    fn a_large_world_leaves_space_for_frames_and_takes_at_most_two_reels() {
         let max = 8 << 10;
         for world_bytes in [100, 1_000, 3_000, 5_000, 7_000, 9_000, 40_000] {
             let (mut ticks, mut shortest_ticks) = (0, u32::MAX);

@@ -6,7 +6,7 @@
 //!  SessionStats, before and after ────────┘
 //! ```
 //!
-//! Bound: [`TAPE_BYTES_MAX`] wait for the program. Records that do not fit are dropped and counted.
+//! Bound: at most [`TAPE_BYTES_MAX`] bytes wait for the program. Records that do not fit are dropped and counted.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::diff::ValueTree;

@@ -74,7 +74,7 @@ pub trait Watch<S: Simulation> {
     fn predicted(&mut self, world: &World<S>, fx: &Effects<S>);
     /// A rebuild has reached `world`. `is_last` is `true` for the last two worlds, between which the picture is drawn.
     fn resimulated(&mut self, world: &World<S>, is_last: bool);
-    /// A rebuild is complete and shown: its ticks with their cues.
+    /// A rebuild is complete and shown. `ticks` are its ticks with their cues.
     fn rebuilt(
         &mut self,
         from: Tick,
@@ -107,7 +107,7 @@ impl Known {
         self.until[player.index()]
     }
 
-    /// Whether all actions of `player` up to and including `tick` are known.
+    /// Returns `true` if all actions of `player` up to and including `tick` are known.
     #[must_use]
     pub fn covers(&self, player: PlayerId, tick: Tick) -> bool {
         tick < self.until[player.index()]
@@ -196,7 +196,7 @@ impl<S: Simulation> Timeline<S> {
         self
     }
 
-    /// Whether the prediction is off.
+    /// Returns `true` if the prediction is off.
     pub fn is_in_lockstep(&self) -> bool {
         self.lockstep
     }
@@ -230,7 +230,7 @@ impl<S: Simulation> Timeline<S> {
         &self.stats
     }
 
-    /// The authority, for tests that plant a desync without the protocol's knowledge.
+    /// The authority's state, for tests that plant a desync outside the protocol.
     pub fn corrupt(&mut self) -> &mut S {
         self.rebuild_now();
         self.abandon();
@@ -257,10 +257,9 @@ impl<S: Simulation> Timeline<S> {
     /// # Errors
     /// If the frame does not match the authority, which is left unchanged, or if the step panicked.
     ///
-    /// # Panics
-    /// In a verifying timeline, if a kept prediction was wrong: the game's `step` differed by phase without calling
-    /// `withhold`, or is not pure. In other timelines, one tick in 64 (one in up to 1,024 for a large world) is stepped
-    /// twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
+    /// # Panics In a verifying timeline, if a kept prediction was wrong: the game's `step` depends on the phase without
+    /// calling `withhold`, or is not pure. In other timelines, one tick in 64 (one in up to 1,024 for a large world) is
+    /// stepped twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
     pub fn confirm(
         &mut self,
         frame: &FrameData<S>,
@@ -368,7 +367,7 @@ impl<S: Simulation> Timeline<S> {
                 return;
             }
         }
-        // A rebuild is due anyway, and it will use this frame: a second difference does not add a cost.
+        // A rebuild is due anyway, and it will use this frame, so a second difference adds no cost.
         if self.stale && !self.drafting && !waits {
             return;
         }
@@ -408,7 +407,7 @@ impl<S: Simulation> Timeline<S> {
         self.fault.take()
     }
 
-    // From the first call on, notes are taken for the next one.
+    // After the first call, notes are taken for the next one.
     pub(crate) fn take_notes(&mut self) -> TimelineNotes {
         self.notes
             .replace(TimelineNotes::default())
@@ -542,8 +541,8 @@ impl<S: Simulation> Timeline<S> {
             waits =
                 !self.drafting && (self.credit.waits() || self.send_out(shown.max(target), left));
             if !waits {
-                // If the rebuild does not fit into this frame, the shown line goes on: the local player does not stand
-                // still.
+                // If the rebuild does not fit into this frame, the shown line goes on, so that the local player does
+                // not stand still.
                 let new = match self.fits(shown.max(target), left) {
                     true => 0,
                     false => (target - shown).min(left / 2),
@@ -718,7 +717,7 @@ impl<S: Simulation> Timeline<S> {
         self.abandon();
         let ran = self.grounds.local_actions.jumped(&world);
         if world.tick() < self.authority.tick() {
-            // These ticks did not happen: they will be new again, and had no claims.
+            // These ticks did not happen, so they will be new again, and their claims are dropped.
             self.grounds.local_actions.forget_claims();
             self.frontier = world.tick();
         }

@@ -32,7 +32,7 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     moved_at: Duration,
     poses: [Poses<V::Key, V::Pose>; 2],
     captured: u32,
-    /// The time passed outside pauses of the match. Corrections stand still in a pause.
+    /// The time passed, not counting pauses of the match. Corrections stand still during a pause.
     pub(crate) now: Duration,
     updated_at: Duration,
     pub(crate) alpha: f32,
@@ -106,7 +106,8 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         let at = world.tick();
         self.cues.jump(at);
         self.captured = 0;
-        // As both ticks between which the picture lies, so that it does not move from an old world to the new one.
+        // Captured as both ticks between which the picture lies, so that it does not move from an old world to the new
+        // one.
         self.capture(world);
         self.capture(world);
         self.own_drawn.jump();
@@ -117,7 +118,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
     }
 
     /// Captures the poses of a tick as the newest poses. The previously newest poses become the previous poses. If the
-    /// game's picture panics, the newest poses stay, and the previous ones are cleared.
+    /// game's `Show` panics, the newest poses stay, and the previous ones are cleared.
     fn capture(&mut self, world: &World<S>) {
         self.poses.swap(0, 1);
         let locals = self.locals;
@@ -130,7 +131,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         let (show, poses) = (&self.show, &mut self.poses[1]);
         let scene = Scene::new(world, &self.rules);
         if let Err(words) = caught(|| show.poses(&scene, poses)) {
-            // The panic may have left a part of the poses: drop them, and keep the newest complete ones.
+            // The panic may have left incomplete poses, so drop them, and keep the newest complete ones.
             begin(&mut self.poses[1]);
             self.poses.swap(0, 1);
             self.record_fault(&words);
@@ -303,7 +304,7 @@ impl<S: Simulation, V: Show<S>> Watch<S> for View<S, V> {
         let mute_until = self.mute_until;
         self.cues
             .rebuilt(ticks.filter(|(tick, _)| *tick >= mute_until));
-        // A rebuild without ticks captured one world only: it is both the previous and the newest.
+        // A rebuild without ticks captured only one world, which is both the previous and the newest.
         while self.captured < 2 {
             self.capture(world);
         }

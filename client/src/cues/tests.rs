@@ -35,7 +35,7 @@ fn rebuilt(ledger: &mut CueLedger<u8>, ticks: &[(u32, Cues)]) {
 }
 
 #[test]
-fn a_right_guess_starts_at_once_and_is_confirmed_once() {
+fn a_correct_guess_starts_at_once_and_is_confirmed_once() {
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(5), &boom());
     assert_eq!(words(&mut ledger), ["0 start t5"]);
@@ -46,7 +46,7 @@ fn a_right_guess_starts_at_once_and_is_confirmed_once() {
     assert_eq!((ledger.open(), ledger.open_since()), (0, None));
 }
 
-/// For a player drawn late, cues start when the player is drawn there, and cues of wrong guesses never start.
+/// For a player drawn late, cues start when the player is drawn at their tick, and cues of wrong guesses never start.
 #[test]
 fn a_cue_of_a_player_drawn_late_waits_for_that_player() {
     let of = PlayerId(2);
@@ -123,7 +123,7 @@ fn a_cue_that_happened_earlier_than_guessed_is_not_played_twice() {
 
 /// Finding A3-10: the bound was 12 ticks, whatever the tick length.
 #[test]
-fn drift_ends_after_200_ms() {
+fn a_cue_may_drift_by_200_ms_at_any_tick_rate() {
     for (hz, distance, expected) in [
         (60, 12, vec!["0 start t20", "0 yes t32"]),
         (
@@ -157,7 +157,7 @@ fn drift_ends_after_200_ms() {
 }
 
 #[test]
-fn equal_cues_eight_ticks_apart_are_two_and_not_one_that_moved() {
+fn equal_cues_eight_ticks_apart_are_two_cues_and_not_one_moved_cue() {
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(10), &boom());
     ledger.predicted(Tick(18), &boom());
@@ -247,7 +247,7 @@ fn a_heal_cancels_earlier_cues_and_keeps_those_of_the_new_prediction() {
 }
 
 #[test]
-fn beyond_the_bound_a_guess_waits_for_the_authority() {
+fn a_guessed_cue_beyond_the_limit_waits_for_the_authority() {
     let mut ledger = CueLedger::new();
     let many: Cues = (0..CUES_OPEN_MAX as u32 + 1).map(|n| (key(n), 0)).collect();
     ledger.predicted(Tick(1), &many);
@@ -265,7 +265,7 @@ fn beyond_the_bound_a_guess_waits_for_the_authority() {
 }
 
 #[test]
-fn a_game_that_never_polls_costs_bounded_memory_and_still_gets_each_settlement() {
+fn a_game_that_never_polls_uses_bounded_memory_and_gets_every_settlement() {
     let mut ledger = CueLedger::new();
     for tick in 0..10_000 {
         ledger.predicted(Tick(tick), &boom());
@@ -282,7 +282,7 @@ fn a_game_that_never_polls_costs_bounded_memory_and_still_gets_each_settlement()
     assert_eq!(starts * 2, events.len());
 }
 
-/// The errors of the model's prediction, as a percentage of its ticks.
+/// The errors of the model's prediction: percentages, and the maximum shift in ticks.
 #[derive(Clone, Copy, Debug)]
 struct Wrong {
     lose: u32,
@@ -424,7 +424,7 @@ proptest! {
     }
 
     #[test]
-    fn right_guesses_are_never_cancelled(seed: u64) {
+    fn correct_guesses_are_never_cancelled(seed: u64) {
         let totals = model(seed, Wrong { lose: 0, invent: 0, shift_ticks: 0, heal: 0 });
         prop_assert_eq!((totals.cancelled, totals.moved), (0, 0));
     }

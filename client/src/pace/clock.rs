@@ -1,7 +1,7 @@
 //! [`PaceClock`]: the position at which inputs are sampled. It moves with this machine's time, at a rate near 1.
 //!
-//! Invariant: the clock never goes back. Its *offset* is the sum of all time that it ran, jumped or paused beyond this
-//! machine's time. The clock counts in integers, so that it does not drift at rate 1.
+//! Invariant: the clock never goes back. Its *offset* is its total deviation from this machine's time, caused by its
+//! rate, jumps and holds. The clock counts in integers, so that it does not drift at rate 1.
 
 use core::time::Duration;
 
@@ -28,7 +28,7 @@ impl PaceClock {
     /// Starts at a position.
     ///
     /// # Panics
-    /// If a tick has no length.
+    /// If the tick length is zero.
     pub(super) fn new(tick: Duration, now: Duration, at: Tick) -> PaceClock {
         assert!(!tick.is_zero(), "a tick has a length");
         PaceClock {
@@ -49,7 +49,7 @@ impl PaceClock {
     /// Changes the tick length, and keeps the fraction of the current tick.
     ///
     /// # Panics
-    /// If a tick has no length.
+    /// If the tick length is zero.
     pub(super) fn set_tick(&mut self, tick: Duration) {
         assert!(!tick.is_zero(), "a tick has a length");
         let fraction = self.nanos as f64 / self.tick_nanos() as f64;
@@ -91,7 +91,7 @@ impl PaceClock {
         self.offset -= self.ticks(held);
         let is_frozen = passed - held > FREEZE;
         let passed = nanos(passed - held);
-        // During a freeze the server went on by the same time, so the clock continues as if it had run.
+        // During a freeze the server kept running, so the clock continues as if it had run too.
         let run = if rate == 1.0 || is_frozen {
             passed
         } else {
@@ -122,7 +122,7 @@ impl PaceClock {
         !self.hold.is_zero()
     }
 
-    /// Takes the time that the clock was held since the last call.
+    /// Returns the time for which the clock was held since the last call.
     pub(super) fn take_held(&mut self) -> Duration {
         core::mem::take(&mut self.was_held)
     }
@@ -192,7 +192,8 @@ impl Steering {
     }
 }
 
-/// An error of more ticks than this is corrected by a hold or a jump: ±10 % would take more than 2 s.
+/// An error of more ticks than this is corrected by a hold or a jump, because steering at ±10 % would take more than 2
+/// s.
 pub(super) const LEAP_TICKS: f64 = 12.0;
 /// The number of reports that must agree before a hold or a jump.
 pub(super) const LEAP_AFTER: usize = 4;

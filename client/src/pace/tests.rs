@@ -91,7 +91,7 @@ impl World {
         (self.seed >> 33) as f64 / (1u64 << 31) as f64
     }
 
-    /// The arrival of a packet sent now. Returns `None` if the packet is lost.
+    /// The arrival time of a packet sent now. Returns `None` if the packet is lost.
     fn travel(&mut self, leg: Leg) -> Option<Duration> {
         let lost = self.chance() < leg.loss;
         let jitter = leg.jitter.mul_f64(self.chance());
@@ -253,7 +253,7 @@ fn settled(up: Leg, down: Leg, seed: u64) -> World {
 }
 
 #[test]
-fn on_a_perfect_link_the_clock_settles_at_one_without_fills() {
+fn the_clock_settles_at_rate_one_without_fills_on_a_perfect_link() {
     for delay in [0, 5, 20, 50, 83, 150, 250] {
         let mut world = settled(leg(delay), leg(delay), 1);
         let (since, input, sealed) = (world.now, world.pace.input_tick(), world.to_seal);
@@ -280,7 +280,7 @@ fn on_a_perfect_link_the_clock_settles_at_one_without_fills() {
 }
 
 #[test]
-fn at_rate_one_each_tick_of_time_samples_exactly_one_tick() {
+fn each_tick_of_time_samples_exactly_one_tick_at_rate_one() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(100));
     for n in 1..100_000u32 {
         let beat = pace.advance(TICK * n, Tick(n), Tick(n));
@@ -288,11 +288,11 @@ fn at_rate_one_each_tick_of_time_samples_exactly_one_tick() {
     }
 }
 
-/// Finding W5: a client that had been stopped for seconds could continue exactly at its server's tick. All ticks that
-/// it sampled were known to be sealed, so no input was sent, no report about an input came back, and the player's
-/// controls no longer had an effect.
+/// Finding W5: a client that had been stopped for seconds could resume exactly at its server's tick. All ticks that it
+/// sampled were already sealed, so no input was sent, no report about an input came back, and the player's controls no
+/// longer had an effect.
 #[test]
-fn a_clock_that_samples_only_sealed_ticks_is_set_ahead() {
+fn a_clock_sampling_only_sealed_ticks_is_set_ahead() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(2));
     let ahead = pace.input_tick();
     for n in 1..60 {
@@ -313,8 +313,9 @@ fn waited(rtt: Duration) -> (Pace, Duration) {
     (pace, TICK * (2 * window))
 }
 
-/// Finding W8: a server that had crashed reported, from its journal, that inputs arrived well, while the clock still
-/// waited at the end of its window. That distance was recorded as usual, and afterwards no input was within the window.
+/// Finding W8: after a crash, a server reported from its journal that inputs arrived in time, while the clock still
+/// waited at the end of its window. That distance was recorded as the usual one, and no later input was within the
+/// window.
 #[test]
 fn the_distance_of_a_waiting_clock_is_not_recorded() {
     let (mut pace, since) = waited(ms(100));
@@ -341,7 +342,7 @@ fn a_clock_that_would_wait_again_does_not_jump() {
 }
 
 #[test]
-fn after_a_late_end_of_a_pause_sealed_ticks_are_skipped() {
+fn sealed_ticks_are_skipped_after_a_late_end_of_a_pause() {
     let window = input_window(TICK);
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(100));
     let stood = pace.input_tick();
@@ -354,7 +355,7 @@ fn after_a_late_end_of_a_pause_sealed_ticks_are_skipped() {
 }
 
 #[test]
-fn a_step_of_either_leg_is_followed_within_two_seconds_without_oscillation() {
+fn the_clock_follows_a_delay_step_within_two_seconds_without_oscillation() {
     for (jitter, loss) in [(0, 0.0), (20, 0.02)] {
         for (up, down) in [(150, 50), (50, 150)] {
             for back in [false, true] {
@@ -397,7 +398,7 @@ fn a_step_of_either_leg_is_followed_within_two_seconds_without_oscillation() {
 }
 
 #[test]
-fn after_a_stall_of_the_server_the_excess_is_held_without_fills() {
+fn the_clock_holds_the_excess_after_a_server_stall_without_fills() {
     for stall in [500, 1_000, 3_000] {
         for seed in 0..4 {
             let mut world = settled(rough(45, 10, 0.01), rough(45, 10, 0.01), seed);
@@ -420,7 +421,7 @@ fn after_a_stall_of_the_server_the_excess_is_held_without_fills() {
 }
 
 #[test]
-fn after_a_freeze_of_the_client_fills_end_within_a_round_trip_and_a_few_ticks() {
+fn fills_end_within_a_round_trip_and_a_few_ticks_after_a_client_freeze() {
     for freeze in [400, 1_000, 1_600, 2_000, 5_000] {
         for seed in 0..4 {
             let mut world = settled(rough(50, 10, 0.01), rough(50, 10, 0.01), seed);
@@ -440,7 +441,7 @@ fn after_a_freeze_of_the_client_fills_end_within_a_round_trip_and_a_few_ticks() 
 }
 
 #[test]
-fn isolated_spikes_do_not_move_the_rate() {
+fn isolated_spikes_do_not_change_the_rate() {
     let mut world = settled(leg(50), leg(50), 1);
     let since = world.now;
     for n in 0..10 {
@@ -471,7 +472,7 @@ fn isolated_spikes_do_not_move_the_rate() {
 }
 
 #[test]
-fn with_jitter_and_loss_fills_are_rare_and_the_target_stays_small() {
+fn fills_are_rare_and_the_target_stays_small_with_jitter_and_loss() {
     for seed in 0..5 {
         let mut world = settled(rough(40, 20, 0.02), rough(40, 20, 0.02), seed);
         let since = world.now;
@@ -484,7 +485,7 @@ fn with_jitter_and_loss_fills_are_rare_and_the_target_stays_small() {
 }
 
 #[test]
-fn heavy_jitter_raises_the_target_and_fills_stay_few() {
+fn heavy_jitter_raises_the_target_and_keeps_fills_rare() {
     let mut world = settled(rough(25, 50, 0.1), rough(25, 50, 0.1), 5);
     let since = world.now;
     world.run(ms(60_000));
@@ -508,7 +509,7 @@ fn a_much_longer_route_causes_a_jump() {
 }
 
 #[test]
-fn a_wrong_first_round_trip_is_corrected() {
+fn a_wrong_initial_round_trip_is_corrected() {
     for claimed in [0, 400] {
         let mut world = World::new(leg(100), leg(100), 1);
         world.pace = Pace::start(CONFIG, ms(0), Tick(1_000), ms(claimed));
@@ -518,7 +519,7 @@ fn a_wrong_first_round_trip_is_corrected() {
 }
 
 #[test]
-fn a_server_that_ticks_a_little_faster_is_followed() {
+fn the_clock_follows_a_slightly_faster_server() {
     let mut world = settled(leg(50), leg(50), 1);
     let since = world.now;
     for _ in 0..100 {
@@ -530,7 +531,7 @@ fn a_server_that_ticks_a_little_faster_is_followed() {
 }
 
 #[test]
-fn slow_frames_are_paced_as_well() {
+fn fills_are_rare_at_any_frame_rate() {
     for frame_ms in [2, 16, 33, 100] {
         let mut world = World::new(leg(50), leg(50), 1);
         world.frame = ms(frame_ms);

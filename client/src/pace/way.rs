@@ -1,5 +1,5 @@
-//! [`Way`]: the properties of the route to the server, from the server's reports: how early inputs arrive, how much
-//! this varies, and the margin that suffices.
+//! [`Way`]: the properties of the route to the server, derived from the server's reports: how early inputs arrive, how
+//! much this varies, and the margin that suffices.
 //!
 //! Invariant: a spike shorter than half of [`MEDIAN_OVER`] has no effect; the target rises immediately and falls
 //! slowly.
@@ -18,7 +18,7 @@ const TARGET_MIN_TICKS: f64 = 1.5;
 const TARGET_CALM_TICKS: f64 = 2.0;
 /// The largest target. The server's fills cover more jitter.
 const TARGET_MAX_TICKS: f64 = 20.0;
-/// How fast the target falls when the route becomes quieter, per quarter of a second. The target rises immediately.
+/// The fall of the target per quarter of a second when the route becomes quieter. The target rises immediately.
 const TARGET_FALL_TICKS: f64 = 0.125;
 /// The median is taken over the reports of this time (or of four turns, if longer). A spike shorter than half of this
 /// time does not move it.
@@ -33,7 +33,7 @@ const PIECES_FORGIVEN: usize = 2;
 /// The number of reports kept; at 60/s they cover more than `MEDIAN_OVER`.
 const REPORTS_MAX: usize = 40;
 
-/// A report from the server, as the margin in ticks that it would state at offset 0.
+/// A report from the server, converted to the margin, in ticks, that it would state at offset 0.
 #[derive(Clone, Copy)]
 pub(super) struct MarginReport {
     at: Duration,
@@ -129,8 +129,8 @@ impl Way {
     }
 }
 
-/// Margins are whole numbers, so the mean of the values near the median is finer than the median itself, and ignores
-/// spikes as well.
+/// Returns the mean of the values near the median. It ignores spikes as the median does, and is finer, because margins
+/// are whole numbers.
 fn middle(reports: &[MarginReport]) -> Option<f64> {
     if reports.len() < 3 {
         return None;
@@ -158,14 +158,14 @@ struct Sampled {
     offset: f64,
 }
 
-/// The clock's offset when each tick was sampled, for the server's later report about it.
+/// The clock's offset when each tick was sampled, kept for the server's later report about it.
 ///
 /// Invariant: only a tick sampled in time is evidence about the route. The server may still report on a tick from
 /// before a freeze, a hold or a jump, if it received no newer input since.
 pub(super) struct Samples {
     sampled: [Option<Sampled>; INPUT_WINDOW as usize],
     sampled_at: Duration,
-    /// The first tick since which all ticks were sampled in time.
+    /// All ticks starting at this one were sampled in time.
     unbroken_from: Tick,
 }
 
@@ -200,13 +200,13 @@ impl Samples {
 }
 
 /// If the newest input in the reports has not changed for this many ticks, the path to the server is silent. A few
-/// ticks are usual: packets get lost.
+/// ticks are normal, because packets get lost.
 const SILENT_TICKS: i32 = 8;
 
 /// Detects when inputs stop reaching the server.
 ///
 /// Invariant: reports of a silence, in which the margin becomes worse from turn to turn, are not mistaken for late
-/// inputs. Such reports arrive together when a link that held the packets of both directions delivers them.
+/// inputs. Such reports arrive together when a link delivers packets that it held back in both directions.
 #[derive(Default)]
 pub(super) struct Silence {
     /// The newest input reported as received, and its margin at its first report.
@@ -228,7 +228,7 @@ fn slot(tick: Tick) -> usize {
     (tick.0 % INPUT_WINDOW) as usize
 }
 
-/// The usual distance of the clock from the turns that have arrived: the fallback when no better measure exists.
+/// The usual distance of the clock from the received turns, used when no better measure exists.
 ///
 /// Invariant: the distance while the clock waits for turns, or shortly after, is not recorded.
 pub(super) struct Distance {

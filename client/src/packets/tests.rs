@@ -1,4 +1,4 @@
-//! Parse, then act: a packet that is cut or corrupted anywhere does not change the state.
+//! Parse, then act: a packet truncated or corrupted anywhere does not change the state.
 
 use std::sync::Arc;
 
@@ -169,7 +169,7 @@ impl Table {
         self.play(&status, &frames, 200, all.then_some(&order))
     }
 
-    /// A packet of frames with a digest of `age` ticks before their end, and optionally a command announced for two
+    /// A packet of frames, with a digest taken `age` ticks before their end, and optionally a command announced for two
     /// ticks later.
     fn play(
         &mut self,
@@ -256,7 +256,7 @@ fn a_truncated_packet_does_not_change_the_state() {
 }
 
 #[test]
-fn a_corrupted_packet_does_not_change_the_state_or_is_another_valid_one() {
+fn a_corrupted_packet_is_valid_or_does_not_change_the_state() {
     let (mut wrong, mut right) = (0, 0);
     let mut table = Table::new();
     for at in 0..table.packet(Tick(3), true).len() {

@@ -3,8 +3,8 @@
 //! Each send repeats everything that the server may lack, except inputs sent often enough and still in flight
 //! ([`input_repeats`](crate::input_repeats)). Inputs that exceed one datagram are split over at most
 //! [`PACKETS_PER_SEND_MAX`](twinstep_core::bounds::PACKETS_PER_SEND_MAX) datagrams, each decodable alone, newest first,
-//! because the oldest inputs are the most likely to be too late. Commands that exceed a datagram are sent in turns; in
-//! lockstep commands and batches are sent oldest first.
+//! because the oldest inputs are the most likely to be too late. Commands that exceed a datagram are spread over
+//! several packets. In lockstep, commands and batches are sent oldest first.
 //!
 //! A client without new data *rests*: it sends only every second tick.
 //!
@@ -18,8 +18,8 @@
 //! a later packet arrives before that tick is sealed. The server's fill for this tick equals the held input, so sealing
 //! it before the next packet arrives is no loss; the server counts neither a missing input nor a smaller margin.
 //!
-//! Invariant: a client rests only if a fill equals its input and it has no other data. No input is later, or different,
-//! than if it sent every tick.
+//! Invariant: a client rests only if a fill equals its input and it has no other data. No input arrives later, or
+//! differs, compared with a client that sends every tick.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 .unwrap_or_else(|| self.lane_in.ack());
             return hello::write_waiting(now, &mut self.link, &ack, waiting, out);
         }
-        // Once chunks arrive, the server has the hello: acks of chunks replace it.
+        // Once chunks arrive, the server has the hello, so chunk acks replace it.
         match self.lane_in.poll_ack() {
             Some(ack) => hello::write_loading(now, &mut self.link, &ack, out),
             None => hello::write(now, &mut self.link, &self.hello, out),
@@ -113,8 +113,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Queues the large commands and answers that the server lacks, once for each path. Those that do not fit into the
-    /// lane follow with a later packet.
+    /// Queues the large commands and answers that the server lacks, once per path. Those that do not fit into the lane
+    /// follow with a later packet.
     fn upload(&mut self) {
         let Some(playing) = self.stage.playing() else {
             return;
@@ -228,7 +228,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(packet.end())
     }
 
-    /// Writes a datagram with acks and older inputs only, which did not fit into the newest one. Returns `None` if no
+    /// Writes a datagram with only acks and the older inputs that did not fit into the newest one. Returns `None` if no
     /// older inputs are left.
     fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let heard = self.link.last_received_at()?;
@@ -261,7 +261,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Some(out.len())
     }
 
-    /// The time of the next packet in addition to the regular ones: a packet with older inputs, or with a lane chunk.
+    /// The time of the next extra packet, with older inputs or with a lane chunk.
     pub(crate) fn next_extra_packet(&self, playing: &Playing<S, V>) -> Option<Duration> {
         let wanted = playing.replica.inbox.next();
         let reachable_until = self
@@ -368,7 +368,7 @@ fn write_inputs<S: Simulation>(
 }
 
 /// Writes the closed batches that the server may lack, oldest first. A sent batch counts as closed, so the batches
-/// starting at `left` wait for the next packet: their commands did not fit.
+/// starting at `left` wait for the next packet, because their commands did not fit.
 fn write_batches<S: Simulation, V: Show<S>>(
     playing: &mut Playing<S, V>,
     left: Option<Tick>,
@@ -383,7 +383,7 @@ fn write_batches<S: Simulation, V: Show<S>>(
     }
     let seats = playing.replica.timeline.local_actions().seats().len();
     let (first, count) = lockstep.unacknowledged();
-    // The server accepts only these. When it lost turns, batches from before them may still be remembered.
+    // The server accepts only these. After it lost turns, older batches may still be kept here.
     let open = (lockstep.next_turn + lockstep.delay).saturating_sub(first);
     let count = count.min(open as usize);
     let whole = left.map_or(count, |left| count.min((left - Tick(first)) as usize));
@@ -428,7 +428,7 @@ fn write_commands<'p, S: Simulation, V: Show<S>>(
         }
         small += usize::from(pending.large.is_none());
     }
-    // Large ones go up the lane.
+    // Large commands are sent over the lane.
     let all = || actions.unacknowledged().filter(|p| p.large.is_none());
     let commands = all().skip(begin).chain(all().take(begin)).map(|pending| {
         let seat = actions.seat_of(pending.order.player);

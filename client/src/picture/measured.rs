@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// Distances, speeds or ticks, as a cheap histogram with eight buckets per doubling, from 2⁻⁸ to 2⁸ of their unit.
+/// A cheap histogram of distances, speeds or ticks, with eight buckets per doubling, from 2⁻⁸ to 2⁸ of their unit.
 #[derive(Clone, Debug)]
 pub struct Errors {
     buckets: [u32; Errors::BUCKETS],
@@ -39,7 +39,7 @@ impl Errors {
         smooth
     }
 
-    /// The number of errors, each of one entity.
+    /// The number of errors. Each is the error of one entity.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -51,8 +51,8 @@ impl Errors {
         self.teleports
     }
 
-    /// The quantile `part` (0 ..= 1): this part of all errors is not longer. Rounded up by at most 13 %; 0 without
-    /// errors, or below 2⁻⁸.
+    /// The quantile `part` (0 ..= 1): this part of all errors is at most as large. Rounded up by at most 13 %; 0 if
+    /// there are no errors, or if it is below 2⁻⁸.
     #[must_use]
     pub fn quantile(&self, part: f64) -> f32 {
         let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
@@ -114,13 +114,13 @@ pub struct PictureErrors {
 ///
 /// | field | measures |
 /// |---|---|
-/// | `own_off`, `others_off`, `things_off` | the distance of an entity as drawn from where the match finally had it at that time |
-/// | `own_pdiff`, `others_pdiff`, `things_pdiff` | pDiff: the distance by which a rebuild moved an entity, of those that it moved |
-/// | `jerk` | the change of another player's drawn move from tick to tick, beyond its own changes in these ticks |
-/// | `too_fast` | the share of ticks in which another player is drawn more than 1.5 times as fast as it was in the last one to two seconds |
-/// | `standing` | the share of ticks in which it is drawn at less than a tenth of its speed, while it walks |
+/// | `own_off`, `others_off`, `things_off` | the distance between an entity's drawn pose and its final pose in the match at that time |
+/// | `own_pdiff`, `others_pdiff`, `things_pdiff` | pDiff: the distance by which a rebuild moved an entity; entities that it did not move do not count |
+/// | `jerk` | the change of another player's drawn move from tick to tick, beyond the changes of its true moves in these ticks |
+/// | `too_fast` | the share of ticks in which another player is drawn more than 1.5 times as fast as it ever was in the last one to two seconds |
+/// | `standing` | the share of ticks in which another player moves, but is drawn at less than a tenth of its speed |
 /// | `age_ticks` | for each frame, how far another player's time is behind the local player's |
-/// | `key_ticks` | from a remote key to the screen: for each tick, the time from the frame that draws the local player in it to the frame that draws another player in it by its known input; both play on one timeline |
+/// | `key_ticks` | the delay from a remote key to the screen: for each tick, the time from the frame that draws the local player at it to the frame that draws another player at it with the known input; both play on one timeline |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the table says it")]

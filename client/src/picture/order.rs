@@ -1,4 +1,4 @@
-//! [`KeyOrder`]: sorts the keys of one tick after another. Most of them come in the order of the tick before.
+//! [`KeyOrder`]: sorts the keys of each tick. Most of them come in the order of the previous tick.
 //!
 //! ```text
 //!  earlier keys   f b d a      sorted  a₃ b₁ d₂ f₀
@@ -9,11 +9,11 @@
 
 use core::mem;
 
-/// A key is searched over this many further positions, in case keys before it are new.
+/// A key is searched for at this many further positions, in case new keys precede it.
 const SEARCH: usize = 8;
 const GONE: u32 = u32::MAX;
 
-/// Each key once with its index, in the order of keys. Sorting indices moves less memory than sorting poses.
+/// Each key once, with its index, in key order. Sorting indices moves less memory than sorting poses.
 pub(super) struct KeyOrder<K> {
     keys: Vec<K>,
     sorted: Vec<(K, u32)>,
@@ -40,7 +40,7 @@ impl<K: Ord + Copy> KeyOrder<K> {
         &self.sorted
     }
 
-    /// Drops the keys, but not their sequence and order.
+    /// Drops the keys, but keeps their sequence and order for the next sort.
     pub(super) fn clear(&mut self) {
         if !self.sorted.is_empty() {
             mem::swap(&mut self.keys, &mut self.earlier_keys);
@@ -50,7 +50,7 @@ impl<K: Ord + Copy> KeyOrder<K> {
         self.sorted.clear();
     }
 
-    /// Sorts `keys`, at most `room`; of equal ones the last index is kept. Costs a linear pass, and a sort of the new
+    /// Sorts at most `room` keys. Of equal keys the last index is kept. Costs a linear pass, and a sort of the new
     /// keys. It allocates only if `room` is larger than before.
     pub(super) fn sort(&mut self, keys: impl Iterator<Item = K>, room: usize) {
         self.clear();
@@ -92,7 +92,7 @@ impl<K: Ord + Copy> KeyOrder<K> {
             let new = keys.iter().copied().zip(from as u32..);
             self.new.extend(new);
         };
-        // A key that came twice is in the order once, so that order does not tell which of them is meant.
+        // A duplicate key is in the order only once, so the order does not show which of the two is meant.
         if self.earlier.len() == self.earlier_keys.len() {
             for key in &self.earlier_keys {
                 let rest = &self.keys[next..];
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn any_sequence_is_sorted_with_the_last_of_equal_keys() {
+    fn any_sequence_is_sorted_and_keeps_the_last_of_equal_keys() {
         let mut luck = Mwc::seed(1);
         let mut order = KeyOrder::new();
         let mut keys: Vec<u32> = Vec::new();
         for round in 0..2_000 {
             for _ in 0..luck.below(12) {
                 let at = luck.below(keys.len() as u32 + 1) as usize;
-                // Every second hundred rounds have keys that come twice.
+                // Every other hundred rounds have duplicate keys.
                 let keys_max = if round / 100 % 2 == 0 { u32::MAX } else { 40 };
                 keys.insert(at, luck.below(keys_max));
             }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sequence_of_the_last_tick_is_not_sorted_again() {
+    fn keys_in_the_sequence_of_the_last_tick_are_not_sorted_again() {
         const KEYS: usize = 3_000;
         let mut luck = Mwc::seed(2);
         let mut order = KeyOrder::new();

@@ -6,8 +6,8 @@
 //!   what is known of each player ──▶ DrawnTime ── between these two ticks ────────────────┘
 //! ```
 //!
-//! Invariant: the list of a tick comes from the newest prediction of the tick, and finally from the authority. So where
-//! a player's known inputs suffice, the player is drawn where it was.
+//! Invariant: the list of a tick comes from the newest prediction of the tick, and in the end from the authority. So as
+//! far as a player's inputs are known, the player is drawn where it really was.
 //!
 //! Cost: the poses of other players' entities, once more for each rebuilt tick. The state is not copied or stepped.
 
@@ -27,9 +27,9 @@ const TICKS_MAX: usize = LEAD_MAX as usize + 32;
 /// Space for other players' entities in a tick, and for the ticks of a usual lead, without allocating.
 const ROOM: usize = 64;
 const ROOM_TICKS: usize = 32;
-// The number of a player's bodies compared with their last sample.
+// The maximum number of a player's bodies that are compared with their last sample.
 const BODIES_MAX: usize = 8;
-/// The time in which a correction decays, in ticks: half of it in two.
+/// The time in which a correction decays, in ticks. Half of it decays in two ticks.
 const OVER_TICKS: u32 = 12;
 
 /// The part of an advance that other players' pictures need.
@@ -59,10 +59,10 @@ struct Other<K, P> {
     unjudged: VecDeque<DrawnPose<K, P>>,
     // The newest judged sample of each of its bodies, and the drawn move to it in a tick.
     judged: Vec<(DrawnPose<K, P>, Option<P>)>,
-    // The longest true steps in this second and in the last one, and the start of this one.
+    // The longest true steps in this second and in the last one, and the start of this second.
     longest: [f32; 2],
     second: Tick,
-    // The first tick that was not yet drawn by its known input.
+    // The first tick not yet drawn with its known input.
     unshown: Tick,
 }
 
@@ -71,17 +71,17 @@ struct DrawnPose<K, P> {
     // The later of the two ticks between which it was drawn, and its position between them.
     tick: Tick,
     alpha: f32,
-    // The ticks since the sample before it.
+    // The ticks since the previous sample.
     passed: f32,
     key: K,
     pose: P,
 }
 
-// A player's true steps are compared with its steps in the last one to two times this many ticks.
+// A player's drawn steps are compared with its true steps in the last one to two times this many ticks.
 const SECOND_TICKS: u32 = 60;
-// A drawn step that is this much longer than a true one is too fast.
+// A drawn step more than this many times as long as the longest true one is too fast.
 const TOO_FAST: f32 = 1.5;
-// A drawn step of at most this part of a true one is none.
+// A drawn step shorter than this part of a true one counts as standing.
 const STANDING: f32 = 0.1;
 
 pub(crate) struct Others<K, P> {
@@ -122,12 +122,13 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    // Returns `true` once there were entities of other players.
+    // Returns `true` once other players have had entities.
     pub(crate) fn are_used(&self) -> bool {
         self.are_used
     }
 
-    /// Returns the list for the poses of a tick, if that tick is needed. [`put`](Self::put) or fill it, and order it.
+    /// Returns the list for the poses of a tick, if that tick is needed. The caller fills and orders it;
+    /// [`put`](Self::put) does both.
     pub(crate) fn at(&mut self, tick: Tick) -> Option<&mut Poses<K, P>> {
         if tick < self.first {
             return None;
@@ -182,7 +183,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    // Moves the pictures on. `when` returns when a player is drawn.
+    // Advances the pictures. `when` returns the time at which a player is drawn.
     pub(crate) fn advance(&mut self, moved: &Moved<'_>, mut when: impl FnMut(PlayerId) -> When) {
         let mut owners = PlayerSet::default();
         if let Some(newest) = self.ticks.back() {
@@ -240,7 +241,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                     moved,
                 );
             }
-            // Where a player is drawn by what is known, a guessed cue waits until its inputs are known too.
+            // If a player is drawn at its known tick, a guessed cue waits until the inputs of its tick are known.
             other.due = match other.time.is_predicted() {
                 true => other.newest,
                 false => other.newest.min(known),
@@ -257,7 +258,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
                 .unjudged
                 .front()
                 .map_or(other.newest, |first| first.tick);
-            // A sample is also compared with the true steps around its own.
+            // A sample is also compared with the true steps around it.
             needed = needed.min(oldest.back(4));
             let shown = other.picture.shown(other.alpha, moved.now);
             self.drawn.extend(shown);
@@ -269,7 +270,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    // The drawn entities of other players, by key.
+    // The drawn entities of other players, in key order.
     pub(crate) fn drawn(&self) -> &[(K, P)] {
         &self.drawn
     }
@@ -306,12 +307,12 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
         let alpha = alpha.clamp(0.0, 1.0 - f32::EPSILON);
         let stays = self.newest > first && self.newest <= newest;
         if !stays {
-            // It leaps, or goes back.
+            // The picture leaps, or goes back.
             let (before, at) = (poses(newest.back(1)), poses(newest));
             self.picture.rebuilt_from(before, at, alpha, now, over);
         } else {
             if changed <= self.newest {
-                // By what was drawn last, and not by the rest of its tick, which may be a guess.
+                // Correct from what was drawn last, and not from the rest of its tick, which may be a guess.
                 let (before, at) = (poses(self.newest.back(1)), poses(self.newest));
                 self.picture.rebuilt_from(before, at, self.alpha, now, over);
             }
@@ -388,7 +389,7 @@ impl<K: Ord + Copy, P: Pose> Other<K, P> {
             {
                 let way = sample.pose.minus(last.pose);
                 let drawn = way.minus(way).plus(way, 1.0 / sample.passed);
-                // The true steps in all ticks that the drawn one touches, and the changes between them.
+                // The true steps in all ticks that the drawn step touches, and the changes between them.
                 let (mut turn, mut least, mut before) = (0.0_f32, f32::MAX, None::<P>);
                 for to in last.tick.back(1).0..=sample.tick.0 + 1 {
                     let Some(real) = step(to) else { continue };

@@ -30,7 +30,7 @@ impl<K: Ord + Copy, P: Pose> OwnDrawn<K, P> {
         self.waiting.clear();
     }
 
-    // Records the entities as they are drawn at the world of `tick`, if that is to be compared.
+    // Records the entities as they are drawn at the world of `tick`, if that tick is compared.
     pub(crate) fn record(&mut self, tick: Tick, poses: impl Iterator<Item = (K, (P, bool))>) {
         let newest = self.waiting.back().is_none_or(|last| last.0 < tick);
         if !tick.0.is_multiple_of(EVERY_TICKS) || !newest {
@@ -50,7 +50,7 @@ impl<K: Ord + Copy, P: Pose> OwnDrawn<K, P> {
     // Compares what was drawn with the authority's poses of a tick.
     pub(crate) fn judge(&mut self, tick: Tick, truth: &Poses<K, P>) {
         while let Some((at, key, pose, is_own)) = self.waiting.pop_front_if(|one| one.0 <= tick) {
-            // What does not exist has no place.
+            // An entity that does not exist has no true pose.
             if at == tick
                 && let Some(put) = truth.get(key)
             {

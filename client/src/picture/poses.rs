@@ -11,8 +11,8 @@ use super::when::When;
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
-/// The state to draw, and what moves it: a door that slides, or a stone that flies, is drawn from its start and this
-/// tick. Dereferences to the state.
+/// The state to draw, with the tick and the rules. A sliding door, for example, is drawn from its start and this tick.
+/// Dereferences to the state.
 pub struct Scene<'a, S: Simulation> {
     /// The state.
     pub sim: &'a S,
@@ -46,16 +46,16 @@ impl<S: Simulation> Deref for Scene<'_, S> {
 
 /// Lists the drawn entities of a simulation.
 pub trait Show<S: Simulation>: Send + Sync + 'static {
-    /// The name of an entity for its whole life.
+    /// Identifies an entity for its whole life.
     type Key: Ord + Copy + Send + Sync + 'static;
     /// The pose of an entity.
     type Pose: Pose;
     /// Puts the pose of each drawn entity into `out`, in any order. Ascending keys are the cheapest.
     fn poses(&self, scene: &Scene<'_, S>, out: &mut Poses<Self::Key, Self::Pose>);
-    /// Returns when the entities of another player are drawn: those of [`put_player`](Poses::put_player) and
-    /// [`put_from`](Poses::put_from), and the cues of which the player is the
-    /// [`Key::owner`](twinstep_core::Key::owner). Called for each frame with the newest prediction, so it may change
-    /// during play; the picture glides from one time to the other.
+    /// Returns the time at which another player's entities are drawn ([`put_player`](Poses::put_player) and
+    /// [`put_from`](Poses::put_from)), and the cues that the player owns ([`Key::owner`](twinstep_core::Key::owner)).
+    /// Called every frame with the newest prediction, so the time may change during play; the picture glides from one
+    /// time to the other.
     fn when(&self, _scene: &Scene<'_, S>, _player: PlayerId) -> When {
         When::Auto
     }
@@ -128,12 +128,12 @@ pub struct Muzzle<K, P> {
     pub shooter: K,
     /// The muzzle's position in this simulation.
     pub at: P,
-    /// The tick in which it was fired. Until the shooter's input of that tick is known, the projectile is not drawn:
-    /// each correction of a guess would move it visibly.
+    /// The tick in which the projectile was fired. It is not drawn until the shooter's input of that tick is known,
+    /// because each corrected guess would move it visibly.
     pub born: Tick,
 }
 
-/// The entities that a list takes.
+/// The entities that a list accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     /// All entities at one time, as in lockstep.
@@ -149,9 +149,9 @@ pub struct Poses<K, P> {
     locals: PlayerSet,
     takes: Takes,
     known: Known,
-    /// Poses that were put in ascending order of keys.
+    /// Poses put in ascending key order.
     puts: Vec<Put<K, P>>,
-    /// Poses that were put after one with an equal or higher key, in the order of the calls.
+    /// Poses put after one with an equal or higher key, in call order.
     strays: Vec<Put<K, P>>,
     /// The order of the strays, once they are [ordered](Self::order).
     order: KeyOrder<K>,
@@ -200,7 +200,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.muzzles.clear();
     }
 
-    /// Clears the list for all entities. The entities of players that are not local belong to those players' own time.
+    /// Clears the list for all entities. The entities of players that are not local are drawn at those players' own
+    /// time.
     pub(crate) fn begin_apart(&mut self, locals: PlayerSet) {
         self.begin(locals);
         self.takes = Takes::Apart;
@@ -290,13 +291,13 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.insert(key, pose, false, place, owner);
     }
 
-    /// The number of poses, equal keys counted twice.
+    /// The number of poses. Each pose of a duplicate key counts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.puts.len() + self.strays.len()
     }
 
-    /// Whether there are no poses.
+    /// Returns `true` if there are no poses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.puts.is_empty()
@@ -338,8 +339,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.order.sort(keys, self.strays.capacity());
     }
 
-    /// All poses in the order of keys, after they were [ordered](Self::order). A stray replaces an earlier pose of the
-    /// same key.
+    /// All poses in key order. They must be [ordered](Self::order). A stray replaces an earlier pose of the same key.
     pub(super) fn by_key(&self) -> impl Iterator<Item = &Put<K, P>> {
         let order = self.order.sorted();
         let first = order.first();
@@ -365,7 +365,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }))
     }
 
-    /// The poses of the entities that belong to `owner`'s time, or to none, in the order of keys, without projectiles
+    /// The poses of the entities drawn at `owner`'s time (`None`: at no player's), in key order, without projectiles
     /// that are only guessed.
     pub(super) fn of(&self, owner: Option<PlayerId>) -> impl Iterator<Item = &Put<K, P>> {
         let is_known = move |put: &&Put<K, P>| match (put.muzzle, owner) {

@@ -39,7 +39,7 @@ fn x(picture: &Picture<u32, Vec2>, key: u32, alpha: f32, now: Duration) -> f32 {
 }
 
 #[test]
-fn remote_entities_lie_between_the_last_two_ticks_and_local_ones_a_tick_later() {
+fn remote_entities_are_drawn_between_the_last_two_ticks_and_local_ones_a_tick_later() {
     let mut picture = picture();
     for tick in 0..2 {
         let mut poses = Poses::new();
@@ -70,7 +70,7 @@ fn entities_appear_and_vanish_at_once() {
 /// Row 89: an entity that a rebuild removed fades where it was drawn, unless it appears again. An entity that ended
 /// does not fade.
 #[test]
-fn only_what_a_rebuild_removed_fades() {
+fn only_entities_removed_by_a_rebuild_fade() {
     let mut picture = picture();
     picture.ticked(&mut poses(&[(1, 0.0), (2, 2.0), (3, 3.0)]), TICK);
     picture.ticked(&mut poses(&[(2, 2.0), (3, 3.0)]), TICK * 2);
@@ -139,7 +139,7 @@ fn a_rebuild_moves_entities_gradually() {
     );
     assert!((x(&picture, 1, 0.25, now) - before).abs() < 1e-6);
     assert_eq!(x(&picture, 1, 0.25, now + OVER), 2.25);
-    // Of this entity: it was drawn at 0.25, and is at 2.25.
+    // This entity was drawn at 0.25, and is at 2.25.
     assert_eq!(picture.error(1, now), Some(2.0));
     assert_eq!(picture.error(1, now + OVER), Some(0.0));
     assert_eq!(picture.error(2, now), None);
@@ -153,7 +153,7 @@ fn a_rebuild_moves_entities_gradually() {
 
 /// Row 37, for each entity separately.
 #[test]
-fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correction() {
+fn a_rebuild_that_does_not_move_an_entity_neither_counts_nor_delays_its_correction() {
     let mut picture = picture();
     picture.ticked(&mut poses(&[(1, 0.0)]), TICK);
     picture.rebuilt(
@@ -178,7 +178,7 @@ fn a_rebuild_that_leaves_an_entity_alone_neither_counts_nor_delays_its_correctio
 }
 
 #[test]
-fn a_wrong_heading_turns_smoothly_even_at_the_right_place() {
+fn a_wrong_heading_is_corrected_smoothly_even_at_the_right_place() {
     let mut picture = Picture::new(Smoothing {
         teleport: 5.0,
         muzzle: TICK,
@@ -252,7 +252,7 @@ fn a_large_error_teleports_and_a_long_move_is_not_interpolated() {
 }
 
 #[test]
-fn quantiles_are_rounded_up_by_an_eighth_at_most() {
+fn quantiles_are_rounded_up_by_at_most_an_eighth() {
     let mut errors = Errors::default();
     assert_eq!(errors.quantile(0.95), 0.0);
     for n in 1..=1_000u16 {
@@ -272,7 +272,7 @@ proptest! {
     /// Rebuilds at random moments: the picture is continuous, each error shrinks without overshooting, and is zero
     /// after `OVER`. Row 38.
     #[test]
-    fn errors_shrink_between_rebuilds_and_end(
+    fn errors_shrink_to_zero_between_rebuilds(
         shifts in prop::collection::vec((-4.0f32..4.0, 1u32..120), 1..20),
         speed in -0.5f32..0.5,
     ) {

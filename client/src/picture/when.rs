@@ -11,19 +11,20 @@
 //!
 //! Invariant: a drawn time moves at 0.9 to 1.1 times the speed of the match, except over a gap too long for that.
 
-/// When the entities of another player are drawn.
+/// The time at which another player's entities are drawn.
 ///
 /// A client guesses another player's inputs for the last ticks of its prediction. So a player drawn there is near its
-/// current position, but each wrong guess moves it. A player drawn at the newest known tick is right, but late.
+/// current position, but each wrong guess moves it. A player drawn at the newest known tick is at the right place, but
+/// late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum When {
     /// Between the last two ticks of the prediction.
     Predicted,
-    /// At the newest tick whose inputs of the player are confirmed or announced, plus this many guessed ticks. The
-    /// player's cues wait for its inputs even in a guessed tick.
+    /// At the newest tick for which the player's input is confirmed or announced, plus some guessed ticks. The player's
+    /// cues wait for its inputs even in a guessed tick.
     Known {
-        /// Ticks beyond what is known: each makes the picture newer, and wrong more often.
+        /// The number of guessed ticks. Each makes the picture newer, but wrong more often.
         guess: u8,
     },
     /// `Predicted` while at most 4 ticks are guessed, otherwise `Known { guess: 2 }`.
@@ -38,7 +39,7 @@ const HYSTERESIS: f64 = 2.0;
 const GUESS: f64 = 2.0;
 /// The share of time in which less may be known than the clock expects.
 const LATE: f64 = 0.004;
-// The ticks after which the clock looks whether far more is known than it expects.
+// The interval, in ticks, at which the clock checks whether far more is known than it expects.
 const LOOK_TICKS: f64 = 24.0;
 /// How much faster the expected tick rises for each additional known tick.
 const HASTE: f64 = 0.1;
@@ -55,10 +56,11 @@ const NEAR: f64 = 0.05;
 pub(crate) struct DrawnTime {
     at: f64,
     /// A tick that is nearly always known. It advances with the match. In ticks in which less is known, it falls back
-    /// by almost a tick; in the other ticks it rises slowly. So less is known in about 0.4 % of the time. The share is
-    /// this small because less is known just when the player turns: then the prediction is wrong until it is rebuilt.
+    /// by almost a tick; in the other ticks it rises slowly. So less is known about 0.4 % of the time. The share is
+    /// this small because less is known exactly when the player turns, and then the prediction is wrong until it is
+    /// rebuilt.
     known: f64,
-    // How much more was known than expected, at least and at most, in the ticks since the last sample.
+    // The minimum and maximum number of ticks known beyond the expected one, since the last check.
     more: [f64; 2],
     looked: f64,
     /// Whether the clock moves to the prediction's time, and whether it has reached it.
@@ -80,8 +82,8 @@ impl DrawnTime {
         }
     }
 
-    // Notices a better line: the expected tick rises at once if for a while much more was known, compared with how much
-    // that varied. By itself it would rise too slowly, because less is known so rarely.
+    // Detects a better connection: the expected tick rises at once if for a while much more was known than expected,
+    // compared with how much this varied. Otherwise it would rise too slowly.
     fn look(&mut self, passed: f64, off: f64) {
         self.more = [self.more[0].min(off), self.more[1].max(off)];
         self.looked += passed;

@@ -44,8 +44,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub recorded_since: Option<u64>,
     /// Whether a tape is written for [`Session::take_tape`](crate::Session::take_tape).
     pub taped: bool,
-    /// Whether each confirmed prediction is compared with the authority, and a difference panics with the fields that
-    /// differ; for debug builds and tests. It costs a copy and two digests of the world per tick.
+    /// Whether each confirmed prediction is compared with the authority. A difference panics, with the fields that
+    /// differ. This is for debug builds and tests: it costs a copy and two digests of the world per tick.
     ///
     /// Otherwise one tick in 64 (one in up to 1,024 for a large world) is checked, by a copy and a second step; a
     /// difference is reported as [`Event::StepFault`](crate::Event::StepFault).
@@ -53,8 +53,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
 }
 
 impl<S: Simulation> SessionConfig<S> {
-    /// The defaults: repeat inputs, wait for outcomes, no picture, rebuild inline where it fits, and verify in debug
-    /// builds.
+    /// Creates the default settings: repeat inputs, wait for outcomes, no picture, rebuild inline where it fits, and
+    /// verify in debug builds.
     pub fn new(rules: Arc<S::Rules>) -> Self {
         SessionConfig::of(Some(rules), None)
     }
@@ -123,7 +123,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Sets whether each confirmed prediction is compared with the authority: see
+    /// Sets whether each confirmed prediction is compared with the authority; see
     /// [`verify`](SessionConfig#structfield.verify).
     #[must_use]
     pub fn verify(mut self, verifies: bool) -> Self {
@@ -149,8 +149,8 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     ///
     /// The server keeps the frames of the last 20 s. While these reach back to the start and take fewer bytes than the
     /// world, the client joins from the frames alone: it needs no world download, and does not wait for other clients'
-    /// downloads. The past is replayed without cues. If the match started with another state, or the frames are too
-    /// many, the world is downloaded as usual. Costs a digest of the state, and memory for the state until the client
+    /// downloads. The past is replayed without cues. If the match started with another state, or there are too many
+    /// frames, the world is downloaded as usual. Costs a digest of the state, and memory for the state until the client
     /// has joined.
     ///
     /// ```
@@ -165,8 +165,8 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Takes the server's rules if they differ from its own: see [`without_rules`](SessionConfig::without_rules). In
-    /// that case a [`start`](SessionConfig::start) is not used.
+    /// Makes the client take the server's rules if they differ from its own; see
+    /// [`without_rules`](SessionConfig::without_rules). A [`start`](SessionConfig::start) is then not used.
     #[must_use]
     pub fn takes_rules(mut self) -> Self
     where
@@ -187,7 +187,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
 
     /// Writes a tape: what this session assumed and showed every tick, its lead and margin, rebuilds with their causes,
     /// desyncs and heals. The program takes it with [`Session::take_tape`](crate::Session::take_tape). Costs two trees
-    /// of the state (some 50 ns for each number) for each rebuild, and some 100 bytes of the tape for each tick.
+    /// of the state (about 50 ns per number) per rebuild, and about 100 bytes of tape per tick.
     #[must_use]
     pub fn taped(mut self) -> Self {
         self.taped = true;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use twinstep_protocol::packet::hello::{Basis, Holds, WorldId};
 
-/// A part of a world is kept for a message before the welcome of at most this size.
+/// A larger message before the welcome is a different world, so the kept part is dropped.
 const BESIDE_BYTES_MAX: usize = 64 << 10;
 /// The longest gap between two calls that counts as waiting. After a longer gap the machine was suspended or the
 /// process stopped, and packets that arrived in that time are still in the socket.
@@ -32,7 +32,7 @@ pub(crate) struct WorldDownload {
 #[derive(Default)]
 struct HeldUp {
     since: Option<Duration>,
-    /// Whether the welcome had arrived at that time, and the number of the world's bytes that had.
+    /// Whether the welcome had arrived at that time, and the number of the world's bytes received by then.
     had: (bool, usize),
     /// The time when the first bytes of the world arrived, and their number.
     first: Option<(Duration, usize)>,
@@ -41,7 +41,7 @@ struct HeldUp {
 }
 
 impl WorldDownload {
-    /// Ends the download because the connection is lost. `arrived` is the world's prefix that it delivered.
+    /// Ends the download because the connection is lost. `arrived` is the part of the world received over it.
     pub(crate) fn interrupt(&mut self, arrived: Option<Vec<u8>>) {
         if let Some(world) = self.coming.take() {
             let arrived = arrived.filter(|bytes| !bytes.is_empty());
@@ -73,7 +73,7 @@ impl WorldDownload {
         Some(had)
     }
 
-    /// Records that a message of `total_bytes` is arriving. A large message before the welcome is a different world:
+    /// Records that a message of `total_bytes` is arriving. A large message before the welcome is a different world, so
     /// the kept part is dropped.
     pub(crate) fn record_arriving(&mut self, total_bytes: usize) {
         if total_bytes > BESIDE_BYTES_MAX {
@@ -86,7 +86,7 @@ impl WorldDownload {
     }
 
     /// Records the progress of a session waiting for its world: whether the welcome has arrived, and the number of the
-    /// world's bytes. `None` if the session does not wait.
+    /// world's bytes received. `None` if the session does not wait.
     pub(crate) fn watch(&mut self, now: Duration, has: Option<(bool, usize)>) {
         let Some(had) = has else {
             self.held_up.since = None;
@@ -133,7 +133,7 @@ impl WorldDownload {
     /// Returns `true` if the session waits for its welcome or world, and neither has progressed for `patience`.
     pub(crate) fn is_held_up(&self, now: Duration, patience: Duration) -> bool {
         let since = self.held_up.since;
-        // An hour of sleep between two checks is no waiting.
+        // An hour of sleep between two checks does not count as waiting.
         let now = now.min(self.held_up.looked_at + AWAKE_MAX);
         since.is_some_and(|since| now.saturating_sub(since) > patience)
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_kept_until_a_welcome_over_any_number_of_connections() {
+    fn a_part_is_kept_over_any_number_of_connections_until_a_welcome() {
         let mut download = interrupted();
         let (world, bytes) = (world(1), 10);
         for _ in 0..3 {
@@ -179,7 +179,7 @@ mod tests {
 
     /// Finding P3-B1, law Hostile wire.
     #[test]
-    fn a_server_continues_only_from_bytes_that_the_client_has() {
+    fn a_download_continues_only_from_bytes_that_the_client_has() {
         for (world, from) in [(world(2), 10), (world(1), 9), (world(1), 11)] {
             assert_eq!(interrupted().begin(Basis::World { world, from }), None);
         }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_message_in_front_of_the_welcome_costs_the_part() {
+    fn a_large_message_before_the_welcome_drops_the_kept_part() {
         let mut download = interrupted();
         download.record_arriving(BESIDE_BYTES_MAX);
         assert!(download.holds().is_some());
@@ -232,7 +232,7 @@ mod tests {
         for tenth in 0..100 {
             download.watch(second(1) * tenth / 10, Some((true, 7)));
         }
-        // An hour later it is asked before the next check, and after.
+        // An hour later it is queried before and after the next check.
         let woken = second(3_610);
         assert!(!download.is_held_up(woken, PATIENCE));
         download.watch(woken, Some((true, 7)));

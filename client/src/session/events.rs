@@ -76,7 +76,7 @@ pub enum CommandError {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Event {
-    /// The session is in its match, with these players, and takes commands.
+    /// The session is in its match, with these players, and accepts commands.
     Joined(Vec<PlayerId>),
     /// The server refused a command.
     CommandRefused {
@@ -84,7 +84,7 @@ pub enum Event {
         seq: u32,
         why: CommandRefusal,
     },
-    /// The game's step is at fault: it produced a NaN, differed by phase without
+    /// The game's step is at fault: it produced a NaN, depended on the phase without
     /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook
     /// panicked. The text names the tick and the fields. One confirmed tick in 64 is checked, even in release builds;
     /// at most one fault is reported per `advance`.
@@ -94,15 +94,15 @@ pub enum Event {
     /// world is healed; only a second panic within a minute closes the session ([`SessionEnd::StepPanicked`]). Where
     /// panics abort (`panic = "abort"`, the only mode on wasm), the process ends.
     StepFault(String),
-    /// The authority differs from the server's since this tick, and waits for a heal: up to 10 s if the last heal was
-    /// recent. Until the heal the picture continues, except in lockstep.
+    /// The authority has differed from the server's since this tick, and waits for a heal (up to 10 s if the last heal
+    /// was recent). Until the heal the picture continues, except in lockstep.
     Differs { at: Tick },
     /// The authority differed from the server's, and continues from the server's world.
     Healed {
         /// The tick of that world.
         at: Tick,
     },
-    /// The difference of the states, as text: the tick, then a line with both values for each field.
+    /// The differences between the states, as text: the tick, then a line for each field, with both values.
     Desync(String),
     /// The server is silent or lost, and the client dials it again; it still reads packets on a silent path. The
     /// prediction continues within its limits. [`Recovered`](Event::Recovered) or [`Reconnected`](Event::Reconnected)
@@ -110,7 +110,7 @@ pub enum Event {
     Reconnecting,
     /// The server was only silent: its packets arrive again on the same path, without loss of data.
     Recovered,
-    /// The session is back in its match, over another path, and takes commands.
+    /// The session is back in its match, over another path, and accepts commands.
     Reconnected {
         /// Whether the authority continues from where it was; if not, the server sent a world.
         resumed: bool,
@@ -169,8 +169,8 @@ impl Events {
         self.waiting.push_back(event);
     }
 
-    // Holds a `Joined` or `Reconnected` until the session takes commands. The
-    // newest one of its kind replaces an older one.
+    // Holds a `Joined` or `Reconnected` until the session accepts commands. A newer event replaces an older one of its
+    // kind.
     pub(crate) fn hold(&mut self, mut event: Event) {
         let kind = mem::discriminant(&event);
         let older = self
@@ -197,7 +197,7 @@ impl Events {
         self.waiting.pop_front()
     }
 
-    // From the first call on, they are kept for the next one.
+    // After the first call, events are kept for the next one.
     pub(crate) fn take_taped(&mut self) -> Vec<Event> {
         self.taped.replace(Vec::new()).unwrap_or_default()
     }
@@ -219,7 +219,7 @@ pub enum Progress {
         /// The expected time until the download ends, at the rate so far. `None` in the first second.
         rest: Option<Duration>,
     },
-    /// The world has arrived, and is stepped through the ticks since.
+    /// The world has arrived, and is stepped through the frames since.
     CatchingUp {
         done_ticks: u32,
         /// Ticks to step in total, as far as known.
@@ -227,7 +227,7 @@ pub enum Progress {
     },
 }
 
-/// Describes the differences of two worlds of the same tick, in at most 1,000 bytes.
+/// Describes the differences between two worlds of the same tick, in at most 1,000 bytes.
 pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
     if ours.tick() != theirs.tick() {
         return format!(

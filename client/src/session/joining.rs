@@ -20,7 +20,7 @@ use super::{Event, Session, SessionEnd};
 use crate::hooks::caught;
 use crate::picture::Show;
 
-/// The longest time without a welcome or progress of the world download, after which a joining session gives up.
+/// A joining session gives up after this long without a welcome or download progress.
 const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(60);
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
@@ -28,7 +28,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         let Stage::Joining(joining) = &mut self.stage else {
             return;
         };
-        // Missing rules were sent before.
+        // Rules that the client lacked were sent before the welcome.
         let welcome = welcome.filter(|welcome| welcome.is_sound() && joining.rules.is_some());
         if welcome.is_some() {
             joining.lobby.leave();
@@ -133,7 +133,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Simulates a server that sends ten packets a second, no world, and a welcome at second `welcome_at`. Returns the
-    /// second in which the session ended, and why.
+    /// second in which the session ended, and the reason.
     fn ends(welcome_at: Option<u64>) -> (u64, SessionEnd) {
         let mut session = Session::<Counter>::new(SessionConfig::new(Arc::new(()))).unwrap();
         let (mut link, mut sender) = (LinkState::default(), LaneSender::new(REPORT_BYTES_MAX));

@@ -5,8 +5,8 @@
 //!       └─▶ rules, if the client lacks the chosen ones          └─▶ welcome: it joins as usual
 //! ```
 //!
-//! Law **Hostile wire**: rules are bounded before they are unpacked, and used only if their digest is the announced
-//! one.
+//! Law **Hostile wire**: the size of rules is checked before they are unpacked, and they are used only if their digest
+//! is the announced one.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::hooks::caught;
 use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Reports to the lobby whether the players of this session are ready to start with the chosen rules. It takes
-    /// effect when the client has these rules, and ends when the host chooses others. It does nothing outside a lobby,
-    /// except that a session without a response so far enters its lobby ready.
+    /// Reports to the lobby whether the players of this session are ready to start with the chosen rules. Readiness
+    /// takes effect when the client has these rules, and ends when the host chooses other rules. Outside a lobby this
+    /// has no effect, except that a session that has had no response yet enters its lobby ready.
     pub fn ready(&mut self, ready: bool) {
         if let Some(lobby) = self.stage.antechamber_mut() {
             lobby.is_ready = ready;

@@ -1,4 +1,4 @@
-//! [`Outages`]: how many times and how long the server was lost, and when the current path was first used.
+//! [`Outages`]: counts and times the losses of the server, and records when the current path was first used.
 //!
 //! Invariant: an outage ends once, by recovery or by reconnecting, and is added to the total once.
 
@@ -10,7 +10,7 @@ use crate::stats::SessionStats;
 
 #[derive(Default)]
 pub(crate) struct Outages {
-    /// When the session started to play, or took its current path.
+    /// The time at which the session started to play, or moved to its current path.
     pub(crate) met_at: Duration,
     /// The code with which the server closed the transport, if this player may reconnect.
     pub(crate) cut: Option<CloseCode>,

@@ -1,5 +1,5 @@
-//! [`Playing`]: a session in its match: its copies of the world, and its mode. It can also continue from another world
-//! than its own: after a heal, or after reconnecting to a server that kept its match or lost part of it.
+//! [`Playing`]: a session in its match, with its copies of the world and its mode. It can also continue from a
+//! different world, after a heal or after reconnecting.
 //!
 //! Invariant: when the session continues from a different world, the server gets everything it may wait for (a batch
 //! for each turn starting at that world), the session's own orders are neither lost nor run twice, and the picture
@@ -123,7 +123,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Returns `true` if the session still steps through the frames after the world it received.
+    /// Returns `true` if the session still steps through the frames that follow the received world.
     pub(crate) fn is_catching_up(&self) -> bool {
         !self.takes_commands()
     }
@@ -178,7 +178,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
         self.replica.view.jump(&world);
         self.replica.meter.commands_executed += self.replica.timeline.jump(world) as u64;
-        // Compare with the newest frame received, not with the world: the world's download may have taken long.
+        // Compare with the newest frame received, not with the world, because the world's download may have taken long.
         let known = self.replica.inbox.next();
         if self.replica.timeline.local_actions().next() - known > INPUT_WINDOW {
             self.sample_from(known);
@@ -195,8 +195,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Continues sampling at `at`, because the authority went back: the inputs of ticks that did not happen would be
-    /// too far ahead.
+    /// Continues sampling at `at`, because the authority went back, and the inputs of ticks that did not happen would
+    /// be too far ahead.
     fn sample_from(&mut self, at: Tick) {
         self.restart_pace();
         self.replica.timeline.local_actions_mut().skip_to(at);

@@ -9,8 +9,8 @@
 //!    the prediction continues, within its limits                   └ world: it follows, or the rest of it
 //! ```
 //!
-//! Invariant: no order runs twice. The server keeps the orders that it accepted, and reports where the commands
-//! continue; the others are sent again.
+//! Invariant: no order runs twice. The server keeps the orders that it accepted, and reports the next command that it
+//! expects; the commands from there are sent again.
 
 use std::mem;
 use std::time::Duration;
@@ -109,13 +109,13 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         settled.then(|| self.link.last_received_at().unwrap_or(self.outages.met_at))
     }
 
-    /// Takes the newest reconnect ticket, once; older tickets are dropped.
+    /// Returns the newest reconnect ticket, once. Older tickets are dropped.
     pub fn poll_ticket(&mut self) -> Option<Vec<u8>> {
         self.ticket.take()
     }
 
     /// Reports to the server that the ticket with this stamp is stored where a new process of this client will find it.
-    /// From then onwards the server refuses older tickets.
+    /// From then on the server refuses older tickets.
     pub fn stored(&mut self, ticket: &Stamp) {
         // If the lane is full, the report for a newer ticket follows.
         let _ = self
@@ -144,7 +144,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         returning.lobby.leave();
         if u32::from(welcome.command_delay) != playing.command_delay() {
-            // A predicting session cannot turn into a lockstep session, nor the reverse.
+            // A predicting session cannot turn into a lockstep session, or the reverse.
             return self.close(SessionEnd::OtherMatch);
         }
         if let Basis::World { .. } = welcome.basis {

@@ -165,9 +165,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         pictures.find_map(|picture| picture.error(key, view.now))
     }
 
-    /// The entities that a correction removed, which may fade out. For each: its key, its last drawn pose, and its
-    /// remaining opacity, from 1 to 0 over the lead (at least 6 ticks). Entities that end in a predicted tick are not
-    /// included.
+    /// The entities that a correction removed, so that they can fade out: the key, the last drawn pose, and the
+    /// remaining opacity, which falls from 1 to 0 over the lead (at least 6 ticks). Entities that end in a predicted
+    /// tick are not included.
     pub fn fading(&self) -> impl Iterator<Item = (V::Key, V::Pose, f32)> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
         view.into_iter().flat_map(|view| {
@@ -236,8 +236,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The tick at which the authority was found to differ from the server's, until it is healed. Until then, a
-    /// predicting session continues with a nearly correct world.
+    /// The tick at which the authority was found to differ from the server's. Returns `None` if they do not differ, or
+    /// after the heal. Until then, a predicting session continues with a nearly correct world.
     #[must_use]
     pub fn desynced_since(&self) -> Option<Tick> {
         self.stage.playing()?.replica.divergence.since()
@@ -256,7 +256,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Sets the part of [`advance`](Session::advance)'s budget that a repeated step (a step of a rebuild) takes, in
     /// 256ths of a new step, 4 to 256. The default is 256. [`Client`](crate::Client) measures it: where loops reuse
     /// results ([`Effects::each`](twinstep_core::Effects::each)), a rebuild costs little, and the prediction keeps its
-    /// lead. It is lost when the session dials again.
+    /// lead. Has no effect before the session plays.
     pub fn set_repeated_cost(&mut self, cost: u32) {
         if let Some(playing) = self.stage.playing_mut() {
             let cost = cost.clamp(REPEATED_MIN, NEW_STEP);
@@ -275,8 +275,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         timeline.map_or(&[], Timeline::loops)
     }
 
-    /// The drawn picture, compared with the final match, since the session joined. [`PictureErrors::since`] of two
-    /// copies gives a window.
+    /// The drawn picture, compared with the final match, since the session joined. Two copies and
+    /// [`PictureErrors::since`] give the errors within a window.
     #[must_use]
     pub fn picture_errors(&self) -> PictureErrors {
         let playing = self.stage.playing();
@@ -295,7 +295,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         stats
     }
 
-    /// The [`stats`](Session::stats), except that `picture` is empty. This costs a fifth, for continuous reading.
+    /// The [`stats`](Session::stats), except that `picture` is empty. This costs a fifth as much, so it suits frequent
+    /// reading.
     #[must_use]
     pub fn counters(&self) -> SessionStats {
         let mut stats = SessionStats {

@@ -47,7 +47,7 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
     pub(crate) welcome: Option<Welcome>,
-    // For a match loaded during the absence that waits for its players.
+    // The lobby of a match that was loaded during the absence and waits for its players.
     pub(crate) lobby: Antechamber<S>,
 }
 
@@ -57,14 +57,14 @@ pub(crate) struct Over<S: Simulation> {
     pub(crate) tape: Option<Tape<S>>,
 }
 
-/// A session's part in a lobby.
+/// A session's state in a lobby.
 pub(crate) struct Antechamber<S: Simulation> {
     pub(super) read_rules: Option<ReadRules<S>>,
     pub(super) shown: Option<Box<LobbyMessage>>,
-    // Whether the lobby was received over the current path, so that the server knows the hello.
+    // Whether the lobby was received over the current path, which shows that the server knows the hello.
     pub(super) is_known: bool,
     pub(super) is_ready: bool,
-    // The number of times that the start was asked for over the current path.
+    // The number of start requests over the current path.
     pub(super) starts: u32,
 }
 
@@ -87,7 +87,7 @@ impl<S: Simulation> Antechamber<S> {
         self.shown.as_ref().map_or(&[], |shown| &shown.seats)
     }
 
-    // The world of a client that has none.
+    // The report of a client that has no world.
     pub(crate) fn holds(&self) -> Holds {
         match self.read_rules {
             Some(_) => Holds::AnyRules,
@@ -179,7 +179,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
             Stage::Playing(playing) => Stage::Returning(Returning {
                 playing,
                 welcome: None,
-                // It keeps the rules with which it has played.
+                // The session keeps the rules with which it has played.
                 lobby: Antechamber::new(None),
             }),
             Stage::Returning(mut returning) => {

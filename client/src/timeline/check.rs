@@ -15,11 +15,11 @@ use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Simulation, Tick, diff};
 
-/// The smallest interval of checks in ticks, in every build: about one a second.
+/// The minimum interval between checks, in ticks: about a second. It applies in every build.
 const CHECK_TICKS: u32 = 64;
 /// The largest world size checked at the smallest interval. The interval doubles when the world's size doubles.
 const CHECK_BYTES: u64 = 16 << 10;
-/// The largest interval of checks in ticks: about every 17 s. A check costs a copy and two digests of the world.
+/// The maximum interval between checks, in ticks: about 17 s. A check costs a copy and two digests of the world.
 const CHECK_TICKS_MAX: u32 = 1_024;
 const FIELDS_MAX: usize = 8;
 
@@ -49,7 +49,7 @@ impl<S: Simulation> StepCheck<S> {
         }
     }
 
-    /// Whether `tick` is one of the ticks checked in every build.
+    /// Returns `true` if `tick` is one of the ticks checked in every build.
     pub(super) fn is_due(&self, tick: Tick) -> bool {
         tick.0.is_multiple_of(self.every)
     }
@@ -72,7 +72,7 @@ impl<S: Simulation> StepCheck<S> {
     ) -> Option<Fault> {
         let tick = self.frame.tick;
         if after.tick() != tick + 1 {
-            return None; // It went on from another world.
+            return None; // It continued from another world.
         }
         let nan = |nan: DigestError| Some(Fault::Nan(format!("the step of {tick}: {nan}")));
         let SizedDigest {
@@ -130,8 +130,8 @@ impl<S: Simulation> StepCheck<S> {
     }
 }
 
-/// The interval of checks for a world of `bytes` bytes, in ticks. It is a power of two: the ticks checked in a large
-/// world are also checked in a smaller one.
+/// The interval between checks for a world of `bytes` bytes, in ticks. It is a power of two, so the ticks checked in a
+/// large world are also checked in a smaller one.
 fn every(bytes: u64) -> u32 {
     let doublings = (bytes / CHECK_BYTES).max(1).ilog2();
     CHECK_TICKS_MAX.min(CHECK_TICKS << doublings.min(CHECK_TICKS_MAX.ilog2()))
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn larger_worlds_are_checked_less_often_but_are_checked() {
+    fn a_larger_world_is_checked_less_often_but_at_least_every_1024_ticks() {
         let expected = [
             (0, 64),
             (16 << 10, 64),

@@ -1,7 +1,7 @@
 //! [`Grounds`]: everything from which assumed frames are built, except the worlds themselves.
 //!
-//! Invariant: assuming and stepping a frame needs only these values and a line. So with a copy of them a rebuild can
-//! continue on another thread, with the same result.
+//! Invariant: assuming and stepping a frame needs only these values and a line. So a rebuild can run on another thread
+//! with a copy of them, and has the same result.
 
 use std::sync::Arc;
 
@@ -122,14 +122,14 @@ impl<S: Simulation> Grounds<S> {
         self.doubt.map_or(Tick::MAX, |doubt| doubt.until)
     }
 
-    /// Whether announcements of `player` are applied in the frame of `tick`.
+    /// Returns `true` if announcements of `player` are applied in the frame of `tick`.
     pub(super) fn believes(&self, player: PlayerId, tick: Tick) -> bool {
         !self
             .doubt
             .is_some_and(|doubt| tick >= doubt.from && doubt.suspects.contains(player))
     }
 
-    /// Whether the frame of `tick` is assumed without orders and without the game's hooks.
+    /// Returns `true` if the frame of `tick` is assumed without orders and without the game's hooks.
     pub(super) fn is_bare(&self, tick: Tick) -> bool {
         self.doubt
             .is_some_and(|doubt| doubt.is_bare && tick >= doubt.from)
@@ -256,7 +256,7 @@ impl<S: Simulation> Announced<S> {
     }
 
     /// Drops commands already in a frame, according to each player's next sequence number. Also drops commands that
-    /// were due long ago and are no longer announced: they were refused.
+    /// were due long ago and are no longer announced, because they were refused.
     pub(super) fn forget(&mut self, authority: Tick, next_seq: impl Fn(PlayerId) -> u32) {
         self.commands.retain(|(due, order)| {
             order.seq >= next_seq(order.player) && *due + ANNOUNCE_TICKS >= authority

@@ -58,7 +58,7 @@ impl<S: Simulation> Line<S> {
         self.assumed = AssumedOrders::default();
     }
 
-    /// Assumes the next frame and steps it. Players in `claimants` may claim: see [`Stepper::step`].
+    /// Assumes the next frame and steps it. Players in `claimants` may claim; see [`Stepper::step`].
     ///
     /// # Errors
     /// If the game's step or one of its hooks panicked, or the assumed frame does not fit. In that case the world is
@@ -156,8 +156,8 @@ pub(super) struct Assume<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Assume<'_, S> {
-    /// Adds speculated outcomes of the queries that the last tick opened. An older query was deferred to the server,
-    /// and is not speculated again.
+    /// Adds speculated outcomes of the queries that the last tick opened. An older query was left to the server, and is
+    /// not speculated again.
     pub(super) fn outcomes(&self, world: &World<S>, data: &mut FrameData<S>) {
         if self.grounds.is_bare(self.tick) {
             return;
@@ -220,7 +220,7 @@ impl<S: Simulation> Assume<'_, S> {
         data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
     }
 
-    /// Adds announced commands at their tick, or in the line's first frame if their tick is past.
+    /// Adds announced commands at their tick, or in the line's first frame if their tick has passed.
     pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
         let announced = &self.grounds.announced;
         let none_own = data.commands.is_empty() && data.fragments.is_empty();
@@ -270,8 +270,8 @@ impl<S: Simulation> Assume<'_, S> {
     }
 }
 
-/// Adds the bytes of this session's large command that the sealer will take at this tick. Returns `true` if the command
-/// ends with them.
+/// Adds the bytes of this session's large command that the sealer will take at this tick. Returns `true` if they
+/// complete the command.
 fn assume_fragment<S: Simulation>(
     world: &World<S>,
     order: &Order<S::Command>,
@@ -294,11 +294,11 @@ fn assume_fragment<S: Simulation>(
     ends
 }
 
-/// Returns the input that a guess for `player` at `tick` starts from, and its age. `line` is stepped up to `tick`.
+/// Returns the input on which a guess for `player` at `tick` is based, and its age. `line` is stepped up to `tick`.
 ///
 /// An old input does not mean that the player is silent: over a long path the newest input is always many ticks old,
-/// although the server has one for each tick. So the player is assumed to hold on. The age grows only if the server is
-/// known to fill, and then to the age that the fill will have at that tick.
+/// although the server has one for each tick. So the player is assumed to keep holding it. The age grows only if the
+/// server is known to fill; it is then the age that the fill will have at that tick.
 fn last_known<'w, S: Simulation>(
     grounds: &'w Grounds<S>,
     line: &'w World<S>,

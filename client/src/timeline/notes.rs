@@ -8,12 +8,12 @@ use twinstep_protocol::tape::{FramePart, ShownField, TapeRecord};
 
 use crate::stats::Misprediction;
 
-// The greatest number of notes within one `advance`.
+// The maximum number of notes within one `advance`.
 const NOTES_MAX: usize = 256;
-// The greatest number of fields of a correction.
+// The maximum number of fields per correction.
 const FIELDS_MAX: usize = 12;
 
-// What a timeline notes for a tape, until the end of the `advance`.
+// A timeline's notes for a tape, kept until the end of the `advance`.
 #[derive(Default)]
 pub(crate) struct TimelineNotes(Vec<TapeRecord>);
 

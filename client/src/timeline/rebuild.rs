@@ -21,7 +21,7 @@ use crate::stats::Misprediction;
 
 /// A rebuild of a prediction: [`run`](Rebuild::run) it, then hand it back.
 ///
-/// Memory: a world, space for all assumed frames of a lead (some 2 KiB each), and a copy of all that the client knows,
+/// Memory: a world, space for all assumed frames of a lead (about 2 KiB each), and a copy of all that the client knows,
 /// about 150 KiB.
 pub struct Rebuild<S: Simulation> {
     pub(super) line: Line<S>,
@@ -56,7 +56,7 @@ impl<S: Simulation> Rebuild<S> {
     }
 
     /// Runs the rebuild, one step per tick. A panic of the game's step or hooks is caught, and reported by the session
-    /// to which the rebuild is handed back. A finished rebuild is unchanged.
+    /// to which the rebuild is handed back. Running a finished rebuild again has no effect.
     pub fn run(&mut self) {
         // A half-stepped line is never read: the next rebuild restarts it from the authority.
         while self.failed.is_none() && self.line.tick() < self.until {
@@ -89,7 +89,7 @@ pub enum Reconcile {
     /// The caller's thread if the rebuild fits into the frame's [budget](crate::Client::frame_time), otherwise the
     /// background. A cheap game is corrected in the frame that detects the wrong guess, and an expensive one keeps its
     /// lead. Where no thread runs rebuilds, such as in a browser, this is [`Inline`](Reconcile::Inline): a
-    /// [`Session`](crate::Session) without a client has none until its program calls
+    /// [`Session`](crate::Session) without a client has no such thread until its program calls
     /// [`poll_rebuild`](crate::Session::poll_rebuild).
     #[default]
     Auto,
@@ -109,7 +109,7 @@ pub enum Reconcile {
     /// keeps the processor if both run on the same one.
     ///
     /// Both threads call the guess and speculation hooks. A panic of the game's step or hooks in a rebuild is reported
-    /// and handled as inline: see [`Event::StepFault`](crate::Event::StepFault).
+    /// and handled as inline; see [`Event::StepFault`](crate::Event::StepFault).
     Background,
 }
 
@@ -170,7 +170,7 @@ impl<S: Simulation> Away<S> {
         }
     }
 
-    /// Whether confirmed ticks must be kept for a later comparison.
+    /// Returns `true` if confirmed ticks must be kept for a later comparison.
     pub(super) fn listens(&self) -> bool {
         self.worth == Worth::Counts
     }
@@ -220,7 +220,7 @@ pub struct TakenBack {
 /// [`REBUILD_COST`].
 const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
-/// The largest credit: the credit of 30 turns, a second at 60 Hz in turns of two ticks.
+/// The largest credit, which takes 30 turns to earn: a second at 60 Hz with two-tick turns.
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
 /// The longest turn in which a rebuild may wait.
 const SHORT_TURN: Duration = Duration::from_millis(40);
@@ -311,7 +311,7 @@ impl RebuildCredit {
         self.waiting.is_some()
     }
 
-    /// Whether a rebuild has time until the next one may start.
+    /// Returns `true` if a rebuild has time until the next one may start.
     pub(super) fn has_time(&self, turn: Turn) -> bool {
         self.is_rare && turn.number < self.next_rare
     }

@@ -177,8 +177,8 @@ impl<S: Simulation> Timeline<S> {
             return false;
         };
         let base = self.authority.tick();
-        // The last tick and new ticks are stepped by the game's thread: the picture lies between the last two ticks,
-        // and claims are accepted in new ones.
+        // The last tick and new ticks are stepped by the game's thread, because the picture lies between the last two
+        // ticks, and claims are accepted in new ones.
         let until = shown.back(1).min(self.frontier);
         let until = until.min(self.grounds.horizon());
         if until <= base || self.shown.tick() <= base {
@@ -196,7 +196,7 @@ impl<S: Simulation> Timeline<S> {
         true
     }
 
-    /// Whether a frame that has time for `budget` new steps has time for the rest of a rebuild up to `shown`.
+    /// Returns `true` if a frame with time for `budget` new steps has time for the rest of a rebuild up to `shown`.
     pub(super) fn fits(&self, shown: Tick, budget: u32) -> bool {
         let from = match self.drafting {
             true => self.draft.tick(),

@@ -1,4 +1,4 @@
-//! A timeline with background rebuilds, next to one that rebuilds inline.
+//! Compares a timeline with background rebuilds to one that rebuilds inline.
 
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ fn timeline(how: Reconcile) -> Timeline<Mix> {
     Timeline::new(Arc::new(()), world, actions, guess, speculate, true).reconciling(how)
 }
 
-/// The events of a match, from a seed: the same for each timeline that plays them.
+/// The events of a match, derived from a seed, so that they are the same for each timeline.
 struct Script {
     luck: Mwc,
     next: u32,
@@ -368,9 +368,9 @@ fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_restarts_without_hooks() {
     assert!(!timeline.is_stale() && timeline.take_fault().is_none());
 }
 
-/// A heal or a reconnect happens during a rebuild: the result of the rebuild belongs to a different past.
+/// A heal or a reconnect happens during a rebuild, so the result of the rebuild belongs to a different past.
 #[test]
-fn a_rebuild_of_another_past_is_dropped() {
+fn a_rebuild_started_before_a_jump_is_dropped() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
     let world = timeline.authority().clone();
     timeline.jump(world);
@@ -456,7 +456,7 @@ fn an_announcement_during_a_rebuild_applies_after_it() {
 /// Finding O3-16: other players could cause a rebuild every turn. A difference in an action of the session itself is
 /// still corrected in its own turn.
 #[test]
-fn a_flood_costs_five_rebuilds_in_nine_turns_and_own_actions_do_not_wait() {
+fn a_flood_causes_five_rebuilds_in_nine_turns_and_local_actions_do_not_wait() {
     let (mut timeline, mut seen) = (timeline(Reconcile::Inline), Seen::default());
     let mut script = Script::new(1);
     script.quiet = true;

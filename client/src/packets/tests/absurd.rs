@@ -1,7 +1,7 @@
 //! Decodable but impossible numbers from a hostile server.
 //!
-//! A client never panics, even if a server sends impossible numbers: the client counts the packet as malformed, reports
-//! that its world differs, or ends with a reason.
+//! A client does not panic on them. It counts the packet as malformed, reports that its world differs, or ends with a
+//! reason.
 
 use twinstep_core::bounds::{COUNT_MAX, SEATS_MAX};
 use twinstep_core::turn::{Cadence, Turn};
@@ -156,7 +156,7 @@ fn a_welcome_with_impossible_numbers_ends_the_session_with_a_reason() {
             assert_eq!(closed, Some(SessionEnd::UnreadableWorld), "{spoiled:?}");
         }
     }
-    // The last valid sequence number: the session plays, and does not accept more commands.
+    // With the last valid sequence number, the session plays but accepts no more commands.
     let mut spoiled = welcome();
     spoiled.next_seq[0] = COUNT_MAX;
     let mut table = Table::joined(&spoiled, &world());
@@ -167,7 +167,7 @@ fn a_welcome_with_impossible_numbers_ends_the_session_with_a_reason() {
 
 /// Finding K13: the numbers of a world were not checked.
 #[test]
-fn a_world_with_impossible_numbers_ends_the_session_with_a_reason_or_plays() {
+fn a_world_with_extreme_numbers_plays_or_ends_the_session_with_a_reason() {
     let spoils: [fn(&mut RawWorld, u32) -> bool; 8] = [
         |world, number| {
             world.next_seq = [number; 16];
@@ -213,7 +213,7 @@ fn a_world_with_impossible_numbers_ends_the_session_with_a_reason_or_plays() {
             table.play_on();
             let expected = (!plays).then_some(SessionEnd::UnreadableWorld);
             assert_eq!(table.session.closed(), expected, "spoil {n}, {number}");
-            // The same as an unrequested heal: an impossible world is not used.
+            // Sent as an unrequested heal, an impossible world is not used.
             let mut table = Table::joined(&welcome(), &world());
             table.play_on();
             table.send_chunk(2, message::HEAL, &spoiled);
@@ -226,7 +226,7 @@ fn a_world_with_impossible_numbers_ends_the_session_with_a_reason_or_plays() {
 
 /// Finding K13: an announced command with an impossible sequence number ended the process.
 #[test]
-fn a_packet_with_impossible_numbers_is_counted_or_reported_as_a_difference() {
+fn a_packet_with_impossible_numbers_is_counted_as_malformed_or_reported_as_a_desync() {
     // Each closure returns whether its packet is impossible. A possible one is useless but harmless.
     let spoils: [fn(&mut Said, u32) -> bool; 13] = [
         |said, number| {
@@ -234,7 +234,7 @@ fn a_packet_with_impossible_numbers_is_counted_or_reported_as_a_difference() {
             number >= COUNT_MAX
         },
         |said, number| {
-            // Of an absent player, or of this client's own.
+            // From an absent player, or from this client's own.
             said.announced = Some(order(number as u8, 0));
             true
         },
@@ -272,7 +272,7 @@ fn a_packet_with_impossible_numbers_is_counted_or_reported_as_a_difference() {
             false
         },
         |said, number| {
-            // Of a seat that does not exist.
+            // For a seat that does not exist.
             said.status.refusals.push(OrderRefusal {
                 seat: number as usize % SEATS_MAX,
                 claim: number % 2 == 1,
