@@ -1,4 +1,4 @@
-//! *Horde*: a game with a one-millisecond step, run with a loop by [`Effects::each`] and with a plain one.
+//! *Horde*: a game with a one-millisecond step, run once with [`Effects::each`] and once with a plain loop.
 //!
 //! A thousand agents cast rays against walls every tick, and walk where there is no wall. Every sixteenth tick an agent
 //! looks for a player within sight, and walks to the place where it saw one.

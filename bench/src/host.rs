@@ -33,8 +33,7 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// Starts `matches` matches. `public` is the address in tickets, if players dial an address different from
-    /// `listen`.
+    /// Starts `matches` matches. `public` is the address in tickets, if it differs from `listen`.
     pub(crate) fn start(
         (listen, public): (SocketAddr, Option<SocketAddr>),
         matches: usize,

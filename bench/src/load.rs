@@ -1,4 +1,4 @@
-//! `load`: loads a separately started server, on this machine or another one.
+//! `load`: puts load on a separately started server, on this machine or another one.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -40,8 +40,8 @@ pub(crate) fn run(
     failure.map_or(Ok(()), |why| Err(why.into()))
 }
 
-/// Returns the failure, or `None` if all players played to the end. `seated` players had a seat at first; `lost` of
-/// them could not continue.
+/// Returns the failure, or `None` if all players played to the end. `seated` players joined; `lost` of them could not
+/// continue.
 fn failure(players: usize, seated: usize, lost: usize, server: SocketAddr) -> Option<String> {
     let expected = format!(
         "expected at {server} what `twinstep-bench serve` started with the same key file, with `--public {server}` if it \

@@ -50,7 +50,6 @@ pub(crate) fn cpu() -> Result<Cpu, Failed> {
     })
 }
 
-/// The processor time of this process in microseconds, if the system reports it.
 pub(crate) fn cpu_us() -> Option<u64> {
     linux::cpu_us()
 }

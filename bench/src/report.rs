@@ -66,7 +66,6 @@ pub(crate) fn machine() -> String {
     )
 }
 
-/// Limits of the numbers.
 const LEFT_OUT: &str = "\
 - A network: all is on one machine, over loopback or in memory. Loss and jitter are in the tests (`tests/golden/`), not here.
 - A game: a step takes nanoseconds, but for the Powderkeg world and the game's thread. A rebuild costs its steps, and Twinstep \

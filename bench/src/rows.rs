@@ -180,7 +180,7 @@ pub(crate) fn table(
     writeln!(out)
 }
 
-/// A number with three significant digits, or more before the point; thousands are separated.
+/// A number with three significant digits, or more before the decimal point; thousands are separated.
 pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => return "0".to_owned(),

@@ -26,7 +26,7 @@ pub(crate) struct Channels<S: Simulation> {
     done: Receiver<Box<Rebuild<S>>>,
 }
 
-/// The thread for rebuilds and its channels; see the [module](self). The thread is started by the first rebuild.
+/// The rebuild thread and its channels. The first rebuild starts the thread.
 #[derive(Default)]
 pub(crate) enum Background<S: Simulation> {
     #[default]

@@ -30,7 +30,6 @@ const INTERRUPTED: f64 = 8.0;
 const VARIANCE_MIN: f64 = 0.25;
 const STEP_MIN_S: f64 = 1e-7;
 
-/// The cost of a new step.
 pub(crate) const NEW_STEP: u32 = 256;
 /// The smallest cost of a repeated step. A new step costs [`NEW_STEP`].
 pub(crate) const REPEATED_MIN: u32 = 4;
@@ -39,7 +38,7 @@ pub(crate) const REPEATED_MIN: u32 = 4;
 pub(crate) struct StepCounts {
     /// Steps of confirmed ticks, and of ticks that had not been predicted before.
     pub(crate) new: u64,
-    /// Steps of rebuilds, if the game has loops that reuse results. Otherwise they cost as much as new steps.
+    /// Steps of rebuilds, if the game has loops that reuse results. Otherwise they count as new steps.
     pub(crate) repeated: u64,
 }
 
@@ -227,17 +226,16 @@ impl StepAllowance {
 /// The time without shedding after which the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
-/// The lead is shed after the budget has been too small for this long. A burst of frames after a late packet is
-/// shorter.
+/// The lead is shed once the budget has been too small for this long, which is longer than a burst of late frames.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Rebuilds stay rare at least for this time, so that the two stages do not alternate every second.
+/// Rebuilds stay rare for at least this time, so that the two stages do not alternate every second.
 const RARE_FOR: Duration = Duration::from_secs(5);
 
 /// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare,
 /// then the prediction runs fewer ticks ahead of the authority.
 ///
-/// Invariant: over budget for [`PATIENCE`], the next stage starts. The lead grows back by one tick per `advance` once
+/// Invariant: after [`PATIENCE`] over budget, the next stage starts. The lead grows back by one tick per `advance` once
 /// the budget has sufficed for [`CALM`], and rebuilds become frequent again after [`RARE_FOR`] with the whole lead.
 pub(crate) struct AllowedLead {
     ticks: u32,

@@ -171,8 +171,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Sets the ticket with which the transport was dialled. It stays valid until a newer one is safe, so a client can
-    /// [reconnect](Client::reconnecting) before it has received its match's world.
+    /// Sets the ticket with which the transport was dialled. The client uses it until a newer one is stored, so it can
+    /// [reconnect](Client::reconnecting) before it has received the world of its match.
     #[must_use]
     pub fn by_ticket(mut self, ticket: &Ticket) -> Self {
         self.rejoin.hold(ticket.clone());
@@ -247,9 +247,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         &mut self.transport
     }
 
-    /// Returns when [`advance`](Client::advance) has work to do next, by the clock of [`now`](Client::now), unless a
-    /// packet arrives earlier. A program that draws nothing may sleep until then. That is at most 20 ms, because the
-    /// transport must be polled. A game calls `advance` for each drawn frame instead.
+    /// Returns the time at which [`advance`](Client::advance) next has work to do, by the clock of
+    /// [`now`](Client::now), unless a packet arrives earlier. A program that does not draw may sleep until then. That
+    /// is at most 20 ms, because the transport must be polled. A game calls `advance` for each drawn frame instead.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let line = self.at + LINE_EVERY;

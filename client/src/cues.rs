@@ -15,7 +15,7 @@
 //! correction moves it by at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT): an explosion shifted by three ticks
 //! is not played twice. Equal cues are matched in this order: first the open cue at its expected tick, then the
 //! earliest open cue that the prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles
-//! cues: a cue missing after one rebuild may reappear with the next one, so it stays open until its tick is passed.
+//! cues: a cue missing after one rebuild may reappear with the next one, so it stays open until its tick has passed.
 //!
 //! Cost: a binary search per cue, plus the open cues of the same key within the drift; no allocation once the buffers
 //! have grown (but cloning a cue that owns heap memory allocates).
@@ -28,14 +28,13 @@ use twinstep_core::bounds::{CUES_OPEN_MAX, PLAYERS_MAX, cue_drift};
 use twinstep_core::turn::Cadence;
 use twinstep_core::{Key, PlayerId, Tick, Wire};
 
-/// The maximum number of events waiting for the game. When it is reached, cues are not delivered (law *Bounded*).
+/// The maximum number of events waiting for the game. Beyond it, cues are not delivered (law *Bounded*).
 const EVENTS_MAX: usize = 4 * CUES_OPEN_MAX;
 
 /// Initial capacity: the open cues of a busy screen.
 const ROOM: usize = 256;
 
-/// The id of a cue delivered by this client. With it a game can stop a sound or flash that it started. An id is never
-/// reused.
+/// The id of a cue delivered by this client, with which a game can stop what it started. An id is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CueId(pub u64);
 
@@ -90,7 +89,7 @@ struct Open<C> {
     /// The tick with which the cue was started. The drift is measured from this tick; past the drift limit the cue is
     /// overdue.
     started: Tick,
-    /// `None` until it is due: see [`CueLedger::show_until`].
+    /// `None` until it is due; see [`CueLedger::show_until`].
     id: Option<CueId>,
     cue: C,
     /// The tick of the cue in the prediction that last contained it.

@@ -1,6 +1,6 @@
 //! The received frames that the authority has not stepped yet, and the digests sent with them.
 //!
-//! Invariant: frames are taken out without gaps. Frames beyond a gap are kept until the gap is filled, because with a
+//! Invariant: frames are taken out contiguously. Frames beyond a gap are kept until the gap is filled, because with a
 //! long round trip the server sends many frames before it learns of the gap.
 
 use std::collections::VecDeque;
@@ -12,8 +12,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::frames::RUN_MAX;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// The maximum number of contiguous frames that wait, about 8 s at 60 Hz. Later frames are dropped, and the server must
-/// resend them.
+/// The maximum number of contiguous frames that wait, about 8 s at 60 Hz. The server must resend later ones.
 const FRAMES_MAX: usize = 512;
 /// The number of digests kept, in a ring indexed by tick.
 const DIGESTS: usize = 256;
@@ -50,7 +49,7 @@ impl<S: Simulation> Inbox<S> {
         self.next
     }
 
-    /// The first gaps in the received frames.
+    /// The oldest gaps in the received frames.
     pub(crate) fn gaps(&self) -> Gaps {
         let mut gaps = Gaps::new();
         let mut last = self.next;

@@ -41,7 +41,7 @@ use twinstep_core::bounds::nanos;
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::repeats::Repeats;
 
-/// At least this many packets carry each input.
+/// Each input is in at least this many packets.
 pub(crate) const PACKETS: usize = 6;
 /// These packets are spread over at least this time. A longer gap in the acks is detected; this covers shorter ones.
 pub(crate) const COVERED: Duration = Duration::from_millis(100);

@@ -18,7 +18,7 @@ use twinstep_protocol::share::is_large;
 /// The number of inputs kept per seat: inputs being sent, and inputs that may still appear in frames.
 const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
 
-/// The maximum number of commands kept whose frame was skipped; the oldest is dropped first.
+/// The maximum length of `skipped`; the oldest command is dropped first.
 const SKIPPED_MAX: usize = 4 * COMMANDS_OPEN_MAX;
 
 /// A command whose fate is not known yet.

@@ -84,16 +84,14 @@ impl<S: Simulation> Lockstep<S> {
             let tick = replica.timeline.authority().tick();
             let begins = tick == turn.began;
             if begins && !replica.inbox.has_turn(turn, tick) {
-                // The turn has not arrived. If it is due, clients pause. If the match itself is paused, the playout
-                // rests.
+                // The turn has not arrived. If it is due, clients pause. In a paused match, the playout rests.
                 if turn.cadence.paused && (!self.playout.runs() || self.playout.is_due(now)) {
                     self.playout.rest();
                 }
                 break;
             }
             if !self.playout.runs() {
-                // The part of the command delay that the round trip does not need is slack, split evenly between the
-                // directions.
+                // The command delay minus the round trip is slack, split evenly between the directions.
                 let spare = (turn.cadence.turn() * self.delay).saturating_sub(rtt) / 2;
                 let wait = if self.delay == 0 {
                     turn.cadence.turn()
@@ -190,8 +188,7 @@ impl<S: Simulation> Lockstep<S> {
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
         let held = self.batches.back().map(|newest| newest.inputs.clone());
         if self.open > at.number + self.delay {
-            // The session goes back to a turn before its closed batches, because the server lost those turns and their
-            // batches.
+            // The session returns to a turn before its closed batches, because the server lost those turns.
             self.open = at.number;
             self.batches.clear();
         }

@@ -1,5 +1,5 @@
-//! [`MatchStatus`]: the state of the match that the server reports beside frames: its progress, the players it waits
-//! for, and the players present.
+//! [`MatchStatus`]: the state of the match that the server reports in addition to frames: its progress, the players it
+//! waits for, and the players present.
 //!
 //! Invariant: only the newest packet is applied, so an older packet that arrives late has no effect.
 
@@ -66,8 +66,7 @@ impl MatchStatus {
         &self.presence
     }
 
-    /// The number of ticks that a session with its authority at `tick` has stepped, and the number it must step in
-    /// total to catch up.
+    /// The number of ticks stepped by an authority at `tick`, and the number it must step in total to catch up.
     pub(crate) fn caught_up(&self, tick: Tick) -> (u32, u32) {
         (
             tick - self.began_at,

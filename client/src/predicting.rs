@@ -323,7 +323,7 @@ fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
     }
 }
 
-/// Returns `true` if all sealed frames have arrived and are stepped, so that sampling can start.
+/// Returns `true` if all sealed frames have arrived and have been stepped, so that sampling can start.
 fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let turn = u32::from(replica.cadence().turn_ticks);
     replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn

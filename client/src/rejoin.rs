@@ -181,7 +181,7 @@ impl Rejoin {
         );
         let ticket = &self.tickets[self.tickets.len() - 1 - n];
         down.dialled += 1;
-        // A restarting server is back soon: the first attempts follow each other quickly.
+        // A restarting server is back soon, so the first attempts follow each other quickly.
         if down.is_expected && down.dialled < ATTEMPTS_MAX {
             down.dial_at = now + PAUSE_EXPECTED;
         } else {

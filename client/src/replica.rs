@@ -25,7 +25,7 @@ use crate::view::View;
 /// A panic at a confirmed frame is healed at most once within this time.
 const BREAKS_AGAIN: Duration = Duration::from_secs(60);
 
-/// An input exceeds its size limit, which is a bug of the game.
+/// An input exceeds its size limit, which is a bug in the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputTooLarge;
 
@@ -173,8 +173,7 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
     }
 }
 
-/// The first tick at which the authority differed from the server's world, and the evidence for a report of the
-/// difference.
+/// The first tick at which the authority differed from the server's world, and the evidence for the desync report.
 ///
 /// Invariant: the first tick that differed counts until a heal. Until then the authority continues, so that the player
 /// can keep playing: the picture is nearly right, and a heal follows.

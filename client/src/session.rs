@@ -11,7 +11,7 @@
 //! draw(session.shown())
 //! ```
 //!
-//! A program that draws nothing runs the same loop, and sleeps until [`session.next_due()`](Session::next_due) or the
+//! A program that does not draw runs the same loop, and sleeps until [`session.next_due()`](Session::next_due) or the
 //! next packet.
 
 use std::time::Duration;
@@ -202,8 +202,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// per drawn frame, or when [`next_due`](Session::next_due) is reached.
     ///
     /// `input` is called once per seat for each tick requested by the pace, possibly not at all; a game must remember
-    /// taps until then. If more frames arrived than the passed time accounts for, the extra steps also count against
-    /// the budget.
+    /// taps until then. The steps of frames beyond the elapsed time also count against the budget.
     ///
     /// # Errors
     /// If the session is over; the error is the reason, and every later call returns it again.
@@ -355,7 +354,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Returns when this session has work to do next. At that time, or earlier if a packet arrives, call
+    /// Returns the time at which this session next has work to do. At that time, or earlier if a packet arrives, call
     /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and then this method again. Also
     /// call it again after a command. A time in the past means now. Returns `None` if the session is over.
     ///
@@ -419,8 +418,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Sends a request of a seat's player to the match itself, such as a new speed, a pause or a save. Also works while
     /// the match is paused. The server's referee decides ([`Event::Request`] or [`Event::RequestRefused`] follows); an
-    /// admitted request takes effect in one of the next turns, at the same tick for all clients. In a lobby, the
-    /// session can ask for [`MatchRequest::Start`] alone, as its first player.
+    /// admitted request takes effect in one of the next turns, at the same tick for all clients. In a lobby, only
+    /// [`MatchRequest::Start`] can be requested; it counts as a request of the session's first player.
     ///
     /// # Errors
     /// If the session is neither in play nor in a lobby, `seat` does not exist, a value is out of its range, or 64

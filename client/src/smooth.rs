@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use glam::Vec2;
 
-/// A position and orientation to draw. It can be interpolated, and the distance between two can be measured.
+/// A position and orientation to draw. Poses can be interpolated, and the distance between two poses can be measured.
 ///
 /// Numbers and arrays of numbers are poses, so the vectors of any engine can be used (`vec.to_array()`). So are pairs
 /// of a position and an attribute, such as a heading.

@@ -116,8 +116,7 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct TimelineStats {
     pub rebuilds: u64,
-    /// The number of rebuilds that had to wait, because other players had caused too many, or because rebuilds cost too
-    /// much.
+    /// The number of rebuilds postponed because other players had caused too many, or because they cost too much.
     pub put_off: u64,
     pub steps: u64,
     /// The number of steps of background rebuilds, which do not run on the game's thread.
@@ -142,7 +141,7 @@ pub struct TimelineStats {
     pub by_withheld: u64,
     /// The number of rebuilds caused by inputs, per player.
     pub by_input: [u64; PLAYERS_MAX],
-    /// Faults of the game's step and hooks: see [`Event::StepFault`](crate::Event::StepFault).
+    /// Faults of the game's step and hooks; see [`Event::StepFault`](crate::Event::StepFault).
     pub step_faults: u64,
 }
 
@@ -328,7 +327,6 @@ pub struct SessionStats {
     pub prediction_tick: u32,
     /// I, the next tick without a local input.
     pub input_tick: u32,
-    /// Rebuilds and their causes.
     pub timeline: TimelineStats,
     /// Sealed ticks for which the server had no input from one of this session's players.
     pub fills: u64,
@@ -355,8 +353,7 @@ pub struct SessionStats {
     pub clock_off_ms: f64,
     /// Time in which the budget made the prediction shorter than the pace requested, in ms.
     pub shed_ms: f64,
-    /// The total lateness of `advance` calls, in ms. A call is late if it comes more than two 60 Hz frames after the
-    /// previous one.
+    /// The total lateness of `advance` calls, in ms. A call is late if the last one is more than two 60 Hz frames ago.
     pub late_ms: f64,
     /// Late turns. In lockstep each is a pause, otherwise a gap of more than two turns.
     pub late_turns: u64,
@@ -375,7 +372,7 @@ pub struct SessionStats {
     pub lead_ticks_mean: f64,
     /// Mean of I − A, in ticks.
     pub reach_ticks_mean: f64,
-    /// Median of the newest input held by the server minus the next tick to seal, in ticks.
+    /// Median margin: the tick of the newest input held by the server minus the next tick to seal, in ticks.
     pub margin_ticks_p50: i32,
     /// The target margin of the pace, in ticks. Without prediction, the time for which turns should wait here.
     pub margin_ticks_target: f64,

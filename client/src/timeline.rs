@@ -95,7 +95,7 @@ impl Known {
         until: [Tick::MAX; PLAYERS_MAX],
     };
 
-    /// Returns this knowledge, except that `player` is guessed from `tick` onwards.
+    /// Returns a copy in which `player` is guessed from `tick` onwards.
     #[must_use]
     pub fn guessed_from(mut self, player: PlayerId, tick: Tick) -> Known {
         self.until[player.index()] = tick;
@@ -257,9 +257,10 @@ impl<S: Simulation> Timeline<S> {
     /// # Errors
     /// If the frame does not match the authority, which is left unchanged, or if the step panicked.
     ///
-    /// # Panics In a verifying timeline, if a kept prediction was wrong: the game's `step` depends on the phase without
-    /// calling `withhold`, or is not pure. In other timelines, one tick in 64 (one in up to 1,024 for a large world) is
-    /// stepped twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
+    /// # Panics
+    /// In a verifying timeline, if a kept prediction was wrong: the game's `step` depends on the phase without calling
+    /// `withhold`, or is not pure. In other timelines, one tick in 64 (one in up to 1,024 for a large world) is stepped
+    /// twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
     pub fn confirm(
         &mut self,
         frame: &FrameData<S>,

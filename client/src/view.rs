@@ -106,7 +106,7 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         let at = world.tick();
         self.cues.jump(at);
         self.captured = 0;
-        // Captured as both ticks between which the picture lies, so that it does not move from an old world to the new
+        // Captured as both the previous and the newest, so that the picture does not move from an old world to this
         // one.
         self.capture(world);
         self.capture(world);
@@ -139,7 +139,6 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         self.captured += 1;
     }
 
-    /// Captures the poses of other players' entities in the world of `tick`.
     fn capture_others(&mut self, world: &World<S>) {
         if !self.others.are_used() {
             return;

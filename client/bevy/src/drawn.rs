@@ -11,9 +11,8 @@ use crate::play::Play;
 /// Represents one entity of the picture. The plugin spawns a Bevy entity with this component, updates the component
 /// when the pose changes, and despawns the entity with everything that the game has added to it.
 ///
-/// Games usually give it an alias: `type Cube = Drawn<Boxes, Cubes>;`. To add components to new entities, query
-/// `Added<Cube>`; to move them, query `Changed<Cube>`, or let the plugin [move
-/// transforms](crate::TwinstepPlugin::moving_transforms).
+/// Give it an alias: `type Cube = Drawn<Boxes, Cubes>;`. To add components to new entities, query `Added<Cube>`; to
+/// move them, query `Changed<Cube>`, or let the plugin [move transforms](crate::TwinstepPlugin::moving_transforms).
 #[derive(Component)]
 pub struct Drawn<S: Simulation, V: Show<S>> {
     /// Identifies the entity for its whole life.
@@ -25,8 +24,7 @@ pub struct Drawn<S: Simulation, V: Show<S>> {
     of: PhantomData<fn() -> S>,
 }
 
-/// The Bevy entities of the picture, as a resource. Use it to find the entity that a camera follows, or the position of
-/// a sound.
+/// The Bevy entities of the picture, as a resource. Use it to find the entity to follow, or the position of a sound.
 #[derive(Resource)]
 pub struct DrawnEntities<S: Simulation, V: Show<S> = Hidden> {
     map: EntityMap<V::Key, Entity>,

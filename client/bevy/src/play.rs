@@ -70,7 +70,7 @@ impl<S: Simulation, V: Show<S>> Play<S, V> {
         }
     }
 
-    /// Gives a command as the player of a seat: see [`Session::command`].
+    /// Issues a command as the player of a seat; see [`Session::command`].
     ///
     /// # Errors
     /// The errors of [`Session::command`].

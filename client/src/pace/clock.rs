@@ -1,7 +1,7 @@
 //! [`PaceClock`]: the position at which inputs are sampled. It moves with this machine's time, at a rate near 1.
 //!
-//! Invariant: the clock never goes back. Its *offset* is its total deviation from this machine's time, caused by its
-//! rate, jumps and holds. The clock counts in integers, so that it does not drift at rate 1.
+//! Invariant: the clock goes back only to wait for turns. Its *offset* is its total deviation from this machine's time,
+//! caused by its rate, jumps and holds. The clock counts in integers, so that it does not drift at rate 1.
 
 use core::time::Duration;
 
@@ -192,8 +192,7 @@ impl Steering {
     }
 }
 
-/// An error of more ticks than this is corrected by a hold or a jump, because steering at ±10 % would take more than 2
-/// s.
+/// An error of more ticks than this is corrected by a hold or a jump, because ±10 % would take more than 2 s.
 pub(super) const LEAP_TICKS: f64 = 12.0;
 /// The number of reports that must agree before a hold or a jump.
 pub(super) const LEAP_AFTER: usize = 4;

@@ -314,8 +314,7 @@ fn waited(rtt: Duration) -> (Pace, Duration) {
 }
 
 /// Finding W8: after a crash, a server reported from its journal that inputs arrived in time, while the clock still
-/// waited at the end of its window. That distance was recorded as the usual one, and no later input was within the
-/// window.
+/// waited at the end of its window. That distance was recorded as usual, and no later input was within the window.
 #[test]
 fn the_distance_of_a_waiting_clock_is_not_recorded() {
     let (mut pace, since) = waited(ms(100));

@@ -127,8 +127,7 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         self.are_used
     }
 
-    /// Returns the list for the poses of a tick, if that tick is needed. The caller fills and orders it;
-    /// [`put`](Self::put) does both.
+    /// Returns the list for the poses of a tick, if needed. The caller fills and orders it, as [`put`](Self::put) does.
     pub(crate) fn at(&mut self, tick: Tick) -> Option<&mut Poses<K, P>> {
         if tick < self.first {
             return None;

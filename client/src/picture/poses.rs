@@ -11,8 +11,8 @@ use super::when::When;
 use crate::smooth::Pose;
 use crate::timeline::Known;
 
-/// The state to draw, with the tick and the rules. A sliding door, for example, is drawn from its start and this tick.
-/// Dereferences to the state.
+/// The state to draw, with the tick and the rules. A sliding door, for example, is drawn from its start time and this
+/// tick. Dereferences to the state.
 pub struct Scene<'a, S: Simulation> {
     /// The state.
     pub sim: &'a S,
@@ -200,8 +200,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.muzzles.clear();
     }
 
-    /// Clears the list for all entities. The entities of players that are not local are drawn at those players' own
-    /// time.
+    /// Clears the list for all entities. Remote players' entities are drawn at those players' own time.
     pub(crate) fn begin_apart(&mut self, locals: PlayerSet) {
         self.begin(locals);
         self.takes = Takes::Apart;
@@ -254,8 +253,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         self.insert(key, pose, true, None, None);
     }
 
-    /// Puts a player's entity: at the newest tick for a local player, otherwise [when](Show::when) that player is
-    /// drawn.
+    /// Puts a player's entity: at the newest tick for a local player, otherwise at the [time](Show::when) at which that
+    /// player is drawn.
     pub fn put_player(&mut self, player: PlayerId, key: K, pose: P) {
         match self.is_local(player) {
             true => self.put_local(key, pose),
@@ -365,8 +364,8 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }))
     }
 
-    /// The poses of the entities drawn at `owner`'s time (`None`: at no player's), in key order, without projectiles
-    /// that are only guessed.
+    /// The poses of the entities drawn at `owner`'s time, in key order, without projectiles that are only guessed.
+    /// `None` means the entities drawn at no player's own time.
     pub(super) fn of(&self, owner: Option<PlayerId>) -> impl Iterator<Item = &Put<K, P>> {
         let is_known = move |put: &&Put<K, P>| match (put.muzzle, owner) {
             (Some(muzzle), Some(owner)) => self.known.covers(owner, self.muzzle(muzzle).born),

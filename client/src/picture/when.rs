@@ -14,7 +14,7 @@
 /// The time at which another player's entities are drawn.
 ///
 /// A client guesses another player's inputs for the last ticks of its prediction. So a player drawn there is near its
-/// current position, but each wrong guess moves it. A player drawn at the newest known tick is at the right place, but
+/// current position, but each wrong guess moves it. A player drawn at the newest known tick is placed correctly, but
 /// late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -34,7 +34,7 @@ pub enum When {
 
 /// `Auto` draws the prediction up to this many guessed ticks.
 const GUESSED_MAX: f64 = 4.0;
-/// `Auto` returns to the prediction when this many ticks fewer are guessed.
+/// `Auto` returns to the prediction when this many fewer ticks are guessed.
 const HYSTERESIS: f64 = 2.0;
 const GUESS: f64 = 2.0;
 /// The share of time in which less may be known than the clock expects.
@@ -57,8 +57,7 @@ pub(crate) struct DrawnTime {
     at: f64,
     /// A tick that is nearly always known. It advances with the match. In ticks in which less is known, it falls back
     /// by almost a tick; in the other ticks it rises slowly. So less is known about 0.4 % of the time. The share is
-    /// this small because less is known exactly when the player turns, and then the prediction is wrong until it is
-    /// rebuilt.
+    /// this small because less is known exactly when the player turns and guesses are wrong.
     known: f64,
     // The minimum and maximum number of ticks known beyond the expected one, since the last check.
     more: [f64; 2],

@@ -1,4 +1,4 @@
-//! The reports of a session to its game: progress, events, the reason for its end, and differences between worlds.
+//! A session's reports to its game: progress, events, the reason for its end, and differences between worlds.
 
 use std::collections::VecDeque;
 use std::mem;

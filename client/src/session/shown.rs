@@ -188,8 +188,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.events.pop()
     }
 
-    /// The number of turns that have arrived completely and have not been played completely, in lockstep. It is at
-    /// least 1 as long as no turn is late.
+    /// In lockstep, the number of turns that have arrived completely but have not ended. It is at least 1 as long as no
+    /// turn is late.
     #[must_use]
     pub fn turns_ahead(&self) -> Option<u32> {
         let playing = self.stage.playing()?;
@@ -236,8 +236,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The tick at which the authority was found to differ from the server's. Returns `None` if they do not differ, or
-    /// after the heal. Until then, a predicting session continues with a nearly correct world.
+    /// The tick at which the authority was found to differ from the server's. Returns `None` if they do not differ.
+    /// Until it is healed, a predicting session continues with a nearly correct world.
     #[must_use]
     pub fn desynced_since(&self) -> Option<Tick> {
         self.stage.playing()?.replica.divergence.since()
@@ -295,8 +295,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         stats
     }
 
-    /// The [`stats`](Session::stats), except that `picture` is empty. This costs a fifth as much, so it suits frequent
-    /// reading.
+    /// The [`stats`](Session::stats), except that `picture` is empty. It costs a fifth as much, for frequent reading.
     #[must_use]
     pub fn counters(&self) -> SessionStats {
         let mut stats = SessionStats {

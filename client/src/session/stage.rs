@@ -87,7 +87,7 @@ impl<S: Simulation> Antechamber<S> {
         self.shown.as_ref().map_or(&[], |shown| &shown.seats)
     }
 
-    // The report of a client that has no world.
+    // The [`Holds`] of a client that has no world.
     pub(crate) fn holds(&self) -> Holds {
         match self.read_rules {
             Some(_) => Holds::AnyRules,
@@ -108,7 +108,7 @@ impl<S: Simulation> Antechamber<S> {
         self.starts = self.starts.saturating_add(1);
     }
 
-    // `None` if the server still needs the hello. `rules`: the digest of the client's rules.
+    // `None` if the server still needs the hello. `rules` is the digest of the client's rules.
     pub(crate) fn waiting(&self, rules: u64) -> Option<Waiting> {
         let lobby = self.view().filter(|_| self.is_known)?;
         let has_rules = lobby.rules == rules;

@@ -32,7 +32,7 @@ impl TimelineNotes {
         }
     }
 
-    // Notes each wrongly assumed part of a confirmed frame.
+    // Records each wrongly assumed part of a confirmed frame.
     pub(crate) fn compare<S: Simulation>(
         &mut self,
         assumed: &FrameData<S>,
@@ -86,7 +86,7 @@ impl TimelineNotes {
         }
     }
 
-    // Notes the fields that a rebuild changed in the shown world.
+    // Records the fields that a rebuild changed in the shown world.
     pub(crate) fn correct<S: Simulation>(&mut self, shown: &World<S>, rebuilt: &World<S>) {
         let tick = shown.tick();
         if tick != rebuilt.tick() {

@@ -216,7 +216,7 @@ pub struct TakenBack {
     pub overtaken: bool,
 }
 
-/// The credit earned per turn. Honest play needs a rebuild every second turn, so it is a little more than half of
+/// The credit earned per turn. Honest play needs a rebuild every second turn, so this is a little more than half of
 /// [`REBUILD_COST`].
 const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;

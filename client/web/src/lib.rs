@@ -94,8 +94,7 @@ fn between() -> MutexGuard<'static, Between> {
     BETWEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The ticket in the page's link, or the newest one that the page has kept. `None` if the page was opened without a
-/// ticket.
+/// The ticket in the page's link, or the newest one that the page has kept. `None` if the page had none.
 #[must_use]
 pub fn ticket() -> Option<Ticket> {
     between().ticket.clone()
@@ -434,8 +433,8 @@ mod exports {
         to: *mut u8,
         len: usize,
     ) -> Result<(), getrandom::Error> {
-        // Written before it is read, because the caller's bytes may be uninitialised. SAFETY: getrandom passes `len`
-        // writable bytes.
+        // Written before it is read, because the caller's bytes may be uninitialised.
+        // SAFETY: getrandom passes `len` writable bytes.
         let bytes = unsafe {
             to.write_bytes(0, len);
             std::slice::from_raw_parts_mut(to, len)
