@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_player_keeps_its_own_moment_of_a_frame_over_a_pause() {
+    fn each_player_keeps_its_moment_within_a_frame_across_a_pause() {
         const PLAYERS: usize = 5;
         let ms = Duration::from_millis;
         let (mut crowd, log) = players(&[u32::MAX; PLAYERS], OnLoss::Fail);

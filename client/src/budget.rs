@@ -368,7 +368,7 @@ mod tests {
 
     /// A game has 1 ms steps, and its repeated steps reuse most results.
     #[test]
-    fn repeated_steps_have_a_cost_of_their_own() {
+    fn repeated_steps_have_their_own_cost() {
         for (uneven, repeated_us) in [(false, 100), (true, 100), (false, 1_000), (true, 1_000)] {
             let mut budget = StepBudget::new(FRAME_TIME);
             for n in 0..600_u64 {

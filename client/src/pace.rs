@@ -44,8 +44,8 @@ pub struct PaceConfig {
     pub turn_ticks: u32,
 }
 
-/// The result of [`advance`](Pace::advance): sample each tick of `first..end` once. Ticks between the last `end` and
-/// `first` are skipped permanently.
+/// The result of [`advance`](Pace::advance): each tick of `first..end` must be sampled once. Ticks between the last
+/// `end` and `first` are skipped permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Beat {

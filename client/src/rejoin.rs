@@ -12,9 +12,9 @@
 //! Using a ticket invalidates older ones. So the client first dials with the ticket that a new process of the client
 //! would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
 //!
-//! Invariant: a failing address or ticket does not keep the client from trying the others, and only time ends the
-//! attempts. A full server, or an address that does not respond, does not foretell the result of the next attempt. Only
-//! an outdated ticket is dropped.
+//! Invariant: a failing address or ticket does not keep the client from trying the others, and only the time limit ends
+//! the attempts. A full server, or an address that does not respond, does not predict the result of the next attempt.
+//! Only an outdated ticket is dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;

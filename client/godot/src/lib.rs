@@ -62,7 +62,7 @@ impl BoxesMatch {
     #[signal]
     fn over(why: GString);
 
-    /// Joins the match of a ticket. Returns the error, or an empty text.
+    /// Joins the match of a ticket. Returns the error, or an empty string.
     #[func]
     fn join(&mut self, ticket: String) -> GString {
         let joined = ticket.parse::<Ticket>().map_err(|error| error.to_string());
@@ -72,7 +72,7 @@ impl BoxesMatch {
         self.play(joined.map(|client| Played::Online(Box::new(client))))
     }
 
-    /// Plays alone. Returns the error, or an empty text.
+    /// Plays alone. Returns the error, or an empty string.
     #[func]
     fn play_alone(&mut self) -> GString {
         let game = Local::action(Boxes::default(), ()).play(config());

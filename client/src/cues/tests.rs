@@ -222,7 +222,7 @@ fn an_unpredicted_cue_is_started_and_confirmed() {
 }
 
 #[test]
-fn a_new_tick_holds_a_cue_that_a_rebuild_lost() {
+fn a_new_tick_keeps_a_cue_dropped_by_a_rebuild() {
     let mut ledger = CueLedger::new();
     ledger.predicted(Tick(8), &boom());
     rebuilt(&mut ledger, &[(7, vec![]), (8, vec![])]);

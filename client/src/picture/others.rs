@@ -32,7 +32,7 @@ const BODIES_MAX: usize = 8;
 /// The time in which a correction decays, in ticks. Half of it decays in two ticks.
 const OVER_TICKS: u32 = 12;
 
-/// The part of an advance that other players' pictures need.
+/// The values of an advance that other players' pictures need.
 pub(crate) struct Moved<'a> {
     pub(crate) now: Duration,
     pub(crate) passed: f64,
@@ -55,9 +55,9 @@ struct Other<K, P> {
     alpha: f32,
     // The time since the last sample, in ticks.
     passed: f32,
-    // Poses as drawn, once per tick, until the authority has passed the ticks after theirs.
+    // The drawn poses, once per tick, each kept until the authority has passed the tick after it.
     unjudged: VecDeque<DrawnPose<K, P>>,
-    // The newest judged sample of each of its bodies, and the drawn move to it in a tick.
+    // The newest judged sample of each body, and the drawn move per tick that led to it.
     judged: Vec<(DrawnPose<K, P>, Option<P>)>,
     // The longest true steps in this second and in the last one, and the start of this second.
     longest: [f32; 2],

@@ -1,4 +1,5 @@
-// [`OwnDrawn`]: poses of the session's own entities and of things as drawn, until the authority has reached their tick.
+// [`OwnDrawn`]: the drawn poses of the session's own entities and of things, kept until the authority reaches their
+// tick.
 
 use std::collections::VecDeque;
 

@@ -44,7 +44,7 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
     pub recorded_since: Option<u64>,
     /// Whether a tape is written for [`Session::take_tape`](crate::Session::take_tape).
     pub taped: bool,
-    /// Whether each confirmed prediction is compared with the authority. A difference panics, with the fields that
+    /// Whether each confirmed prediction is compared with the authority. A difference panics with the fields that
     /// differ. This is for debug builds and tests: it costs a copy and two digests of the world per tick.
     ///
     /// Otherwise one tick in 64 (one in up to 1,024 for a large world) is checked, by a copy and a second step; a

@@ -257,7 +257,7 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// Reports each local player dropped or back since the last call.
+    /// Reports each local player that was dropped or came back since the last call.
     pub(super) fn watch(
         &mut self,
         seats: &[PlayerId],

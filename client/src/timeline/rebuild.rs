@@ -243,7 +243,7 @@ pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
     waiting: Option<Misprediction>,
-    /// The turn in which the waiting rebuild is due, and the next such turn if rebuilds are rare.
+    /// The turn in which the waiting rebuild is due, and the first turn for the next rebuild while rebuilds are rare.
     due: u32,
     next_rare: u32,
     pub(super) is_rare: bool,
