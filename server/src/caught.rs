@@ -14,7 +14,7 @@ use twinstep_protocol::wire::WireError;
 use crate::hooks::{Admission, HookContext, Referee};
 use crate::incident::{INCIDENTS_MAX, Incident, Trouble, panic_message};
 
-/// Panics of hooks that were caught and are not reported yet.
+/// Caught panics of hooks that are not reported yet.
 #[derive(Default)]
 pub(crate) struct Panics {
     /// The number of panics, including those without an incident.

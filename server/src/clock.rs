@@ -19,7 +19,7 @@ pub(super) struct Clock {
     pub(super) ahead: VecDeque<Duration>,
     pub(super) waiting_since: Option<Duration>,
     pub(super) waited_for: Option<WaitReason>,
-    /// The match is not paused for clients that trail before this time.
+    /// Before this time, the match does not pause for clients that trail.
     pub(super) hold_from: Duration,
     /// The part of this wait's cost that has already been charged.
     pub(super) paid: Duration,
@@ -67,7 +67,7 @@ impl Clock {
         self.now
     }
 
-    /// Finds when the next tick or turn is due, after `ticks` ticks were sealed at `now`.
+    /// Computes when the next tick or turn is due, after `ticks` ticks were sealed at `now`.
     pub(super) fn record_sealed(&mut self, now: Duration, ticks: u32) {
         let due = self.due.unwrap_or(now);
         let length = self.last_cadence.tick() * ticks;
@@ -79,7 +79,8 @@ impl Clock {
                 if self.ahead.len() > usize::from(delay)
                     && let Some(length) = self.ahead.pop_front()
                 {
-                    // Clients pause for lateness that exceeds the turns ahead, so the schedule also moves by it.
+                    // Clients pause for the lateness that the turns ahead do not absorb, so the schedule moves by the
+                    // same time.
                     self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
                 }
             }

@@ -37,17 +37,18 @@ pub enum TurnLength {
     /// Always this many, 1..=20.
     Fixed(u8),
     /// Between `min` and `max`, depending on the pauses that clients report. A report counts only if the server saw
-    /// that client's inputs late. The first turn has the length of the largest round trip in lockstep, otherwise `min`.
-    /// The turn grows by a quarter after 3 pauses within 5 s, and shrinks by a tick after `patience` without pauses.
+    /// that client's inputs late. In lockstep, the first turn is as long as the largest round trip; otherwise it has
+    /// `min` ticks. The turn grows by a quarter after 3 pauses within 5 s, and shrinks by a tick after `patience`
+    /// without pauses.
     Adaptive {
         /// The shortest turn, in ticks.
         min: u8,
         /// The longest turn, in ticks.
         max: u8,
-        /// The time without pauses after which a shorter turn is tried, 1 s to 5 min. It doubles, up to 32 times, when
-        /// a trial brings pauses back within 30 s, and halves when a trial does not: so the turn length settles on
-        /// a connection with constant jitter. A short patience adapts sooner to a connection that improves, and causes
-        /// more pauses on a connection that does not.
+        /// The time without pauses after which a shorter turn is tried, 1 s to 5 min. It doubles, up to 32-fold, when a
+        /// trial brings pauses back within 30 s, and halves when a trial does not, so the turn length settles on a
+        /// connection with constant jitter. With a short patience, the turn adapts sooner to a connection that
+        /// improves, and pauses more often on one that does not.
         patience: Duration,
     },
 }
@@ -79,8 +80,8 @@ pub enum TickLength {
 }
 
 /// The moment at which a match starts. Before that, its first tick is not sealed: players are connected, see each other
-/// in the client's `Session::lobby`, get the rules that the host [chooses](crate::Match::choose), and say that they are
-/// ready. [`Match::start`](crate::Match::start) starts any match that waits.
+/// in the client's `Session::lobby`, get the rules that the host [chooses](crate::Match::choose), and report that they
+/// are ready. [`Match::start`](crate::Match::start) starts any waiting match.
 ///
 /// No player is dropped or charged for the wait. A player that disconnects loses its seat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +95,7 @@ pub enum StartWhen {
     /// The match starts when these identities (1 to the number of seats) are connected, and all connected players are
     /// ready. A seat is kept for each identity until then.
     Identities(Vec<String>),
-    /// The match starts by [`Match::start`](crate::Match::start) alone.
+    /// The match starts only by [`Match::start`](crate::Match::start).
     HostSays,
 }
 
@@ -106,10 +107,10 @@ pub enum Laggards {
     /// The match pauses until the client trails less, within these limits. Beyond the limits, and within half a second
     /// after the server itself was late, the client keeps trailing.
     Hold {
-        /// The match pauses at this lag beyond the client's usual lag: at least one turn. [`Duration::ZERO`] means
-        /// exactly one turn of any length.
+        /// The match pauses when a client's lag exceeds its usual lag by this much, but at least by one turn.
+        /// [`Duration::ZERO`] means one turn, whatever its length.
         from: Duration,
-        /// The longest single pause. Players accept up to 250 ms.
+        /// The longest single pause. Players tolerate up to 250 ms.
         at_once: Duration,
         /// The longest total of pauses for one player within a minute.
         per_minute: Duration,
@@ -122,7 +123,7 @@ pub enum Laggards {
 }
 
 impl Laggards {
-    /// [`Hold`](Laggards::Hold) from a lag of one turn, for at most 250 ms at once and 2 s in a minute.
+    /// [`Hold`](Laggards::Hold) for a lag of at least one turn, with pauses of at most 250 ms each and 2 s per minute.
     #[must_use]
     pub const fn hold() -> Laggards {
         Laggards::Hold {
@@ -138,12 +139,12 @@ impl Laggards {
 pub enum AnsweredBy {
     /// The server.
     Server,
-    /// The player's own client, or the server if the client does not answer, is refused, or leaves.
+    /// The player's own client; or the server, if the client does not answer or leaves, or its answer is refused.
     Owner,
 }
 
-/// Whether inputs and admitted commands that wait for their tick are sent to the other players before it. Inputs and
-/// commands of a player with a strike in the last 10 s are never sent early.
+/// Whether waiting inputs and admitted commands are sent to the other players before their tick. Inputs and commands of
+/// a player with a strike in the last 10 s are never sent early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
     /// Inputs are sent before their tick. For co-op games only: a modified client can read others' inputs shortly
@@ -156,11 +157,11 @@ pub enum Announce {
 /// The turns at which clients compare the digest of their world with the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
-    /// Each turn while a digest hashes at most 64 KB. For larger worlds, turns for 256 KB of digests a second, and at
-    /// least one turn a second.
+    /// Each turn while a digest hashes at most 64 KB. For larger worlds, as often as 256 KB of hashing per second
+    /// allow, but at least once a second.
     Budgeted,
-    /// Each turn, at any size. Costs the server and each client 0.1 to 0.4 µs per KB and turn: 0.1 ms for 300 KB, which
-    /// with 150 ms turns is 0.1 % of a core. [`Chunked`](twinstep_core::Chunked) lists count only changed chunks.
+    /// Each turn, at any size. Costs the server and each client 0.1 to 0.4 µs per KB and turn. At 300 KB, that is some
+    /// 0.1 ms; with 150 ms turns, 0.1 % of a core. [`Chunked`](twinstep_core::Chunked) lists count only changed chunks.
     EachTurn,
 }
 
@@ -217,7 +218,7 @@ pub struct MatchConfig {
     pub players_max: usize,
     /// Seats that only these identities get, in any order of arrival: see [`reserve`](MatchConfig::reserve).
     pub reserved: Vec<(PlayerId, String)>,
-    /// Whether newcomers are admitted. Players of the match may always return.
+    /// Whether newcomers are admitted. Players of the match may always reconnect.
     pub open: bool,
     /// The policy for spectators.
     pub spectators: Spectators,
@@ -327,8 +328,8 @@ impl MatchConfig {
     }
 
     /// The configuration for strategy games: 50 ms ticks, 150 ms turns, a command delay of two turns. All players wait
-    /// for each other, but there is no pause while each direction takes at most 150 ms, less one client frame: 133 ms
-    /// at 60 frames a second.
+    /// for each other, but there is no pause while the latency of each direction is at most 150 ms minus one client
+    /// frame (133 ms at 60 frames a second).
     #[must_use]
     pub fn strategy() -> Self {
         MatchConfig {
@@ -437,7 +438,7 @@ impl MatchConfig {
     /// Checks that a running match may continue with `next` as its configuration.
     ///
     /// # Errors
-    /// If a value is out of its range, or a changed value is fixed at the start of the match.
+    /// If a value is out of its range, or a value is changed that is fixed for the match.
     pub fn check_change(&self, next: &MatchConfig) -> Result<(), ConfigError> {
         next.check()?;
         let fixed = [

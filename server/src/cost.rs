@@ -10,8 +10,8 @@
 //! longer ticks and turns is summed separately. An identity that has spent the [`Budget`] for waiting is removed as too
 //! slow. If the budget for longer ticks and turns is spent, its requests for them are ignored.
 //!
-//! Invariant: at most [`PARTS`] + 1 entries, so the memory of a cost is bounded. A part is dropped as a whole, a
-//! twelfth of the window after its start has left the window, so the sum is never too small.
+//! Invariant: a cost has at most [`PARTS`] + 1 parts, so its memory is bounded. A part is dropped as a whole, a twelfth
+//! of the window after its start has left the window, so the sum is never too small.
 
 use std::time::Duration;
 

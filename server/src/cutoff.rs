@@ -1,5 +1,5 @@
-//! [`CutOff`]: joins that were cut off by a lost connection. Their worlds, and the frames since, are kept so that their
-//! clients can return and continue.
+//! [`CutOff`]: joins interrupted by a lost connection. Their worlds, and the frames since then, are kept so that the
+//! clients can reconnect and continue.
 //!
 //! ```text
 //!  Loading ───── lost ──▶ its world, encoded ───┐                      ┌▶ Hello { holds: Part } ────── the rest of the world
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_is_kept_for_its_time_and_as_long_as_its_frames_are() {
+    fn a_world_is_kept_until_its_time_or_its_frames_run_out() {
         let id = world(7, 100).id;
         let mut cut_off = kept([world(7, 100)]);
         assert_eq!(cut_off.needed(), Some(Tick(7)));
@@ -111,7 +111,7 @@ mod tests {
 
     /// Finding P3-B1, law Hostile wire.
     #[test]
-    fn a_client_can_only_hold_a_proper_part_of_a_kept_world() {
+    fn a_client_can_resume_only_from_a_proper_part_of_a_kept_world() {
         let cut_off = kept([world(7, 100)]);
         let id = world(7, 100).id;
         assert!(cut_off.world(id, 0).is_some());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_worlds_are_kept_within_bounds_of_bytes_and_number() {
+    fn the_newest_worlds_are_kept_within_limits_on_bytes_and_number() {
         let large = CUT_OFF_BYTES_MAX / 2;
         let cut_off = kept((1..=3).map(|tick| world(tick, large)));
         let has = |tick| cut_off.world(world(tick, large).id, 1).is_some();

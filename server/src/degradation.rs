@@ -18,10 +18,10 @@ use crate::config::Announce;
 /// The services that a match does not provide now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Degradation {
-    /// The number of steps taken, 0..=4, in the order of the module's head.
+    /// The number of steps taken, 0..=4, in the order shown in the module's docs.
     pub steps: u8,
-    /// The close code of a different reason to refuse newcomers: memory or disk is short, or the server is about to
-    /// end.
+    /// The close code if newcomers are refused for another reason: memory or disk space is short, or the server is
+    /// about to shut down.
     pub refusal: Option<CloseCode>,
 }
 
@@ -50,13 +50,13 @@ impl Degradation {
         }
     }
 
-    /// The code that newcomers without a seat are refused with. Returns `None` if they are admitted.
+    /// The close code with which newcomers without a seat are refused. Returns `None` if they are admitted.
     pub(super) fn refuses_newcomers(self) -> Option<CloseCode> {
         let late = (self.steps >= 3).then_some(Degradation::BUSY);
         self.refusal.or(late)
     }
 
-    /// The turn's length in ticks, if it would be `wish` without degradation.
+    /// The length of a turn in ticks; `wish` is the length without degradation.
     pub(super) fn turn_ticks(self, wish: u8) -> u8 {
         match self.steps {
             0..=3 => wish,

@@ -21,7 +21,7 @@ pub struct MatchStats {
     pub turns: u64,
     /// Inputs that did not arrive in time and were filled, over all players.
     pub fills: u64,
-    /// Queries that steps asked.
+    /// Queries asked by steps.
     pub queries: u64,
     /// The number of outcomes decided; `None` is not counted.
     pub outcomes: u64,
@@ -29,7 +29,7 @@ pub struct MatchStats {
     pub owner_answers: u64,
     /// Owners' answers that the referee refused.
     pub forged_answers: u64,
-    /// Queries that stayed without an answer.
+    /// Queries that got no answer.
     pub unanswered: u64,
     /// Players whose world differed from the server's, each counted at most once in an hour.
     pub desyncs: u64,
@@ -44,11 +44,11 @@ pub struct MatchStats {
     /// Sessions started without a world download, because their clients had the match's first world and got the frames
     /// since.
     pub joined_by_frames: u64,
-    /// Returns of players that counted as activity: each identity's first return in a minute.
+    /// Player reconnects that counted as activity: each identity's first reconnect in a minute.
     pub excused: u64,
     /// The total time for which requests paused the match, in finished pauses.
     pub paused: Duration,
-    /// Requests to the match, such as pauses, that were admitted.
+    /// Admitted requests to the match, such as pauses.
     pub requests: u64,
     /// The number of refused requests to the match.
     pub requests_refused: u64,
@@ -65,8 +65,8 @@ pub struct MatchStats {
     /// get no answer.
     pub asks_dropped: u64,
     /// The world's size in bytes when it was last measured (every 10 s, and when it is sent). Above
-    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) clients cannot join or be healed; an incident is
-    /// reported from half of it.
+    /// [`WORLD_BYTES_MAX`](twinstep_core::bounds::WORLD_BYTES_MAX) clients cannot join or be healed; above half of it,
+    /// an incident is reported.
     pub world_bytes: usize,
     /// Worlds that were too large to be written, kept or sent.
     pub worlds_too_large: u64,
@@ -74,18 +74,18 @@ pub struct MatchStats {
     pub journal_lost: Option<Tick>,
     /// The time that the match's clock skipped because `advance` was called too late.
     pub slipped: Duration,
-    /// The time that the match paused for machines that trailed.
+    /// The time for which the match paused for machines that trailed.
     pub held: Duration,
 }
 
-/// A client's report of where its state differed. The text is escaped and bounded, and not trusted.
+/// A client's report of the place where its state differed. The text is escaped and bounded, but not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The session that sent it.
     pub peer: SessionId,
     /// The report's text.
     pub text: String,
-    /// Whether the journal agrees with the client: this server's own world differs from it.
+    /// Whether the server is at fault: its own world differs from the journal, which agrees with the client.
     pub server_at_fault: bool,
     /// Whether the journal's frames give a different world on each replay: the step is not pure, and neither side is at
     /// fault.

@@ -1,5 +1,5 @@
-//! [`Digests`]: the ticks at which the match takes a digest of its world. Clients compare theirs only at those ticks,
-//! which packets give ([`packet`](twinstep_protocol::packet)).
+//! [`Digests`]: the ticks at which the match takes a digest of its world. Clients compare theirs only at these ticks,
+//! which packets name ([`packet`](twinstep_protocol::packet)).
 //!
 //! ```text
 //!  small world    ┆·┆·┆·┆·┆·┆·┆·┆     at each tick; the first of each turn is sent
@@ -8,14 +8,15 @@
 //!  EachTurn       ┆───┆───┆───┆───┆    at each turn's beginning too
 //! ```
 //!
-//! The rule depends on match time and on the bytes that the last digest hashed, never on a measurement, so it gives the
-//! same ticks on every machine. Only the server follows it, because it depends on state that clients do not have.
+//! The rule depends on match time and on the number of bytes hashed for the last digest, never on a measurement, so it
+//! gives the same ticks on every machine. Only the server follows it, because it depends on state that clients do not
+//! have.
 //!
-//! Costs: a digest takes 0.1 to 0.4 µs a KB (`twinstep-bench quick --only state`). A digest of [`SMALL_BYTES`] at each
-//! tick adds 7 to 25 µs to a server's tick, and half of that to a client's frame (at 60 Hz with turns of two ticks).
-//! For a larger world, [`BYTES_PER_SECOND`], or one digest a second, adds 0.4 to 1.7 µs to each tick. In exchange, a
-//! desync is found later: up to a quarter of a second in a world just over the limit, and up to a second in a world of
-//! 256 KiB and more.
+//! Costs: a digest takes 0.1 to 0.4 µs a KB (`twinstep-bench quick --only state`). A digest of [`SMALL_BYTES`] every
+//! tick adds 7 to 25 µs to a server's tick, and half of that to a client's frame (at 60 Hz with two-tick turns). For a
+//! larger world, [`BYTES_PER_SECOND`], or one digest a second, adds 0.4 to 1.7 µs to each tick. In exchange, a desync
+//! is detected later: up to a quarter of a second in a world just over the limit, and up to a second in a world of 256
+//! KiB and more.
 
 use std::time::Duration;
 
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slightly_too_large_world_is_digested_four_times_a_second() {
+    fn a_world_just_over_the_limit_is_digested_about_four_times_a_second() {
         let taken = digested(SMALL_BYTES + 1, cadence(2, 60), 1);
         assert_eq!(taken, [16, 32, 48], "turns begin at even ticks");
     }

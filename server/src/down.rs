@@ -38,8 +38,9 @@ use crate::outbox::Outbox;
 use crate::peer::Peer;
 use crate::seat::Seat;
 
-/// A frame is repeated for at least this long, or half of the round trip. If no ack arrives for longer, all frames that
-/// the client may lack are repeated again: so an outage does not cost the client more time than the outage lasts.
+/// A frame is repeated for at least this long, or half of the round trip if that is longer. If no ack arrives for
+/// longer, all frames that the client may lack are repeated again, so an outage costs the client no more time than the
+/// outage lasts.
 const COVERED: Duration = Duration::from_millis(150);
 /// The assumed round trip before the first measurement.
 const RTT_GUESS: Duration = Duration::from_millis(200);
@@ -213,8 +214,8 @@ impl<S: Simulation> DownSender<'_, S> {
             again = if reached < sent { reached } else { head };
             packets += 1;
         }
-        // Reordering makes gaps even without loss. If full packets like the first one could hold everything, the next
-        // send is a complete one; if that guess is wrong, that send finds out.
+        // Reordering causes gaps even without loss. If full packets like the first one could hold everything, the next
+        // send is a complete one; that send detects whether this guess was wrong.
         let would_fit = self.next - first <= (PACKETS_PER_SEND_MAX as u32 - 1) * (head - first);
         let all = left == 0 && unsent == self.next && packets <= PACKETS_PER_SEND_MAX;
         peer.reach.record_sent(unsent, again, all || would_fit);
@@ -264,11 +265,11 @@ fn in_turn(gaps: &[(Tick, Tick)], again: Tick) -> impl Iterator<Item = (Tick, Ti
 
 pub(crate) fn send_lane<O>(peer: &mut Peer, now: Duration, out: &mut Outbox<O>) {
     let rtt = peer.link.rtt().unwrap_or(RTT_GUESS);
-    // Until no chunk is due; an idle lane sends no packets.
+    // Ends when no chunk is due; an idle lane sends no packets.
     while out.packet(peer.id, PACKET_BYTES_MAX, |buffer| {
         lane_packet(peer, now, rtt, buffer)
     }) {
-        // The rare turn packets of a slow session are timed by `sent_at`, so lane packets must not put them off.
+        // The rare turn packets of a slow session are timed by `sent_at`, so lane packets must not delay them.
         if peer.acks.stood_for(now) <= ACK_SLOW_AFTER {
             peer.sent_at = now;
         }

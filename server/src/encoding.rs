@@ -68,9 +68,9 @@ impl std::fmt::Debug for Encoding {
     }
 }
 
-/// A save that a player, or the host, asked for: to be encoded by [`run`](Saving::run), on any thread.
+/// A save requested by a player or the host, to be encoded by [`run`](Saving::run) on any thread.
 pub struct Saving {
-    /// The player that asked; `None` for the host.
+    /// The player that requested the save; `None` for the host.
     pub by: Option<PlayerId>,
     encode: Box<dyn FnOnce() -> Result<Vec<u8>, SaveWriteError> + Send>,
 }
@@ -88,7 +88,7 @@ impl Saving {
     /// or two for each megabyte.
     ///
     /// # Errors
-    /// If the world exceeds 8 MB, or its `Serialize` panicked. The error is a text.
+    /// If the world exceeds 8 MB, or its `Serialize` panicked.
     pub fn run(self) -> Result<Vec<u8>, String> {
         match catch_unwind(AssertUnwindSafe(self.encode)) {
             Ok(save) => save.map_err(|error| error.to_string()),

@@ -12,7 +12,7 @@ use twinstep_protocol::replay::{Index, Replay, ReplayError};
 /// A fold starts this many world records before its tick, to detect an incorrectly recorded world.
 const WORLDS_BACK: usize = 2;
 /// A fold steps at most this many ticks. Worlds that are too large for the journal leave gaps, so the nearest record
-/// may be far.
+/// may be far away.
 const FOLDED_MAX: u32 = 36_000;
 
 /// The world at a tick, as it results from a journal's frames.
@@ -47,13 +47,13 @@ const RELOAD_TICKS: u32 = 16;
 
 impl Folded {
     /// Folds a journal to `tick` three times: twice the same way, and once through the world's bytes. If the runs
-    /// differ, the step is impure, and a memory fault is ruled out. Costs up to 60 s of match time in steps, so do not
-    /// call this on a match's own thread. Reads only the part of the journal that follows the first world record of the
-    /// fold.
+    /// differ, the step is impure, and a memory fault is ruled out. Costs the steps of up to 90 s of match time, or
+    /// more if the journal lacks worlds, so do not call this on a match's own thread. Reads only the part of the
+    /// journal after the world record at which the fold starts.
     ///
     /// # Errors
-    /// If the journal has no world near `tick`, ends before `tick`, contains digests that differ on the way, or gives a
-    /// different world on each replay.
+    /// If the journal has no world near `tick`, ends before `tick`, has a digest that differs from the replayed world,
+    /// or gives a different world on each replay.
     pub fn compute<S: Simulation>(
         journal: impl JournalSource + Send,
         rules: &S::Rules,

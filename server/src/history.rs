@@ -1,9 +1,8 @@
-//! The past of a match: frames of the last half minute, and older frames while a client loads the world before them;
-//! digests of the ticks that have one; and a few worlds, from which the frames lead to any other world of the last
-//! second (`history/worlds.rs`).
+//! The recent past of a match: the frames of the last half minute (and older ones while a client loads a world), their
+//! digests, and a few worlds, from which any other world of the last second can be computed (`history/worlds.rs`).
 //!
 //! Frames are stored flat: one queue for each kind of content, and for each tick the lengths of its parts. So a frame
-//! without commands needs no list, and recording a frame does not allocate once the queues have grown.
+//! without commands needs no list, and once the queues have grown, recording a frame does not allocate.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -120,13 +119,12 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// Keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME) starting now, with ticks of length
-    /// `tick`.
+    /// From now on, keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME), at the tick length `tick`.
     pub fn keep_for(&mut self, tick: Duration) {
         (self.kept, self.kept_for_loads) = (backlog(tick), load_ticks(tick));
     }
 
-    /// Keeps the frames from `needed` onwards beyond that time, for sessions that load a world: for
+    /// Keeps the frames from `needed` onwards for longer, because sessions that load a world need them: for at most
     /// [`LOAD_TIME`](twinstep_core::bounds::LOAD_TIME), and within [`LOAD_FRAMES_BYTES_MAX`].
     pub fn keep_from(&mut self, needed: Option<Tick>) {
         self.needed = needed;
@@ -168,8 +166,7 @@ impl<S: Simulation> History<S> {
         self.first + self.ticks.len() as u32
     }
 
-    /// Records the world before its next tick, after the last kept frame. If worlds are not `small`, few of them are
-    /// copied.
+    /// Records the world after the last kept frame. If worlds are not `small`, few of them are copied.
     pub fn keep_world(&mut self, world: &World<S>, small: bool) {
         self.worlds.keep(world, small);
     }
@@ -257,9 +254,9 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).and_then(|sealed| sealed.digest)
     }
 
-    /// The newest first tick of a turn that has a digest, for a run of frames `from..end`: that of the last turn, or of
-    /// an earlier turn that starts within the run. So a client that gets the frame of a digested tick gets that digest
-    /// or a newer one with it.
+    /// The newest digest at the start of a turn, and its tick, for a run of frames `from..end`. The turn is the last
+    /// one of the run, or an earlier one that starts within the run. So a client that gets the frame of a digested tick
+    /// also gets that digest or a newer one.
     pub fn newest_digest(&self, from: Tick, end: Tick) -> Option<(Tick, u64)> {
         let mut began = self.turn_began(end.back(1))?;
         loop {

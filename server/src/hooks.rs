@@ -1,6 +1,6 @@
 //! A game's decisions on the server: it resolves queries and admits orders.
 //!
-//! Law **One door**: a hook's decision enters the simulation as an action of a frame, in the server's own simulation as
+//! Law **One door**: a hook's decision enters the simulation as an entry of a frame, in the server's own simulation as
 //! well.
 
 use twinstep_core::bounds::HISTORY;
@@ -41,7 +41,7 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back
     /// or more.
     ///
-    /// Free while worlds are small (64 KB), because one is kept every tick. Larger worlds are kept every 16th tick, and
+    /// Free while worlds are small (64 KB), because one is kept every tick. Larger worlds are kept every 16th tick, so
     /// the first access to another tick costs a clone of the world and up to 15 steps. The result is also kept.
     #[must_use]
     pub fn at(&self, tick: Tick) -> Option<&'a S> {
@@ -52,13 +52,13 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         }
     }
 
-    /// The newest confirmed tick that `player`'s screen was built on, as reported by the player's client. It never
+    /// The newest confirmed tick on which `player`'s picture was based, as reported by the player's client. It never
     /// decreases, and is less than [`HISTORY`] ticks back (1.05 s at 60 Hz), so that [`at`](HookContext::at) has its
-    /// world. Use it for outcomes that compensate for what the player saw. The client's prediction lets other players
-    /// continue from there by their last inputs.
+    /// world. Use it for lag compensation. From this tick, the client's prediction continues other players with their
+    /// last inputs.
     ///
-    /// A modified client can claim an older view, but never an older view than before: it gains as much as a player
-    /// with that latency. So limit how far back an outcome looks to what is fair to the players that it hits, for
+    /// A modified client can report a view that is too old, but its view cannot go back, so it gains no more than a
+    /// player with that latency. For fairness to the players that are hit, limit how far back an outcome looks, for
     /// example to half a second.
     #[must_use]
     pub fn view(&self, player: PlayerId) -> Tick {
@@ -80,8 +80,8 @@ pub enum Decision<O> {
 
 /// Answers queries. Only a resolver makes nondeterministic decisions.
 ///
-/// A resolver that panics yields `None`. It must not depend on state that cannot be rebuilt after a crash: then
-/// outcomes come from the journal, and only open queries are asked again, under the same key.
+/// A resolver that panics yields `None`. It must not depend on state that cannot be rebuilt after a crash: a resumed
+/// match takes outcomes from its journal, and asks only open queries again, under the same keys.
 pub trait Resolver<S: Simulation>: Send + 'static {
     /// Answers `query`, which the last step asked under `key`.
     fn resolve(
@@ -109,10 +109,10 @@ where
 /// A [`Referee`]'s decision on an order. A `bool` converts to an `Admission`; `false` refuses without a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The order may enter the coming frame.
+    /// The order may enter the next frame.
     Admitted,
-    /// The order may not enter. The player's client gets this number in `Event::CommandRefused`: an index into reasons
-    /// that both sides of the game know. 0: no reason.
+    /// The order may not enter the next frame. The player's client gets this number in `Event::CommandRefused`: an
+    /// index into a list of reasons in the game's shared code, or 0 for no reason.
     Refused(u16),
 }
 
@@ -169,8 +169,8 @@ pub trait Referee<S: Simulation>: Send + 'static {
 
     /// Decides on a player's request to the match itself, such as a pause or a save. Called once for each request. The
     /// default refuses all requests: a game decides which players may change its speed. In a lobby, only a start can be
-    /// requested. A player can make at most 20 requests in 10 s; any more are refused without a call, as are requests
-    /// that the match cannot carry out.
+    /// requested. A player can make at most 20 requests in 10 s. Any more are refused without a call, and so are
+    /// requests that the match cannot fulfil.
     fn admit_request(
         &mut self,
         context: &HookContext<'_, S>,

@@ -1,10 +1,10 @@
-//! The used limits of an identity, counted across its sessions. Reconnecting does not reset them.
+//! An identity's usage of its limits, counted across its sessions. Reconnecting does not reset it.
 //!
 //! ```text
 //!  session begins ─ take ─▶ Peer::limits ─ keep ─▶ AwayIdentities (away) ─ take ─▶ the next session's
 //! ```
 //!
-//! Invariant: at most [`AWAY_MAX`] identities without a session are remembered. Barred identities are forgotten last.
+//! Invariant: at most [`AWAY_MAX`] identities without a session are kept. Barred identities are dropped last.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,15 +21,15 @@ use crate::cost::Cost;
 use crate::seat::NotAdmitted;
 
 const JOIN_EVERY: Duration = Duration::from_secs(5);
-/// Pauses for one player are summed over this time, and one return within it counts as activity.
+/// Pauses for one player are summed over this time, and one reconnect within it counts as activity.
 const MINUTE: Duration = Duration::from_secs(60);
-/// An identity can make this many requests to the match within the time.
+/// An identity can make this many requests to the match within [`REQUESTS_WINDOW`].
 const REQUESTS_MAX: u32 = 20;
 const REQUESTS_WINDOW: Duration = Duration::from_secs(10);
 // An identity can save the match this many times in a minute.
 const SAVES_MAX: usize = 2;
 const AWAY_MAX: usize = 256;
-/// An identity that was too slow is refused for this long; its client keeps trying to return for twice as long.
+/// An identity that was too slow is refused for this long; its client keeps trying to reconnect for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
 /// An identity that reconnects with its budget spent gets this much, because joining takes time.
 const TO_SPARE: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ const TO_SPARE: Duration = Duration::from_secs(1);
 const BAR_JOIN: Duration = Duration::from_secs(30);
 const BAR_STRIKES: Duration = Duration::from_secs(60);
 
-/// The used limits of an identity, and the refusals that it has not acknowledged: kept from session to session.
+/// An identity's usage of its limits, and its unacknowledged refusals. Kept from session to session.
 #[derive(Default)]
 pub(crate) struct IdentityLimits {
     /// When the identity was healed, for the heals that still count, oldest first.
@@ -59,7 +59,7 @@ pub(crate) struct IdentityLimits {
     pub(crate) cost: Cost,
     /// The time added to turns because of the identity.
     pub(crate) slowed: Cost,
-    /// When the identity may return, and why it was barred.
+    /// The time from which the identity may reconnect, and the reason why it was barred.
     barred: Option<(Duration, CloseCode)>,
     /// Refused orders that the client has not acknowledged.
     pub(crate) refusals: Vec<NotAdmitted>,
@@ -111,7 +111,7 @@ impl IdentityLimits {
         self.barred = Some((until, code));
     }
 
-    /// The reason why the identity may not return yet. Returns `None` if it may.
+    /// The reason why the identity may not reconnect yet. Returns `None` if it may.
     pub(crate) fn barred(&self, now: Duration) -> Option<CloseCode> {
         let (until, code) = self.barred?;
         (now < until).then_some(code)
@@ -152,8 +152,8 @@ impl IdentityLimits {
         self.gave_way
     }
 
-    /// Returns `true` if this return of the identity counts as activity, and records that. Only the first return in a
-    /// minute does.
+    /// Returns `true` if this reconnect of the identity counts as activity, and records it. Only the first one in a
+    /// minute counts.
     pub(crate) fn may_be_excused(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < MINUTE;
         let may = !self.excused_at.is_some_and(lately);
@@ -294,7 +294,7 @@ impl AwayIdentities {
         own.fold(false, |was, away| away.limits.pardon() | was)
     }
 
-    /// Keeps the refusal of an order for a player without a session. The client gets it when it returns.
+    /// Keeps the refusal of an order for a player without a session. The client gets it when it reconnects.
     pub(crate) fn refuse(&mut self, now: Duration, identity: &str, refused: NotAdmitted) {
         let mut limits = self.take(&Identity::new(identity, Role::Player));
         if limits.refusals.len() < 2 * COMMANDS_OPEN_MAX {
@@ -351,8 +351,8 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Finding HW5: a player returned with a good connection and a spent budget, and was removed for the 3 ms of its
-    /// join.
+    /// Finding HW5: a player reconnected with a good connection and a spent budget, and was removed because its join
+    /// took 3 ms.
     #[test]
     fn a_removed_slow_identity_reconnects_with_a_second_to_spare() {
         let mut limits = IdentityLimits::default();
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(spent, Duration::from_secs(19));
     }
 
-    /// Finding K3-L4: four heals in a match of a week removed a player, however far apart they were.
+    /// Finding K3-L4: four heals in a week-long match removed a player, however far apart they were.
     #[test]
     fn heals_expire_after_an_hour_and_five_within_an_hour_are_too_many() {
         let mut limits = IdentityLimits::default();

@@ -182,7 +182,7 @@ impl Incident {
         self.message = clip(&format_args!("{}; left out: {more}", self.message));
     }
 
-    /// Adds the frame's orders of the players that `of` selects.
+    /// Adds, as suspects, the frame's orders from the players that `of` selects.
     pub fn with_orders<S: Simulation>(
         mut self,
         frame: &FrameData<S>,

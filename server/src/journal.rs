@@ -16,7 +16,7 @@ pub(super) struct JournalOut<S: Simulation> {
     recorder: Option<Recorder<S>>,
     /// The number of consecutive worlds that came too late although the journal waited for them.
     missed: u8,
-    /// The journal will not wait for this many of the next worlds.
+    /// The number of coming worlds for which the journal does not wait.
     unwaited: u8,
 }
 
@@ -98,7 +98,7 @@ impl<S: Simulation> JournalOut<S> {
         }
     }
 
-    /// Returns `true` if a digest must be written with the turn that is complete now.
+    /// Returns `true` if a digest must be written with the turn just completed.
     pub(super) fn wants_digest(&self, world: &World<S>) -> bool {
         self.recorder
             .as_ref()

@@ -2,7 +2,7 @@
 //! not deterministic. Only the server makes them.
 //!
 //! [`Match`] is a state machine without I/O: packets and time go in, outputs come out in the order in which they must
-//! be carried out. A host, or a test in virtual time, moves them.
+//! be executed. A host, or a test in virtual time, executes them.
 //!
 //! | module | contents |
 //! |---|---|
@@ -17,8 +17,8 @@
 //! `twinstep-host` runs matches in a process, over UDP; `twinstep-local` runs one in its player's process;
 //! `twinstep-rapier2d` answers a match's area queries. The guide for authors is `twinstep-guide`.
 //!
-//! Law **One door**: nondeterminism enters the simulation only as an action of a frame. Law **Journal first**: a turn
-//! is written before a client can see it.
+//! Law **One door**: nondeterminism enters the simulation only as an entry of a frame. Law **Journal first**: a turn is
+//! written before a client can see it.
 
 mod blame;
 mod caught;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! [`Match`] itself is short: each part owns its fields and does not depend on [`Match`], and each file of `impl Match`
-//! covers one task. One tick from top to bottom: `match_/tick.rs`.
+//! covers one task. `match_/tick.rs` shows one tick from top to bottom.
 //!
 //! Outcomes of tick t are sealed with the inputs of t + 1, so a query does not add latency. Law **One door**: the
 //! server's own simulation is stepped by the sealed frame alone.
@@ -67,7 +67,7 @@ mod tick;
 
 pub use save::{OldSave, Upgrade};
 
-/// One running match: its parts. Each part owns its fields.
+/// One running match. Each of its parts owns its fields.
 pub struct Match<S: Simulation> {
     config: MatchConfig,
     mode: MatchMode,
@@ -164,7 +164,7 @@ impl<S: Simulation> Match<S> {
     /// [`poll`](Match::poll) returns its bytes.
     ///
     /// # Errors
-    /// If the names are too long for a journal's head.
+    /// If the names are too long for a journal's header.
     pub fn keep_journal(&mut self) -> Result<(), MatchStartError> {
         if self.keep_journal_later()? {
             return Ok(());
@@ -179,12 +179,12 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Changes the configuration: lengths and delays from the next turn, all other values immediately. A tick length
-    /// that differs from [`config`](Match::config)'s replaces a requested one.
+    /// Changes the configuration. Lengths and delays change with the next turn, all other values immediately. A tick
+    /// length that differs from that of the current [`config`](Match::config) replaces a requested one.
     ///
     /// # Errors
-    /// If a value is out of its range, or is fixed for the match, like the command delay. Then the configuration stays
-    /// as it was.
+    /// If a value is out of its range, or is fixed for the match, like the command delay. In that case, the
+    /// configuration does not change.
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
         if let Some(asked) = self.origin.asked_delay {
             // After a resume these two come from the journal, so that an author's own unchanged configuration still
@@ -236,9 +236,9 @@ impl<S: Simulation> Match<S> {
             .unwrap_or_default()
     }
 
-    /// The digest of the world before `tick`. For the last 30 s it is available at ticks where a digest was taken: at
-    /// each tick while the world is small (64 KB). For the last 64 ticks it is computed if missing, which costs a fold
-    /// and a pass over the state.
+    /// The digest of the world before `tick`. For the last 30 s it is available at ticks where a digest was taken,
+    /// which is every tick while the world is small (64 KB). For the last 64 ticks it is computed if missing, which
+    /// costs a fold and a pass over the state.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
         let found = || self.world.world_at(tick)?.digest().ok();
@@ -266,7 +266,7 @@ impl<S: Simulation> Match<S> {
             .unwrap_or_default()
     }
 
-    /// The number of a player's batches that wait for their turn, at most m. Needs a command delay.
+    /// The number of a player's batches that wait for their turn, at most m. 0 without a command delay.
     #[must_use]
     pub fn open_batches(&self, player: PlayerId) -> u32 {
         let turn = self.world.current.turn().number;
@@ -498,8 +498,8 @@ impl<S: Simulation> Match<S> {
 pub struct Resumed<S: Simulation> {
     /// The match.
     pub match_: Match<S>,
-    /// The length to which the journal must be cut before the match's output is appended: the bytes after it are an
-    /// incomplete record.
+    /// The length to which the journal must be truncated before the match's output is appended. The bytes after it are
+    /// an incomplete record.
     pub keep_bytes: u64,
 }
 
@@ -508,7 +508,7 @@ pub(super) struct Origin {
     pub(super) start: Option<Start>,
     /// For a resumed or loaded match: the command delay in its configuration. The journal's may differ.
     pub(super) asked_delay: Option<u8>,
-    // The message with the rules for sessions that lack them, once one did; `None` if they are too large.
+    // The message with the rules, set when a session first lacked them; `None` if they are too large.
     pub(super) packed_rules: OnceLock<Option<Arc<[u8]>>>,
 }
 

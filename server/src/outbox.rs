@@ -1,4 +1,4 @@
-//! The outputs of a match, in the order in which they must be carried out.
+//! The outputs of a match, in the order in which they must be executed.
 //!
 //! Law **Journal first**: a turn's record is queued before the packets that depend on it, and the host keeps that
 //! order. All bytes are in one reused buffer.
@@ -37,14 +37,14 @@ pub enum Output<'a, O> {
     /// Run this save on another thread, write its bytes where saved games belong, and report the result to
     /// `Match::hand_saved`. Only for hosts that called `Match::offer_saves`.
     Save(Saving),
-    /// The session plays and needs a ticket for reconnecting: pass one to `Match::hand_ticket`. Hosts without tickets
-    /// ignore this.
+    /// The session plays and needs a reconnect ticket: pass one to `Match::hand_ticket`. Hosts without tickets ignore
+    /// this.
     Ticket { peer: SessionId },
     /// Some tickets of an identity are no longer accepted. The journal records this; a host may also record it
     /// elsewhere, or ignore it.
     Outdated { identity: Identity, ruling: Ruling },
-    /// The match accepted the session: its hello is compatible, and it has its seats. A host allows fewer sessions that
-    /// are not accepted yet, and each of them for less time.
+    /// The match accepted the session: its hello is compatible, and it has its seats. A host limits the number of
+    /// sessions that are not accepted yet, and the time that each may take.
     Settled { peer: SessionId },
     /// An identity no longer has a seat. Until then, the host reserves a connection for the identity's return.
     Unseated { identity: String },

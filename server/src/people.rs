@@ -23,9 +23,9 @@ pub(super) struct People {
     identities: Vec<(String, PlayerId)>,
     /// The last identity that played each player number, even if that identity has left.
     last_owners: [Option<String>; PLAYERS_MAX],
-    /// The identities that seats are reserved for until they play. A reserved seat is never freed.
+    /// The identities for which seats are reserved until they play. A reserved seat is never freed.
     expected: [Option<String>; PLAYERS_MAX],
-    // Also if that session left before it played.
+    // Also `true` if that session left before it played.
     pub(super) was_joined: bool,
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<Identity>,
@@ -60,12 +60,12 @@ pub struct Present {
     pub seat: Option<PlayerId>,
     /// The identity in the player's ticket.
     pub identity: String,
-    /// The name that other players see; empty until it was sent to them.
+    /// The name that other players see; empty before it is assigned.
     pub name: String,
     /// The state of the player's session.
     pub whereabouts: Whereabouts,
-    /// The ticks from the arrival of the player's inputs to their deadline. `None` in lockstep, where ticks do not have
-    /// their own deadlines.
+    /// The number of ticks from the arrival of the player's newest input to its deadline. `None` in lockstep, where
+    /// ticks do not have their own deadlines.
     pub margin_ticks: Option<i64>,
     /// The round trip to the player's client, once it was measured.
     pub round_trip: Option<Duration>,
@@ -213,7 +213,7 @@ impl People {
     }
 
     /// The session that is responsible for a player: the player's own session, or another session of its identity,
-    /// which may have returned with fewer seats.
+    /// which may have reconnected with fewer seats.
     pub(super) fn session_behind(&self, player: PlayerId) -> Option<usize> {
         let own = |p: &Peer| p.players.contains(&player);
         self.peers.iter().position(own).or_else(|| {
@@ -265,7 +265,7 @@ impl People {
         }
     }
 
-    /// The players of `players` whose identities have spent their budget.
+    /// The members of `players` whose identities have spent their budget.
     pub(super) fn overdrawn(
         &mut self,
         now: Duration,

@@ -64,7 +64,7 @@ impl<T> Versions<T> {
 
 pub(super) struct PlayerList {
     wished: [Name; PLAYERS_MAX],
-    /// The seats that [`names`](PlayerList::names) belong to; empty after a player asked for a new name.
+    /// The seats for which [`names`](PlayerList::names) was computed; empty after a player asked for a new name.
     of: Vec<(String, PlayerId)>,
     names: Names,
     /// Versions of [`names`](PlayerList::names) as they are sent; the first number is 1.
@@ -99,8 +99,8 @@ impl PlayerList {
         self.due = Duration::ZERO;
     }
 
-    /// The newest link qualities for a session that may see all frames before `shown`, and their number. Each number is
-    /// sent to a session once.
+    /// The newest link qualities for a session that may see all frames before `shown`, and their number. Each version
+    /// is sent to a session once.
     pub(super) fn block(&self, shown: Tick) -> Option<(u32, &PresenceUpdate)> {
         self.block_versions.at(shown)
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_without_a_wish_is_named_after_its_identity() {
+    fn a_player_without_a_requested_name_is_named_after_its_identity() {
         let mut list = PlayerList::default();
         list.wish(PlayerId(2), Name::new("Robert"));
         let identities = [
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_sent_from_its_tick_on_and_dropped_when_no_session_needs_it() {
+    fn a_version_is_sent_starting_at_its_tick_and_dropped_when_no_session_needs_it() {
         let mut versions = Versions::new(3);
         for (n, tick) in [10, 20, 30].into_iter().enumerate() {
             versions.push(Tick(tick), n as u32, tick, Tick(0));

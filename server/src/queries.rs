@@ -11,7 +11,7 @@
 //!
 //! In every state, a query without an answer after [`answer_ticks`] is answered by the frame with `None`.
 //!
-//! Law **One door**: an outcome enters the simulation once, as an action of a frame, no matter which side answers.
+//! Law **One door**: an outcome enters the simulation once, as an entry of a frame, no matter which side answers.
 
 use twinstep_core::bounds::{
     ANSWER_BYTES_MAX, ANSWER_HEAD_BYTES, FRAGMENT_BYTES, FRAGMENT_HEAD_BYTES, OUTCOME_BYTES_MAX,
@@ -104,7 +104,7 @@ impl<S: Simulation> OpenQueries<S> {
             let id = QueryId::of(open);
             self.set(id, QueryState::WithOwner);
             if let Ok(at) = self.find(id) {
-                // A query of an earlier burst was asked before it was opened.
+                // A query from an earlier burst was asked before it was opened.
                 self.queries[at].opened = id.asked.max(context.tick().back(1));
             }
             let owner_answers = || S::owner_answers(&open.query);
@@ -300,8 +300,8 @@ impl<S: Simulation> OpenQueries<S> {
             .sort_unstable_by_key(|answer| (answer.asked, answer.key));
     }
 
-    /// Adds a fragment of a large outcome to the frame, after the one before it has ended. Returns `true` if this
-    /// outcome ends with it.
+    /// Adds a fragment of a large outcome to the frame, once the previous large outcome is complete. Returns `true` if
+    /// the fragment completes this outcome.
     fn take_fragment(
         &mut self,
         frame: &mut FrameData<S>,

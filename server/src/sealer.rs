@@ -42,7 +42,7 @@ pub(crate) struct Sealer<S: Simulation> {
     roster: [Option<RosterChange>; PLAYERS_MAX],
     referee: Box<dyn Referee<S>>,
     pub(crate) frame: FrameData<S>,
-    /// Refused orders whose owners were not informed yet.
+    /// Refused orders that were not reported to their owners yet.
     pub(crate) refused: Vec<NotAdmitted>,
     /// Players whose claim in the sealed frame came from the referee.
     pub(crate) owed: PlayerSet,
@@ -164,7 +164,7 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Finds the commands that may be announced, and the tick at which each of them will run, as frames will take them.
+    /// Decides which commands may be announced, and at which tick each of them will run, given the space in frames.
     /// Commands that the referee refuses now are not announced. The referee is asked again when a command is sealed,
     /// and a panic is reported only then.
     pub(crate) fn review(&mut self, context: &HookContext<'_, S>, seats: &mut [Seat<S>]) {
@@ -329,8 +329,8 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// The roster change after a player fell silent, or sends inputs again. `seat` is at tick `next`; `is_active` is `true`
-/// if the player sends inputs.
+/// The roster change if a player has fallen silent, or sends inputs again. `next` is the next tick to be sealed;
+/// `is_active` is `true` if the player sends inputs.
 pub(crate) fn silence<S: Simulation>(
     presence: Presence,
     seat: &Seat<S>,

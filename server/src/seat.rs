@@ -111,14 +111,15 @@ pub(crate) struct Seat<S: Simulation> {
     /// Claims of earlier ticks are ignored, because they date from before a restart.
     claims_from: u32,
     next_claim: u32,
-    /// Commands that may wait for earlier ones, each with the number from which on the fates of earlier ones are known.
+    /// Commands that may wait for earlier ones, each with a sequence number: the client knows the fates of all commands
+    /// from that number up to this one.
     early: Vec<(u32, PendingOrder<S::Command>)>,
     pub(crate) commands: VecDeque<PendingOrder<S::Command>>,
     pub(crate) claims: VecDeque<PendingOrder<S::Command>>,
     command_rate: Bucket,
     large_rate: Bucket,
     claim_rate: Bucket,
-    /// A buffer to encode an order in: to check that it can be decoded, or for its fragments.
+    /// A buffer for encoding an order, to check that it can be decoded, or to cut it into fragments.
     pub(crate) scratch: Vec<u8>,
     pub(crate) stats: SeatStats,
 }
@@ -230,7 +231,7 @@ impl<S: Simulation> Seat<S> {
             .collect()
     }
 
-    /// The last tick for which the player gave an input, or at which a batch arrived.
+    /// The last tick for which the player sent an input, or at which a batch arrived.
     pub(crate) fn last_active(&self) -> Tick {
         self.batch_at.map_or(self.given, |at| at.max(self.given))
     }
@@ -336,8 +337,8 @@ impl<S: Simulation> Seat<S> {
             .unwrap_or(INPUT_WINDOW)
     }
 
-    /// Keeps a command of this player until all earlier commands are [taken](Seat::take_command). Its sequence number
-    /// must be possible: a client has at most [`COMMANDS_OPEN_MAX`] open commands.
+    /// Keeps a command of this player until all earlier commands are [taken](Seat::take_command). Ignores impossible
+    /// sequence numbers: a client has at most [`COMMANDS_OPEN_MAX`] open commands.
     pub(crate) fn offer_command(&mut self, player: PlayerId, given: CommandUp<S::Command>) {
         let CommandUp {
             stamp,

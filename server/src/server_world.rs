@@ -48,7 +48,7 @@ impl<S: Simulation> ServerWorld<S> {
         })
     }
 
-    /// A hook's view. `views` are the ticks that the players' screens were built on.
+    /// A hook's view. `views` are the ticks on which the players' pictures were based.
     pub(super) fn context<'a>(&'a self, views: &'a [Tick]) -> HookContext<'a, S> {
         HookContext {
             world: &self.current,
@@ -58,7 +58,7 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// The world before `tick`, if it is the current one or one of the last ones.
+    /// The world before `tick`, if it is the current one or still available from the history.
     pub(super) fn world_at(&self, tick: Tick) -> Option<&World<S>> {
         match tick == self.current.tick() {
             true => Some(&self.current),
@@ -66,8 +66,8 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// The world at the beginning of its turn. Law **Journal first**: the later ticks are not written yet, so clients
-    /// must not see them.
+    /// The world at the start of the current turn. Law **Journal first**: the later ticks are not written yet, so
+    /// clients must not see them.
     pub(super) fn of_turn(&self) -> &World<S> {
         self.world_at(self.current.turn().began)
             .unwrap_or(&self.current)
@@ -139,8 +139,8 @@ impl<S: Simulation> ServerWorld<S> {
         self.digest = Some(sized_digest.digest);
     }
 
-    /// The world's digest, taken now if it is missing. Returns `None` if the world was changed outside the protocol, so
-    /// that it has no digest.
+    /// The world's digest, taken now if it is missing. Returns `None` if the world has no digest, because it was
+    /// changed outside the protocol.
     pub(super) fn digest_now(&mut self) -> Option<u64> {
         if self.digest.is_none()
             && let Ok(sized_digest) = self.current.sized_digest()

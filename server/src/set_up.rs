@@ -42,7 +42,7 @@ impl<S: Simulation> Hooks<S> {
         self.set_up = Some(Box::new(set));
     }
 
-    /// Makes a new match with these hooks.
+    /// Creates a match with these hooks.
     pub fn make(
         self,
         config: MatchConfig,

@@ -1,5 +1,5 @@
-//! [`Snapshots`]: encoded worlds for journals and sessions. Worlds are encoded once a turn, or on the host's threads,
-//! and kept for delayed spectators and for joins that were cut off. Their size is measured regularly.
+//! [`Snapshots`]: encoded worlds for journals and sessions. Worlds are encoded at most once a turn, or on the host's
+//! threads, and kept for delayed spectators and interrupted joins. Their size is measured regularly.
 //!
 //! ```text
 //!  the journal wants a world, a session joins, delayed spectators will need one
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Small worlds are encoded directly, and so are all worlds if the host did not offer to encode them
-//! ([`Match::encode_aside`]). So is a world for evidence or a heal, because these are rare and only for clients whose
-//! world differs.
+//! ([`Match::encode_aside`]). Worlds for evidence and heals are also encoded directly, because they are rare: only
+//! clients whose world differs need them.
 //!
 //! Invariant: a world that the host never returns has no lasting effect: after a few turns, or seconds, the match
 //! encodes a world itself.
@@ -107,7 +107,7 @@ impl Snapshots {
         self.aside.takes(diagnostics.stats.world_bytes, now)
     }
 
-    /// Lets the host encode the world of the turn's beginning. Returns `None` if the host is still encoding another
+    /// Lets the host encode the world at the start of the turn. Returns `None` if the host is still encoding another
     /// world.
     pub(super) fn encode<S: Simulation>(
         &mut self,
@@ -187,8 +187,8 @@ impl Snapshots {
         self.take(now, world, diagnostics)
     }
 
-    /// The world at the beginning of its turn, encoded once for all requests in this turn. Returns `None` if the world
-    /// is too large.
+    /// The world at the start of its turn, encoded once for all requests in this turn. Returns `None` if the world is
+    /// too large.
     pub(super) fn take<S: Simulation>(
         &mut self,
         now: Duration,
@@ -237,7 +237,7 @@ impl Snapshots {
     }
 }
 
-/// The match does not wait for a world that the host does not return within this time.
+/// If the host does not return a world within this time, the match stops waiting for it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]

@@ -65,7 +65,7 @@ impl JoinResult {
     }
 }
 
-/// The server's reason to remove a session.
+/// The server's reason for removing a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names that operators read say it")]
 pub enum KickReason {
@@ -110,9 +110,9 @@ impl KickReason {
 /// Counts of joins and removals, by reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// Joins, by [`JoinResult`].
+    /// Joins, indexed by [`JoinResult`].
     pub joins: [u64; JoinResult::COUNT],
-    /// Removals, by [`KickReason`].
+    /// Removals, indexed by [`KickReason`].
     pub kicks: [u64; KickReason::COUNT],
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_its_own_name() {
+    fn each_result_and_reason_has_its_own_metrics_label() {
         for (result, name) in [
             (JoinResult::Playing, "playing"),
             (JoinResult::Superseded, "superseded"),

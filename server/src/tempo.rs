@@ -21,7 +21,7 @@ use crate::config::{MatchConfig, TickLength, TurnLength};
 const WINDOW: Duration = Duration::from_secs(5);
 /// This many pauses within [`WINDOW`] are too many.
 const PAUSES_MAX: u32 = 3;
-/// After a change of the turn, its effect can be judged after this time.
+/// The time after a change of the turn length before its effect can be judged.
 const SETTLE: Duration = Duration::from_secs(2);
 /// A trial of a shorter turn has failed if pauses return within this time. For a shorter tick it is [`WINDOW`].
 const TURN_TRIED_FOR: Duration = Duration::from_secs(30);
@@ -96,7 +96,7 @@ impl Trial {
         }
     }
 
-    /// Restarts the times of a trial, because the current observations are not evidence about the value.
+    /// Restarts the times of a trial, because the current observations are not evidence about the tried value.
     fn wait_on(&mut self, now: Duration) {
         self.quiet_since = now;
         self.lowered_at = self.lowered_at.map(|_| now);
@@ -183,8 +183,8 @@ impl Tempo {
         self.turn_ticks
     }
 
-    /// The part of a turn's length charged to this client: longer ticks, and ticks beyond both `common` and the need of
-    /// its round trip. Extra ticks are charged only to the clients that ask for the longest turn, which has `longest`
+    /// The part of a turn's length charged to this client: longer ticks, and ticks beyond both `common` and what its
+    /// round trip needs. Extra ticks are charged only to the clients that ask for the longest turn, which has `longest`
     /// ticks.
     pub(crate) fn excess(&self, config: &MatchConfig, common: u8, longest: u8) -> Duration {
         let turn_ticks = u32::from(self.turn_ticks);
@@ -239,7 +239,7 @@ impl Tempo {
         if seen.jitter * 4 < self.jitter {
             (self.too_short, self.jitter) = (0, Duration::ZERO);
         }
-        // What was too short once is tried again later than what was not.
+        // A length that was too short before is tried again later than others.
         let wait = match self.turn_ticks <= self.too_short + 1 {
             true => patience * AGAIN,
             false => patience,
@@ -261,7 +261,7 @@ impl Tempo {
         } else {
             self.turn_ticks
         };
-        // The last change still settles: its pauses do not count.
+        // The last change still settles, so its pauses do not count.
         if now < self.window_began {
             self.pauses = 0;
         }
@@ -289,7 +289,7 @@ impl Tempo {
             TickLength::Adaptive { max } => max,
         };
         if self.shortest_tick != config.tick {
-            // A requested speed holds at once. A machine that cannot keep up slows it down again.
+            // A requested speed takes effect at once. A machine that cannot keep up slows it down again.
             self.shortest_tick = config.tick;
             self.tick = config.tick;
         }

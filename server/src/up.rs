@@ -68,10 +68,11 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
     }
 }
 
-/// Reads and applies one packet of `peer`. Its seats are among `seats`. Answers to queries stay in `play`.
+/// Reads and applies one packet from `peer`, whose seats are among `seats`. Answers to queries stay in `play`.
 ///
 /// # Errors
-/// If the bytes are not a packet, or this session may not send that packet. Then session and seats are unchanged.
+/// If the bytes are not a packet, or this session may not send that packet. In that case, session and seats do not
+/// change.
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],
@@ -232,7 +233,7 @@ fn offer_command<S: Simulation>(
     peer.fates.acknowledge();
 }
 
-/// Reads a large command or answer, which arrived on the lane, and applies it like one of a `Play`.
+/// Reads a large command or answer that arrived on the lane, and applies it like one from a `Play` packet.
 ///
 /// # Errors
 /// If the bytes are not such a message, or this session may not send it.

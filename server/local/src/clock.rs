@@ -41,7 +41,7 @@ impl LocalClock {
     pub(super) fn pass(&mut self, now: Duration) -> Duration {
         let before = self.at.unwrap_or(now);
         self.at = Some(now.max(before));
-        // `at` has moved on, so the time of the pause is never made up for.
+        // `at` has advanced, so the time of the pause is never made up for.
         if self.paused {
             return Duration::ZERO;
         }

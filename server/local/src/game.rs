@@ -29,7 +29,7 @@ struct LocalClient<S: Simulation, V: Show<S>> {
     has_left: bool,
 }
 
-/// The match. The lock makes the game `Sync`, although the author's hooks need only be `Send`; it is always free.
+/// The match. The lock makes the game `Sync`, although the author's hooks need only be `Send`; it is never contended.
 struct HeldMatch<S: Simulation>(Mutex<Match<S>>);
 
 impl<S: Simulation> HeldMatch<S> {
@@ -67,8 +67,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     }
 
     /// Adds a client with `seats` players, 1..=4, and returns its number. When this returns, the client is in the
-    /// match, even if the game is paused. The join takes a few ticks, with neutral input for all players: if this
-    /// matters, let clients join before the game starts. Several clients in one process are for tests and split
+    /// match, even if the game is paused. The join takes a few ticks, during which all players have neutral input. If
+    /// this matters, let clients join before the game starts. Several clients in one process are for tests and split
     /// screens; players at one screen are seats of one client.
     ///
     /// # Errors
@@ -97,8 +97,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             session,
             has_left: false,
         });
-        // In lockstep a new player joins once its batches come in time: they never would if each came a tick after its
-        // turn.
+        // In lockstep a new player joins once its batches come in time. If each came a tick after its turn, they never
+        // would.
         let parts = match self.server.get().config().command_delay {
             0 => 1,
             _ => STEP_PARTS,
@@ -115,7 +115,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
 
     /// Advances the match to `now`. Call this once per drawn frame. `now` is any time that never goes back, as for
     /// `Client::advance_at`; the first call sets its origin. `input` is called with (client, seat) for each player once
-    /// per tick, so possibly not at all. At most 250 ms of a long frame are played. A paused game does not advance.
+    /// per tick, so it is not called in a frame without a tick. At most 250 ms of a long frame are played. A paused
+    /// game does not advance.
     ///
     /// # Errors
     /// If the game is over; the error is the reason, and every later call returns it again. A panic in the game's own
@@ -161,7 +162,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     }
 
     /// Pauses the game: no tick, input or cue until [`resume`](LocalGame::resume) or [`step`](LocalGame::step). The
-    /// picture stays. Commands given during the pause run afterwards.
+    /// picture does not change. Commands given during the pause run afterwards.
     pub fn pause(&mut self) {
         self.clock.paused = true;
     }
@@ -228,8 +229,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.server.get()
     }
 
-    /// Makes a request as the host of the match: see [`Match::request`]. Players ask by
-    /// [`Session::request`], and the match's referee decides.
+    /// Makes a request as the host of the match: see [`Match::request`]. Players use [`Session::request`], and the
+    /// match's referee decides.
     ///
     /// # Errors
     /// If a value in the request is out of range.
@@ -237,8 +238,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.server.get().request(request)
     }
 
-    /// Saves the game: the bytes for [`Local::load`](super::Local::load), and for a server's
-    /// [`Match::load`]. A game in turns of one tick is saved as it is now.
+    /// Saves the game: the bytes for [`Local::load`](super::Local::load), and for a server's [`Match::load`]. With
+    /// one-tick turns, the save holds the current state.
     ///
     /// # Errors
     /// If the world exceeds 8 MB, or its [label](Simulation::save_label) 256 bytes.
@@ -295,14 +296,14 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         passed: Duration,
         input: &mut dyn FnMut(usize, usize) -> S::Input,
     ) -> Result<(), LocalGameEnd> {
-        // After a panic the game is over, so the half-done state is not used.
+        // After a panic the game is over, so the inconsistent state is not used.
         let played = catch_unwind(AssertUnwindSafe(|| {
             let end = self.time + passed;
             loop {
                 self.time = end.min(self.time + self.tick());
                 self.serve()?;
                 self.play(input)?;
-                // In lockstep the match may have waited for exactly that.
+                // In lockstep the match may have waited for these inputs.
                 if !self.server.get().waiting().is_empty() {
                     self.serve()?;
                 }
@@ -380,7 +381,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             }
             let played = session.advance(self.time, BUDGET_TICKS, |seat| input(client, seat));
             played.map_err(|closed| LocalGameEnd::Session { client, closed })?;
-            // A background rebuild is run here at once: there is no other thread.
+            // There is no other thread, so a background rebuild runs here immediately.
             if let Some(mut rebuild) = session.poll_rebuild() {
                 rebuild.run();
                 session.hand_back(rebuild);

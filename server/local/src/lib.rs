@@ -38,9 +38,9 @@
 //!
 //! # Cost
 //!
-//! A tick costs as much as on the server and on all clients together: three steps with one client, and the digests. A
-//! game with an expensive step needs a machine that can do both. A quiet frame allocates only as much as a session
-//! does.
+//! A tick costs as much as on the server and on all clients together: with one client, three steps and the digests. A
+//! game with an expensive step needs a machine that can run both sides. A quiet frame allocates only as much as a
+//! session does.
 //!
 //! [`Session`]: twinstep_client::Session
 
@@ -92,8 +92,8 @@ impl<S: Simulation> Local<S> {
         Local::with(config, sim, rules)
     }
 
-    /// Creates a match that starts with `sim`, with any configuration, for example with the configuration of your
-    /// server, so that a tutorial feels like the online game. It [starts](MatchConfig::start_when) immediately.
+    /// Creates a match that starts with `sim`, with any configuration: for example with your server's, so that a
+    /// tutorial feels like the online game. It [starts](MatchConfig::start_when) immediately.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Local {
             config,
@@ -121,9 +121,9 @@ impl<S: Simulation> Local<S> {
         self
     }
 
-    /// Starts the match from a save of [`LocalGame::save`] instead of from `sim`. `upgrade` adapts a save of an older
-    /// version, or of different rules; without it such a save is refused. Each client gets back the players of the
-    /// former client with the same number.
+    /// Starts the match from a save by [`LocalGame::save`] instead of from `sim`. `upgrade` adapts a save with an older
+    /// version or different rules; without it, such a save is refused. Each client gets back the players of the former
+    /// client with the same number.
     #[must_use]
     pub fn load(mut self, save: Vec<u8>, upgrade: Option<Upgrade<S>>) -> Self {
         self.load = Some((save, upgrade));
@@ -138,8 +138,8 @@ impl<S: Simulation> Local<S> {
     }
 
     /// Starts the match. When this returns, the first client is in the match, after a few ticks with neutral input.
-    /// `config` is used as by `Client::connect`; its [`start`](SessionConfig::start) may be left out, because the start
-    /// state is known here.
+    /// `config` is the one for `Client::connect`; its [`start`](SessionConfig::start) may be left out, because the
+    /// start state is known here.
     ///
     /// # Errors
     /// [`LocalStartError`] if the configuration or the number of seats is out of range, rules or state contain a NaN,

@@ -30,7 +30,7 @@ fn held_at(player: usize, tick: u32) -> u8 {
 
 const COMPARED: Tick = Tick(540);
 
-/// The digest of a match with two clients over an 80 ms round trip, as a host and its clients would play it.
+/// The digest of a match with two clients over an 80 ms round trip, run as by a host and its clients.
 fn digest_over_a_network() -> u64 {
     let rules = Arc::new(RULES);
     let sim = Tale::default();
@@ -78,7 +78,7 @@ fn digest_over_a_network() -> u64 {
     server.digest_at(COMPARED).expect("a digest of this turn")
 }
 
-/// Law Pure, for both ways to play: a game cannot detect whether there is a network.
+/// Law Pure: a game cannot detect whether there is a network.
 #[test]
 fn the_same_inputs_lead_to_the_same_digest_as_over_a_network() {
     let mut game = local();
@@ -115,7 +115,7 @@ fn the_first_client_is_in_the_match_after_play() {
 }
 
 #[test]
-fn seats_and_clients_play_together() {
+fn several_seats_and_clients_play_in_one_match() {
     let start = Local::action(Tale::default(), RULES).seats(2);
     let mut game = begun(start);
     assert_eq!(game.join(config(), 2).expect("a second client"), 1);
@@ -126,7 +126,7 @@ fn seats_and_clients_play_together() {
     let mut now = Duration::ZERO;
     for n in 0..240 {
         now += FRAME;
-        // Each seat holds another number for two seconds; then all let go, so that everything is confirmed.
+        // Each seat holds a different number for two seconds; then all release it, so that everything is confirmed.
         let held = |client: usize, seat: usize| (1 + 2 * client + seat) as u8;
         let input = |client, seat| if n < 120 { held(client, seat) } else { 0 };
         game.advance_at(now, input).expect("it plays on");
@@ -186,7 +186,7 @@ fn queries_are_answered_immediately_on_this_thread() {
 }
 
 #[test]
-fn a_referee_judges_as_on_a_server() {
+fn a_referee_decides_as_on_a_server() {
     let odd = |_: &HookContext<'_, Tale>, _: PlayerId, order: &u8, _: bool| order % 2 == 1;
     let start = Local::action(Tale::default(), RULES).referee(odd);
     let mut game = begun(start);
@@ -218,7 +218,7 @@ fn an_order_that_panics_every_step_is_left_out_and_the_game_continues() {
 }
 
 #[test]
-fn a_panic_of_the_games_own_code_is_a_final_error_with_its_message() {
+fn a_panic_in_the_games_own_code_is_a_final_error_with_its_message() {
     let mut game = local();
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 30, 0);

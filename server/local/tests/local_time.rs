@@ -12,7 +12,7 @@ use crate::tale::{FRAME, RULES, Tale, begun, config, frames, hundred, input_tick
 /// At any frame rate, a key press shows in its own frame, no input is late, and a single player's game has no
 /// misprediction.
 #[test]
-fn an_own_input_is_in_the_picture_of_its_own_tick_at_any_frame_rate() {
+fn a_local_input_shows_in_its_own_tick_at_any_frame_rate() {
     for frame_us in [1_000, 4_166, 8_333, 16_667, 20_000, 33_333, 50_000, 100_000] {
         let mut game = local();
         let mut now = Duration::ZERO;
@@ -81,8 +81,8 @@ fn a_pause_stops_ticks_inputs_and_the_picture() {
 }
 
 #[test]
-fn a_step_is_exactly_one_tick_of_all_clients() {
-    // The pause may start at any point between two ticks.
+fn a_step_advances_all_clients_by_exactly_one_tick() {
+    // The pause may start at any time between two ticks.
     for phase_us in [0, 1, 5_000, 11_111, 16_000] {
         let mut game = local();
         game.join(config(), 2).expect("a second client");
@@ -107,7 +107,7 @@ fn a_step_is_exactly_one_tick_of_all_clients() {
 }
 
 #[test]
-fn a_time_scale_changes_only_the_rate_of_ticks() {
+fn a_time_scale_changes_only_the_tick_rate() {
     for (scale, expected) in [(0.25, 60), (0.5, 120), (1.0, 240), (2.0, 480), (4.0, 960)] {
         let mut game = local();
         let mut now = Duration::ZERO;
@@ -136,7 +136,7 @@ fn a_time_scale_changes_only_the_rate_of_ticks() {
 
 /// A player drags the window for a minute.
 #[test]
-fn a_long_frame_plays_a_quarter_of_a_second() {
+fn a_long_frame_plays_at_most_a_quarter_of_a_second() {
     let mut game = local();
     let mut now = Duration::ZERO;
     frames(&mut game, &mut now, 60, 0);
@@ -214,8 +214,8 @@ fn a_local_match_is_paused_by_the_same_requests_as_online() {
 }
 
 #[test]
-fn a_player_saves_a_local_match_and_continues_from_there() {
-    // Row 83: alone as online.
+fn a_player_saves_a_local_match_and_continues_from_the_save() {
+    // Row 83: saves work in a local match as online.
     let game = || Local::action(Tale::default(), RULES).resolver(hundred);
     let mut before = begun(game().referee(Anyone));
     let mut now = Duration::ZERO;

@@ -5,7 +5,7 @@ use std::ops::BitOr;
 
 use glam::Vec2;
 
-/// Steps per unit of length. Distances are whole steps of 1/64 of a unit: finer than a pixel at any sensible zoom,
+/// Steps per unit of length. Distances are whole steps of 1/64 of a unit: finer than a pixel at any reasonable zoom,
 /// exact in `f32` up to [`COORDINATE_MAX`](super::COORDINATE_MAX), and short on the wire.
 pub const STEPS_PER_UNIT: f32 = 64.0;
 
@@ -26,7 +26,7 @@ impl Layers {
     /// Every layer.
     pub const ALL: Layers = Layers(u32::MAX);
 
-    /// The layer with this number, 0..=31; a larger one does not compile in a `const` and panics elsewhere.
+    /// The layer with this number, 0..=31. A larger number does not compile in a `const`, and panics elsewhere.
     #[must_use]
     pub const fn bit(number: u32) -> Layers {
         assert!(number < 32, "a layer's number is 0 to 31");

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Invariants:
-//! - A step depends only on the bodies, the room and the length of the tick. No state of the engine outlives it, so the
-//!   game sends, saves and compares a list of positions and speeds, which can be checked. The engine's own memory could
-//!   not be checked.
-//! - All numbers are finite and in range: a change or bytes that would break this are refused.
+//! - A step depends only on the bodies, the room and the length of the tick. No engine state outlives the step, so the
+//!   game sends, saves and compares a list of positions and speeds. Unlike the engine's own memory, this list can be
+//!   checked.
+//! - All numbers are finite and in range. Changes and bytes that would break this are refused.
 //! - Bounded: [`BODIES_MAX`], [`SPEED_MAX`], [`REACH`].
 
 use std::fmt::Debug;
@@ -25,7 +25,7 @@ pub use super::bounds::BODIES_MAX;
 use super::bounds::{REACH, SPEED_MAX};
 use super::flight::{Body, FlightError, Flights, Motion, slow_down, steps_of};
 
-// The maximum number of contacts read back; more bodies cannot touch at once.
+// The maximum number of contacts accepted from bytes. A step never yields more.
 const CONTACTS_MAX: usize = 16 * BODIES_MAX;
 // The distance in units at which a wall counts as near, in addition to what a body can move in a tick.
 const MARGIN: f32 = 1.0;
@@ -68,16 +68,16 @@ const WALL: u128 = u128::MAX;
 /// # Ok(()) }
 /// ```
 ///
-/// Cost: see [`step`](Self::step). A copy costs as much as one of the list; `clone_from` does not allocate.
+/// Cost: see [`step`](Self::step). A copy costs as much as a copy of the list; `clone_from` does not allocate.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     try_from = "Unchecked<Id>",
     bound(deserialize = "Id: Ord + Copy + Debug + Deserialize<'de>")
 )]
 pub struct Bodies<Id> {
-    // By id.
+    // In id order.
     bodies: Vec<Body<Id>>,
-    // By (first, second).
+    // In order of (first, second).
     contacts: Vec<Contact<Id>>,
     // Whether the last step changed no body, so that the next one would not either.
     is_settled: bool,
@@ -92,7 +92,7 @@ pub struct Contact<Id> {
     pub second: Option<Id>,
     /// The impulse that drove them apart: mass (the area of a shape) times the change of speed.
     pub impulse: f32,
-    /// Whether the contact is new: they did not push each other during the step before.
+    /// Whether the contact is new, because the two did not push each other during the previous step.
     pub is_new: bool,
 }
 
@@ -149,7 +149,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         Some(self.bodies.remove(index))
     }
 
-    /// Changes a body: its motion, its push, its position. A changed id is ignored.
+    /// Changes a body, such as its motion, push or position. A changed id is ignored.
     ///
     /// # Errors
     /// If there is no such body, or if the change makes a number not finite or out of range. In that case, the body
@@ -187,7 +187,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         &self.contacts
     }
 
-    /// Moves all bodies by one tick. A body that reaches the end of [`REACH`] stays there.
+    /// Moves all bodies by one tick. A body that reaches the limit [`REACH`] stays there.
     ///
     /// Cost: the guide's chapter 22 has a table. Bodies that lie still without gravity are not stepped, and only walls
     /// near a moving body are tested. It allocates.
@@ -205,7 +205,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
             let collider = room.solid(shape).position(*pose).user_data(WALL);
             world.insert_collider(collider, None);
         }
-        // The order of insertion decides the order of the engine's sums; it follows the ids.
+        // The order of insertion decides the order of the engine's sums, so it follows the ids.
         let mut handles = Vec::with_capacity(self.bodies.len());
         for (body, name) in self.bodies.iter().zip(0..) {
             let pose = body.check().expect("bodies are checked when they change");
@@ -304,7 +304,8 @@ impl<Id: Copy> Body<Id> {
         self.motion.speeds().unwrap_or_default().0
     }
 
-    /// Adds to the velocity, up to [`SPEED_MAX`]. A kick that is not finite is ignored, and a fixed body stays.
+    /// Adds `by` to the velocity, up to [`SPEED_MAX`]. A kick that is not finite is ignored, and so is a kick of a
+    /// fixed body.
     pub fn kick(&mut self, by: Vec2) {
         let kicked = within(self.velocity() + by, SPEED_MAX);
         match &mut self.motion {
@@ -358,7 +359,7 @@ fn within(vector: Vec2, most: f32) -> Vec2 {
     vector * (most * 0.999 / vector.length())
 }
 
-// Bodies as they were read, from a file or a server.
+// Bodies as read from a file or a server, not checked yet.
 #[derive(Deserialize)]
 struct Unchecked<Id> {
     bodies: Vec<Body<Id>>,

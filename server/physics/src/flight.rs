@@ -1,8 +1,8 @@
 //! Flights of thrown, falling or steered rigid bodies.
 //!
-//! The game asks a query ("where do these fly?"), the server throws copies of the bodies here, and the *paths* enter
-//! the game as one outcome (Law: One door); every machine then only plays integers back. Bodies that must react to a
-//! player at once are stepped in the state instead: [`bodies`](super::bodies).
+//! The game asks a query ("where do these fly?"), the server throws copies of the bodies here, and their *paths* enter
+//! the game as one outcome (Law: One door). Every machine then only plays back integers. Bodies that must react to a
+//! player immediately are stepped in the state instead: see [`bodies`](super::bodies).
 //!
 //! ```text
 //!   bodies at tick t ──▶ Flights::run ──▶ tracks: sorted by id, a sample every m ticks, whole 64ths of a unit
@@ -11,20 +11,20 @@
 //!        └────────── the step moves them along, tick for tick ◀─────┘
 //! ```
 //!
-//! Bodies bounce off walls and each other, rub, and are slowed by drag. A view from above has no gravity; for a side
-//! view set [`Flights::gravity`].
+//! Bodies bounce off walls and each other, with friction, and are slowed by drag. A view from above has no gravity; for
+//! a side view set [`Flights::gravity`].
 //!
-//! A body that players steer asks again in windows of a few ticks: it starts each run at the position, velocity and
-//! spin of a [`Sample`] of the previous run, with a new [`push`](Body::push). So its paths join without a jump, and
-//! each replaces the rest of the previous one. The guide's chapter 3 has such a game.
+//! For a body that players steer, the game asks again every few ticks (a window). Each run starts at the position,
+//! velocity and spin of a [`Sample`] of the previous run, with a new [`push`](Body::push). So the paths join without a
+//! jump, and each path replaces the rest of the previous one. The guide's chapter 3 has such a game.
 //!
 //! Invariants:
 //! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
-//!   runs: No engine state outlives a call.
+//!   runs. No engine state outlives a call.
 //! - A body that starts outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
 //!   the narrowest corner), and never passes through them.
 //! - Bounded: [`BODY_TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so the cost of
-//!   a sample does not grow with the number of walls, except for the search for nearby ones.
+//!   a sample does not grow with the number of walls, except for the search for nearby shapes.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -48,21 +48,21 @@ pub use super::bounds::{PUSH_MAX, REACH, SPEED_MAX};
 use near::Walls;
 use way_out::free_of;
 
-/// The maximum work of one run, as the number of bodies (fixed ones too) times the number of ticks of 1/60 s: 256
-/// bodies for four seconds. A longer tick counts several times. This takes some 60 ms, so use [`Decision::Later`] long
-/// before this limit.
+/// The maximum work of one run: the number of bodies, including fixed ones, times the number of ticks of 1/60 s. It
+/// allows 256 bodies for four seconds. A longer tick counts several times. Such a run takes some 60 ms, so use
+/// [`Decision::Later`] long before this limit.
 ///
 /// [`Decision::Later`]: https://docs.rs/twinstep-server/latest/twinstep_server/enum.Decision.html
 pub const BODY_TICKS_MAX: u64 = 61_440;
 
-// The longest step of the engine, with a hundredth of it for rounding. A longer tick takes several.
+// The engine's longest step, plus 1 % for rounding. A longer tick takes several steps.
 const STEP_NANOS_MAX: u64 = 1_010_000_000 / 60;
 const TICK: Duration = Duration::from_nanos(16_666_667);
-/// The speed below which a body counts as lying still, in units or radians per second.
+/// The speed below which a body counts as resting, in units or radians per second.
 const REST_SPEED: f32 = 0.05;
 const TURN_STEPS: f32 = 65_536.0;
-/// The distance at which contacts are predicted, in units: about the distance moved in a tick. Otherwise fast bodies
-/// would sink in before they bounce.
+/// The distance at which contacts are predicted, in units: about the distance moved in a tick. With a smaller one, fast
+/// bodies would sink in before they bounce.
 const FORESIGHT: f32 = 0.5;
 
 /// The reason why a wall or a run was rejected.
@@ -107,7 +107,7 @@ fn beyond_limits(bodies: usize, samples: u32, every: u32) -> String {
 /// The material of all walls and bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Material {
-    /// The part of the speed that a bounce keeps, in [0, 1].
+    /// The fraction of the speed that a bounce keeps, in [0, 1].
     pub bounce: f32,
     /// The friction of surfaces, from 0 (ice) to 1.
     pub friction: f32,
@@ -132,8 +132,8 @@ impl Default for Material {
 pub enum Motion {
     /// The body stays in place, even if other bodies hit it.
     Fixed,
-    /// The body moves at its velocity, even through walls, and pushes others, such as a lift or a character moved by
-    /// the step.
+    /// The body moves at its velocity, even through walls, and pushes others. For a lift, or for a character that the
+    /// game's step moves.
     Driven {
         /// The velocity in units per second.
         velocity: Vec2,
@@ -165,8 +165,8 @@ pub struct Body<Id> {
     pub angle: f32,
     /// The body's motion.
     pub motion: Motion,
-    /// The acceleration of the body's middle through the whole run, in units per second squared, in addition to
-    /// gravity: a motor, a jet, the wind. Ignored by a fixed or driven body.
+    /// The acceleration of the body's center during the whole run, in units per second squared, in addition to gravity,
+    /// such as from a motor, a jet or the wind. Ignored for a fixed or driven body.
     pub push: Vec2,
     /// The angular acceleration during the whole run, in radians per second squared, such as from a wheel's motor.
     /// Ignored unless the body tumbles.
@@ -196,7 +196,7 @@ pub struct Track<Id> {
     pub samples: Vec<Sample>,
 }
 
-/// A room for flights: walls stay, and bodies are given for one run each.
+/// A room for flights. Walls stay; bodies are passed to each run.
 ///
 /// ```
 /// use glam::Vec2;
@@ -260,7 +260,8 @@ impl Flights {
     }
 
     /// Sets the gravity in units per second squared, for side views: `Vec2::new(0.0, -9.81)` if a unit is a metre and y
-    /// points up. The default is none. Drag also slows falls, so a side view needs a [`Material`] with little of it.
+    /// points up. The default is no gravity. Drag also slows falls, so a side view needs a [`Material`] with little
+    /// drag.
     ///
     /// # Panics
     /// If `gravity` is not finite, or longer than [`PUSH_MAX`].
@@ -308,8 +309,8 @@ impl Flights {
     }
 
     /// Adds a wall of tiles: one wall for each run of tiles in a row, so bodies do not catch on the edges between
-    /// tiles. `is_solid(column, row)` returns `true` for a solid tile; `corner` is that of tile (0, 0), and tiles go on
-    /// towards positive x and y.
+    /// tiles. `is_solid(column, row)` returns `true` for a solid tile; `corner` is the corner of tile (0, 0) with the
+    /// lowest coordinates; further tiles follow in positive x and y.
     ///
     /// # Errors
     /// [`FlightError::Wall`] if a tile is out of range.
@@ -346,7 +347,7 @@ impl Flights {
     /// takes 0.5 ms with 2, 0.7 ms with 8, 2.2 ms with 32. Each run puts the walls into the engine once. It allocates.
     ///
     /// # Errors
-    /// If a number is not finite or out of range. Then no body was moved.
+    /// If a number is not finite or out of range. In that case, no body was moved.
     pub fn run<Id: Ord + Copy + Debug>(
         &self,
         bodies: &[Body<Id>],
@@ -490,7 +491,7 @@ impl Flights {
     }
 }
 
-// The engine's steps in a tick of this length, and the length of each in seconds.
+// The number of engine steps in a tick of this length, and the length of each step in seconds.
 pub(crate) fn steps_of(tick: Duration) -> (u32, f32) {
     let nanos = tick.as_nanos() as u64;
     let steps = nanos.div_ceil(STEP_NANOS_MAX).max(1);
@@ -499,7 +500,7 @@ pub(crate) fn steps_of(tick: Duration) -> (u32, f32) {
 
 struct Room<Id> {
     world: PhysicsWorld,
-    /// Fixed shapes, walls and bodies, each named by its number.
+    /// Fixed shapes (walls and bodies), each named by its number.
     still: Scene<usize>,
     movers: Vec<Mover<Id>>,
     /// Whether gravity or a push can move a body that is slow now because it is at the top of its flight, or about to
@@ -517,7 +518,7 @@ struct Mover<Id> {
 }
 
 impl<Id> Room<Id> {
-    /// Steps one tick. Returns `true` if all bodies lie still for good.
+    /// Runs one engine step. Returns `true` if all bodies have come to rest permanently.
     fn step(&mut self) -> bool {
         self.world.step();
         let mut are_slow = true;
@@ -592,7 +593,7 @@ impl<Id> Body<Id> {
     }
 }
 
-// Brings a body below [`SPEED_MAX`]. Returns its speeds before.
+// Limits a body's speeds to [`SPEED_MAX`]. Returns the speeds before that.
 pub(crate) fn slow_down(body: &mut RigidBody) -> (Vec2, f32) {
     let (velocity, spin) = (body.linvel(), body.angvel());
     body.set_linvel(velocity.clamp_length_max(SPEED_MAX), false);

@@ -1,7 +1,7 @@
 //! The physics mirror: area queries, rays and shape casts over positions that the lockstep simulation owns.
 //!
 //! A simulation must not ask a physics engine that keeps its own state, because copies of the world would not contain
-//! that state. So the simulation asks a *query*. The server's resolver copies the necessary positions into a [`Mirror`]
+//! that state. So the simulation asks a *query*. The server's resolver copies the relevant positions into a [`Mirror`]
 //! and queries it, and the answer enters the game as an outcome (Law: One door).
 //!
 //! ```text
@@ -17,7 +17,8 @@
 //! - A NaN never enters the mirror: [`MirrorError`] names its source.
 //!
 //! This folder is the only code that uses rapier2d. The mirror uses the engine's shapes, casts and bounding volume
-//! tree, but no bodies. Bodies that fly are in [`flight`]; those that a game steps in its own state, in [`bodies`].
+//! tree, but no bodies. [`flight`] is for bodies that fly, and [`bodies`] for bodies that a game steps in its own
+//! state.
 //!
 //! ```
 //! use glam::Vec2;
@@ -177,10 +178,10 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
     }
 
     /// Returns the bodies of [`area`](Self::area) that are visible. Three rays from `center` are tested for each body:
-    /// to its middle, and to its two outermost points as seen from `center`. The body is visible if one of them does
-    /// not meet a wall or body of the layers `blockers`.
+    /// to its middle, and to its two outermost points as seen from `center`. The body is visible if at least one of the
+    /// rays meets no wall or body in the layers `blockers`.
     ///
-    /// A body never hides itself; a body that contains `center` is always visible; and the body excepted by the filter
+    /// A body never hides itself, a body that contains `center` is always visible, and the body excepted by the filter
     /// does not hide others. If `center` is inside another blocker, no other body is visible.
     ///
     /// # Errors
@@ -233,8 +234,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
 
     /// Returns the first wall or body that a ray meets within `length`; `direction` need not be of length 1.
     ///
-    /// Impacts at the same number of 64ths are ordered wall first, then by id. A ray that starts inside a shape hits it
-    /// at distance 0.
+    /// Impacts at the same number of 64ths are ordered walls first, then by id. A ray that starts inside a shape hits
+    /// it at distance 0.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if a number is not finite or out of range, or if `direction` is zero.
@@ -303,7 +304,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(self.first(&sweep, filter.into()))
     }
 
-    /// Returns the least impact of the sweep. Keeps candidates up to a step farther than the nearest one so far,
+    /// Returns the least impact of the sweep. Keeps candidates up to two 64ths farther than the nearest one so far,
     /// because rounding may make them equal, and then their ids decide.
     fn first(&mut self, sweep: &Sweep, filter: Filter<Id>) -> Option<Impact<Id>> {
         self.settle();

@@ -1,7 +1,7 @@
 //! Placed shapes, and the tree that finds those near a query.
 //!
 //! The tree is the engine's own. The engine's broad phase and collider set are not used, because they record every
-//! change for a step that is never run. The tree is rebuilt at the first query after a change, so filling is cheap and
+//! change for a step that never runs. The tree is rebuilt at the first query after a change, so filling is cheap and
 //! the tree stays balanced. The answer does not depend on the tree: a box is a little larger than its shape, and the
 //! exact test decides.
 

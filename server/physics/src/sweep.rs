@@ -73,7 +73,7 @@ impl Sweep {
         sum.intersects_local_ray(&ray, limit)
     }
 
-    /// Returns the distance that the sweep moves before it meets the solid within `limit`, and the solid's outward
+    /// Returns the distance after which the sweep meets the solid, if it does within `limit`, and the solid's outward
     /// normal there.
     pub(super) fn strike<Id>(&self, solid: &Solid<Id>, limit: f32) -> Option<(f32, Vec2)> {
         // Start just outside the circles around both shapes: the squares inside the exact tests lose the significant

@@ -9,7 +9,7 @@ use twinstep_core::{Effects, Frame, Never};
 
 use super::*;
 
-/// Finding K14: at 240 Hz frames were kept for 7.5 s, in which no large world arrives.
+/// Finding K14: at 240 Hz, frames were kept for 7.5 s, which is too short for a large world to arrive.
 #[test]
 fn frames_are_kept_for_half_a_minute_at_any_rate() {
     for hz in [10, 60, 144, 240] {
@@ -31,9 +31,9 @@ fn frames_are_kept_for_half_a_minute_at_any_rate() {
     assert_eq!(history.next() - history.first(), BACKLOG);
 }
 
-/// Finding P3-B1: a session that loads a world for longer than that needs the later frames.
+/// Finding P3-B1: a session that needs longer than the backlog to load a world still needs all later frames.
 #[test]
-fn frames_are_kept_longer_for_loading_sessions_within_a_bound() {
+fn frames_are_kept_longer_for_loading_sessions_up_to_a_limit() {
     let mut history = History::<Counter>::new(Tick(0));
     let keep = |history: &mut History<Counter>, from: u32, to: u32| {
         for n in from..to {
@@ -74,7 +74,7 @@ impl Simulation for Wide {
 
 /// Finding P3-B1: large frames are also kept for loading sessions, within a byte limit.
 #[test]
-fn large_frames_are_kept_for_loading_sessions_within_a_bound_of_bytes() {
+fn large_frames_are_kept_for_loading_sessions_within_a_byte_limit() {
     let mut history = History::<Wide>::new(Tick(0));
     history.keep_from(Some(Tick(0)));
     for n in 0..LOAD_TICKS {
@@ -95,7 +95,7 @@ fn large_frames_are_kept_for_loading_sessions_within_a_bound_of_bytes() {
 
 /// Finding P3-B1: at 240 Hz the frames since a slow world were kept for only 100 s.
 #[test]
-fn frames_are_kept_for_the_load_time_at_high_tick_rates_within_a_bound_of_bytes() {
+fn frames_are_kept_for_the_load_time_at_high_tick_rates_within_a_byte_limit() {
     let tick = Duration::from_secs(1) / 240;
     let ticks = ticks_in(LOAD_TIME, tick);
     let keep = |history: &mut History<Counter>, present: &[PlayerId]| {
@@ -169,7 +169,7 @@ fn played(ticks: u32, small: bool) -> (History<Stepped>, Vec<Stepped>) {
 }
 
 #[test]
-fn a_large_match_keeps_few_worlds_and_can_rebuild_any_of_the_last_second() {
+fn a_large_match_keeps_few_worlds_and_can_rebuild_any_world_of_the_last_second() {
     for ticks in [0, 1, 15, 16, 17, 40, 63, 64, 65, 500, 501, 511] {
         let (history, truth) = played(ticks, false);
         assert!(history.worlds.len() <= (HISTORY / APART) as usize + 1);
@@ -194,7 +194,7 @@ fn a_large_match_keeps_few_worlds_and_can_rebuild_any_of_the_last_second() {
 }
 
 #[test]
-fn a_walk_from_any_tick_has_the_frames_from_there() {
+fn a_walk_yields_all_frames_from_any_starting_tick() {
     let (history, _) = played(500, true);
     let mut all = history.frames(history.first());
     let (mut frame, mut first) = (
@@ -236,9 +236,9 @@ fn a_requested_world_is_dropped_when_it_is_old() {
     assert_eq!(world.tick(), Tick(7 + 70 + HISTORY));
 }
 
-/// A client that gets the frame of a tick also gets its digest, or a newer one.
+/// A client that gets the frame of a tick also gets the digest of that tick, or a newer one.
 #[test]
-fn a_run_of_frames_has_the_newest_digest_within_it() {
+fn a_run_of_frames_carries_its_newest_digest() {
     let mut history = History::<Counter>::new(Tick(0));
     // Turns of four ticks; a digest before ticks 8 and 20.
     for n in 0..32 {

@@ -1,4 +1,4 @@
-//! [`Worlds`]: the match's worlds of its last ticks, without a copy for each tick.
+//! [`Worlds`]: the worlds of the match's last ticks, without a copy for each tick.
 //!
 //! ```text
 //!  kept         ├───────────────┼───────────────┼───────────────┼─────── now     one every APART ticks

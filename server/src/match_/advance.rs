@@ -45,7 +45,8 @@ use crate::up;
 
 /// The resend interval for unacknowledged frames in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
-/// A late match catches up at most this many ticks, or the duration below if that is longer. Its clock skips the rest.
+/// A late match catches up by at most this many ticks, or by the duration below if that is longer. Its clock skips the
+/// rest.
 const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
 /// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.
@@ -54,14 +55,15 @@ const STOOD: Duration = Duration::from_millis(500);
 /// margin covers one frame of the client, because it steps and reports only once a frame.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
-/// A client with a known usual lag trails only if it is at least this many ticks above that: its reports do not come
-/// exactly at the ticks.
+/// A client with a known usual lag trails only if its lag is at least this many ticks higher, because its reports do
+/// not arrive exactly at the ticks.
 const HOLD_TICKS_MIN: u32 = 2;
-/// The shortest time between two pauses for clients that trail: after a pause all clients are slightly late or early.
+/// The shortest time between two pauses for clients that trail, because after a pause all clients are slightly late or
+/// early.
 const HOLD_APART: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {
-    /// When [`advance`](Match::advance) has work to do next.
+    /// The time at which [`advance`](Match::advance) next has work to do.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let Some(due) = self.clock.due else {
@@ -130,8 +132,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Does all work that is due by `now`: seals ticks, writes and sends turns, sends lane messages, closes sessions
-    /// that do not answer. A late call catches up by a few ticks; the match's clock skips the rest of the lateness.
+    /// Does all work that is due by `now`: seals ticks, writes and sends turns, sends lane messages, closes
+    /// unresponsive sessions. A late call catches up by a few ticks; the match's clock skips the rest of the lateness.
     pub fn advance(&mut self, now: Duration) {
         let now = self.clock.reach(now);
         if self.closed.is_some() {
@@ -235,7 +237,7 @@ impl<S: Simulation> Match<S> {
                     turn >= seat.awaited_from
                         && seat.batch(turn).is_none()
                         && !self.sealer.leaves(*player)
-                        // Its owner is not here yet.
+                        // Its owner is not connected yet.
                         && self.people.expected(*player).is_none()
                 })
                 .collect();
@@ -286,7 +288,8 @@ impl<S: Simulation> Match<S> {
         self.pay(now, waited);
         match (wait, self.config.sealing) {
             (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
-                // Even with a spent budget, a player may be late by what the turns between absorb, like every other.
+                // Even with a spent budget, a player may be late by the time that the turns in between absorb, like any
+                // other player.
                 let mut late = match self.clock.paid.is_zero() {
                     true => PlayerSet::default(),
                     false => self.people.overdrawn(now, players, Budget::of(kick_after)),
@@ -399,8 +402,8 @@ impl<S: Simulation> Match<S> {
     fn end_pause(&mut self, now: Duration) {
         let lasted = self.paused_for(now);
         self.diagnostics.stats.paused += lasted;
-        // Clients that predict stopped when they got the last turn, and the next tick was not due then. So it is still
-        // a tick away, and only its turn is sealed earlier.
+        // Predicting clients stopped when they got the last turn, a tick before the next one was due. So the next tick
+        // is due a tick from now, although its turn is sealed immediately.
         let tick = self.world.current.turn().cadence.tick();
         self.clock.due = Some(match self.mode.is_lockstep() {
             true => now,
@@ -528,7 +531,7 @@ impl<S: Simulation> Match<S> {
                 peer.limits.end_hold();
             }
             if peer.plays() {
-                // Beyond the round trip, which is known better than from the past.
+                // Excludes the round trip, because its current value is known.
                 let rtt = ticks_of(peer.link.rtt().unwrap_or_default(), cadence);
                 let lag = (next - peer.acks.view()).saturating_sub(rtt);
                 peer.rhythm.record_lag(now, cadence, lag);
@@ -555,9 +558,9 @@ impl<S: Simulation> Match<S> {
             .collect()
     }
 
-    /// The median of the turns requested by players' sessions, and the longest of these turns, in ticks. For an even
-    /// number of sessions, the shorter of the two middle turns counts. If most connections need long turns, no session
-    /// is charged for them.
+    /// The median and the maximum of the turns requested by players' sessions, in ticks. For an even number of
+    /// sessions, the median is the shorter of the two middle turns. If most connections need long turns, no session is
+    /// charged for them.
     fn asked_turns(&self) -> (u8, u8) {
         let players = self
             .people
@@ -584,7 +587,7 @@ impl<S: Simulation> Match<S> {
                 continue;
             }
             let fills = |player: &PlayerId| self.seats[player.index()].newest_by(now) < Some(next);
-            // Its newest input is older than this tick, so the tick will be filled.
+            // The newest input is older than this tick, so the tick will be filled.
             if !self.mode.is_lockstep() && peer.players.iter().any(fills) {
                 peer.record_late(now);
             }

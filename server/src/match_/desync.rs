@@ -47,7 +47,7 @@ impl<S: Simulation> Match<S> {
             let peer = self.people[at].id;
             self.outbox.push(Output::Evidence { peer, tick });
         }
-        // Law Journal first: clients have seen whole turns only, so a reported difference after these is fabricated.
+        // Law Journal first: clients have seen whole turns only, so a report of a difference after them is fabricated.
         let began = self.world.current.turn().began;
         let shown = (tick <= began).then(|| self.world.world_at(tick)).flatten();
         let evidence = shown.and_then(|world| {

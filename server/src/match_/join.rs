@@ -1,5 +1,5 @@
-//! Joining: a session that sends its hello gets a world, or the frames after the world that it has. When it has caught
-//! up, its players join the match.
+//! Joining: a session that sends its hello gets a world, or the frames after the world that it already has. When it has
+//! caught up, its players join the match.
 //!
 //! ```text
 //!  hello ─▶ fits? ─▶ the world that it has is known here? ── yes ─▶ welcome: frames from there ──┐
@@ -9,7 +9,7 @@
 //!
 //! At most two worlds are being sent to players, and eight to spectators, because worlds are large: each uses a slot. A
 //! world download that has run for 1 s at less than 128 KiB/s loses its slot as soon as another session waits for one,
-//! then continues without a slot, at no more than 128 KiB/s. A world download that did not progress by 16 KiB within 3
+//! then continues without a slot, at no more than 128 KiB/s. A world download that progressed by less than 16 KiB in 3
 //! s loses its slot in the same way; if another session also wants its seats, the session is closed. If no byte of a
 //! world arrived, its client is refused for 30 s; a spectator is closed immediately. Frames do not need a slot.
 //!
@@ -48,7 +48,7 @@ const NEAR_TICKS_MIN: u32 = 6;
 /// A session that catches up makes progress when it comes nearer by this much match time.
 const STEP: Duration = Duration::from_secs(1);
 
-/// If a match waits for batches, new players join it when theirs come in time, or after this time.
+/// If a match waits for batches, a new player joins once its batches arrive in time, or after this time.
 const IN_TIME_WITHIN: Duration = Duration::from_secs(2);
 
 /// The start of a session: the session's index, its basis, and the tick of that basis.
@@ -138,8 +138,8 @@ impl<S: Simulation> Match<S> {
                 }
             }
         }
-        // The first turn that it runs is this one, and its batch is for m turns later. A resuming session has also sent
-        // the batches before that.
+        // The client's first turn is this one, and the first batch that it closes is for m turns later. A resuming
+        // session has also sent the earlier batches.
         let m = match basis {
             Basis::Authority => 0,
             Basis::World { .. } | Basis::Start(..) => self.mode.turns_ahead(),
@@ -191,7 +191,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Returns `true` if a client's authority equals the server's, judged by the digest at `tick` if the server took
-    /// it, otherwise by the newest digest that the client compared. A later difference is found by the next digest.
+    /// it, otherwise by the newest digest that the client compared. The next digest detects a later difference.
     fn is_ours(&self, tick: Tick, digest: u32, agreed: Option<(Tick, u32)>) -> bool {
         let ours = |tick| self.world.digest_at(tick).map(|ours| ours as u32);
         match (ours(tick), agreed) {
@@ -371,7 +371,7 @@ impl<S: Simulation> Match<S> {
             let world = self.snapshots.encode(now, &self.world, &self.diagnostics);
             self.outbox.encode(world);
         } else {
-            // A world was encoded for it, but it asked too late and that is gone.
+            // A world was encoded for this session, but the session asked too late, and the world is no longer kept.
             request.settle();
         }
         false
@@ -398,11 +398,11 @@ impl<S: Simulation> Match<S> {
         self.leave_unseated(at, CloseCode::JoinTooSlow);
     }
 
-    /// Frees as many seats as an identity lacks: seats of sessions that are not in the match and make no progress with
+    /// Frees as many seats as an identity lacks, from sessions that are not in the match and make no progress with
     /// their worlds.
     ///
     /// # Errors
-    /// [`CloseCode::Full`] if too few seats can be freed. Then no seat is freed.
+    /// [`CloseCode::Full`] if too few seats can be freed. In that case, no seat is freed.
     pub(super) fn free_overdue(
         &mut self,
         now: Duration,
@@ -491,8 +491,8 @@ impl<S: Simulation> Match<S> {
             let identity = self.people[at].identity.name.clone();
             self.people.record_owner(player, &identity);
             self.people.expect(player, None);
-            // Not earlier, because after a crash the last identity in the journal with a number owns that player's
-            // character.
+            // Not earlier: after a crash, the last identity that the journal names for a player number owns that
+            // player's character.
             self.journal.write(&mut self.outbox, |recorder, out| {
                 recorder.seat(player, &identity, out)
             });
@@ -506,8 +506,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Returns `true` if the others would now wait for the batches of new players. A client closes batches from the
-    /// first turn that it runs, so these batches show whether the next ones will arrive in time.
+    /// Returns `true` if the others would now wait for the batches of new players. A client closes batches starting
+    /// with its first turn, so these batches show whether the next ones will arrive in time.
     fn would_delay_others(&self, at: usize) -> bool {
         let (world, peer) = (&self.world.current, &self.people[at]);
         let is_new = |player: &&PlayerId| world.presence(**player) == Presence::Absent;
@@ -578,7 +578,7 @@ impl<S: Simulation> Match<S> {
             }
             let (id, behind) = (self.people[at].id, self.people[at].acks.wanted() < oldest);
             if behind && self.people[at].has_world() {
-                // It lacks frames that are no longer kept, so only a world helps.
+                // The session lacks frames that are no longer kept, so it needs a world.
                 if self.is_delayed(at) {
                     self.close_peer(at, CloseCode::NoAcks);
                 } else {

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Until the start the clock does not run: no tick is sealed, no player is dropped or charged, and the journal is
-//! empty. So a crash before the start loses only the lobby. A seat is free again as soon as its session is gone.
+//! empty. So a crash before the start loses only the lobby. A seat becomes free as soon as its session is gone.
 //!
-//! Invariant: each session is sent each choice of rules at most once, and an identity's sessions are sent rules as
-//! rarely as worlds.
+//! Invariant: each choice of rules is sent to a session at most once, and rules for an identity are rate-limited like
+//! its joins.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,15 +83,15 @@ impl<S: Simulation> Match<S> {
         true
     }
 
-    /// Replaces the rules, and the simulation with which the match starts, while the match waits for its players. No
-    /// player is ready after that. A guest that lacks the rules gets them if it accepts rules
+    /// Replaces the rules, and the simulation with which the match starts, while the match waits for its players.
+    /// Afterwards, no player counts as ready. A guest that lacks the rules gets them if it accepts rules
     /// (`SessionConfig::without_rules`), and is removed otherwise. Costs a pass over both, and the compression of the
     /// rules: some ten milliseconds per megabyte. To resume the match later, pass the chosen rules: the journal names
     /// them by their digest.
     ///
     /// # Errors
     /// If the match has started, or was loaded from a save; if the rules take more than 1 MiB; if rules or simulation
-    /// hold a NaN, or cannot be journalled. Then the old choice stays.
+    /// hold a NaN, or cannot be journalled. In that case, the previous choice stays.
     pub fn choose(&mut self, sim: S, rules: Arc<S::Rules>) -> Result<(), MatchStartError> {
         let Some(gathering) = self.gathering() else {
             return Err(MatchStartError::Started);
@@ -131,7 +131,8 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    // Checks that a journal can be kept, and keeps it from the start on. Returns `false` if the match has started.
+    // Checks that a journal can be kept, and keeps it from the start of the match. Returns `false` if the match has
+    // started.
     pub(super) fn keep_journal_later(&mut self) -> Result<bool, MatchStartError> {
         if self.gathering().is_none() {
             return Ok(false);
@@ -192,7 +193,7 @@ impl<S: Simulation> Match<S> {
         (!is_sent).then(|| self.packed_rules().cloned()).flatten()
     }
 
-    // Takes a session into the lobby, or renews its hello there. Returns `false` if the match has started.
+    // Takes a session into the lobby, unless it is already there. Returns `false` if the match has started.
     pub(super) fn take_guest(&mut self, now: Duration, at: usize, hello: &Hello) -> bool {
         let Some(gathering) = self.gathering() else {
             return false;
@@ -230,14 +231,14 @@ impl<S: Simulation> Match<S> {
             && (self.loading_players().is_empty() || gathering.started.is_some_and(is_late))
         {
             self.gathering = None;
-            // Its lobby was the wait for the players of a loaded match.
+            // For a loaded match, the lobby was also the wait for its players.
             if self.clock.returning.take().is_some() {
                 self.clock.excused_until = now + EXCUSED;
             }
         }
     }
 
-    // The players for which the first tick waits. `None` if it waits for none.
+    // The players for which the first tick waits. `None` once the match runs.
     pub(super) fn awaited_at_start(&self) -> Option<PlayerSet> {
         match (&self.gathering, self.gathering()) {
             (None, _) => None,
@@ -369,7 +370,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    // The number of seats that are kept for awaited identities, from this one's point of view.
+    // The number of seats that this identity may not take, because they are kept for awaited identities.
     pub(super) fn reserved_seats(&self, identity: &str) -> usize {
         let StartWhen::Identities(awaited) = &self.config.start_when else {
             return 0;

@@ -32,8 +32,8 @@ impl<S: Simulation> Match<S> {
     /// player. Takes effect at the first tick of the next turn.
     ///
     /// # Errors
-    /// If a value in the request is out of range. [`MatchRequest::Save`] needs [`offer_saves`](Match::offer_saves) and
-    /// the end of the last save; [`MatchRequest::Start`] needs a lobby.
+    /// If a value in the request is out of range. [`MatchRequest::Save`] fails without
+    /// [`offer_saves`](Match::offer_saves) or during another save; [`MatchRequest::Start`] fails without a lobby.
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
         if let MatchRequest::Tick(tick) = request
             && !request.is_sound()
@@ -48,14 +48,14 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    /// Allows players to request saves, if the referee admits it. The host carries out each [`Output::Save`], and then
-    /// calls [`hand_saved`](Match::hand_saved).
+    /// Allows players to request saves, if the referee admits it. The host runs each [`Output::Save`], and then calls
+    /// [`hand_saved`](Match::hand_saved).
     pub fn offer_saves(&mut self) {
         self.requested.offers_saves = true;
     }
 
     /// Takes the result of an [`Output::Save`]. If the save was written, all clients get `Event::Request` with the
-    /// player that asked for it; otherwise that player gets a refusal.
+    /// player that requested it; otherwise that player gets a refusal.
     pub fn hand_saved(&mut self, is_written: bool) {
         let Some(by) = self.requested.saving.take() else {
             return;
@@ -142,7 +142,7 @@ impl<S: Simulation> Match<S> {
     fn send_result(&mut self, result: RequestResult, is_for: impl Fn(&Peer) -> bool) {
         let bytes: Arc<[u8]> = result.encode().into();
         for peer in self.people.iter_mut().filter(|peer| is_for(peer)) {
-            // A full lane holds earlier requests, so its client is flooding.
+            // A lane full of results belongs to a client that floods the match with requests.
             let _ = peer.lane_out.push(message::REQUEST_RESULT, bytes.clone());
         }
     }

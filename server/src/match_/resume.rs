@@ -7,8 +7,9 @@
 //!              history (for returning clients)                 the match continues, in the same file
 //! ```
 //!
-//! Law **Journal first**: everything that a client can have seen is in the journal, so no client has to take back a
-//! tick. Outcomes come from the journal's frames and are never resolved again; only open queries are asked again.
+//! Law **Journal first**: everything that a client can have seen is in the journal, so no client has to roll back a
+//! confirmed tick. Outcomes come from the journal's frames and are never resolved again; only open queries are asked
+//! again.
 //!
 //! After a resume the clock waits until all previously present players play again, so that players do not lose the game
 //! because of a crash. For [`EXCUSED`], silent players are not dropped, even if the wait has ended.
@@ -43,9 +44,9 @@ const BACKLOG_MIN: u32 = 400;
 const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
-    /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored: the
-    /// journal has them. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that is
-    /// more), for a match of any length, and a pass over the journal to check it. The pass needs the memory of the
+    /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored, because
+    /// the journal has them. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that
+    /// is more), for a match of any length, and a pass over the journal to check it. The pass needs the memory of the
     /// largest record.
     ///
     /// The journal is continued: [`poll`](Match::poll) returns the bytes to append at [`Resumed::keep_bytes`].
@@ -114,7 +115,7 @@ impl<S: Simulation> Match<S> {
         Ok(Resumed { match_, keep_bytes })
     }
 
-    // Gives each identity the seat that the journal says it has.
+    // Gives each identity its seat from the journal.
     fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
         let next = self.world.current.tick();
         let tick = self.world.current.turn().cadence.tick();
@@ -150,7 +151,7 @@ impl<S: Simulation> Match<S> {
                 self.people.seat(*player, identity);
             }
         }
-        // No frame had this before the crash, because the match was paused.
+        // These players left during a pause, so no frame before the crash contained it.
         let mut players = self.world.current.present();
         for player in self.world.current.seated().iter() {
             if index.left.contains(player) {

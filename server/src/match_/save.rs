@@ -67,7 +67,7 @@ impl<S: Simulation> Match<S> {
     /// [label](Simulation::save_label). Another match can [start](Match::load) from it. This match continues. In the
     /// middle of a turn, the save holds the state at the start of the turn.
     ///
-    /// Costs one encoding of the world, during which the match waits (about 4 ms for 1 MB), and as many bytes.
+    /// Costs one encoding of the world, during which the match waits (about 4 ms for 1 MB), and memory for its bytes.
     ///
     /// # Errors
     /// If the world exceeds 8 MB, or its [label](Simulation::save_label) 256 bytes.
@@ -108,8 +108,8 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Creates a match that starts from a [save](Match::save), without sessions. Identities get back the players that
-    /// they had, even if those had left, in any order and with any valid ticket, even years later: see
+    /// Creates a match that starts from a [save](Match::save), without sessions. Identities get their former players
+    /// back, even players that had left, in any order of arrival, with any valid ticket, even years later: see
     /// [`give_seat`](Match::give_seat). The match waits for its first player, and then up to 5 s for the others. With a
     /// [`start_when`](MatchConfig::start_when), it first waits in a lobby, with the rules of the save.
     ///
@@ -117,7 +117,7 @@ impl<S: Simulation> Match<S> {
     /// policies come from `config`, even the command delay; `config.start` is ignored, and
     /// [`reserved`](MatchConfig::reserved) seats take precedence.
     ///
-    /// `upgrade` is used if the save is of an older version, or of different rules. Without it, such a save is refused.
+    /// `upgrade` is used if the save has an older version or different rules. Without it, such a save is refused.
     ///
     /// # Errors
     /// If the bytes are not a whole save, or a save that this program cannot continue: see [`LoadError`].

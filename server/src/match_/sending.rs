@@ -70,7 +70,7 @@ impl<S: Simulation> Match<S> {
             } else if silent {
                 sender.next = newest.back(delay).max(self.config.start);
                 sender.sealing = sender.next;
-                // The players that the match waits for now do not concern that time.
+                // The players that the match waits for now are not those of that earlier time.
                 sender.waiting = PlayerSet::default();
                 sender.presence = self.player_list.block(sender.next);
                 sender.send(peer, extent, &mut self.outbox);

@@ -123,7 +123,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Returns `true` if no session is joining, and all sessions have acknowledged the messages of their lanes, for
-    /// example tickets and worlds that heal.
+    /// example tickets and heal worlds.
     #[must_use]
     pub fn is_all_heard(&self) -> bool {
         let here = |p: &Peer| (p.plays() || p.guest().is_some()) && p.lane_out.is_idle();
@@ -249,9 +249,9 @@ impl<S: Simulation> Match<S> {
         self.closed = Some(code);
     }
 
-    /// Ends the journal as [`close`](Self::close) would with this code, but does not close any client. A host that
-    /// needs the end on disk first calls this, then [`close`](Self::close) when the end is written, or
-    /// [`forgo_journal`](Self::forgo_journal) if that failed.
+    /// Ends the journal as [`close`](Self::close) would with this code, but does not close any client. To have the end
+    /// on disk before clients are closed, a host calls this, and then [`close`](Self::close) once the end is written,
+    /// or [`forgo_journal`](Self::forgo_journal) if writing failed.
     pub fn end_journal(&mut self, code: CloseCode) {
         let reason = match code {
             CloseCode::Moved => MOVED.to_owned(),
@@ -349,7 +349,7 @@ impl<S: Simulation> Match<S> {
         self.close_peer(at, code);
     }
 
-    // Journals that a player leaves. The frame that says so may be far away, if the match is paused.
+    // Journals that a player leaves. If the match is paused, the frame with that roster change may come much later.
     fn record_left(&mut self, player: PlayerId) {
         if self.world.current.presence(player) != Presence::Absent {
             self.journal.write(&mut self.outbox, |recorder, out| {
@@ -536,12 +536,12 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Starts a session of `seats` local players, or of a spectator if `seats` is 0. An identity gets its former
-    /// players again. If the identity already has a session, that session continues until the new one sends its hello
+    /// players back. If the identity already has a session, that session continues until the new one sends its hello
     /// and takes over. A removed identity is refused: for 30 s if it was too slow in play, or if its world did not make
     /// progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was kicked.
     ///
     /// # Errors
-    /// If the session is refused; the error is the code to refuse it with. Other sessions are not affected.
+    /// If the session is refused; the error is the close code to send. Other sessions are not affected.
     pub fn connect(
         &mut self,
         now: Duration,
@@ -612,7 +612,7 @@ impl<S: Simulation> Match<S> {
                     return None;
                 }
             }
-            // Its hello may have been lost: a client that was on its way back leaves.
+            // The hello may have been lost: a client that was reconnecting leaves.
             up::FirstPacket::Leave => {
                 let takeover = &self.people.takeovers[at];
                 match self.people.session_of(&takeover.identity) {
@@ -723,7 +723,7 @@ impl<S: Simulation> Match<S> {
             .saturating_sub(paused_ticks)
     }
 
-    /// The end of the frames that a session may be shown.
+    /// The end of the frames that a session may see.
     pub(super) fn shown_to(&self, at: usize) -> Tick {
         let delay = match self.is_delayed(at) {
             true => self.spectator_delay(),
@@ -753,17 +753,17 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (&identity, Some(stamp)), seats)
     }
 
-    /// Applies rulings from elsewhere on outdated tickets. The rulings are not written into the journal.
+    /// Applies rulings on outdated tickets that were made elsewhere. They are not written into the journal.
     pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a Identity, Ruling)>) {
         for (identity, ruling) in rulings {
             self.people.lineages.apply(identity, &ruling);
         }
     }
 
-    /// Revokes the tickets of an identity: all lineages that the server has seen, and all tickets made before
-    /// `made_before_unix_ms`, by the clock of their maker. A caller passes the current time plus
+    /// Revokes the tickets of an identity: all lineages that the server has seen, and all tickets issued before
+    /// `made_before_unix_ms`, according to the issuer's clock. Pass the current time plus
     /// [`REVOKE_SLACK_MS`](twinstep_protocol::lineage::REVOKE_SLACK_MS). Later tickets are valid. The current session
-    /// of the identity continues, and gets tickets of a new lineage; [`kick`](Match::kick) ends the session.
+    /// of the identity continues, and gets tickets of a new lineage; to end it, call [`kick`](Match::kick).
     pub fn revoke(&mut self, identity: &Identity, made_before_unix_ms: u64) {
         self.rule(identity, |lineages| lineages.revoke(made_before_unix_ms));
     }
@@ -796,27 +796,27 @@ impl<S: Simulation> Match<S> {
         let Some(peer) = self.people.peer_mut(peer) else {
             return;
         };
-        // If the lane is full, the ticket is dropped: another one follows soon.
+        // If the lane is full, the ticket is dropped, because another one follows soon.
         if peer.lane_out.push(message::TICKET, ticket.into()).is_ok() {
             peer.tickets.note_handed(stamp);
             let identity = peer.identity.clone();
             self.rule(&identity, |lineages| {
                 lineages.note_handed(&stamp).into_iter().collect()
             });
-            // A match has no wall clock, so it takes the stamp's.
+            // A match has no wall clock, so it uses the time in the stamp.
             self.people.lineages.tidy(stamp.made_unix_ms / 1_000);
         }
     }
 
-    /// Makes the ticket that the session connected with safe, because the session plays.
+    /// Records that the session plays, so the ticket with which it connected becomes safe.
     pub(super) fn make_used_ticket_safe(&mut self, at: usize) {
         if let Some(stamp) = self.people[at].tickets.came_by().copied() {
             self.make_safe(at, &stamp);
         }
     }
 
-    /// Records a client's report that it stored a ticket where its next process finds it. Counts only tickets that this
-    /// session was given.
+    /// Handles a client's report that it has stored a ticket for its next process. Only tickets issued to this session
+    /// count.
     pub(super) fn record_stored_ticket(&mut self, at: usize, report: &[u8]) {
         let tickets = &mut self.people[at].tickets;
         let stored = Stamp::read_stored(report)
@@ -833,7 +833,7 @@ impl<S: Simulation> Match<S> {
         self.rule(&identity, |lineages| lineages.make_safe(stamp));
     }
 
-    /// Changes the lineages of a holder. The journal and the host get the resulting rulings.
+    /// Changes the lineages of an identity. The journal and the host get the resulting rulings.
     fn rule(&mut self, identity: &Identity, change: impl FnOnce(&mut Lineages) -> Vec<Ruling>) {
         let rulings = self.people.lineages.change(identity, change);
         for ruling in &rulings {

@@ -248,7 +248,7 @@ impl<S: Simulation> Match<S> {
             let presence = self.world.current.presence(player);
             let held = self.people.iter().any(|p| p.players.contains(&player));
             let named = self.people.identity_of(player).is_some();
-            // Dropped for long, or never joined.
+            // Dropped for too long, or never joined.
             let gone = presence == Presence::Dropped
                 && !is_expected
                 && next - seat.last_active() > ticks_in(LEAVE_AFTER, tick)

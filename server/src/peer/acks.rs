@@ -1,4 +1,4 @@
-//! [`FrameAcks`]: which frames a client has, by its own reports.
+//! [`FrameAcks`]: the frames that a client has, according to its own reports.
 //!
 //! ```text
 //!          view        wanted                       sent
@@ -23,8 +23,8 @@ pub(crate) struct FrameAcks {
     /// The frames after `wanted` that the client lacked at its last report of gaps.
     gaps: Gaps,
     view: Tick,
-    /// When the client last reported recent packet loss, or that its connection is too new to know; at first, its
-    /// connect time.
+    /// When the client last reported recent packet loss, or that its connection is too new to know; initially, the time
+    /// at which it connected.
     lossy_at: Duration,
     /// When the client last acknowledged a frame, or had no frame left to acknowledge.
     progress_at: Duration,

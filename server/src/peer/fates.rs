@@ -28,7 +28,8 @@ pub(crate) struct Fates {
     refusals: Vec<OpenRefusal>,
     /// `Some` while the client may not know the command acks: the first packet that held them; 0 if none did yet.
     acks_sent_in: Option<u32>,
-    /// Whether each of the last packets held fates, by sequence. Packets of the lane do not hold fates.
+    /// Whether each of the last packets held fates, indexed by sequence number modulo [`PACKETS_KEPT`]. Lane packets
+    /// hold no fates.
     held_fates: [bool; PACKETS_KEPT],
     /// The newest acknowledged packet that held fates.
     acked_packet: u32,
@@ -87,7 +88,7 @@ impl Fates {
 
     pub(crate) fn forget_acknowledged(&mut self, link: &LinkState) {
         let acked = link.acked();
-        // Flags of older packets have been overwritten.
+        // The flags of older packets have been overwritten.
         if link.next_seq() - acked < PACKETS_KEPT as u32
             && self.held_fates[acked as usize % PACKETS_KEPT]
         {

@@ -67,8 +67,7 @@ impl Greeting {
         self.counted = Some(false);
     }
 
-    /// Records that the session's world is ready, or was ready and has been dropped. The next join
-    /// counts again.
+    /// Records that the session's world is ready, or was ready and has been dropped. The next join counts again.
     pub(crate) fn settle(&mut self) {
         self.counted = None;
     }
@@ -93,9 +92,9 @@ pub(crate) struct Guest {
     ready: bool,
     // The number of times that the client has asked for the start.
     starts: u32,
-    // The choice of rules that the session was sent and has not confirmed; 0: none.
+    // The choice of rules sent to the session and not confirmed yet; 0: none.
     pub(crate) sent: u32,
-    // The number of the lobby that the session was shown, and the time; 0: none.
+    // The number of the lobby last sent to the session (0: none), and the time.
     pub(crate) shown: u32,
     pub(crate) shown_at: Duration,
 }
@@ -136,9 +135,9 @@ impl Guest {
         }
     }
 
-    // Records a new choice of rules. Returns `false` if the client neither has them nor takes them.
+    // Records a new choice of rules. Returns `false` if the client neither has the rules nor accepts them.
     pub(crate) fn takes(&mut self, choice: u32, rules: u64) -> bool {
-        // Rules that are on their way replace the ones that it has.
+        // Rules that are on their way replace the client's current ones.
         let has = self.hello.rules == rules && self.sent == 0;
         if has {
             self.choice = choice;

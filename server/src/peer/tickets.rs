@@ -1,7 +1,7 @@
 //! [`Tickets`]: the ticket with which a session connected, and the reconnect tickets that it got.
 //!
-//! Invariant: a client can make only those tickets safe that it was given. Otherwise a client could lock itself out
-//! with an arbitrary number, and fill the records with numbers up to it.
+//! Invariant: a client can make only its own tickets safe. Otherwise a client could lock itself out with an arbitrary
+//! number, and fill the records with numbers up to it.
 
 use std::time::Duration;
 

@@ -223,7 +223,7 @@ impl<S: Simulation> Sealing<'_, S> {
         Next::Sealed
     }
 
-    /// Refuses waiting commands beyond the bound of bytes: the newest command of the player with the most waiting
+    /// Refuses waiting commands beyond the byte limit: each time the newest command of the player with the most waiting
     /// bytes.
     pub(super) fn shed(&mut self) {
         let (due, seats) = (self.due, &mut *self.seats);
@@ -257,7 +257,8 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// The number of bytes that a command counts while it waits. The number of large commands is bounded separately.
+/// The number of bytes that a waiting command counts towards the limit. The number of large commands is bounded
+/// separately.
 fn waiting_bytes<C: Serialize>(held: &PendingOrder<C>) -> usize {
     order_bytes(&held.order.command).min(ORDER_BYTES_MAX)
 }

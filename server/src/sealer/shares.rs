@@ -7,7 +7,7 @@
 //!
 //! Invariants (law **Bounded**): other kinds never keep a small entry out of a frame. They keep any other entry, or the
 //! next fragment of a large one, out of frames for at most
-//! [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Room that a kind does not use goes to the other
+//! [`FRAME_TURNS_TICKS`](twinstep_core::bounds::FRAME_TURNS_TICKS). Space that a kind does not use goes to the other
 //! kinds. The order of the kinds depends only on the tick.
 
 use arrayvec::ArrayVec;
@@ -96,7 +96,7 @@ pub(crate) fn dealt<const N: usize>(
     const { assert!(N <= 256 && PLAYERS_MAX < 256, "cards of bytes") };
     let first = tick.0 as usize / KINDS.len();
     let mut before = [0_u8; PLAYERS_MAX + 1];
-    // They are sorted every tick, so they are small.
+    // The cards are sorted every tick, so they are small.
     let mut cards: ArrayVec<[u8; 3], N> = ArrayVec::new();
     for (entry, owner) in owners.enumerate().take(N) {
         let slot = owner.map_or(PLAYERS_MAX, |owner| owner.index().min(PLAYERS_MAX - 1));
@@ -115,7 +115,7 @@ mod tests {
     use twinstep_core::bounds::{ANSWER_BYTES_MAX, FRAME_TURNS_TICKS, ORDER_BYTES_MAX};
 
     #[test]
-    fn the_largest_entry_of_any_kind_fits_where_its_kind_is_first() {
+    fn the_largest_entry_of_any_kind_fits_when_its_kind_is_first() {
         for taken in [0, 300, FRAME_BYTES, 10 * FRAME_BYTES] {
             let room = Room::new(taken, |_| true);
             assert!(room.has(Kind::Outcomes, ANSWER_BYTES_MAX));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn room_reserved_for_a_kind_opens_to_others_only_after_its_turn() {
+    fn space_reserved_for_a_kind_is_released_only_after_its_turn() {
         let mut room = Room::new(FRAME_BYTES, |kind| kind != Kind::Claims);
         let free = FRAME_ROOM_MIN - FRAME_SHARE_BYTES;
         assert!(!room.take(Kind::Outcomes, free + 1));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_dealt_in_turns_for_any_number_of_them() {
+    fn any_number_of_entries_is_dealt_in_turns() {
         let owners = [0, 0, 0, 0, 3, 3, 16].map(|p| (p < 16).then_some(PlayerId(p)));
         let dealt = |tick| dealt::<8>(Tick(tick), owners.into_iter()).collect::<Vec<_>>();
         assert_eq!(dealt(0), [0, 4, 6, 1, 5, 2, 3]);

@@ -54,7 +54,7 @@ impl Simulation for Ordered {
 }
 
 #[test]
-fn a_returning_client_may_skip_commands_within_a_bound() {
+fn a_reconnecting_client_may_skip_commands_within_a_limit() {
     let mut seat = Seat::<Ordered>::new();
     assert!(
         offer(&mut seat, 1, true).is_empty(),
@@ -105,7 +105,7 @@ fn offer_settled(seat: &mut Seat<Ordered>, settled_from: u32, seq: u32) -> Vec<u
 
 /// Finding HW8.
 #[test]
-fn a_command_that_is_sent_once_does_not_wait_for_settled_ones() {
+fn a_command_sent_only_once_does_not_wait_for_settled_ones() {
     let mut seat = Seat::<Ordered>::new();
     seat.expect_commands_from(25);
     seat.expect_gaps();
@@ -128,7 +128,7 @@ fn a_command_that_is_sent_once_does_not_wait_for_settled_ones() {
 
 /// Finding W1.
 #[test]
-fn commands_overtaking_others_wait_for_them() {
+fn commands_that_arrive_early_wait_for_earlier_ones() {
     let mut seat = Seat::<Ordered>::new();
     for seq in [3, 1, 3, 2, 1, 63, 64, 65] {
         assert!(offer(&mut seat, seq, false).is_empty());
@@ -137,7 +137,7 @@ fn commands_overtaking_others_wait_for_them() {
     assert_eq!(offer(&mut seat, 0, true), [0, 1, 2, 3]);
     let held: Vec<u32> = seat.commands.iter().map(|held| held.order.seq).collect();
     assert_eq!(held, [0, 1, 2, 3]);
-    // Another client of the same player may use the same numbers for other commands.
+    // Another client of the same player may use the same sequence numbers for other commands.
     seat.expect_gaps();
     assert_eq!(offer(&mut seat, 4, true), [4]);
     assert_eq!(seat.next_seq, 5);
@@ -145,7 +145,7 @@ fn commands_overtaking_others_wait_for_them() {
 }
 
 #[test]
-fn a_resting_client_counts_as_if_it_sent_an_input_at_every_tick() {
+fn a_resting_client_counts_as_if_it_sent_an_input_every_tick() {
     let ms = Duration::from_millis;
     let mut seat = Seat::<Counter>::new();
     seat.record_rest(Some(ms(10)));
@@ -156,7 +156,7 @@ fn a_resting_client_counts_as_if_it_sent_an_input_at_every_tick() {
     assert_eq!(seat.newest_by(ms(27)), Some(Tick(8)));
     assert_eq!(seat.newest_by(ms(99)), Some(Tick(8)), "for one tick only");
     assert!(seat.rests_over(Tick(8)) && !seat.rests_over(Tick(9)));
-    // The rested tick has no input yet: one that arrives later counts.
+    // The skipped tick has no input yet, so an input that arrives later counts.
     assert_eq!((seat.input(Tick(8)), seat.unbroken(Tick(7))), (None, 1));
     assert!(seat.offer_input(Tick(5), Tick(8), &1));
     seat.record_rest(None);
@@ -168,7 +168,7 @@ fn a_resting_client_counts_as_if_it_sent_an_input_at_every_tick() {
 }
 
 #[test]
-fn a_batch_of_a_sealed_turn_is_late_and_not_held() {
+fn a_batch_for_a_sealed_turn_counts_as_late_and_is_not_kept() {
     let pad = <Counter as Simulation>::Input::default();
     let mut seat = Seat::<Counter>::new();
     assert_eq!(seat.check_batch(10, 2, 8, &pad), Ok(()));

@@ -69,7 +69,7 @@ impl Table {
             client: LinkState::default(),
             command_delay,
         };
-        // A packet of the server for the client to acknowledge.
+        // A packet from the server for the client to acknowledge.
         let mut bytes = [0; 16];
         let mut out = Writer::new(&mut bytes);
         table.peer.link.write(NOW, &mut out).unwrap();
@@ -178,7 +178,7 @@ impl Table {
     }
 }
 
-/// Finding A16: state moved before a malformed tail was found.
+/// Finding A16: state changed before a malformed tail was detected.
 #[test]
 fn a_truncated_packet_does_not_change_the_state() {
     for command_delay in [0, 2] {

@@ -45,7 +45,7 @@ fn body(id: u32, shape: Shape, at: Vec2, velocity: Vec2) -> Body<u32> {
     }
 }
 
-// `count` balls and crates side by side, all under way.
+// `count` balls and crates side by side, all moving.
 fn crowd(count: u32) -> Bodies<u32> {
     let side = f64::from(count).sqrt().ceil() as u32;
     let mut bodies = Bodies::default();
@@ -69,7 +69,7 @@ fn read(bytes: &[u8]) -> Result<Bodies<u32>, codec::CodecError> {
     codec::decode_whole(bytes)
 }
 
-// The sentence by which these bodies are refused.
+// The error message with which these bodies are refused.
 fn refusal(bodies: &Bodies<u32>) -> String {
     read(&bytes(bodies)).expect_err("bytes from elsewhere");
     let bodies = Unchecked {
@@ -106,7 +106,7 @@ fn restored_or_copied_bodies_continue_bit_for_bit() {
 }
 
 #[test]
-fn neither_the_order_of_put_nor_walls_far_away_make_a_difference() {
+fn neither_insertion_order_nor_distant_walls_change_a_step() {
     let mut near = room(8.0, 0.0);
     let mut bodies = crowd(20);
     let mut other = Bodies::default();
@@ -129,7 +129,7 @@ fn neither_the_order_of_put_nor_walls_far_away_make_a_difference() {
 }
 
 #[test]
-fn no_body_leaves_a_closed_room_at_any_length_of_a_tick() {
+fn no_body_leaves_a_closed_room_at_any_tick_length() {
     for hz in [10, 20, 30, 60, 144] {
         let room = room(10.0, -9.81);
         let mut bodies = crowd(12);
@@ -182,7 +182,7 @@ fn a_pile_comes_to_rest_and_contacts_are_new_once() {
 }
 
 #[test]
-fn a_driven_body_pushes_and_is_not_stopped() {
+fn a_driven_body_pushes_others_and_is_not_stopped() {
     let room = room(20.0, 0.0);
     let mut bodies = Bodies::default();
     let mut lift = body(1, CRATE, Vec2::ZERO, Vec2::ZERO);
@@ -219,7 +219,7 @@ fn resting_bodies_settle_until_one_changes() {
 }
 
 #[test]
-fn bad_numbers_are_refused_and_leave_all_bodies_as_they_were() {
+fn bad_numbers_are_refused_and_leave_all_bodies_unchanged() {
     let mut bodies = crowd(3);
     let before = bytes(&bodies);
     for bad in [f32::NAN, f32::INFINITY, 1e30] {
@@ -252,7 +252,7 @@ fn bad_numbers_are_refused_and_leave_all_bodies_as_they_were() {
 }
 
 #[test]
-fn bytes_from_elsewhere_are_refused_or_step_without_a_panic() {
+fn untrusted_bytes_are_refused_or_step_without_a_panic() {
     let mut bodies = crowd(6);
     let room = room(5.0, -9.81);
     for _ in 0..600 {

@@ -1,4 +1,4 @@
-//! The walls of a room, and those near bodies.
+//! The walls of a room, and the search for walls near a body.
 
 use std::fmt::{Debug, Formatter, Result};
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ pub(crate) struct Walls {
     placed: Vec<(Shape, Vec2, f32)>,
     #[serde(skip)]
     poses: Vec<Pose>,
-    // Follows from the walls; made at the first question.
+    // Derived from the walls; built at the first search.
     #[serde(skip)]
     scene: OnceLock<Arc<Scene<u32>>>,
 }

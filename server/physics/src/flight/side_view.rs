@@ -56,9 +56,9 @@ fn continued(body: Body<u32>, track: &Track<u32>, every: u32, ticks: u32) -> Bod
     }
 }
 
-// Row 92: the fall of `t` seconds is g t² / 2, to a sixth of a tick's way and a 32nd of a unit.
+// Row 92: in `t` seconds a body falls g t² / 2, within a sixth of the distance of a tick, plus a 32nd of a unit.
 #[test]
-fn a_body_falls_half_of_g_times_the_square_of_the_time() {
+fn a_body_falls_by_half_of_g_t_squared() {
     for g in [1.62, 9.81, 30.0] {
         let room = Flights::new(material(0.5)).gravity(Vec2::new(0.0, -g));
         // The body stands still in the air after 48 ticks.
@@ -114,9 +114,10 @@ fn friction_holds_a_crate_on_a_gentle_slope() {
     }
 }
 
-// Row 92: windows of six ticks, each from the last sample of the one before, lead where one long run leads.
+// Row 92: windows of six ticks, each starting at the last sample of the previous one, give the same path as one long
+// run.
 #[test]
-fn a_path_in_windows_is_the_path_of_one_run() {
+fn a_path_in_windows_matches_the_path_of_one_run() {
     let mut room = Flights::new(Material {
         bounce: 0.5,
         friction: 0.4,
@@ -147,7 +148,7 @@ fn a_path_in_windows_is_the_path_of_one_run() {
 
 // A push moves a body as gravity does; a twist rolls a ball by its friction, and spins it on ice.
 #[test]
-fn a_push_and_a_twist_accelerate() {
+fn a_push_and_a_twist_accelerate_a_body() {
     let pushed = Body {
         push: Vec2::new(4.0, 9.81),
         ..slides(1, CRATE, Vec2::ZERO, Vec2::ZERO)
@@ -171,7 +172,7 @@ fn a_push_and_a_twist_accelerate() {
         let last = *tracks[0].samples.last().unwrap();
         (to_units(&last).x, f32::from(last.spin_64ths) / 64.0)
     };
-    // A wheel is a disc: two thirds of the motor's work go into its way, a third into its spin.
+    // A wheel is a disc: two thirds of the motor's work go into its motion, a third into its spin.
     let (way, spin) = rolled(0.8);
     assert!(
         (way - 0.5).abs() < 0.05 && (spin + 2.0).abs() < 0.1,
@@ -185,7 +186,7 @@ fn a_push_and_a_twist_accelerate() {
 }
 
 #[test]
-fn no_fall_is_faster_than_the_fastest_body_or_passes_through_the_ground() {
+fn no_falling_body_exceeds_the_speed_limit_or_passes_through_the_ground() {
     let mut room = Flights::new(material(0.5)).gravity(Vec2::Y * -PUSH_MAX);
     let (a, b) = (Vec2::new(-99.0, 0.0), Vec2::new(99.0, 0.0));
     room.add_wall::<u32>(Shape::Segment { a, b }, Vec2::ZERO, 0.0)
@@ -203,7 +204,7 @@ fn no_fall_is_faster_than_the_fastest_body_or_passes_through_the_ground() {
 }
 
 #[test]
-fn a_stack_of_crates_stands_through_windows() {
+fn a_stack_of_crates_stays_up_across_windows() {
     let (room, bottom) = slope(0.0, 0.5);
     let mut stack: Vec<Body<u32>> = (0..4)
         .map(|id| Body {

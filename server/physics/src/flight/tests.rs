@@ -125,10 +125,10 @@ fn no_body_is_ever_inside_a_wall_or_outside_the_room() {
     assert!(flown > 200_000, "{flown} samples");
 }
 
-/// Finding H9: the cost of a run must not grow with the number of walls in the level, except for the few near a body;
-/// and a body near the same walls must fly the same way.
+/// Finding H9: the cost of a run must not grow with the number of walls in the level, except for the few near a body.
+/// Distant walls must not change a flight.
 #[test]
-fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
+fn a_thousand_distant_walls_are_not_tested_one_by_one() {
     let bodies = crowd(&mut Dice::new(3), 20, 40.0);
     let near = room(Material::default());
     let mut large = room(Material::default());
@@ -156,9 +156,10 @@ fn a_thousand_walls_far_away_are_not_tested_one_by_one() {
     assert_eq!(in_large, tracks);
 }
 
-/// The algorithm before the tree: test every solid, and use the first of the deepest overlaps.
+/// Compares with the algorithm used before the tree, which tests every solid and uses the first of the deepest
+/// overlaps.
 #[test]
-fn the_tree_finds_the_same_overlaps_as_a_test_of_all() {
+fn the_tree_finds_the_same_overlaps_as_a_test_of_all_shapes() {
     let room = room(Material::default())
         .room::<u32>(&[], 1.0 / TICKS_PER_SECOND)
         .unwrap();
@@ -222,7 +223,7 @@ fn the_fastest_body_does_not_pass_through_a_thin_wall() {
 }
 
 #[test]
-fn energy_falls_with_every_tick() {
+fn energy_never_rises_from_tick_to_tick() {
     let bouncy = Material {
         bounce: 0.9,
         ..Material::default()
@@ -351,7 +352,7 @@ fn an_off_centre_hit_turns_only_tumbling_bodies() {
 }
 
 #[test]
-fn a_track_ends_with_the_movement() {
+fn a_track_ends_when_its_body_stops_moving() {
     let room = Flights::new(Material::default());
     let bodies = [
         slides(1, BALL, Vec2::ZERO, Vec2::ZERO),
@@ -365,7 +366,7 @@ fn a_track_ends_with_the_movement() {
 }
 
 #[test]
-fn a_number_out_of_range_is_refused_by_name() {
+fn an_out_of_range_number_is_refused_and_named() {
     let room = Flights::new(Material::default());
     let sound = slides(5, BALL, Vec2::ZERO, Vec2::ZERO);
     type Spoil = fn(&mut Body<u32>);

@@ -9,11 +9,11 @@ use rapier2d::parry::query::{DefaultQueryDispatcher, QueryDispatcher};
 use super::super::scene::{Scene, Solid};
 use super::super::shape::Shape;
 
-/// A body is moved out of the shape that it overlaps most at most this many times. Then it is left in place.
+/// A body is moved out of its deepest overlap at most this many times, and then left in place.
 pub(super) const WAY_OUT_TRIES: usize = 4;
 
-/// Returns a pose close to `pose` that does not overlap a fixed shape. Inside the engine, a body that others squeeze
-/// sinks into a wall for a tick or two.
+/// Returns a pose close to `pose` that does not overlap a fixed shape. In the engine, a body squeezed by others sinks
+/// into a wall for a tick or two.
 pub(super) fn free_of(
     still: &Scene<usize>,
     shape: &Shape,
@@ -24,7 +24,7 @@ pub(super) fn free_of(
         let body = shape.with(|shape| shape.compute_aabb(&pose));
         let reaches =
             |low: Vec2, high: Vec2| body.mins.cmple(high).all() && low.cmple(body.maxs).all();
-        // Of two equally deep overlaps, the first added shape wins; the tree visits them in its own order.
+        // Of two equally deep overlaps, the shape added first wins, because the tree visits shapes in its own order.
         let mut deepest: Option<(f32, usize, Vec2)> = None;
         still.visit(reaches, |solid| {
             *tested += 1;

@@ -1,11 +1,11 @@
 //! The mirror compared with plain formulas in `f64`, over random scenes; a failure prints the seed.
 //!
-//! The formulas cannot decide cases that are within rounding of an edge, so these cases are skipped. Each test requires
-//! that enough other cases remain.
+//! Cases within rounding of an edge are skipped, because the formulas cannot decide them. Each test requires that
+//! enough other cases remain.
 
 use super::*;
 
-/// The number of units below which a difference may be rounding.
+/// The difference in units below which it may be due to rounding.
 const DOUBT: f64 = 2e-3;
 
 type Point = [f64; 2];

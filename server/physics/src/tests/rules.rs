@@ -54,7 +54,7 @@ fn wall(mirror: &mut Mirror<u32>, shape: Shape, x: f32) {
 const BALL: Shape = Shape::Ball { radius: 0.5 };
 
 #[test]
-fn a_refill_moves_keeps_inserts_and_removes() {
+fn a_refill_moves_keeps_adds_and_removes_bodies() {
     let mut mirror = Mirror::new();
     for (put, found) in [
         (&[(3, 0.0), (1, 1.0), (2, 50.0)][..], &[1, 3][..]),
@@ -73,7 +73,7 @@ fn a_refill_moves_keeps_inserts_and_removes() {
 }
 
 #[test]
-fn all_of_a_crowd_on_one_spot_is_found() {
+fn every_body_of_a_crowd_on_one_spot_is_found() {
     for count in 1..200 {
         let mut mirror = Mirror::new();
         let ids = (0..count).rev();
@@ -84,7 +84,7 @@ fn all_of_a_crowd_on_one_spot_is_found() {
 }
 
 #[test]
-fn walls_stay_across_fills_and_block_and_are_in_no_area() {
+fn walls_persist_across_refills_block_rays_and_are_in_no_area() {
     let mut mirror = Mirror::new();
     let line = Shape::Segment {
         a: Vec2::new(0.0, -3.0),
@@ -111,7 +111,7 @@ fn walls_stay_across_fills_and_block_and_are_in_no_area() {
 }
 
 #[test]
-fn a_body_that_shows_beside_a_wall_is_visible() {
+fn a_body_partly_behind_a_wall_is_visible() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, 4.0, 0.0);
     for (height, x, found) in [(0.3, 3.0, &[1][..]), (0.5, 2.0, &[])] {
@@ -122,7 +122,7 @@ fn a_body_that_shows_beside_a_wall_is_visible() {
 }
 
 #[test]
-fn bodies_hide_others_but_neither_themselves_nor_when_excepted() {
+fn bodies_hide_others_unless_excepted_and_never_themselves() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, 2.0, 0.0);
     ball(&mut mirror, 2, 4.0, 0.0);
@@ -138,7 +138,7 @@ fn bodies_hide_others_but_neither_themselves_nor_when_excepted() {
 }
 
 #[test]
-fn shapes_of_one_id_are_one_body() {
+fn shapes_with_one_id_form_one_body() {
     let mut mirror = Mirror::new();
     for x in [5.0, 3.0, 4.0] {
         ball(&mut mirror, 7, x, 0.0);
@@ -153,7 +153,7 @@ fn shapes_of_one_id_are_one_body() {
 }
 
 #[test]
-fn equal_distances_go_to_walls_first_and_then_to_the_smaller_id() {
+fn impacts_at_equal_distances_are_ordered_walls_first_and_then_by_id() {
     let mut mirror = Mirror::new();
     // 9 is nearer by less than rounding shows.
     ball(&mut mirror, 4, 5.0, 0.0);
@@ -221,7 +221,7 @@ fn far_away_shots_are_as_exact_as_near_ones() {
 }
 
 #[test]
-fn a_non_finite_number_is_refused_by_name_and_leaves_no_trace() {
+fn a_non_finite_number_is_refused_and_named_and_leaves_no_trace() {
     let mut mirror: Mirror<u32> = Mirror::new();
     let shape = Shape::Ball { radius: 0.5 };
     let nan = Vec2::new(f32::NAN, 0.0);
@@ -314,7 +314,7 @@ fn huge_but_finite_queries_have_answers() {
 }
 
 #[test]
-fn a_mirror_may_move_to_a_worker_thread() {
+fn a_mirror_can_move_to_a_worker_thread() {
     fn is_send<T: Send>() {}
     is_send::<Mirror<u32>>();
 }
