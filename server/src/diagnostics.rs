@@ -42,7 +42,7 @@ pub struct MatchStats {
     /// The number of worlds sent to heal clients.
     pub heals: u64,
     /// Sessions started without a world download, because their clients had the match's first world and got the frames
-    /// since.
+    /// since then.
     pub joined_by_frames: u64,
     /// Player reconnects that counted as activity: each identity's first reconnect in a minute.
     pub excused: u64,

@@ -91,7 +91,7 @@ mod tests {
     use twinstep_core::Tick;
     use twinstep_core::turn::Cadence;
 
-    /// Returns the ticks in the first `seconds` at which a world of `bytes` bytes is digested.
+    /// Returns the ticks in the first `seconds` seconds at which a world of `bytes` bytes is digested.
     fn digested(bytes: u64, cadence: Cadence, seconds: u32) -> Vec<u32> {
         let mut digests = Digests::default();
         digests.record(SizedDigest { digest: 0, bytes });

@@ -31,7 +31,7 @@ pub struct Folded {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum FoldError {
-    /// The journal ends before the tick, its own digests differ on the way, or it cannot be read.
+    /// The journal ends before the tick, has a digest that differs from the replayed world, or cannot be read.
     #[error(transparent)]
     Journal(#[from] ReplayError),
     #[error(
@@ -47,9 +47,9 @@ const RELOAD_TICKS: u32 = 16;
 
 impl Folded {
     /// Folds a journal to `tick` three times: twice the same way, and once through the world's bytes. If the runs
-    /// differ, the step is impure, and a memory fault is ruled out. Costs the steps of up to 90 s of match time, or
-    /// more if the journal lacks worlds, so do not call this on a match's own thread. Reads only the part of the
-    /// journal after the world record at which the fold starts.
+    /// differ, the cause is an impure step, not a memory fault. Costs the steps of up to 90 s of match time, or more if
+    /// the journal lacks worlds, so do not call this on a match's own thread. Reads only the part of the journal after
+    /// the world record at which the fold starts.
     ///
     /// # Errors
     /// If the journal has no world near `tick`, ends before `tick`, has a digest that differs from the replayed world,

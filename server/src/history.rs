@@ -283,7 +283,7 @@ impl<S: Simulation> History<S> {
         let skipped = ((tick - self.first) as usize).min(self.ticks.len());
         // Most callers want few frames from the end, so it counts from the nearer end.
         let from_front = skipped < self.ticks.len() / 2;
-        // A walk needs the positions in the six queues, which only a count of the items can give.
+        // A walk needs its positions in the six queues, which are found only by counting items.
         let counted = match from_front {
             true => self.ticks.range(..skipped),
             false => self.ticks.range(skipped..),

@@ -11,7 +11,7 @@ use twinstep_protocol::packet::request::MatchRequest;
 
 use crate::history::History;
 
-/// The view that a hook gets: the world at the tick just stepped, and the worlds of the 64 ticks before.
+/// The view that a hook gets: the worlds of the last 64 ticks, including the current one.
 pub struct HookContext<'a, S: Simulation> {
     pub(crate) world: &'a World<S>,
     pub(crate) rules: &'a S::Rules,
@@ -38,8 +38,7 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         self.rules
     }
 
-    /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back
-    /// or more.
+    /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back or more.
     ///
     /// Free while worlds are small (64 KB), because one is kept every tick. Larger worlds are kept every 16th tick, so
     /// the first access to another tick costs a clone of the world and up to 15 steps. The result is also kept.
@@ -136,7 +135,7 @@ impl From<bool> for Admission {
 
 /// Admits players' commands and claims. If a method panics, the order is refused, and the match continues.
 pub trait Referee<S: Simulation>: Send + 'static {
-    /// Decides whether this command (or claim) of `by` may enter the next frame. If it may not, the player gets the
+    /// Decides whether this command (or claim) from `by` may enter the next frame. If it may not, the player gets the
     /// reason.
     ///
     /// Called several times for one command: every turn while it waits for its tick (to decide whether it is announced

@@ -48,7 +48,7 @@ pub(crate) struct IdentityLimits {
     strikes_since: Duration,
     requests: u32,
     requests_since: Duration,
-    // The times of its saves that still count.
+    // The times of the identity's saves that still count.
     saves: ArrayVec<Duration, SAVES_MAX>,
     /// The identity may not start another join before this time.
     joins_from: Duration,

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_clipped_wherever_a_character_ends() {
+    fn texts_are_clipped_at_a_character_boundary() {
         assert_eq!(clip(&"short"), "short");
         let long = "ä".repeat(2_000);
         assert_eq!(clip(&long).len(), TEXT_MAX);

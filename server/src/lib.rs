@@ -6,7 +6,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`prelude`] | the names that the rules around a match import |
+//! | [`prelude`] | the names that a game's hooks and tests import |
 //! | [`Match`] | the match |
 //! | [`config`] | its policies |
 //! | [`hooks`] | a game's decisions on the server: resolver, referee |

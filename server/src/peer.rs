@@ -122,8 +122,8 @@ impl Peer {
         peer
     }
 
-    /// Ends the session. Returns the state that its identity keeps: used limits, and refusals that were not
-    /// acknowledged.
+    /// Ends the session. Returns the state that its identity keeps: its usage of limits, and its unacknowledged
+    /// refusals.
     pub(crate) fn end(self) -> Away {
         let Peer {
             identity,
@@ -162,7 +162,7 @@ impl Peer {
         self.players.iter().copied().collect()
     }
 
-    /// Returns `true` if no packet of the client has arrived for too long. The lane pauses then, because its messages
+    /// Returns `true` if no packet from the client has arrived for too long. The lane pauses then, because its messages
     /// cannot be acknowledged.
     pub(crate) fn is_silent(&self, now: Duration) -> bool {
         let last_received_at = self.link.last_received_at().unwrap_or(self.since);

@@ -199,7 +199,7 @@ impl People {
         known.map(|(identity, _)| &**identity)
     }
 
-    /// The session of an identity. A player may also watch, by a second session.
+    /// The session of an identity. A player may also watch, through a second session.
     pub(super) fn session_of(&self, identity: &Identity) -> Option<usize> {
         self.peers.iter().position(|p| p.identity == *identity)
     }
@@ -250,7 +250,7 @@ impl People {
     ) {
         let owners: PlayerSet = players.iter().map(|player| self.owner(player)).collect();
         let others = present.iter();
-        // Players of a missing identity are not "others": it cannot owe time to itself.
+        // Players of a missing identity are not "others": an identity cannot owe time to itself.
         let someone_waited = others
             .filter(|player| !players.contains(*player))
             .any(|player| !owners.contains(self.owner(player)));

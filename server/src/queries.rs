@@ -9,7 +9,7 @@
 //!                └─ Later ─▶ AtJob ── complete ──────────────────────────────────╯
 //! ```
 //!
-//! In every state, a query without an answer after [`answer_ticks`] is answered by the frame with `None`.
+//! In every state, a query that has no answer after [`answer_ticks`] gets `None` from the next frame.
 //!
 //! Law **One door**: an outcome enters the simulation once, as an entry of a frame, no matter which side answers.
 

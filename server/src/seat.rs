@@ -84,7 +84,6 @@ struct Batch<I> {
     input: I,
 }
 
-/// The unsealed inputs and orders of one player.
 pub(crate) struct Seat<S: Simulation> {
     inputs: Vec<(Tick, S::Input)>,
     newest: Option<Tick>,

@@ -69,7 +69,6 @@ impl Snapshots {
         }
     }
 
-    /// Records that the world was written into the journal with this many bytes.
     pub(super) fn record_written<S: Simulation>(
         &mut self,
         bytes: usize,

@@ -57,7 +57,7 @@ pub(crate) struct Tempo {
     too_short: u8,
     jitter: Duration,
     tick: Duration,
-    // The configured tick that `tick` was decided for.
+    // The configured tick for which `tick` was decided.
     shortest_tick: Duration,
     pauses: u32,
     window_began: Duration,
@@ -178,7 +178,6 @@ impl Tempo {
         *self = Tempo::default();
     }
 
-    /// The length of the turn that the client requests, in ticks.
     pub(crate) fn turn_ticks(&self) -> u8 {
         self.turn_ticks
     }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_out_of_range_is_an_error_with_advice() {
+    fn an_out_of_range_scale_is_rejected_with_advice() {
         let mut clock = LocalClock::new();
         for got in [0.0, -1.0, 0.249, 4.1, f64::INFINITY, f64::NAN] {
             let error = clock.set_scale(got).unwrap_err();

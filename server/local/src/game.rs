@@ -22,7 +22,6 @@ const JOIN_TICKS_MAX: u32 = 600;
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 
-// A client: its session, and the id of that session in the match.
 struct LocalClient<S: Simulation, V: Show<S>> {
     peer: SessionId,
     session: Session<S, V>,

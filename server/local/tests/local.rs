@@ -276,7 +276,7 @@ fn a_match_ended_by_its_step_reports_the_tick_and_the_reason() {
 }
 
 #[test]
-fn a_failed_start_names_the_reason() {
+fn a_failed_start_reports_the_reason() {
     let start = || Local::action(Tale::default(), RULES);
     for seats in [0, 5] {
         let error = start()

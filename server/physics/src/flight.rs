@@ -344,7 +344,7 @@ impl Flights {
     ///
     /// Cost, measured with seven walls on a busy shared two-core machine: a second of flight (60 steps, 10 samples)
     /// takes 0.4 to 0.8 ms with 8 bodies, 0.8 to 1.3 ms with 24; with gravity, half a second of crates on the ground
-    /// takes 0.5 ms with 2, 0.7 ms with 8, 2.2 ms with 32. Each run puts the walls into the engine once. It allocates.
+    /// takes 0.5 ms with 2, 0.7 ms with 8, 2.2 ms with 32. Each run puts the walls into the engine once, and allocates.
     ///
     /// # Errors
     /// If a number is not finite or out of range. In that case, no body was moved.
@@ -437,7 +437,6 @@ impl Flights {
         Ok(room)
     }
 
-    // Returns an empty world of the engine.
     pub(crate) fn engine(&self, dt: f32) -> PhysicsWorld {
         let mut world = PhysicsWorld::new();
         world.gravity = self.gravity;

@@ -98,11 +98,10 @@ pub enum MirrorError<Id: Debug> {
 /// `Id` is the stable name of an entity, for example the framework's `Key`; answers are ordered by it. An id may be put
 /// several times: its shapes then form one body, which is hit once, at its nearest point.
 ///
-/// Cost, measured in a release build on one core of a shared two-core machine, with 300 balls and 40 walls on
-/// 100 × 100 units, all balls moved between fills: 39 µs a refill (most of it the first query after it, which
-/// builds the tree; 330 µs for 2,000), 0.6 µs an area with 7 hits, 3.2 µs the same with occlusion, 1.1 µs a ray
-/// of 60 units, 1.1 µs a cast over 40. Buffers are kept: once they have seen their largest size, neither
-/// refills nor queries allocate.
+/// Cost, measured in a release build on one core of a shared two-core machine, with 300 balls and 40 walls on 100 × 100
+/// units, all balls moved between fills: 39 µs a refill (most of it the first query after it, which builds the tree;
+/// 330 µs for 2,000), 0.6 µs an area with 7 hits, 3.2 µs the same with occlusion, 1.1 µs a ray of 60 units, 1.1 µs a
+/// cast over 40. Buffers are kept: once they have seen their largest size, neither refills nor queries allocate.
 pub struct Mirror<Id> {
     walls: Scene<Id>,
     bodies: Scene<Id>,
@@ -163,8 +162,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         }
     }
 
-    /// Returns all bodies that reach into the circle, sorted by id, with their distances from `center`. Walls are never
-    /// in the answer.
+    /// Returns all bodies that overlap the circle, sorted by id, with their distances from `center`. Walls are never in
+    /// the answer.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if `center` or `radius` is not finite or out of range.

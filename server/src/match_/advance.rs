@@ -192,7 +192,8 @@ impl<S: Simulation> Match<S> {
         if self.clock.waiting_since.is_some() || now <= due + slack {
             return;
         }
-        // By whole ticks, so that matches of one process keep their different phases, though all were stopped together.
+        // Skips whole ticks, so that the matches of a process keep their different phases, although all were stopped
+        // together.
         let tick = self.world.current.turn().cadence.tick();
         let ticks = (now - due).as_nanos() / tick.as_nanos();
         let slip = tick * u32::try_from(ticks).unwrap_or(u32::MAX);
@@ -355,7 +356,7 @@ impl<S: Simulation> Match<S> {
     fn pay(&mut self, now: Duration, wait: WaitReason) {
         let began = self.clock.due.unwrap_or(now);
         if let WaitReason::Laggards(players) = wait {
-            // The limit of pauses counts the whole pause, charged or not.
+            // The limit on pauses counts the whole pause, charged or not.
             let held = now.saturating_sub(began);
             self.diagnostics.stats.held += held;
             for peer in self.people.iter_mut() {
@@ -398,7 +399,7 @@ impl<S: Simulation> Match<S> {
         self.people.charge(now, players, present, waited, budget);
     }
 
-    /// Continues after a pause, without catching up. A pause does not show a slow machine or connection.
+    /// Continues after a pause, without catching up. A pause is not a sign of a slow machine or connection.
     fn end_pause(&mut self, now: Duration) {
         let lasted = self.paused_for(now);
         self.diagnostics.stats.paused += lasted;
@@ -526,7 +527,7 @@ impl<S: Simulation> Match<S> {
         for at in 0..self.people.len() {
             let trail = self.trail(&self.people[at]);
             let peer = &mut self.people[at];
-            // Not earlier, because a client that catches up in steps would be held for repeatedly.
+            // Not earlier, because the match would pause repeatedly for a client that catches up in steps.
             if trail == 0 {
                 peer.limits.end_hold();
             }

@@ -471,8 +471,8 @@ impl<S: Simulation> Match<S> {
         self.close_peer(at, code);
     }
 
-    /// Adds the session's players that are not in the match to it. If a player's number still belongs to a player that
-    /// is about to leave, the new player waits until that player has left.
+    /// Adds the session's players to the match, unless they are already in it. If a player's number still belongs to a
+    /// player that is about to leave, the new player waits until that player has left.
     pub(super) fn let_in(&mut self, at: usize) {
         let players = self.people[at].players.clone();
         if players.iter().any(|p| self.sealer.changes(*p)) {
@@ -497,7 +497,7 @@ impl<S: Simulation> Match<S> {
                 recorder.seat(player, &identity, out)
             });
             let seat = &mut self.seats[player.index()];
-            // Seed row 21: earlier turns are sealed without it.
+            // Seed row 21: earlier turns are sealed without its batches.
             seat.awaited_from = turn + u32::from(self.mode.turns_ahead());
             if !is_in {
                 seat.given = seat.given.max(next);

@@ -90,7 +90,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    // Decides on a request of a session's player.
+    // Decides on a request from a session's player.
     pub(super) fn decide_request(&mut self, at: usize, seat: usize, request: MatchRequest) {
         let now = self.clock.now;
         let Some(by) = self.people[at].players.get(seat).copied() else {
@@ -147,8 +147,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    // Frees all seats of a paused match without sessions after a minute. No tick drops its players, so it would never
-    // be [deserted](Match::is_deserted).
+    // Frees all seats of a paused match that has had no sessions for a minute. No tick drops its players, so otherwise
+    // it would never be [deserted](Match::is_deserted).
     pub(super) fn free_paused_seats(&mut self, now: Duration) {
         if !self.is_paused() || self.sessions() > 0 {
             self.requested.alone_since = None;

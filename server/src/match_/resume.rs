@@ -84,7 +84,7 @@ impl<S: Simulation> Match<S> {
         let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
         config.check().map_err(MatchStartError::from)?;
-        // The match's own first tick, because a crash must not show more to a delayed spectator.
+        // The match's own first tick, because a crash must not let a delayed spectator see more.
         let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
         config.start = first.tick;
         let past = Past::<S>::of(sound, &rules, &index, config.spectators)?;
@@ -136,7 +136,7 @@ impl<S: Simulation> Match<S> {
         }
         for player in self.world.current.seated().iter() {
             let seat = &mut self.seats[player.index()];
-            // Silence counts from `given`: ahead of the match, no player is dropped for `EXCUSED`.
+            // Silence counts from `given`, which is set ahead of the match so that no player is dropped for `EXCUSED`.
             seat.given = next + excused.saturating_sub(drop_after_ticks(tick));
             seat.awaited_from = self.world.current.turn().number;
             self.people.views[player.index()] = next;
@@ -151,7 +151,7 @@ impl<S: Simulation> Match<S> {
                 self.people.seat(*player, identity);
             }
         }
-        // These players left during a pause, so no frame before the crash contained it.
+        // These players left during a pause, so no frame before the crash holds their departure.
         let mut players = self.world.current.present();
         for player in self.world.current.seated().iter() {
             if index.left.contains(player) {
@@ -254,7 +254,7 @@ impl<S: Simulation> Past<S> {
         let mut is_small = false;
         loop {
             let turn_began = replay.world().turn().began;
-            // Rarely, because it costs a pass over the world.
+            // Measured rarely, because it costs a pass over the world.
             if history.next().0.is_multiple_of(HISTORY) || history.next() == history.first() {
                 is_small =
                     codec::size(replay.world()).is_ok_and(|bytes| bytes <= SMALL_BYTES as usize);

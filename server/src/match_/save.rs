@@ -131,7 +131,7 @@ impl<S: Simulation> Match<S> {
         config.check().map_err(MatchStartError::from)?;
         let hello = Hello::of::<S>(&rules, &config.build).map_err(MatchStartError::from)?;
         let save = save::read(save)?;
-        // Without the pause and the speed requested by players.
+        // Drops the pause and the speed that players requested.
         let world = world_of(&save, &hello, upgrade)?.paced(config.cadence());
         let seats = config.players_max;
         let owners = save.owners.iter().map(|(player, _)| *player);

@@ -51,7 +51,7 @@ impl<S: Simulation> Match<S> {
                 true => SPARSE_EVERY,
                 false => KEEP_ALIVE,
             };
-            // A session that still sends packets may lack those first frames.
+            // A session that still sends packets may lack the first frames.
             let extent = match slow {
                 true if peer.is_silent(now) => Extent::NoFrames,
                 true => Extent::First,

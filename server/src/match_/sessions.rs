@@ -28,10 +28,10 @@
 //! ```
 //!
 //! Invariants: an identity keeps its seat until it leaves or is removed, even if its sessions end. A connection attempt
-//! that a client abandons does not affect its current session. Safe generations only rise, and only to a ticket that
-//! the identity's client has stored for its next process, or with which it has connected. So one ticket always admits
-//! the identity, after a crash of either side. The match drops all that belongs to a removed identity: its sessions,
-//! pending takeovers and seats.
+//! that a client abandons does not affect its current session. The safe generation only rises, and only to that of a
+//! ticket that the identity's client has stored for its next process, or with which it has connected. So one ticket
+//! always admits the identity, after a crash of either side. The match drops all that belongs to a removed identity:
+//! its sessions, pending takeovers and seats.
 
 use std::time::Duration;
 
@@ -212,7 +212,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Ends a session whose transport is gone. Its players keep their seats until they are dropped.
+    /// Ends a session whose transport is gone. Its players keep their seats until the match removes them.
     pub fn disconnect(&mut self, peer: SessionId) {
         self.forget_takeover(peer);
         if let Some(at) = self.people.position(peer) {
@@ -753,7 +753,7 @@ impl<S: Simulation> Match<S> {
         self.call(now, peer, (&identity, Some(stamp)), seats)
     }
 
-    /// Applies rulings on outdated tickets that were made elsewhere. They are not written into the journal.
+    /// Applies rulings on outdated tickets from another source, without writing them into the journal.
     pub fn know_rulings<'a>(&mut self, rulings: impl IntoIterator<Item = (&'a Identity, Ruling)>) {
         for (identity, ruling) in rulings {
             self.people.lineages.apply(identity, &ruling);

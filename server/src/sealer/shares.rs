@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_player_is_first_with_every_kind_within_a_round() {
+    fn every_player_is_served_first_with_every_kind_within_a_round() {
         for players in 1..=PLAYERS_MAX {
             let mut first = Vec::new();
             for tick in (1_000..1_000 + FRAME_TURNS_TICKS).map(Tick) {

@@ -205,7 +205,7 @@ fn a_truncated_packet_does_not_change_the_state() {
 }
 
 #[test]
-fn a_damaged_packet_is_valid_or_does_not_change_the_state() {
+fn a_corrupted_packet_is_valid_or_does_not_change_the_state() {
     for command_delay in [0, 2] {
         let (mut wrong, mut right) = (0, 0);
         let mut table = Table::new(command_delay);

@@ -265,7 +265,7 @@ fn a_track_depends_neither_on_the_order_of_bodies_nor_on_earlier_runs() {
 }
 
 #[test]
-fn a_body_slides_as_far_as_its_drag_lets_it() {
+fn a_body_slides_as_far_as_its_drag_allows() {
     for (speed, drag) in [(6.0, 3.0), (12.0, 3.0), (12.0, 6.0), (30.0, 5.0)] {
         let room = Flights::new(Material {
             drag,

@@ -207,7 +207,7 @@ fn contact_at_the_start_is_at_distance_0_without_a_normal() {
 }
 
 #[test]
-fn far_away_shots_are_as_exact_as_near_ones() {
+fn distant_shots_are_as_exact_as_near_ones() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, 2_000.0, 0.0);
     let mut shot = |y| {
@@ -302,7 +302,7 @@ fn a_non_finite_number_is_refused_and_named_and_leaves_no_trace() {
 }
 
 #[test]
-fn huge_but_finite_queries_have_answers() {
+fn huge_but_finite_queries_are_answered() {
     let mut mirror = Mirror::new();
     ball(&mut mirror, 1, COORDINATE_MAX - 1.0, 1.0 - COORDINATE_MAX);
     assert_eq!(ids(mirror.area(Vec2::ZERO, f32::MAX, BODIES).unwrap()), [1]);
