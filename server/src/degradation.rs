@@ -20,8 +20,8 @@ use crate::config::Announce;
 pub struct Degradation {
     /// The number of steps taken, 0..=4, in the order shown in the module's docs.
     pub steps: u8,
-    /// The close code if newcomers are refused for another reason: memory or disk space is short, or the server is
-    /// about to shut down.
+    /// The close code if newcomers are refused for other reasons: memory or disk space is short, or the server shuts
+    /// down.
     pub refusal: Option<CloseCode>,
 }
 

@@ -41,8 +41,7 @@ pub struct MatchStats {
     pub reports_dropped: u64,
     /// The number of worlds sent to heal clients.
     pub heals: u64,
-    /// Sessions started without a world download, because their clients had the match's first world and got the frames
-    /// since then.
+    /// Sessions started without a world download: their clients had the match's first world and got the later frames.
     pub joined_by_frames: u64,
     /// Player reconnects that counted as activity: each identity's first reconnect in a minute.
     pub excused: u64,
@@ -87,8 +86,7 @@ pub struct Report {
     pub text: String,
     /// Whether the server is at fault: its own world differs from the journal, which agrees with the client.
     pub server_at_fault: bool,
-    /// Whether the journal's frames give a different world on each replay: the step is not pure, and neither side is at
-    /// fault.
+    /// Whether the journal's frames give a different world on each replay: the step is impure, and no side is at fault.
     pub step_impure: bool,
 }
 

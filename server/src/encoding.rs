@@ -40,8 +40,7 @@ impl Encoding {
     pub(crate) fn new<S: Simulation>(world: World<S>, bytes: usize) -> Encoding {
         Encoding(Box::new(move || {
             let tick = world.tick();
-            // The closure owns the world, so its `Drop`, which may be an author's code, also runs inside
-            // `catch_unwind`.
+            // The closure owns the world, so its `Drop`, perhaps an author's code, also runs inside `catch_unwind`.
             let encode = move || {
                 let mut out = Vec::with_capacity(bytes + bytes / 16);
                 codec::append(&world, &mut out).ok()?;

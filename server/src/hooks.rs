@@ -1,7 +1,6 @@
 //! A game's decisions on the server: it resolves queries and admits orders.
 //!
-//! Law **One door**: a hook's decision enters the simulation as an entry of a frame, in the server's own simulation as
-//! well.
+//! Law **One door**: a hook's decision enters the simulation as an entry of a frame, on the server too.
 
 use twinstep_core::bounds::HISTORY;
 use twinstep_core::world::World;
@@ -135,8 +134,7 @@ impl From<bool> for Admission {
 
 /// Admits players' commands and claims. If a method panics, the order is refused, and the match continues.
 pub trait Referee<S: Simulation>: Send + 'static {
-    /// Decides whether this command (or claim) from `by` may enter the next frame. If it may not, the player gets the
-    /// reason.
+    /// Decides whether this command (or claim) from `by` may enter the next frame. If not, the player gets the reason.
     ///
     /// Called several times for one command: every turn while it waits for its tick (to decide whether it is announced
     /// to the other clients), and again when it is sealed. So do not count the calls; keep a rate limit in the state,
@@ -152,8 +150,7 @@ pub trait Referee<S: Simulation>: Send + 'static {
     /// Decides whether a client's answer to its player's own `query` is accepted, under
     /// [`AnsweredBy::Owner`](crate::config::AnsweredBy::Owner). If it is not, the server's resolver answers.
     ///
-    /// A modified client can send any answer. So a game must accept answers explicitly: the default leaves all queries
-    /// to the server.
+    /// A modified client can send any answer, so a game must accept answers explicitly. The default accepts none.
     fn admit_answer(
         &mut self,
         context: &HookContext<'_, S>,

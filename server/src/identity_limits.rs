@@ -23,7 +23,7 @@ use crate::seat::NotAdmitted;
 const JOIN_EVERY: Duration = Duration::from_secs(5);
 /// Pauses for one player are summed over this time, and one reconnect within it counts as activity.
 const MINUTE: Duration = Duration::from_secs(60);
-/// An identity can make this many requests to the match within [`REQUESTS_WINDOW`].
+/// An identity can make this many requests to the match within `REQUESTS_WINDOW`.
 const REQUESTS_MAX: u32 = 20;
 const REQUESTS_WINDOW: Duration = Duration::from_secs(10);
 // An identity can save the match this many times in a minute.
@@ -152,8 +152,7 @@ impl IdentityLimits {
         self.gave_way
     }
 
-    /// Returns `true` if this reconnect of the identity counts as activity, and records it. Only the first one in a
-    /// minute counts.
+    /// Returns `true` if this reconnect counts as activity, and records it. Only the first one in a minute counts.
     pub(crate) fn may_be_excused(&mut self, now: Duration) -> bool {
         let lately = |at| now.saturating_sub(at) < MINUTE;
         let may = !self.excused_at.is_some_and(lately);
@@ -195,8 +194,7 @@ impl IdentityLimits {
         self.held.now = Duration::ZERO;
     }
 
-    /// Returns `Some(true)` if the identity may be healed now, and counts the heal. Returns `None` if it was healed too
-    /// often.
+    /// Returns `Some(true)` if the identity may be healed now, and counts the heal; `None` if it was healed too often.
     pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
         self.heals
             .retain(|at| now.saturating_sub(*at) < HEALS_WINDOW);
@@ -322,8 +320,7 @@ impl AwayIdentities {
         })
     }
 
-    /// The reason why an identity may not connect yet. Returns `None` if it may. A kicked identity may not watch
-    /// either.
+    /// The reason why an identity may not connect yet; `None` if it may. A kicked identity may not watch either.
     pub(crate) fn barred(&self, now: Duration, identity: &Identity) -> Option<CloseCode> {
         let own = self
             .away
@@ -351,8 +348,8 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Finding HW5: a player reconnected with a good connection and a spent budget, and was removed because its join
-    /// took 3 ms.
+    /// Finding HW5: a player with a spent budget reconnected, now with a good connection, and was removed for a 3 ms
+    /// join.
     #[test]
     fn a_removed_slow_identity_reconnects_with_a_second_to_spare() {
         let mut limits = IdentityLimits::default();

@@ -160,8 +160,7 @@ pub struct Incident {
     pub trouble: Trouble,
     /// The message of the panic or from the system, clipped to 1 KB.
     pub message: String,
-    /// The orders that may have caused the fault: those that were left out of the frame. If the match is over, all
-    /// orders of the frame.
+    /// The orders that may have caused the fault: those left out of the frame, or all of them if the match is over.
     pub suspects: Vec<Suspect>,
 }
 

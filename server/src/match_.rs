@@ -187,8 +187,7 @@ impl<S: Simulation> Match<S> {
     /// configuration does not change.
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
         if let Some(asked) = self.origin.asked_delay {
-            // After a resume these two come from the journal, so that an author's own unchanged configuration still
-            // fits.
+            // After a resume these two come from the journal, so the author's unchanged configuration still fits.
             config.start = self.config.start;
             config.unix_time = self.config.unix_time;
             if config.command_delay == asked {
@@ -318,8 +317,7 @@ impl<S: Simulation> Match<S> {
             .map(|p| self.world.current.tick() - p.acks.view())
     }
 
-    /// The number of sessions in any stage. A second connection of an identity with a session counts only after its
-    /// hello.
+    /// The number of sessions in any stage. A second connection of the same identity counts only after its hello.
     #[must_use]
     pub fn sessions(&self) -> usize {
         self.people.len()
@@ -487,8 +485,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Takes the next output. Returns `None` if there is no more. Call it until it returns `None` after each `handle`
-    /// and `advance`.
+    /// Takes the next output. After each `handle` and `advance`, call it until it returns `None`.
     pub fn poll(&mut self) -> Option<Output<'_, S::Outcome>> {
         self.outbox.poll()
     }
@@ -498,8 +495,8 @@ impl<S: Simulation> Match<S> {
 pub struct Resumed<S: Simulation> {
     /// The match.
     pub match_: Match<S>,
-    /// The length to which the journal must be truncated before the match's output is appended. The bytes after it are
-    /// an incomplete record.
+    /// The length to which the journal, which may end in an incomplete record, must be truncated before output is
+    /// appended.
     pub keep_bytes: u64,
 }
 
@@ -529,8 +526,7 @@ impl Start {
         })
     }
 
-    /// Like [`of`](Start::of), for the first world of a journal. Returns `None` if the world has players or was
-    /// changed.
+    /// Like [`of`](Start::of), for a journal's first world. Returns `None` if the world has players or was changed.
     pub(super) fn of_empty<S: Simulation>(world: &World<S>) -> Option<Start> {
         let fresh = World::new(world.sim().clone(), world.tick());
         let is_fresh = world.digest().ok()? == fresh.digest().ok()?

@@ -37,8 +37,7 @@ pub enum Output<'a, O> {
     /// Run this save on another thread, write its bytes where saved games belong, and report the result to
     /// `Match::hand_saved`. Only for hosts that called `Match::offer_saves`.
     Save(Saving),
-    /// The session plays and needs a reconnect ticket: pass one to `Match::hand_ticket`. Hosts without tickets ignore
-    /// this.
+    /// The session needs a reconnect ticket: pass one to `Match::hand_ticket`. Hosts without tickets ignore this.
     Ticket { peer: SessionId },
     /// Some tickets of an identity are no longer accepted. The journal records this; a host may also record it
     /// elsewhere, or ignore it.
@@ -59,8 +58,7 @@ pub enum Output<'a, O> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
-/// The queue of outputs. Journal and packet bytes are in one shared buffer; the queue holds each output's range in that
-/// buffer.
+/// The queue of outputs. Journal and packet bytes share one buffer; the queue holds each output's range in it.
 pub(crate) struct Outbox<O> {
     pub(crate) bytes: Vec<u8>,
     outputs: VecDeque<(Output<'static, O>, Range<usize>)>,

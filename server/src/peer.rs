@@ -122,8 +122,7 @@ impl Peer {
         peer
     }
 
-    /// Ends the session. Returns the state that its identity keeps: its usage of limits, and its unacknowledged
-    /// refusals.
+    /// Ends the session. Returns what its identity keeps: the usage of limits, and unacknowledged refusals.
     pub(crate) fn end(self) -> Away {
         let Peer {
             identity,

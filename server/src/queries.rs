@@ -117,8 +117,7 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Moves queries to the resolver if their owners do not answer in time, or if `owner_plays` returns `false` for
-    /// them.
+    /// Moves queries to the resolver if their owners do not answer in time or do not play, according to `owner_plays`.
     pub(crate) fn answer_for_owners(
         &mut self,
         context: &HookContext<'_, S>,
@@ -206,8 +205,7 @@ impl<S: Simulation> OpenQueries<S> {
             .is_ok_and(|at| matches!(self.queries[at].state, QueryState::WithOwner))
     }
 
-    /// Returns `true` if an outcome can be part of a frame: the outcome is within its bound, and every client can
-    /// decode it.
+    /// Returns `true` if an outcome can be part of a frame: it is within its bound, and every client can decode it.
     pub(crate) fn is_sealable(&mut self, outcome: &S::Outcome) -> bool {
         codec::sealable(outcome, OUTCOME_BYTES_MAX, &mut self.scratch).is_ok()
     }

@@ -1,5 +1,4 @@
-//! Seals one tick: builds its frame from the waiting inputs, orders and outcomes, in canonical order, within its
-//! bounds.
+//! Seals one tick: builds its frame from waiting inputs, orders and outcomes, in canonical order, within bounds.
 //!
 //! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands by (player,
 //! sequence). This is the order within the frame, not a priority: entries that do not fit into a frame's bytes wait for

@@ -255,7 +255,7 @@ impl<S: Simulation> Seat<S> {
         true
     }
 
-    /// Checks that the batch for `turn` may have this content. `next` is the next turn to be sealed, and m the command
+    /// Checks that the batch for `turn` may have this content. `next` is the next turn to be sealed; m, the command
     /// delay.
     pub(crate) fn check_batch(
         &self,
@@ -323,8 +323,7 @@ impl<S: Simulation> Seat<S> {
         self.rest.is_some_and(|(rest, _)| rest == tick)
     }
 
-    /// Like [`newest`](Seat::newest), but counts the input of a skipped packet from the time when it would have
-    /// arrived.
+    /// Like [`newest`](Seat::newest), but counts the input of a skipped packet once it would have arrived.
     pub(crate) fn newest_by(&self, now: Duration) -> Option<Tick> {
         let rest = self.rest.filter(|(_, at)| *at <= now);
         self.newest.max(rest.map(|(tick, _)| tick))

@@ -78,8 +78,7 @@ impl Snapshots {
         self.record_size(bytes, world, diagnostics);
     }
 
-    /// Keeps worlds for delayed spectators, if the configuration allows them. Returns the world that the host must
-    /// encode for that.
+    /// Keeps worlds for delayed spectators, if there may be any. Returns the world that the host must encode for that.
     pub(super) fn keep_watched<S: Simulation>(
         &mut self,
         now: Duration,
@@ -106,8 +105,7 @@ impl Snapshots {
         self.aside.takes(diagnostics.stats.world_bytes, now)
     }
 
-    /// Lets the host encode the world at the start of the turn. Returns `None` if the host is still encoding another
-    /// world.
+    /// Lets the host encode the world at the start of the turn. Returns `None` if the host is still encoding another.
     pub(super) fn encode<S: Simulation>(
         &mut self,
         now: Duration,
@@ -350,8 +348,7 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Returns `true` if the world must be measured now (one pass over the world), and then schedules the next
-    /// measurement.
+    /// Returns `true` if the world must be measured now (one pass over it), and then schedules the next measurement.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         if now < self.due {
             return false;

@@ -71,8 +71,7 @@ pub(crate) fn first_packet(bytes: &[u8]) -> Result<FirstPacket, WireError> {
 /// Reads and applies one packet from `peer`. The session's seats are among `seats`. Answers to queries stay in `play`.
 ///
 /// # Errors
-/// If the bytes are not a packet, or this session may not send that packet. In that case, session and seats do not
-/// change.
+/// If the bytes are not a packet, or this session may not send that packet. Then session and seats do not change.
 pub(crate) fn read<S: Simulation>(
     peer: &mut Peer,
     seats: &mut [Seat<S>],

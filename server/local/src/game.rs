@@ -39,8 +39,7 @@ impl<S: Simulation> HeldMatch<S> {
 
 /// A running match in this process: see [`Local`](super::Local), which starts it.
 ///
-/// Clients are numbered from 0, in the order in which they joined. A game is `Send + Sync`, so it can be an engine's
-/// resource.
+/// Clients are numbered from 0, in the order of joining. A game is `Send + Sync`, so it can be an engine's resource.
 pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
     server: HeldMatch<S>,
     clients: Vec<LocalClient<S, V>>,
@@ -96,7 +95,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             session,
             has_left: false,
         });
-        // In lockstep a new player joins once its batches come in time. If each came a tick after its turn, they never
+        // In lockstep a new player joins once its batches come in time. If time advanced by whole ticks, they never
         // would.
         let parts = match self.server.get().config().command_delay {
             0 => 1,
@@ -177,8 +176,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.clock.paused
     }
 
-    /// The match's speed relative to the caller's clock: 1 until [`set_time_scale`](LocalGame::set_time_scale) changes
-    /// it.
+    /// The match's speed relative to the caller's clock, as [set](LocalGame::set_time_scale); 1 by default.
     #[must_use]
     pub fn time_scale(&self) -> f64 {
         self.clock.scale()

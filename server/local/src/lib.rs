@@ -113,8 +113,7 @@ impl<S: Simulation> Local<S> {
         self
     }
 
-    /// Sets the referee that admits commands and claims, as on the server. The default admits all of them within the
-    /// limits.
+    /// Sets the referee that admits commands and claims, as on the server. The default admits all within the limits.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.hooks.referee(referee);

@@ -9,8 +9,7 @@ use twinstep_server::{Admission, HookContext, MatchRequest, Referee};
 
 use crate::tale::{FRAME, RULES, Tale, begun, config, frames, hundred, input_tick, local, ticks};
 
-/// At any frame rate, a key press shows in its own frame, no input is late, and a single player's game has no
-/// misprediction.
+/// At any frame rate, a key press shows in its own frame, no input is late, and a single player has no misprediction.
 #[test]
 fn a_local_input_shows_in_its_own_tick_at_any_frame_rate() {
     for frame_us in [1_000, 4_166, 8_333, 16_667, 20_000, 33_333, 50_000, 100_000] {
@@ -171,8 +170,7 @@ impl Referee<Tale> for Anyone {
     }
 }
 
-/// Row 81: the same rule as online. The default referee refuses, the author's referee may admit, and the host always
-/// may.
+/// Row 81: as online, the default referee refuses, the author's referee may admit, and the host may always pause.
 #[test]
 fn a_local_match_is_paused_by_the_same_requests_as_online() {
     let mut now = Duration::ZERO;

@@ -304,8 +304,7 @@ impl<Id: Copy> Body<Id> {
         self.motion.speeds().unwrap_or_default().0
     }
 
-    /// Adds `by` to the velocity, up to [`SPEED_MAX`]. A kick that is not finite is ignored, and so is a kick of a
-    /// fixed body.
+    /// Adds `by` to the velocity, up to [`SPEED_MAX`]. Ignored if `by` is not finite or the body is fixed.
     pub fn kick(&mut self, by: Vec2) {
         let kicked = within(self.velocity() + by, SPEED_MAX);
         match &mut self.motion {

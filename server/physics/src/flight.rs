@@ -111,8 +111,7 @@ pub struct Material {
     pub bounce: f32,
     /// The friction of surfaces, from 0 (ice) to 1.
     pub friction: f32,
-    /// The decay of speed, per second: without collisions a body moves `speed / drag` units, plus the distance of one
-    /// tick.
+    /// The decay of speed, per second: without collisions a body moves `speed / drag` units, plus one tick's distance.
     pub drag: f32,
 }
 
@@ -132,8 +131,8 @@ impl Default for Material {
 pub enum Motion {
     /// The body stays in place, even if other bodies hit it.
     Fixed,
-    /// The body moves at its velocity, even through walls, and pushes others. For a lift, or for a character that the
-    /// game's step moves.
+    /// The body moves at its velocity, even through walls, and pushes others. For lifts, or characters moved by the
+    /// step.
     Driven {
         /// The velocity in units per second.
         velocity: Vec2,

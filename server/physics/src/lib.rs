@@ -162,8 +162,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         }
     }
 
-    /// Returns all bodies that overlap the circle, sorted by id, with their distances from `center`. Walls are never in
-    /// the answer.
+    /// Returns all bodies that overlap the circle, sorted by id, with their distances from `center`. Walls are left
+    /// out.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if `center` or `radius` is not finite or out of range.
@@ -233,8 +233,8 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
 
     /// Returns the first wall or body that a ray meets within `length`; `direction` need not be of length 1.
     ///
-    /// Impacts at the same number of 64ths are ordered walls first, then by id. A ray that starts inside a shape hits
-    /// it at distance 0.
+    /// Impacts at the same number of 64ths are ordered walls first, then by id. A ray from inside a shape hits at
+    /// distance 0.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if a number is not finite or out of range, or if `direction` is zero.

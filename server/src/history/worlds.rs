@@ -50,8 +50,8 @@ impl<S: Simulation> Worlds<S> {
         {
             return;
         }
-        // If the second world is at or before the oldest tick that can be requested, the first world is not needed, and
-        // its memory is reused.
+        // If the second world is no newer than the oldest tick that can be requested, the memory of the first is
+        // reused.
         let oldest = next.back(HISTORY - 1);
         let mut spare = None;
         while self.kept.get(1).is_some_and(|kept| kept.tick() <= oldest) {

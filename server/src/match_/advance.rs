@@ -45,8 +45,7 @@ use crate::up;
 
 /// The resend interval for unacknowledged frames in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
-/// A late match catches up by at most this many ticks, or by the duration below if that is longer. Its clock skips the
-/// rest.
+/// A late match catches up by at most this many ticks, or `HURRY` if that is longer. Its clock skips the rest.
 const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
 /// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.
@@ -58,8 +57,7 @@ const TRAIL_TICKS_MIN: u32 = 3;
 /// A client with a known usual lag trails only if its lag is at least this many ticks higher, because its reports do
 /// not arrive exactly at the ticks.
 const HOLD_TICKS_MIN: u32 = 2;
-/// The shortest time between two pauses for clients that trail, because after a pause all clients are slightly late or
-/// early.
+/// The shortest time between two pauses for clients that trail: after a pause, all clients are slightly late or early.
 const HOLD_APART: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {
@@ -102,8 +100,7 @@ impl<S: Simulation> Match<S> {
         is_late && self.wait().is_some()
     }
 
-    /// Returns `true` if no client gets the match's packets in time: there are no sessions, or none has acknowledged a
-    /// frame for a second.
+    /// Returns `true` if there are no sessions, or none has acknowledged a frame for a second.
     #[must_use]
     pub fn is_unacked(&self) -> bool {
         self.unacked_for() > ACK_SLOW_AFTER
@@ -177,8 +174,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Skips the time in which this process was stopped: it is not charged to sessions, and the match does not catch
-    /// up.
+    /// Skips the time in which this process was stopped. It is not charged to sessions, nor made up for.
     fn give_way(&mut self, now: Duration) {
         let Some(due) = self.clock.due else { return };
         let before = self.clock.advanced_at.replace(now).unwrap_or(now);
@@ -192,8 +188,7 @@ impl<S: Simulation> Match<S> {
         if self.clock.waiting_since.is_some() || now <= due + slack {
             return;
         }
-        // Skips whole ticks, so that the matches of a process keep their different phases, although all were stopped
-        // together.
+        // Skips whole ticks, so that the matches of a process keep their phases although all were stopped together.
         let tick = self.world.current.turn().cadence.tick();
         let ticks = (now - due).as_nanos() / tick.as_nanos();
         let slip = tick * u32::try_from(ticks).unwrap_or(u32::MAX);
@@ -280,7 +275,7 @@ impl<S: Simulation> Match<S> {
         !is_held && self.clock.due.is_some_and(is_late)
     }
 
-    /// Handles a wait of the match. If the match waits too long for a player, the player is removed, and the others
+    /// Handles a wait of the match. A player that the match has awaited for too long is removed, and the others
     /// continue.
     fn wait_on(&mut self, now: Duration, wait: WaitReason) {
         self.record_missed(now, wait);
@@ -289,8 +284,8 @@ impl<S: Simulation> Match<S> {
         self.pay(now, waited);
         match (wait, self.config.sealing) {
             (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
-                // Even with a spent budget, a player may be late by the time that the turns in between absorb, like any
-                // other player.
+                // Like any other, a player with a spent budget may be late by the time that the turns in between
+                // absorb.
                 let mut late = match self.clock.paid.is_zero() {
                     true => PlayerSet::default(),
                     false => self.people.overdrawn(now, players, Budget::of(kick_after)),
@@ -374,8 +369,7 @@ impl<S: Simulation> Match<S> {
             | WaitReason::Pause => Duration::ZERO,
         };
         let cost = now.saturating_sub(due).saturating_sub(absorbed);
-        // Only the time added since the last call: a wait is charged step by step, so that a spent budget ends it
-        // early.
+        // Only the time since the last call: a wait is charged step by step, so that a spent budget ends it early.
         let waited = cost.saturating_sub(self.clock.paid);
         self.clock.paid += waited;
         match (wait, self.config.sealing) {
@@ -423,8 +417,7 @@ impl<S: Simulation> Match<S> {
 
     /// Seals the tick or turn that is due, and computes when the next one is due.
     fn go_on(&mut self, now: Duration) {
-        // Clients first have to receive the ticks that this server seals late. Until then the match is not held for any
-        // of them.
+        // The match is not held for any client until clients could receive the ticks that this server seals late.
         if self.catches_up() {
             self.clock.hold_from = now + HOLD_APART;
         }
@@ -517,8 +510,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Records the lag of each client. Ends the pause for clients that no longer trail, so that their next pause may
-    /// have the full length.
+    /// Records the lag of each client. The match may again pause at full length for clients that no longer trail.
     fn record_lags(&mut self, now: Duration) {
         let Laggards::Hold { .. } = self.config.laggards else {
             return;

@@ -129,8 +129,7 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.stats.joined_by_frames += u64::from(matches!(basis, Basis::Start(..)));
         if returns && peer.limits.may_be_excused(now) {
             self.diagnostics.stats.excused += 1;
-            // The player is back before it was dropped, and its first input is on its way, so no roster change is
-            // needed.
+            // The player is back before it was dropped, and its input is on its way, so no roster change is needed.
             for player in &peer.players {
                 if self.world.current.presence(*player) == Presence::Present {
                     let seat = &mut self.seats[player.index()];
@@ -229,7 +228,7 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// Finds the world, or the rest of one, with which a session starts. Returns `None` if the session must wait or was
+    /// Finds the world, or its rest, with which a session starts. Returns `None` if the session must wait or was
     /// refused.
     fn begin_by_world(&mut self, now: Duration, at: usize, holds: Holds) -> Option<Begins> {
         let rest = self.rest_for(at, holds);
@@ -524,8 +523,7 @@ impl<S: Simulation> Match<S> {
             && peer.players.iter().filter(is_new).any(lacks_batch)
     }
 
-    /// Adds the players of sessions that have caught up to the match; closes sessions that take too long or do not
-    /// answer.
+    /// Adds the players of sessions that have caught up; closes sessions that take too long or do not answer.
     pub(super) fn look_after_peers(&mut self, now: Duration) {
         self.kick_laggards(now);
         self.end_silent_takeovers(now);

@@ -815,7 +815,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Handles a client's report that it has stored a ticket for its next process. Only tickets issued to this session
+    /// Handles a client's report that it stored a ticket for its next process. Only tickets issued to this session
     /// count.
     pub(super) fn record_stored_ticket(&mut self, at: usize, report: &[u8]) {
         let tickets = &mut self.people[at].tickets;

@@ -79,7 +79,7 @@ impl FrameAcks {
         self.view = self.view.max(view.min(wanted));
     }
 
-    /// Records the reported gaps. Not every packet reports gaps; without a report, the gaps before `wanted` count as
+    /// Records the reported gaps. Not every packet reports them; without a report, gaps before `wanted` count as
     /// filled.
     pub(crate) fn record_gaps(&mut self, gaps: &mut Gaps, wanted: Tick) {
         if gaps.is_empty() {

@@ -28,8 +28,7 @@ pub(crate) struct Fates {
     refusals: Vec<OpenRefusal>,
     /// `Some` while the client may not know the command acks: the first packet that held them; 0 if none did yet.
     acks_sent_in: Option<u32>,
-    /// Whether each of the last packets held fates, indexed by sequence number modulo [`PACKETS_KEPT`]. Lane packets
-    /// hold no fates.
+    /// Whether each of the last packets held fates, by sequence number modulo `PACKETS_KEPT`. Lane packets hold none.
     held_fates: [bool; PACKETS_KEPT],
     /// The newest acknowledged packet that held fates.
     acked_packet: u32,
@@ -56,8 +55,7 @@ impl Fates {
         }
     }
 
-    /// Records that commands arrived, so that the next packet acknowledges them with the next expected sequence
-    /// numbers.
+    /// Records that commands arrived, so that the next packet acknowledges them.
     pub(crate) fn acknowledge(&mut self) {
         self.acks_sent_in = Some(0);
     }

@@ -23,8 +23,7 @@ enum Next {
 }
 
 impl<S: Simulation> Sealing<'_, S> {
-    /// Queues claims that players' clients should have made by now, as the referee decides. They wait like other
-    /// claims.
+    /// Queues the claims that, as the referee decides, clients should have made by now. They wait like other claims.
     pub(super) fn take_owed(&mut self, claims: Claims) {
         *self.owed = Default::default();
         let Claims::OwnerWithin(within) = claims else {
@@ -257,8 +256,7 @@ impl<S: Simulation> Sealing<'_, S> {
     }
 }
 
-/// The number of bytes that a waiting command counts towards the limit. The number of large commands is bounded
-/// separately.
+/// The bytes of a waiting command that count towards the limit. The number of large commands is bounded separately.
 fn waiting_bytes<C: Serialize>(held: &PendingOrder<C>) -> usize {
     order_bytes(&held.order.command).min(ORDER_BYTES_MAX)
 }
