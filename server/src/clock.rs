@@ -79,8 +79,7 @@ impl Clock {
                 if self.ahead.len() > usize::from(delay)
                     && let Some(length) = self.ahead.pop_front()
                 {
-                    // Clients pause for the lateness that the turns ahead do not absorb, so the schedule moves with
-                    // them.
+                    // Clients pause for the lateness that the turns ahead do not absorb, so the schedule moves too.
                     self.due = Some((due + length).max((now + length).saturating_sub(absorbed)));
                 }
             }

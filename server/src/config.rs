@@ -344,8 +344,7 @@ impl MatchConfig {
         }
     }
 
-    /// Reserves a seat: only this identity can play `player`, whenever it connects. Call it for each of its local
-    /// players.
+    /// Reserves a seat: only this identity can play `player`, whenever it connects. Call it once per local player.
     #[must_use]
     pub fn reserve(mut self, identity: &str, player: PlayerId) -> Self {
         self.reserved.push((player, identity.to_owned()));

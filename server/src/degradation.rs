@@ -20,8 +20,7 @@ use crate::config::Announce;
 pub struct Degradation {
     /// The number of steps taken, 0..=4, in the order shown in the module's docs.
     pub steps: u8,
-    /// The close code if newcomers are refused for other reasons: memory or disk space is short, or the server shuts
-    /// down.
+    /// The close code if newcomers are refused for another reason: low memory or disk space, or a shutdown.
     pub refusal: Option<CloseCode>,
 }
 

@@ -47,7 +47,7 @@ const RTT_GUESS: Duration = Duration::from_millis(200);
 
 pub(crate) struct DownSender<'a, S: Simulation> {
     pub(crate) now: Duration,
-    /// The end of the frames to send: the first tick of the unfinished turn, or that the session may not see yet.
+    /// The end of the frames to send: the first tick of the unfinished turn, or the first one hidden from the session.
     pub(crate) next: Tick,
     /// The next tick to be sealed; margins are relative to it.
     pub(crate) sealing: Tick,

@@ -348,8 +348,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Finding HW5: a player with a spent budget reconnected, now with a good connection, and was removed for a 3 ms
-    /// join.
+    /// Finding HW5: a player with a spent budget reconnected over a good connection, and was removed for a 3 ms join.
     #[test]
     fn a_removed_slow_identity_reconnects_with_a_second_to_spare() {
         let mut limits = IdentityLimits::default();

@@ -495,8 +495,7 @@ impl<S: Simulation> Match<S> {
 pub struct Resumed<S: Simulation> {
     /// The match.
     pub match_: Match<S>,
-    /// The length to which the journal, which may end in an incomplete record, must be truncated before output is
-    /// appended.
+    /// The length to which the journal must be truncated before output is appended: an incomplete record may follow it.
     pub keep_bytes: u64,
 }
 

@@ -255,7 +255,7 @@ impl<S: Simulation> Seat<S> {
         true
     }
 
-    /// Checks that the batch for `turn` may have this content. `next` is the next turn to be sealed; m, the command
+    /// Checks that the batch for `turn` may have this content. `next` is the next turn to be sealed, `m` the command
     /// delay.
     pub(crate) fn check_batch(
         &self,

@@ -78,7 +78,7 @@ impl Snapshots {
         self.record_size(bytes, world, diagnostics);
     }
 
-    /// Keeps worlds for delayed spectators, if there may be any. Returns the world that the host must encode for that.
+    /// Keeps worlds for delayed spectators, if any are allowed. Returns the world that the host must encode for that.
     pub(super) fn keep_watched<S: Simulation>(
         &mut self,
         now: Duration,

@@ -37,8 +37,7 @@ pub enum LocalGameEnd {
     /// A client's session is over although it did not [leave](super::LocalGame::leave).
     #[error("client {client}: {closed}")]
     Session { client: usize, closed: SessionEnd },
-    /// The match is over: its step failed even without the optional parts of the frame. Online, the match would also
-    /// end.
+    /// The match is over: its step failed even without the optional parts of the frame. An online match would end too.
     #[error("the match is over: {incident}")]
     Match {
         /// The incident that ended the match, as text: the tick, and the message of the panic.

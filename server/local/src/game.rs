@@ -95,8 +95,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
             session,
             has_left: false,
         });
-        // In lockstep a new player joins once its batches come in time. If time advanced by whole ticks, they never
-        // would.
+        // In lockstep a new player joins once its batches come in time. With whole ticks, they never would.
         let parts = match self.server.get().config().command_delay {
             0 => 1,
             _ => STEP_PARTS,

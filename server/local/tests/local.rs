@@ -30,7 +30,7 @@ fn held_at(player: usize, tick: u32) -> u8 {
 
 const COMPARED: Tick = Tick(540);
 
-/// The digest of a match with two clients over an 80 ms round trip, run as by a host and its clients.
+/// The digest of a match with two clients over an 80 ms round trip, as a host and its clients run it.
 fn digest_over_a_network() -> u64 {
     let rules = Arc::new(RULES);
     let sim = Tale::default();

@@ -131,8 +131,7 @@ impl Default for Material {
 pub enum Motion {
     /// The body stays in place, even if other bodies hit it.
     Fixed,
-    /// The body moves at its velocity, even through walls, and pushes others. For lifts, or characters moved by the
-    /// step.
+    /// The body moves at its velocity, even through walls, and pushes others. For lifts and scripted characters.
     Driven {
         /// The velocity in units per second.
         velocity: Vec2,
@@ -259,8 +258,7 @@ impl Flights {
     }
 
     /// Sets the gravity in units per second squared, for side views: `Vec2::new(0.0, -9.81)` if a unit is a metre and y
-    /// points up. The default is no gravity. Drag also slows falls, so a side view needs a [`Material`] with little
-    /// drag.
+    /// points up. The default is no gravity. Drag also slows falls, so use a [`Material`] with little drag.
     ///
     /// # Panics
     /// If `gravity` is not finite, or longer than [`PUSH_MAX`].

@@ -162,8 +162,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         }
     }
 
-    /// Returns all bodies that overlap the circle, sorted by id, with their distances from `center`. Walls are left
-    /// out.
+    /// Returns all bodies that overlap the circle, sorted by id, with distances from `center`. Walls are left out.
     ///
     /// # Errors
     /// [`MirrorError::Query`] if `center` or `radius` is not finite or out of range.

@@ -275,8 +275,7 @@ impl<S: Simulation> Match<S> {
         !is_held && self.clock.due.is_some_and(is_late)
     }
 
-    /// Handles a wait of the match. A player that the match has awaited for too long is removed, and the others
-    /// continue.
+    /// Handles a wait of the match. A player that is awaited for too long is removed, and the others continue.
     fn wait_on(&mut self, now: Duration, wait: WaitReason) {
         self.record_missed(now, wait);
         // Up to now, the match waited for the players of the last call.
@@ -284,8 +283,7 @@ impl<S: Simulation> Match<S> {
         self.pay(now, waited);
         match (wait, self.config.sealing) {
             (WaitReason::Batches(players), SealWhen::WaitForAll { kick_after }) => {
-                // Like any other, a player with a spent budget may be late by the time that the turns in between
-                // absorb.
+                // Even with a spent budget, a player may be as late as the turns in between absorb.
                 let mut late = match self.clock.paid.is_zero() {
                     true => PlayerSet::default(),
                     false => self.people.overdrawn(now, players, Budget::of(kick_after)),
@@ -417,7 +415,7 @@ impl<S: Simulation> Match<S> {
 
     /// Seals the tick or turn that is due, and computes when the next one is due.
     fn go_on(&mut self, now: Duration) {
-        // The match is not held for any client until clients could receive the ticks that this server seals late.
+        // The match is not held for clients before they could receive the ticks that this server seals late.
         if self.catches_up() {
             self.clock.hold_from = now + HOLD_APART;
         }

@@ -59,8 +59,8 @@ impl Tickets {
         self.newest = Some(stamp);
     }
 
-    /// Handles a client's report that it stored a ticket. Returns the ticket if this session got it, and drops older
-    /// ones.
+    /// Handles a client's report that it stored a ticket. Returns the ticket if it is one of this session's, and drops
+    /// older ones.
     pub(crate) fn take_stored(&mut self, lineage: u64, generation: u32) -> Option<Stamp> {
         let is_it = |stamp: &Stamp| (stamp.lineage, stamp.generation) == (lineage, generation);
         let at = self.handed.iter().position(is_it)?;

@@ -156,7 +156,7 @@ fn a_thousand_distant_walls_are_not_tested_one_by_one() {
     assert_eq!(in_large, tracks);
 }
 
-/// Compares with the algorithm before the tree, which tests every solid and uses the first of the deepest overlaps.
+/// Compares with the earlier algorithm, which tests every solid and uses the first of the deepest overlaps.
 #[test]
 fn the_tree_finds_the_same_overlaps_as_a_test_of_all_shapes() {
     let room = room(Material::default())
