@@ -45,7 +45,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             DownPacket::Lane(header, chunk) => {
                 self.lane_in
                     .handle(chunk)
-                    .map_err(|_| WireError::Malformed("a chunk of the lane"))?;
+                    .map_err(|_| WireError::Malformed("a lane chunk"))?;
                 header
             }
             DownPacket::Play(header, body) => return self.read_play(now, header, body),

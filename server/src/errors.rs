@@ -23,7 +23,7 @@ pub enum MatchStartError {
     Journal(#[from] WriteError),
     #[error("the match has started: rules can be chosen only while it waits for its players")]
     Started,
-    #[error("a match from a saved game keeps its rules: load another save, or begin a new match")]
+    #[error("a match from a saved game keeps its rules: load another save, or start a new match")]
     Loaded,
     #[error("expected rules of at most {RULES_BYTES_MAX} bytes to send to guests, got {bytes}")]
     RulesTooLarge {

@@ -20,7 +20,7 @@ const TEXT_MAX: usize = 1 << 10;
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Trouble {
     #[error(
-        "the game's step panicked; the tick was played again without what caused it, and the match continues"
+        "the game's step panicked; the tick was repeated without the cause, and the match continues"
     )]
     Step,
     #[error(
@@ -28,7 +28,7 @@ pub enum Trouble {
     )]
     StepAgain,
     #[error(
-        "the game's state had a NaN or could not be serialised; the tick was played again without what caused it, and the \
+        "the game's state had a NaN or could not be serialised; the tick was repeated without the cause, and the \
          match continues"
     )]
     Nan,
@@ -48,8 +48,8 @@ pub enum Trouble {
     )]
     Outcome,
     #[error(
-        "the game asked too many queries at once; those above the limit get no answer, and the match continues (authors: \
-         ask fewer in a tick)"
+        "the step asked too many queries at once; those above the limit get no answer, and the match continues (authors: \
+         ask fewer per tick)"
     )]
     Asks,
     #[error(
@@ -58,7 +58,7 @@ pub enum Trouble {
     WorldLarge,
     /// The world is too large. Clients cannot join or be healed, and the match cannot be resumed from its journal.
     #[error(
-        "the world is too large to be sent or written: nobody can join, and the match cannot be resumed from here on; it continues"
+        "the world is too large to be sent or written: clients cannot join, and the match can no longer be resumed; it continues"
     )]
     WorldTooLarge,
     #[error("the resolver panicked; its query stays unanswered, and the match continues")]

@@ -123,7 +123,7 @@ pub(crate) fn read<S: Simulation>(
         UpKind::Lane => {
             peer.lane_in
                 .handle(body.packet.rest())
-                .map_err(|_| WireError::Malformed("a chunk of the lane"))?;
+                .map_err(|_| WireError::Malformed("a lane chunk"))?;
             UpRequest::None
         }
         UpKind::Leave => {

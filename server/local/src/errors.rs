@@ -19,13 +19,13 @@ pub enum LocalStartError {
     Load(#[from] LoadError),
     #[error("cannot compute the digest of the session: {0}")]
     Nan(#[from] DigestError),
-    #[error("expected 1 to {SEATS_MAX} seats at a client, got {0}: more players need more clients")]
+    #[error("expected 1 to {SEATS_MAX} seats per client, got {0}; add clients for more players")]
     Seats(usize),
     #[error("the match refused this client: {0}")]
     Refused(CloseCode),
     #[error(transparent)]
     Ended(#[from] LocalGameEnd),
-    #[error("the client did not get into the match within {0} ticks: this is a bug in Twinstep")]
+    #[error("the client could not join the match within {0} ticks: this is a bug in Twinstep")]
     Stuck(u32),
 }
 

@@ -288,7 +288,7 @@ fn a_failed_start_reports_the_reason() {
         assert_eq!(
             message,
             format!(
-                "expected 1 to 4 seats at a client, got {seats}: more players need more clients"
+                "expected 1 to 4 seats per client, got {seats}; add clients for more players"
             )
         );
     }

@@ -80,7 +80,7 @@ pub enum FlightError<Id: Debug> {
     #[error("no body has the id {id:?}")]
     Unknown { id: Id },
     /// There are [`BODIES_MAX`] bodies. The body was not added.
-    #[error("body {id:?}: there is room for {BODIES_MAX} bodies")]
+    #[error("body {id:?}: the limit of {BODIES_MAX} bodies is reached")]
     Full { id: Id },
     /// Two bodies have the same id. No body was moved.
     #[error("two bodies have the id {id:?}; give each body its own id")]
