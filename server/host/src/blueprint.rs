@@ -61,7 +61,7 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// Sets how the match is run. Its seats and its build name stay as they were set.
+    /// Sets the policies of the match. The number of seats and the build name are not affected.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.config = MatchConfig {

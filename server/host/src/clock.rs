@@ -47,7 +47,7 @@ pub fn unix_now() -> Duration {
         .unwrap_or_default()
 }
 
-// A Unix time as RFC 3339 writes it, for logs and reports.
+// A Unix time in RFC 3339 format, for logs and reports.
 #[doc(hidden)]
 #[must_use]
 pub fn utc(unix_s: u64) -> String {

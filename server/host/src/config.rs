@@ -57,8 +57,8 @@ pub struct HostConfig {
     pub sessions_max: Option<usize>,
     /// The limits beyond which load is shed and newcomers are refused: see [`Limits`].
     pub limits: Limits,
-    /// Whether a stop signal (Ctrl-C, SIGTERM) that arrives while a [`Server`](super::Server) starts is remembered
-    /// until it runs.
+    /// Keeps a stop signal (Ctrl-C, SIGTERM) that arrives while a [`Server`](super::Server) starts, and handles it once
+    /// the server runs.
     pub heeds_stop: bool,
     /// Observes the host, for metrics.
     pub observer: Arc<dyn Observer>,
@@ -185,7 +185,7 @@ fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     Ok(socket.into())
 }
 
-/// Lets a socket that will listen at `[::]` also receive IPv4.
+/// Lets a socket that is to listen at `[::]` also receive IPv4.
 pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     if listen.is_ipv6()
         && listen.ip().is_unspecified()

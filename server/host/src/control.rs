@@ -49,7 +49,7 @@ pub struct HostControl {
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct HostStatus {
     pub matches: u64,
-    /// The limit of matches made on demand; 0 if matches are not made.
+    /// The maximum number of matches created on demand; 0 if none are created on demand.
     pub matches_max: usize,
     pub players: u64,
     pub spectators: u64,
@@ -57,7 +57,7 @@ pub struct HostStatus {
     /// Sessions, admitted or not.
     pub sessions: u64,
     pub sessions_max: usize,
-    /// The current step of load shedding; 0: no load is shed.
+    /// The current load-shedding step; 0 if no load is shed.
     pub relief_steps: u8,
     /// The memory of the process, in bytes, if it is known.
     pub memory_bytes: Option<u64>,
@@ -78,7 +78,7 @@ impl Drains {
     }
 }
 
-/// Why newcomers should not be routed to this server.
+/// The reason why newcomers should not be routed to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
@@ -226,11 +226,11 @@ impl HostControl {
     }
 
     /// Replaces the keys: tickets of these keys are valid, and new tickets use the first. Players stay connected, even
-    /// if another key sealed their ticket. Their next ticket, within a minute, is sealed with the first key.
+    /// if another key sealed their ticket. Within a minute they get a ticket sealed with the first key.
     ///
     /// # Errors
     /// [`HostError::Config`] if there are not one or two keys, or too many changes are pending. [`HostError::Stopped`]
-    /// if the host was shut down. The keys stay as they were.
+    /// if the host was shut down. After an error, the keys are unchanged.
     pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
         let newest = keys.first().cloned();
         let (done, changed) = oneshot::channel();
@@ -242,7 +242,7 @@ impl HostControl {
         Ok(())
     }
 
-    /// The key that makes tickets. A new key makes tickets only once the listener accepts them.
+    /// The key that seals new tickets. A new key is used only once the listener accepts its tickets.
     #[must_use]
     pub fn newest_key(&self) -> TicketKey {
         self.tickets.key()
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(control.not_ready(), None);
         show(2);
         assert_eq!(control.not_ready(), Some(NotReady::Connections(2, 2)));
-        // Its last beat was at its start.
+        // The last beat was at the start.
         std::thread::sleep(Duration::from_millis(2_050));
         assert_eq!(control.not_ready(), Some(NotReady::Still));
         control.beat.beat(control.clock.now());

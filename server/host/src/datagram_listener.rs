@@ -1,8 +1,8 @@
-//! [`DatagramListener`]: encrypted datagrams with tickets: a UDP socket, browser connections, and the state machine of
-//! all their sessions.
+//! [`DatagramListener`]: receives and sends encrypted datagrams. Owns a UDP socket, the browser connections, and the
+//! state machine of all their sessions.
 //!
-//! Invariant: a browser's connection is a peer of the same state machine. So all slots, shares and bounds are counted
-//! over both.
+//! Invariant: a browser's connection is a peer of the same state machine. So slots, shares and bounds count UDP and
+//! browser sessions together.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -49,7 +49,8 @@ impl DatagramListener {
         })
     }
 
-    /// Sends the datagrams at the front that leave by UDP, as many as one system call takes. Returns how many left.
+    /// Sends the first `count` queued datagrams over UDP, as many as one system call takes. Returns the number sent or
+    /// lost.
     fn transmit_udp(&mut self, count: usize, traffic: &mut Traffic) -> usize {
         let outgoing = self.endpoint.outgoing().take(count);
         match self.socket.send_some(outgoing.clone()) {
@@ -67,7 +68,8 @@ impl DatagramListener {
         }
     }
 
-    /// Sends the datagram at the front over its connection. Returns 1, because it is gone.
+    /// Sends the first queued datagram over its browser connection. Returns 1, because the datagram is now sent or
+    /// lost.
     fn transmit_line(&mut self, traffic: &mut Traffic) -> usize {
         if let Some((path, datagram)) = self.endpoint.outgoing().next()
             && let Some(web) = &mut self.web
@@ -110,7 +112,7 @@ impl Listener for DatagramListener {
                 count += 1;
                 traffic.datagrams_in += 1;
                 traffic.bytes_in += datagram.len() as u64;
-                // A forged sender.
+                // A datagram from such an address has a forged sender.
                 if !is_line(path.peer) {
                     self.endpoint.handle(now, path, datagram);
                 }

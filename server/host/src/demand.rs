@@ -178,7 +178,7 @@ struct Shared {
 }
 
 impl Demand {
-    /// Starts making matches on demand. Returns `None` if it was started before.
+    /// Starts creating matches on demand. Returns `None` if that was already started.
     fn begin(&self, at_once: usize) -> Option<mpsc::Receiver<Wanted>> {
         let (send, wanted) = mpsc::channel(WANTED_MAX);
         self.0.wanted.set(send).ok()?;

@@ -59,8 +59,8 @@ enum Keep {
     Resume(PathBuf),
 }
 
-/// Returns the missing settings without which players cannot reconnect to the match after a crash: the next process
-/// resumes the journal; tickets are sealed by the key, and name the port.
+/// Returns the missing ones of the settings that players need in order to reconnect after a crash: a journal for the
+/// next process to resume, and the key and the port of their tickets.
 fn lacks(keeps_journal: bool, is_keyed: bool, port: u16) -> Option<String> {
     let settings = [
         (keeps_journal, "a journal that the next process resumes"),
@@ -100,7 +100,7 @@ impl<S: Simulation> Server<S> {
         Server::of(Blueprint::with(config, sim, rules))
     }
 
-    /// A match made by a blueprint.
+    /// A match created from a blueprint.
     pub fn of(blueprint: Blueprint<S>) -> Self {
         let listen = ([127, 0, 0, 1], 0).into();
         Server {
@@ -168,7 +168,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Adds an address that players dial, if it is not the listen address.
+    /// Adds an address that players dial, if different from the listen address.
     #[must_use]
     pub fn public(mut self, address: ServerAddress) -> Self {
         self.host.public.push(address);
@@ -214,8 +214,8 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Resumes the match of a journal, after a crash, and continues the same file. The initial world of this server is
-    /// not used then.
+    /// Resumes the match of a journal after a crash, and continues the same file. In that case, this server's initial
+    /// world is not used.
     #[must_use]
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.journal = Some(Keep::Resume(path.into()));
@@ -275,7 +275,7 @@ impl<S: Simulation> Server<S> {
             .map_err(MatchStartError::from)
     }
 
-    /// Everything up to the bind of the address.
+    /// Does everything that comes before binding the address.
     fn prepare(mut self, listen: SocketAddr, starts: bool) -> Result<Self, HostError> {
         self.blueprint = self.blueprint.dated();
         let config = &self.blueprint.config;
@@ -289,7 +289,7 @@ impl<S: Simulation> Server<S> {
             );
             match keeps_journal {
                 true => logged::warn!("{text}"),
-                // Without a journal this may be meant, as for a match of this machine alone.
+                // Without a journal this may be intended, as for a match on this machine only.
                 false if starts && !listen.ip().is_loopback() => logged::info!("{text}"),
                 false => {}
             }
@@ -373,7 +373,7 @@ impl<S: Simulation> Server<S> {
 mod tests {
     use super::*;
 
-    /// Finding A3-11: a match was resumed, and its players could not come back.
+    /// Finding A3-11: a match was resumed, but its players could not reconnect.
     #[test]
     fn a_server_whose_players_cannot_return_after_a_crash_reports_what_it_needs() {
         assert_eq!(lacks(true, true, 7_777), None);

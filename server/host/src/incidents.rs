@@ -123,7 +123,7 @@ impl IncidentFiles {
         let FileLock::Acquired(mut file) = make_new(&path)? else {
             return Err(io::ErrorKind::AlreadyExists.into());
         };
-        // In one write, so that a full disk takes all of it or, most often, nothing.
+        // A single write, so that a full disk stores all of the text or, usually, none of it.
         let written = file.write_all(self.text(incident).as_bytes());
         if written.is_err() {
             // An empty file would be misleading.

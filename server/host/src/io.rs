@@ -9,8 +9,8 @@
 //! A closing session answers each late packet with its close code again: the first copy may be lost. An identity with
 //! too many waiting or closing sessions loses its oldest (`host/routes.rs`).
 //!
-//! The task wakes when a datagram arrives, after matches were run, and at each beat; under load no longer for each
-//! datagram (`host/load.rs`).
+//! The task wakes when a datagram arrives, after matches were run, and at each beat. Under load, a datagram does not
+//! wake it (`host/load.rs`).
 //!
 //! Invariant: it awaits only the next event. A full channel or socket drops the packet.
 
@@ -52,8 +52,8 @@ mod tests;
 /// The part of this task's channel that packets cannot use. It is reserved for orders that must not be lost.
 pub(super) const RESERVED: usize = 2_048;
 const GOODBYE: Duration = Duration::from_secs(1);
-/// A released match is not resumed here for this long. Meanwhile, its players reach the next server in their tickets.
-/// The time is short, because that server may also release the match.
+/// A released match is not resumed here for this long. Meanwhile, its players reach the next server listed in their
+/// tickets. The time is short, because that server may also release the match.
 const MOVED_FOR: Duration = Duration::from_secs(5);
 /// The maximum number of datagrams, or of orders, handled before the other kind gets its turn.
 const BATCH: usize = 256;
@@ -78,7 +78,7 @@ impl LossLines {
         }
     }
 
-    /// Returns `true` if a line is due. `is_any`: datagrams were dropped since the last line.
+    /// Returns `true` if a line is due. `is_any`: whether datagrams were dropped since the last line.
     fn is_due(&mut self, now: Duration, is_any: bool) -> bool {
         if now < self.due {
             return false;
@@ -108,13 +108,14 @@ pub(super) enum ToIo {
     /// All packets of the turn sealed at this time precede this order.
     Sealed(Duration),
     Close(SessionId, CloseCode),
-    /// The match is not made: close this waiting session, or all that wait for this match.
+    /// Close this waiting session, because its match is not created. `RefuseAll` closes all sessions that wait for a
+    /// match.
     Refuse(SessionId, CloseCode),
     RefuseAll(MatchId, CloseCode),
-    /// Asks whether a match is without a session in play. If so, new sessions are no longer routed there: they wait.
+    /// Asks whether a match has no playing sessions. If so, new sessions wait instead of being routed there.
     Rest(MatchId, oneshot::Sender<bool>),
     Wake(MatchId),
-    /// A match has released everything, so the host may make it again for waiting sessions.
+    /// A match has released everything, so the host may create it again for waiting sessions.
     Free(MatchId),
     /// Close the waiting sessions of a banned identity with this code. Matches that had the identity report their ids.
     PutOut(String, CloseCode, Sender<MatchId>),
@@ -151,7 +152,7 @@ struct Io {
     load: Load,
     draining: Option<CloseCode>,
     traffic: Traffic,
-    /// The seal times of turns whose packets leave with the next transmission.
+    /// The seal times of turns whose packets are sent with the next transmission.
     sealed: ArrayVec<Duration, BATCH>,
     lost_before: (Traffic, TransportCounters),
     losses_logged: Duration,
@@ -195,8 +196,8 @@ impl Io {
             if !has_more {
                 self.wait().await;
             }
-            // Rulings may come after the dial they outdate: such a session is refused when it connects, or by its
-            // match.
+            // A ruling may arrive after a dial with the ticket that it outdates. Such a session is refused when it
+            // connects, or by its match.
             let Some(more) = self.apply_orders(&mut orders) else {
                 return;
             };
@@ -221,8 +222,8 @@ impl Io {
         }
     }
 
-    /// Waits until there may be something to do. Matches that were run have sent their orders: a wake-up for each order
-    /// would cost more than the orders. All other senders wait for the beat.
+    /// Waits until there may be something to do. Orders do not wake the task, because a wake-up costs more than an
+    /// order. Matches wake it after they were run; orders from all other senders wait for the beat.
     async fn wait(&mut self) {
         let rested = self.around.workers.rested();
         if self.load.is_high() {
@@ -274,7 +275,7 @@ impl Io {
         self.traffic.web = self.listeners.web();
         self.around.beat.show_sessions(self.listeners.sessions());
         self.around.observer.traffic(&self.traffic, &counters);
-        // Nearly always all sessions play; a pass over them costs.
+        // Skips the pass over all sessions in the usual case that all of them play.
         if !self.routes.all_play() {
             self.route_waiting();
             let is_over = |routed: &RoutedSession| matches!(routed.route, Route::Leaving(_, until) if now >= until);
@@ -348,7 +349,7 @@ impl Io {
             }
             return;
         };
-        // Its packets follow this event, so the match knows the session by then.
+        // The session's packets follow this event, so the match knows the session when they arrive.
         let event = FromIo::Connected(session, ticket);
         if inbox.send(event) {
             self.listeners.admit(session);
@@ -454,7 +455,7 @@ impl Io {
                 let is_left = |routed: &RoutedSession| {
                     let goes = match routed.route {
                         Route::Playing => true,
-                        // A session that came too late for the match need not wait for a match that runs elsewhere now.
+                        // A waiting session would wait for a match that now runs elsewhere.
                         Route::Waiting(_) => code == CloseCode::Moved,
                         Route::Leaving(..) => false,
                     };
@@ -488,7 +489,7 @@ impl Io {
             }
             ToIo::PutOut(identity, code, done) => {
                 for inbox in self.matches.values() {
-                    // After the sessions routed there before the ban. The inbox has space reserved for this.
+                    // This follows all sessions routed there before the ban. The inbox has space reserved for it.
                     let put_out = FromIo::PutOut(identity.clone(), code, done.clone());
                     inbox.send(put_out);
                 }
@@ -513,7 +514,7 @@ impl Io {
                 let is_here = |routed: &RoutedSession| !matches!(routed.route, Route::Leaving(..));
                 for session in self.routes.those(is_here) {
                     // A match that did not end in time continues from its journal, as after a crash, so its players may
-                    // come back.
+                    // reconnect.
                     let of = self
                         .routes
                         .get(session)

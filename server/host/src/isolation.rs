@@ -6,7 +6,7 @@
 //!                                                            its sessions are closed, its worker is lost
 //! ```
 //!
-//! It counts samples instead of time: a process that was paused as a whole has missed beats, but also samples.
+//! The watch counts samples instead of time: while a whole process is paused, there are no beats, but also no samples.
 //!
 //! Invariant: a condemned match loses everything that it owned, even its journal, from which it can then be resumed.
 
@@ -38,7 +38,7 @@ const SAME_BEATS_MAX: u32 = 10;
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
 /// Sessions are closed after at most this time.
 const DISK_SOON: Duration = Duration::from_millis(500);
-/// A match that hung this many times within [`HANGS_WITHIN`] is not made again: each time costs the process a thread.
+/// A match that hung this many times within [`HANGS_WITHIN`] is not created again, because each hang costs a thread.
 const HANGS_MAX: usize = 3;
 const HANGS_WITHIN: Duration = Duration::from_secs(3_600);
 
@@ -126,7 +126,7 @@ pub(super) async fn watch<E>(
                 let beats = pulse.beats();
                 same = if beats == seen { same + 1 } else { 0 };
                 seen = beats;
-                // While a host ends its matches, each waits for its turn; the host bounds that. And a match that has
+                // While a host shuts down, its matches wait for each other; the host bounds that wait. A match that has
                 // ended cleanly may wait for its disk.
                 let is_ending = closing.borrow().is_some() || pulse.has_ended();
                 if same >= SAME_BEATS_MAX && !is_ending {
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// A dropped server sometimes sent a close code, and then the clients did not come back.
+    /// A dropped server sometimes sent a close code, after which the clients did not reconnect.
     #[tokio::test]
     async fn clients_of_an_abandoned_match_get_no_close_code() {
         for (ended, has_code) in [(None, false), (Some(CloseCode::MatchOver), true)] {

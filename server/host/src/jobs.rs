@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn many_jobs_all_end_and_a_panic_is_reported() {
+    fn all_jobs_finish_and_a_panic_is_reported() {
         let mut jobs = Jobs::new(ThreadPool::new());
         for n in 0..30_u64 {
             let work: Work<u64> = Box::new(move || match n {

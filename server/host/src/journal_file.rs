@@ -167,7 +167,7 @@ impl JournalHold {
     /// the disk.
     ///
     /// # Errors
-    /// If a write is under way, and the file cannot be copied. Then it stays locked.
+    /// If a write is under way, and the file cannot be copied. In that case, the file stays locked.
     pub(super) fn take_away(&self) -> io::Result<()> {
         let was = self.state.swap(TAKEN, Ordering::AcqRel);
         let Some(file) = &self.file else {
@@ -322,7 +322,7 @@ impl Journal {
         Ok((match_, journal))
     }
 
-    /// Sets which failures it survives.
+    /// Sets which failures the journal survives.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Journal {
         self.durability = durability;
@@ -371,9 +371,9 @@ impl Journal {
     /// Passes bytes to the operating system. From then on, they survive the end of this process.
     ///
     /// # Errors
-    /// If the bytes cannot be written. Then none of them are in the file, unless it cannot be cut either.
+    /// If the bytes cannot be written. In that case, none of them remain in the file, unless cutting it also fails.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), JournalFileError> {
-        // Also if the write fails: some bytes may be in the file then.
+        // Set even if the write fails, because some bytes may be in the file.
         self.unsettled = true;
         let hold = self.hold.clone();
         let written = hold.write(|| {
@@ -389,7 +389,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Cuts the file at `end`. The file is not opened in append mode, because Windows could not cut it then.
+    /// Cuts the file at `end`. The file is not opened in append mode, because Windows cannot cut such a file.
     fn cut(&mut self) -> io::Result<()> {
         let Some(end) = self.end else {
             return Ok(());

@@ -31,8 +31,8 @@ const START_BYTES: u64 = 1 << 10;
 pub struct Unfinished {
     /// The newest journal that this program can continue.
     pub newest: Option<PathBuf>,
-    /// The ignored journals that are newer than that one, newest first, then those without a start time, each with its
-    /// reason.
+    /// The ignored journals that are newer than that one, newest first, then journals without a start time, each with
+    /// its reason.
     pub left_alone: Vec<(PathBuf, LeftAlone)>,
 }
 
@@ -80,8 +80,8 @@ impl fmt::Display for LeftAlone {
 /// of the others, reads the start and the end.
 ///
 /// # Errors
-/// If a file cannot be read; or if a journal's first record is damaged, or the journal ends before its first world: a
-/// match may have been played in it. Later damage is reported when the journal is resumed.
+/// If a file cannot be read, or if a journal has a damaged first record or ends before its first world, because a match
+/// may have been played in it. Later damage is reported when the journal is resumed.
 pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, JournalFileError> {
     let mut unfinished = Unfinished::default();
     let (mut begun, mut undated) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
     begun.sort();
     let newest = begun.len().saturating_sub(1);
     for (n, (_, path)) in begun.into_iter().enumerate().rev() {
-        // The newest journal is read whole. Of older ones the last record is enough, unless it says that the match
+        // The newest journal is read whole. Of older journals the last record is enough, unless it shows that the match
         // continues.
         let reason = match n < newest {
             true => ended(&path).map_err(|source| unreadable(&path, source))?,

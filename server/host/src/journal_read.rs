@@ -14,8 +14,8 @@ use super::own_files::open_to_read;
 
 /// The first bytes of a compressed file (RFC 1952).
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// A compressed file may unpack to this many times its length (a small file to a fixed size). A few kilobytes could
-/// unpack to any length, but journals compress about ten to one.
+/// A compressed file may unpack to at most this many times its length, or to `PLAIN_BYTES` if that is more. Journals
+/// compress about ten to one, but a hostile file of a few kilobytes could unpack to any length.
 const RATIO_MAX: u64 = 100;
 const PLAIN_BYTES: u64 = 256 << 20;
 const WINDOW_BYTES: usize = 256 << 10;
@@ -23,7 +23,7 @@ const WINDOW_BYTES: usize = 256 << 10;
 pub const COMPRESSED_EXTENSION: &str = "gz";
 
 /// A journal in a file, plain or compressed, read in pieces.
-///
+/// Reading backwards in a compressed journal unpacks it again from the start.
 /// To go back in a compressed journal, it is unpacked again from its beginning.
 #[derive(Debug)]
 pub struct StoredJournal {
@@ -236,7 +236,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding O3-7: 8 MB of a compressed file took 4 GB of memory and half a minute.
+    /// Finding O3-7: a compressed file of 8 MB took 4 GB of memory and half a minute.
     #[test]
     fn a_file_unpacking_to_a_hundred_times_its_length_is_refused() {
         let folder = folder("bomb");

@@ -8,9 +8,9 @@
 //!                  └─────────────── ToIo ◀────────────┴──┘
 //! ```
 //!
-//! It only moves inputs and outputs of the state machines. Every channel is bounded; a sender whose channel is full
-//! drops its packet, as a network would. So no match waits for another match, nor for the socket. A match that panics
-//! or hangs ends alone (`host/workers.rs`, `host/isolation.rs`).
+//! The host only moves the inputs and outputs of state machines. Every channel is bounded; a sender whose channel is
+//! full drops its packet, as a network would. So a match waits neither for another match nor for the socket. A match
+//! that panics or hangs ends alone (`host/workers.rs`, `host/isolation.rs`).
 //!
 //! Law **Journal first**: a runner appends a match's journal bytes before it passes on any packet that follows them.
 

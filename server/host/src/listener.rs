@@ -11,8 +11,8 @@
 //! discard-only prefix, as `web.rs` does. To add a transport that opens tickets itself:
 //!
 //! 1. Implement [`Listener`] in a file next to `datagram_listener.rs`, and give it to [`Listeners`] in `matches.rs`.
-//! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with an encryption
-//!    of its own needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
+//! 2. Open the ticket that a client shows, and check that the client holds its secret. A transport with its own
+//!    encryption needs only the claims: `Pass::open` in `core/udp/src/claims.rs`, which is not public yet.
 //! 3. Ask [`TicketLedger::refusal`](twinstep_udp::TicketLedger::refusal) when a client shows a ticket, and again when
 //!    its session starts. Ask [`has_seat`](twinstep_udp::TicketLedger::has_seat) when slots run out. All transports
 //!    share the ledger, which alone decides: a listener has no state of other tickets or seats.
@@ -35,7 +35,7 @@ pub(super) trait Listener: Send {
     /// arrives.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Sets whether an arriving datagram wakes the task, as it does at first. Under load the I/O task polls anyway, so
+    /// Sets whether an arriving datagram wakes the task, which is the default. Under load the I/O task polls anyway, so
     /// waking it for each datagram would only cost time.
     fn rouse(&mut self, rouses: bool);
 
@@ -61,7 +61,7 @@ pub(super) trait Listener: Send {
     /// Marks a session as accepted by its match. It no longer counts as a stranger when slots run out.
     fn settle(&mut self, session: SessionId);
 
-    /// From now on, accepts only tickets of these keys.
+    /// From now on, accepts only tickets sealed with these keys.
     fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError>;
 
     /// Refuses new sessions, and does not respond to dials.
@@ -148,7 +148,7 @@ impl Listener for Listeners {
                     self.listeners[at].disconnect(session);
                     continue;
                 }
-                // A listener has no say about a session of another listener.
+                // A listener cannot affect the sessions of another listener.
                 (_, behind) if behind != Some(&at) => continue,
                 (ServerEvent::Disconnected { .. }, _) => {
                     self.behind.remove(&session);
@@ -402,7 +402,7 @@ mod tests {
 
     /// A listener that had been left out still accepted dropped keys, and did not wake the task.
     #[test]
-    fn every_listener_gets_the_calls_for_all() {
+    fn calls_for_all_listeners_reach_every_listener() {
         let (first, calls) = listener(&[(5, "anna")]);
         let (second, second_calls) = listener(&[(6, "bert")]);
         let mut listeners = Listeners::new(vec![first, second]);

@@ -1,4 +1,4 @@
-//! [`Load`]: when the I/O task stops waking for each datagram, and how often it checks what does not wake it.
+//! [`Load`]: decides when the I/O task stops waking for each datagram, and how often it then wakes on its own.
 //!
 //! Waking a sleeping thread for each datagram costs more than the datagram: at 200 players, half of the process's time.
 //! So under load the task reads the socket after matches were run, when their packets leave, and otherwise by a timer
@@ -17,16 +17,16 @@ const IDLE_BEAT: Duration = Duration::from_millis(80);
 /// The workers are checked at most this long after the next match was due: by then the match has run, or it hangs and
 /// the other matches need another worker.
 const OVERDUE: Duration = LOST.saturating_add(Duration::from_millis(2));
-/// A match that hangs delays other matches by at most this time, once, counted from the beginning of its round. It is
-/// declared lost after [`LOST`], and the next check finds that.
+/// A hung match delays other matches once, by at most this time, counted from the start of its round. It is declared
+/// lost at the first check after [`LOST`].
 const LATE_BY_HANG_MAX: Duration = Duration::from_millis(50);
 /// The maximum that tokio's timers add to a wait.
 const ROUNDING: Duration = Duration::from_millis(2);
 const _: () = assert!(
     OVERDUE.as_millis() + BEAT.as_millis() + ROUNDING.as_millis() < LATE_BY_HANG_MAX.as_millis()
 );
-/// Listeners are advanced, and sessions are checked, at the first beat this long after the last time. Transports need
-/// it ten times a second.
+/// Listeners are advanced, and sessions are checked, at the first beat after this interval. Transports need it ten
+/// times a second.
 const TEND_EVERY: Duration = Duration::from_millis(35);
 /// [`TEND_EVERY`] if no datagram has arrived for [`IDLE_AFTER`].
 const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_is_high_from_two_thousand_a_second_until_it_is_half_of_that() {
+    fn load_is_high_from_two_thousand_datagrams_a_second_until_half_of_that() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         play(&mut load, &mut now, 3, 10);
         assert!(!load.is_high());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_from_a_pause_of_the_process_are_not_a_high_load() {
+    fn datagrams_queued_during_a_process_pause_are_not_a_high_load() {
         let (mut load, mut now) = (Load::default(), Duration::from_secs(9));
         play(&mut load, &mut now, 3, 10);
         now += BEAT * 100;
@@ -182,7 +182,7 @@ mod tests {
         );
     }
 
-    /// Holds for any due time of the hung match, and after any match that its worker ran before.
+    /// Holds for any due time of the hung match, however long its worker ran other matches before.
     #[test]
     fn a_hung_match_on_an_idle_server_is_detected_in_time() {
         for ms in 0..200 {

@@ -8,7 +8,7 @@
 //!     below 95 % of it, above 110 % of it                  ─▶ no longer full
 //! ```
 //!
-//! The process is busy from the third step on. A player with a seat may always return.
+//! The process is busy from the third step on. A player with a seat may always reconnect.
 //!
 //! The median counts, because a match with slow code is late without any overload, and degrading the other matches does
 //! not help it. So a process with one match does not shed load: its ticks are late because of slow code or a machine
@@ -51,8 +51,8 @@ const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 /// The limits beyond which a process refuses newcomers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum lateness of ticks: the 99th percentile over 5 s, in half of the matches or more. Default: 20 ms, a
-    /// tick and a fifth at 60 Hz, which clients hide. It has no effect while only one match runs.
+    /// The maximum tick lateness: the 99th percentile over 5 s, in half of the matches or more. Default: 20 ms, which
+    /// is 1.2 ticks at 60 Hz, and hidden by clients. It has no effect while only one match runs.
     pub tick_lateness: Duration,
     /// The memory limit of the process, in bytes. If `None`, 85 % of the cgroup's memory, or else of the machine's. If
     /// neither is known, memory is not limited.
@@ -104,7 +104,7 @@ pub(super) struct LoadMonitor(Arc<Shown>);
 #[derive(Debug, Default)]
 struct Shown {
     steps: AtomicU8,
-    /// Whether memory, and disk, are beyond their limits.
+    /// Nonzero while memory is above its limit; likewise for the disk, below its limit.
     memory_is_short: AtomicU8,
     disk_is_short: AtomicU8,
     drains: AtomicU8,
@@ -221,8 +221,8 @@ impl LoadMonitor {
         self.measure_by(limits, lateness, clock, ask).await;
     }
 
-    /// Like [`measure`](Self::measure). `lateness` returns the lateness so far by match, `ask` the used memory and the
-    /// free bytes of the fullest disk.
+    /// Like [`measure`](Self::measure). `lateness` returns the lateness so far per match; `ask` returns the used memory
+    /// and the free bytes of the fullest disk.
     async fn measure_by(
         self,
         limits: Limits,
@@ -335,7 +335,7 @@ mod tests {
                 (None, None)
             );
         }
-        // "Draining" is the better reason, because the player need not come back.
+        // "Draining" is the better reason, because it tells the player not to wait.
         load_monitor.pretend(0, true);
         load_monitor.begin_drain();
         assert_eq!(
@@ -349,7 +349,7 @@ mod tests {
         );
     }
 
-    /// Finding O3-14: a server on a full disk refused each newcomer, and its log did not say why.
+    /// Finding O3-14: a server on a full disk refused each newcomer, without a reason in its log.
     #[test]
     fn a_change_is_logged_once_with_value_limit_and_setting() {
         let load_monitor = LoadMonitor::default();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fullest_disk_counts_and_a_bare_file_name_is_in_the_folder_of_the_process() {
+    fn the_fullest_disk_counts_and_a_bare_file_name_means_the_working_directory() {
         let load_monitor = LoadMonitor::default();
         assert_eq!(load_monitor.least_free(), None, "no folder is watched");
         load_monitor.watch_folder(Path::new("/there/is/no/such/folder"));
@@ -440,7 +440,7 @@ mod tests {
         let measuring = load_monitor.clone();
         let measuring = measuring.measure_by(Limits::default(), lateness, clock, hangs);
         let measuring = tokio::spawn(measuring);
-        // On this one thread, a blocked look would stop everything.
+        // On this one thread, a blocked sample would stop everything.
         while load_monitor.0.lateness_us.load(Ordering::Relaxed) == 0 {
             assert!(clock.now() < WAIT, "no measurement");
             for pulse in &pulses {

@@ -73,8 +73,8 @@ impl LogRoom {
         false
     }
 
-    /// Takes the number of suppressed lines and the time since the first one, if their sum may be written. The sum has
-    /// an allowance of one more line than other lines, so that during a flood each second has its sum.
+    /// Takes the number of suppressed lines and the time since the first one, if their sum may be written. A sum may
+    /// exceed the bound for lines by one, so that a sum is written each second during a flood.
     fn sum(&mut self, now: Duration) -> Option<(u64, Duration)> {
         if self.left_out == 0 || !self.take(now, LINES_AT_ONCE + 1) {
             return None;
@@ -85,7 +85,7 @@ impl LogRoom {
 }
 
 impl LogKind {
-    /// A kind of this level, with these words.
+    /// Creates a kind of line with this level and message.
     #[must_use]
     pub const fn new(level: Level, words: &'static str) -> LogKind {
         LogKind {
@@ -95,7 +95,7 @@ impl LogKind {
         }
     }
 
-    /// Returns `true` if the line may be written; else it is counted.
+    /// Returns `true` if the line may be written; otherwise counts it.
     pub fn admits(&'static self) -> bool {
         let mut room = lock(&self.room);
         let was_curbed = room.left_out > 0;
@@ -130,7 +130,7 @@ impl LogKind {
     }
 }
 
-/// Writes a line for each kind with suppressed lines. The I/O task calls it once a second, and a host at its end.
+/// Writes a line for each kind with suppressed lines. Called once a second by the I/O task, and when a host ends.
 pub(crate) fn sum_up() {
     let curbed = std::mem::take(&mut *lock(&CURBED));
     for kind in curbed {
@@ -244,7 +244,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Finding O3-3: 657 lines a second while ticket holders dialled.
+    /// Finding O3-3: ticket holders that kept dialling caused 657 lines a second.
     #[test]
     fn a_flood_of_one_kind_logs_its_first_lines_and_then_a_sum_each_second() {
         let mut room = LogRoom::new();

@@ -28,8 +28,8 @@ pub(super) enum FromIo {
 pub(super) struct InboxSender {
     send: Sender<FromIo>,
     waker: Waker,
-    /// The close code for its players if the process ends cleanly before the match does: a match with a journal is
-    /// kept.
+    /// The close code for the match's players if the process ends cleanly before the match does; a match with a journal
+    /// is kept.
     pub(super) if_kept: Option<CloseCode>,
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_from_before_a_match_listens_is_reported_at_once() {
+    fn an_event_that_precedes_listening_is_reported_at_once() {
         let workers = Workers::new("came", 1, HostClock::start());
         let (sender, inbox) = inbox_of(&workers, workers.slot());
         assert!(!inbox.listen(true), "the inbox is empty");

@@ -213,7 +213,7 @@ impl MatchSpawner {
         opened.map_err(|_| HostError::Stopped)
     }
 
-    /// Returns `true` if no match has a session, or a seat to which its player may return.
+    /// Returns `true` if no match has a session, or a seat whose player may reconnect.
     pub(super) fn is_deserted(&self) -> bool {
         let register = self.register.running();
         register.values().all(|listed| listed.pulse.is_deserted())

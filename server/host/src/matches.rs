@@ -242,7 +242,7 @@ impl Host {
     }
 
     /// Waits until no player is left, at most for [`HostConfig::drain_within`]. From now on the host is not ready, does
-    /// not make matches, and refuses newcomers; players with a seat may come back. The remaining matches end with
+    /// not create matches, and refuses newcomers; players with a seat may reconnect. The remaining matches end with
     /// [`shutdown`](Host::shutdown).
     pub async fn drain(&self) {
         if self.drain_within.is_zero() {
@@ -273,9 +273,9 @@ impl Host {
     /// Takes at most 4 s and 8 ms per match.
     ///
     /// A match with a journal is kept if `code` is [`Draining`](CloseCode::Draining): the journal ends with the last
-    /// world and is synced, and the match can be resumed. The close code tells clients when to return
-    /// ([`HostConfig::back_after`]), even the clients of a match that does not end in time: its journal continues as
-    /// after a crash.
+    /// world and is synced, and the match can be resumed. The close code tells clients when to reconnect
+    /// ([`HostConfig::back_after`]). The clients of a match that does not end in time also get this code, because its
+    /// journal continues as after a crash.
     pub async fn shutdown(mut self, code: CloseCode) {
         self.spawner.drains.begin();
         // A new session would use up a ticket without playing, or be refused with `NoMatch`.
@@ -313,7 +313,7 @@ impl Host {
         // After the matches, so that their last rulings are in the file.
         self.spawner.tickets.write_last().await;
         let _ = self.spawner.to_io.send(ToIo::Drain(code)).await;
-        // If it takes longer, it is aborted when this is dropped.
+        // If this takes longer, the task is aborted when the host is dropped.
         let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, &mut self.io).await;
         logged::sum_up();
         logged::info!(code = code.name(), "shut down");

@@ -48,12 +48,12 @@ pub trait Observer: Debug + Send + Sync {
         let _ = incident;
     }
 
-    /// The totals of the I/O task so far, at least ten times a second.
+    /// Called at least ten times a second with the totals of the I/O task so far.
     fn traffic(&self, traffic: &Traffic, transport: &TransportCounters) {
         let _ = (traffic, transport);
     }
 
-    /// The packets of a turn left this long after it was sealed.
+    /// The packets of a turn were sent this long after it was sealed.
     fn sent(&self, took: Duration) {
         let _ = took;
     }
@@ -115,9 +115,9 @@ impl AdmissionPolicy for () {
 pub struct MatchNumbers {
     /// The totals of rules and clients.
     pub stats: MatchStats,
-    /// Joins, by [`JoinResult`].
+    /// The number of joins per [`JoinResult`].
     pub joins: [u64; JoinResult::COUNT],
-    /// Removals of players, by [`KickReason`].
+    /// The number of removed players per [`KickReason`].
     pub kicks: [u64; KickReason::COUNT],
     pub players: u64,
     pub spectators: u64,
@@ -151,10 +151,10 @@ pub struct Traffic {
     pub banned: u64,
     /// Packets for a match whose inbox was full.
     pub match_full: u64,
-    /// Datagrams that the socket did not take.
+    /// Datagrams that the socket did not accept.
     pub unsent: u64,
     pub errors: u64,
-    /// The part of browsers.
+    /// The counters of browser connections.
     pub web: WebTraffic,
 }
 

@@ -24,7 +24,7 @@ pub struct PersonLine {
     pub since_s: f64,
     /// The number of ticks by which inputs arrive early.
     pub margin_ticks: Option<i64>,
-    /// The round trip of its packets.
+    /// The round-trip time.
     pub round_trip_ms: Option<f64>,
 }
 

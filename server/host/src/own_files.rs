@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// The number of attempts to open a file that other processes may be moving.
 const TRIES: u32 = 16;
 
-// The advice to an operator if this process may not use a file, with a semicolon in front; else an empty text.
+// Advice to an operator if this process has no access to a file, starting with a semicolon; otherwise an empty text.
 #[doc(hidden)]
 #[must_use]
 pub fn access_advice(error: &io::Error) -> &'static str {
@@ -129,7 +129,7 @@ fn lock(_: &File, _: &Path) -> bool {
 }
 
 fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    // Checked first for a clear error; what counts is the check of the opened file.
+    // This check gives a clear error; the check of the opened file is the one that counts.
     refuse_strange(&std::fs::symlink_metadata(path)?)?;
     let file = options.open(path)?;
     refuse_strange(&file.metadata()?)?;
@@ -168,7 +168,7 @@ pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     }
 }
 
-/// Elsewhere a file open for writing keeps its name.
+/// On other systems, a file that is open for writing keeps its name.
 #[cfg(not(unix))]
 pub(super) fn leads_to(path: &Path, _: &File) -> io::Result<bool> {
     path.try_exists()
@@ -177,7 +177,8 @@ pub(super) fn leads_to(path: &Path, _: &File) -> io::Result<bool> {
 /// Renames a locked file, unless the new name is taken.
 ///
 /// # Errors
-/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or the file cannot be renamed. Then it keeps its old name.
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or the file cannot be renamed. In both cases, the file
+/// keeps its old name.
 pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match std::fs::hard_link(from, to) {
@@ -305,7 +306,7 @@ mod on_every_system {
 
     /// Finding K3-G: on Windows, no other handle could read an open journal.
     #[test]
-    fn others_read_an_open_file_and_do_not_write_it() {
+    fn others_can_read_an_open_file_but_not_write_it() {
         let path = std::env::temp_dir().join(format!("twinstep-open-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let Ok(FileLock::Acquired(mut file)) = make_new(&path) else {
@@ -321,7 +322,7 @@ mod on_every_system {
         file.write_all(b"two").unwrap();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "onetwo");
-        // What the owner of a journal does with it.
+        // The owner of a journal also cuts and renames it.
         file.set_len(3).unwrap();
         let moved = with_end(&path, ".moved");
         rename_to_free(&path, &moved).unwrap();

@@ -11,8 +11,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use twinstep_server::SessionId;
 
-/// The maximum number of buffers kept per match: enough for the packets sent while earlier ones are in progress, and
-/// some more.
+/// The maximum number of buffers kept per match: enough for packets sent while earlier ones are in progress, with some
+/// to spare.
 const SPARE_MAX: usize = 4;
 /// Larger buffers are not kept. A turn for 32 sessions in packets of the maximum size has 34 KB, and its buffer doubles
 /// as it grows. A larger buffer has held worlds.
@@ -20,7 +20,7 @@ const SPARE_BYTES_MAX: usize = 96 << 10;
 
 pub(super) struct Packets {
     room: Room,
-    /// The way back of the buffers.
+    /// Returns the buffers to the match.
     home: Sender<Room>,
 }
 
@@ -131,7 +131,7 @@ mod tests {
             .for_each(|more| more.push(SessionId(1), b"more"));
         drop(many);
         assert_eq!(spare.waiting(), SPARE_MAX);
-        // The packets of a full match's turn grow bit by bit.
+        // The packets of a full match's turn grow step by step.
         let spare = Spare::default();
         let mut turn = spare.next();
         (0..32).for_each(|n| turn.push(SessionId(n), &[0; PACKET_MAX]));

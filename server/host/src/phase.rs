@@ -17,8 +17,8 @@ use twinstep_core::bounds::SPARSE_EVERY;
 use super::workers::SlotId;
 
 const APART: Duration = Duration::from_millis(2);
-/// The interval at which a match without players runs. If it were much longer, the match would take it for a pause of
-/// its process.
+/// The interval at which a match without players runs. If it were much longer, the match would mistake it for a process
+/// pause.
 pub(super) const REST: Duration = Duration::from_millis(101);
 /// The interval for a match in which all clients have been silent long enough to get few packets, all at the same
 /// moment. The match is run for these packets only, and catches up in small steps.
@@ -39,7 +39,8 @@ impl Phase {
         now.checked_sub(nanos(since)).unwrap_or(nanos(offset))
     }
 
-    /// Returns when a resting match that is due at `due` runs: at a moment of this phase that several ticks share.
+    /// Returns the time at which a resting match due at `due` runs. In a rest, the moments of a phase are several ticks
+    /// apart.
     pub(super) fn rest(self, due: Duration, tick: Duration, is_deep: bool) -> Duration {
         let ticks = match is_deep {
             true => deep_ticks(tick).into(),
@@ -162,7 +163,7 @@ mod tests {
             for n in 0..6 {
                 looks.push(phase.rest(looks[n] + tick, tick, true));
             }
-            // The first look is on the grid of the phase.
+            // After the first rest, all rounds are on the grid of the phase.
             for pair in looks[1..].windows(2) {
                 let apart = pair[1] - pair[0];
                 assert!(

@@ -93,7 +93,7 @@ impl Pulse {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the match has no session, and no seat to which its player may return.
+    /// Returns `true` if the match has no session, and no seat whose player may reconnect.
     pub(super) fn is_deserted(&self) -> bool {
         self.deserted.load(Ordering::Relaxed)
     }

@@ -38,14 +38,14 @@ impl ListedMatch {
 pub(super) struct Register(Arc<Mutex<BTreeMap<MatchId, ListedMatch>>>);
 
 impl Register {
-    /// The running matches; others are removed.
+    /// The running matches. Removes matches that are over.
     pub(super) fn running(&self) -> MutexGuard<'_, BTreeMap<MatchId, ListedMatch>> {
         let mut matches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         matches.retain(|_, listed| !listed.is_over());
         matches
     }
 
-    /// The lateness of ticks so far, by each running match's unique number.
+    /// The tick lateness so far, keyed by the running match's unique number.
     pub(super) fn lateness(&self) -> BTreeMap<u64, Spread> {
         let matches = self.running();
         matches

@@ -145,7 +145,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Finding O3-1: sessions that were routed to their match but did not send their hello there were not counted.
+    /// Finding O3-1: a routed session that did not send its hello was not counted.
     #[test]
     fn an_identity_with_too_many_waiting_sessions_loses_its_oldest() {
         let mut routes = Routes::default();
@@ -188,7 +188,7 @@ pub(super) mod tests {
         routes.remove(SessionId(0));
         routes.remove(SessionId(1));
         assert!(routes.all_play());
-        // A session with a known number starts to wait again.
+        // A session with a known id starts to wait again.
         routes.come(SessionId(2), ticket("anna", 6), UNTIL);
         assert!(!routes.all_play());
         routes.remove(SessionId(2));

@@ -118,7 +118,7 @@ pub(super) struct Runner<S: Simulation> {
     ),
     /// The release to another process: its deadline, and the pending response to the operator.
     released: Option<(Duration, oneshot::Sender<Result<u32, &'static str>>)>,
-    /// The end of the rest. Rounds before it are not needed, because no packet arrived.
+    /// The end of the rest. Rounds before it are skipped as long as no packet arrives.
     rested_until: Duration,
     // The mean time per tick that was caught up after the last rest.
     tick_cost: Duration,
@@ -128,7 +128,7 @@ pub(super) struct Runner<S: Simulation> {
     // The deadline for the end of the current turn, once the match was asked to end.
     stop_by: Option<Duration>,
     /// The match is closed with its host, and the clients have their close code. The journal is finished in the next
-    /// round: A disk takes milliseconds, and the clients of all other matches come first.
+    /// round, because a disk takes milliseconds, and the clients of all other matches come first.
     has_parted: bool,
     /// Orders to the I/O task that wait until the journal is settled.
     orders: Vec<ToIo>,
@@ -136,7 +136,7 @@ pub(super) struct Runner<S: Simulation> {
     /// Sessions that this match does not know, with their close codes. Sent after the match's own output, so that a
     /// session closed in this round gets the match's reason.
     unknown: Vec<(SessionId, CloseCode)>,
-    /// When a turn among `orders` was sealed.
+    /// The seal time of a turn whose packets are among `orders`.
     has_sealed: Option<Duration>,
     no_journal_warned: Option<Duration>,
     reported: Option<Duration>,
@@ -226,8 +226,8 @@ impl<S: Simulation> Runner<S> {
         handled == BATCH
     }
 
-    /// Returns `true` if the match was declared over while its thread hung. It must have no effect then: its players
-    /// have their close code, and another process may soon have its journal.
+    /// Returns `true` if the match was declared over while its thread hung. Such a match must have no effect, because
+    /// its players have their close code, and another process may soon have its journal.
     fn is_condemned(&self) -> bool {
         self.ends.pulse.is_condemned()
     }
@@ -263,7 +263,7 @@ impl<S: Simulation> Runner<S> {
         self.give_up_jobs(now);
     }
 
-    /// Plays the ticks that were due during the rest in small steps, as if the match had not rested. The packets that
+    /// Runs the ticks that were due during the rest in small steps, as if the match had not rested. The packets that
     /// ended the rest are handled afterwards. One large step would look like a process pause.
     fn play_rest(&mut self, now: Duration) {
         self.rested_until = now.min(self.rested_until);
@@ -282,7 +282,7 @@ impl<S: Simulation> Runner<S> {
         self.match_.encode_aside(ASIDE_BYTES);
     }
 
-    /// Records the mean time per tick of the ticks played since `began`.
+    /// Records the mean time per tick of the ticks run since `began`.
     fn record_tick_cost(&mut self, began: Duration, ticks: u64) {
         let played = self.match_.stats().ticks - ticks;
         if played > 0 {
@@ -291,9 +291,9 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Returns `true` if the match may rest for several ticks: all clients have long been silent, no answer is under
-    /// way, and the missed ticks can be caught up quickly. With long ticks a rest would not save work, and clients
-    /// would get packets too rarely.
+    /// Returns `true` if the match may rest for several ticks: all clients have long been silent, no answer is pending,
+    /// and the missed ticks can be caught up quickly. With long ticks a rest would not save work, and clients would get
+    /// packets too rarely.
     fn rests_deeply(&self) -> bool {
         let tick = self.tick();
         let is_awaited = self.folding || !self.match_.world().open_queries().is_empty();
@@ -313,7 +313,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Ends the match at the end of its turn, or when its patience is over.
+    /// Ends the match at the end of its turn, or after [`SEAL_PATIENCE`].
     fn handle_ending(&mut self, code: CloseCode) {
         let now = self.ends.clock.now();
         self.reason = self.close_code(code);
@@ -328,7 +328,8 @@ impl<S: Simulation> Runner<S> {
         // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them would
         // cost more than everything else. Only a match that waits for a packet, or rests, is woken by a packet.
         let waits = self.match_.waits_for_packet();
-        // A match that is about to end watches for the end of its turn. In lockstep, a late packet moves the schedule.
+        // A match that is about to end must not miss the end of its turn. In lockstep, a late packet moves the schedule.
+        // So neither rests.
         let is_lockstep = self.match_.config().command_delay > 0;
         let goes = self.stop_by.is_some() || self.released.is_some();
         let rests = !waits && !goes && !is_lockstep && self.match_.is_unacked();

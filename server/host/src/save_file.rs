@@ -52,7 +52,7 @@ impl<S: Simulation> MatchHandle<S> {
         let path = path.into();
         let save = self.inspect(|match_| match_.save()).await??;
         let written = spawn_blocking(move || write_save(&path, &save).map(|()| save.len()));
-        // Cancelled by the end of the runtime.
+        // This fails only if the runtime has ended.
         written.await.unwrap_or(Err(MatchEnded.into()))
     }
 }
@@ -111,8 +111,8 @@ pub fn write_save_in(folder: &Path, name: &str, save: &[u8]) -> Result<PathBuf, 
     }
 }
 
-/// Writes a save that a player asked for as `match-ID.save`. It replaces the match's last one. The save of an earlier
-/// match with this number is kept as `match-ID.1.save`, or with the next free number, as its journal is.
+/// Writes a save requested by a player to `match-ID.save`, and replaces this match's previous save. The save of an
+/// earlier match with this number is kept as `match-ID.1.save`, or with the next free number, like its journal.
 ///
 /// # Errors
 /// The errors of [`write_save_in`].

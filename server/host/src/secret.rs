@@ -4,8 +4,8 @@ use std::path::Path;
 
 use twinstep_udp::{TicketKey, TicketKeyError};
 
-/// The variable with the folder of a service's credentials: set by systemd, and by operators who mount secrets into a
-/// container.
+/// The environment variable with the folder of a service's credentials. It is set by systemd, and by operators who
+/// mount secrets into a container.
 pub const CREDENTIALS_VARIABLE: &str = "CREDENTIALS_DIRECTORY";
 
 /// Reads a key file or a token file. A file in the folder of credentials is protected by that folder.

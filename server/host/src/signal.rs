@@ -1,4 +1,4 @@
-//! [`StopSignal`]: an operator's request to end a server: once to end cleanly, twice to end immediately.
+//! [`StopSignal`]: receives an operator's requests to end a server. The first ends it cleanly, the second immediately.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// Starts to listen. From now on the signals no longer end the process by themselves.
+    /// Starts to listen. From now on, these signals do not end the process directly.
     ///
     /// # Errors
     /// If the process cannot listen for signals.

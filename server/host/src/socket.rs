@@ -28,7 +28,7 @@ mod tests;
 
 use batch::{BATCH_MAX, Buffer, Came, Kind};
 
-/// After this many refusals to receive several datagrams, the kernel is no longer asked for several.
+/// After this many refusals of a batch, datagrams are sent one by one.
 const REFUSALS_MAX: u8 = 8;
 
 pub(super) struct Socket {
@@ -79,8 +79,7 @@ impl Socket {
     }
 
     pub(super) fn rouse(&mut self, rouses: bool) {
-        // Duplicates the descriptor. If there are no more descriptors, the socket stays as it is, which only costs
-        // time.
+        // Duplicates the descriptor. If no descriptor is left, the socket is unchanged, which only costs time.
         let changed = match &self.inner {
             Inner::Rousing(socket) if !rouses => SockRef::from(socket)
                 .try_clone()
@@ -141,7 +140,7 @@ impl Socket {
         match took {
             Ok(()) => Ok(false),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
-            // The kernel cannot do it, or a sandbox forbids it.
+            // The kernel does not support batches, or a sandbox forbids them.
             Err(error) if self.takes_many && is_refused(error.kind()) => {
                 self.takes_many = false;
                 self.receive(at_most)
@@ -163,11 +162,11 @@ impl Socket {
         }
     }
 
-    /// Sends the first of these datagrams, and as many more as one call takes: those that follow and leave from the
-    /// same address. Returns the number sent. There must be at least one.
+    /// Sends the first of these datagrams, and in the same call as many of the following ones as have the same source
+    /// address and fit. Returns the number sent. There must be at least one datagram.
     ///
     /// # Errors
-    /// If the first datagram cannot be sent. Then none was sent.
+    /// If the first datagram cannot be sent. In that case, none is sent.
     pub(super) fn send_some<'a>(
         &mut self,
         mut datagrams: impl ExactSizeIterator<Item = (AddressPair, &'a [u8])> + Clone,
@@ -195,8 +194,8 @@ impl Socket {
         Ok(1)
     }
 
-    /// The socket itself, for sending: tokio blocks a send until it has seen the socket writable, as after each
-    /// [`rouse`](Socket::rouse).
+    /// The socket without tokio, for sending. tokio holds back a send until it has seen the socket writable, for
+    /// example after each [`rouse`](Socket::rouse).
     fn bare(&self) -> SockRef<'_> {
         match &self.inner {
             Inner::Rousing(socket) => SockRef::from(socket),
@@ -221,7 +220,7 @@ fn take_each(
     Ok(())
 }
 
-/// For systems that do not support batches or report the destination address of a datagram.
+/// For systems that support neither batches nor the destination address of a datagram.
 #[cfg(not(target_os = "linux"))]
 mod many {
     use std::net::{IpAddr, SocketAddr};

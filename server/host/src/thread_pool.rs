@@ -32,7 +32,7 @@ impl ThreadPool {
     /// Runs `work` immediately, on an idle or a new thread. `work` must not panic.
     ///
     /// # Errors
-    /// If the operating system refuses a new thread. Then `work` is not run.
+    /// If the operating system refuses a new thread. In that case, `work` does not run.
     pub(super) fn run(&self, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let work = match self.send.try_send(Box::new(work)) {
             Ok(()) => return Ok(()),

@@ -7,7 +7,7 @@
 //!                               └─ within 200 ms ─▶ a thread for blocking work ─▶ the file beside the key
 //! ```
 //!
-//! A match reports that a ticket was used or stored. The rulings that follow are in the ledger before the report
+//! When a match reports that a ticket was used or stored, the resulting rulings are in the ledger before the call
 //! returns, and in the file soon after. Matches continue while a disk is stuck. If the process is killed before a
 //! ruling is written, an older ticket may still open sessions of its own identity until it expires.
 
@@ -34,9 +34,9 @@ const RULINGS_AT_ONCE: usize = 256;
 const TOGETHER: Duration = Duration::from_millis(200);
 /// The pause after a failed write.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// The longest time that an ending host waits for its file.
+/// The maximum time that an ending host waits for its last write.
 const LAST_WRITE: Duration = Duration::from_secs(6);
-/// The minimum lifetime of a reconnect ticket: ten minutes, and ten more in case a clock is set.
+/// The minimum lifetime of a reconnect ticket: ten minutes, plus ten in case a clock is adjusted.
 const REJOIN_LIFE: Duration = Duration::from_secs(2 * 600);
 
 /// See the [module](self). Clones share it.
@@ -94,7 +94,7 @@ impl TicketOffice {
         }))
     }
 
-    /// Writes new rulings to the file, if there is one, while the runtime lives.
+    /// Creates the office. If there is a file, a task writes new rulings to it as long as the runtime lives.
     pub(super) fn start(print: TicketPrint, file: Option<LineageFile>) -> TicketOffice {
         let has_file = file.is_some();
         let office = TicketOffice::of(print, file);
@@ -256,8 +256,8 @@ impl TicketOffice {
         self.0.news.notify_one();
     }
 
-    /// Writes the rulings so far, and reads those of other processes. Returns `false` if it failed and must be tried
-    /// again.
+    /// Writes the new rulings to the file, and reads other processes' rulings from it. Returns `false` if this failed
+    /// and must be retried.
     async fn write(&self) -> bool {
         let office = self.0.clone();
         let written = tokio::task::spawn_blocking(move || office.write());

@@ -1,11 +1,11 @@
-//! Browsers: the sessions that come by WebTransport (the feature `web`).
+//! Browser sessions over WebTransport (feature `web`).
 //!
 //! ```text
 //!  browser ══ QUIC, TLS, HTTP/3 ══▶ WebLines ── datagram, from [100::n]:1 ──▶ ServerEndpoint, as from any UDP peer
 //! ```
 //!
 //! A browser's connection carries the datagrams that UDP would carry, but no streams. Each connection has an address in
-//! the discard-only prefix, so tickets, encryption, bounds, slots and bans are those of UDP. TLS is there because
+//! the discard-only prefix, so tickets, encryption, bounds, slots and bans work as for UDP. TLS is used because
 //! browsers require it; no guarantee of Twinstep depends on it.
 //!
 //! Invariant: a connection whose client has not shown a valid ticket within [`TICKET_WITHIN`] is closed, and the number
@@ -38,8 +38,8 @@ const TICKET_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 pub struct WebConfig {
     /// The UDP address of QUIC. It needs its own port.
     pub listen: SocketAddr,
-    /// The addresses that browsers dial. If empty: the machines of [`HostConfig::public`](super::HostConfig::public),
-    /// or `listen` if that is one address.
+    /// The addresses that browsers dial. If empty, `listen`, or if that is unspecified, the machines of
+    /// [`HostConfig::public`](super::HostConfig::public) at its port.
     pub public: Vec<ServerAddress>,
     /// The certificate.
     pub certificate: WebCertificate,
@@ -48,13 +48,13 @@ pub struct WebConfig {
 /// The certificate that a host shows to browsers.
 #[derive(Clone, Debug)]
 pub enum WebCertificate {
-    /// The host makes it, and tickets name its hash. Browsers accept such a certificate for at most two weeks, so the
-    /// next one is created a week ahead. With a file, a restarted host shows the same certificate.
+    /// The host creates the certificate, and tickets contain its hash. Browsers accept such a certificate for at most
+    /// two weeks, so the next one is created a week ahead. With a file, a restarted host shows the same certificate.
     Made {
         /// The file in which certificates and their keys are kept.
         kept: Option<PathBuf>,
     },
-    /// A certificate of an authority, in PEM. The files are read again every hour.
+    /// A certificate issued by an authority, in PEM. The files are read again every hour.
     Files {
         /// The certificate and its intermediates.
         chain: PathBuf,
@@ -155,7 +155,7 @@ pub(crate) enum Heard<'a> {
     Gone(SocketAddr),
 }
 
-/// A change of the address or the certificates, for new tickets.
+/// Called with the address for new tickets when the address or the certificates change.
 pub(super) type OnWebChange = Box<dyn Fn(WebAddress) + Send + Sync>;
 
 /// Replaces browser connections in a build without the feature `web`.
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_dial_the_machines_of_the_host_at_the_port_of_the_lines() {
+    fn browsers_dial_the_machines_of_the_host_at_the_web_port() {
         let at = |text: &str| text.parse::<ServerAddress>().unwrap();
         let bound = |text: &str| text.parse::<SocketAddr>().unwrap();
         let public = [
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_addresses_of_a_discarded_network() {
+    fn browser_connections_have_addresses_in_the_discard_prefix() {
         assert!(
             [0, 1, 77, u64::MAX]
                 .map(line_address)

@@ -1,4 +1,4 @@
-//! [`Workers`]: a few threads that run all matches of a host. An idle worker takes the match that is due first, plays a
+//! [`Workers`]: a few threads that run all matches of a host. An idle worker takes the match that is due first, runs a
 //! round, and puts it back with its next due time.
 //!
 //! ```text
@@ -109,7 +109,7 @@ struct Slot {
 }
 
 impl Workers {
-    /// Makes workers with at most `most` threads, not counting lost ones. Threads are started when there is work.
+    /// Creates workers with at most `most` threads, not counting lost ones. Threads are started when there is work.
     pub(super) fn new(name: impl Into<String>, most: usize, clock: HostClock) -> Workers {
         Workers(Arc::new(Shared {
             name: name.into(),
@@ -173,7 +173,7 @@ impl Workers {
         self.report_busy(&state);
     }
 
-    /// Wakes the watcher of the workers if a match is due now and all workers are in a round: that round may not end.
+    /// Wakes the watcher of the workers if all of them are in a round while a match is due, because no round may end.
     fn report_busy(&self, state: &State) {
         if state.idle == 0 {
             self.0.rested.notify_one();
@@ -309,7 +309,7 @@ impl Workers {
         now: Duration,
     ) -> MutexGuard<'s, State> {
         state.idle += 1;
-        // One idle worker with a time-out is enough, which watches the earliest due time.
+        // One idle worker with a time-out is enough; it watches the earliest due time.
         let watches = state
             .first()
             .filter(|due| state.watched.is_none_or(|watched| *due < watched));
@@ -330,7 +330,7 @@ impl Workers {
     }
 }
 
-/// Plays one round. Returns the match with its next due time, or how it ended.
+/// Runs one round. Returns the match with its next due time, or how it ended.
 fn play(mut match_: Box<dyn Playable>) -> Result<(Box<dyn Playable>, Duration), Ended> {
     let panicked = |panic: Box<dyn std::any::Any + Send>| Err(panic_message(&*panic).to_owned());
     let next = catch_unwind(AssertUnwindSafe(|| match_.round()));

@@ -6,7 +6,7 @@
 //!  GET  /metrics         metrics, in Prometheus' text format 0.0.4
 //!  GET  /matches         [{ match, players, spectators, tick, lateness_ms }]
 //!
-//!  with the token (`host/admin/act.rs`); fields in the query, or in a JSON object as the body:
+//!  with the token (`admin/act.rs`); fields in the query, or in a JSON object as the body:
 //!  GET  /matches/ID      { match, players: [{ seat, identity, name, state, connected, since_s, margin_ticks, round_trip_ms }] }
 //!  POST /kick            match, identity                       removed from that match until it ends
 //!  POST /ban             identity, for_s | until_unix_s, reason   out of all matches with any ticket; without an end: for good

@@ -21,7 +21,7 @@ pub enum NotMade {
     Lateness,
     Memory,
     Disk,
-    /// Another process runs it and writes its journal.
+    /// Another process runs the match and writes its journal.
     Elsewhere,
     /// The match's journal or the game's code failed.
     Failed,

@@ -5,8 +5,9 @@
 //!  match-7.1.journal    over for good; the next journal gets the next free number
 //! ```
 //!
-//! The name of a running match's journal is not marked: after a crash it must be found by the id alone, be checked and
-//! repaired by the same commands, and also be resumed by a single-match server. A number in the name means "over".
+//! The name of a running match's journal has no special mark. After a crash, the journal can therefore be found by the
+//! id alone, checked and repaired with the usual commands, and resumed by a single-match server. A number in the name
+//! means "over".
 //!
 //! Invariant: a journal is never overwritten or removed here, and a match that can continue is never ignored, however
 //! many processes share the folder.
@@ -79,7 +80,7 @@ pub(super) fn make_in<S: Simulation>(
 pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, JournalFileError> {
     let path = in_play(folder, id);
     let failed = |source| unwritable(&path, source);
-    // Locked to the end, so that other processes do not move or write it in that time.
+    // The lock is held until the end, so that other processes do not move or write the file meanwhile.
     let file = match open_alone(&path) {
         Ok(FileLock::Acquired(file)) => file,
         Ok(FileLock::InUse) => return Ok(None),
@@ -96,7 +97,7 @@ pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, Jour
     }
     let last = last_number(folder, id).map_err(failed)?;
     let named = |n: u64| folder.join(format!("match-{id}.{n}.{JOURNAL_EXTENSION}"));
-    // A process killed before removing the old name has already given it a number.
+    // If a process was killed before it removed the old name, the journal already has a number.
     if leads_to(&named(last), &file).map_err(failed)? {
         std::fs::remove_file(&path).map_err(failed)?;
         return Ok(Some(named(last)));
@@ -156,7 +157,7 @@ mod tests {
         Blueprint::action(Counter::default(), ())
     }
 
-    /// The journal of a process that ended its match and was killed before it renamed the journal.
+    /// Writes a journal as left by a process that was killed between the end of its match and the renaming.
     fn over(folder: &Path, id: MatchId) {
         let (mut match_, mut journal) = make_in(folder, id, blueprint()).unwrap();
         match_.keep_journal().unwrap();
@@ -186,7 +187,7 @@ mod tests {
         assert!(journal.is_new());
         assert!(folder.join("match-7.2.journal").exists());
         assert!(!folder.join("match-7.3.journal").exists());
-        // After the highest number, even if lower numbers were removed (finding K3-L9).
+        // The next number follows the highest one, even if lower numbers were removed (finding K3-L9).
         drop(journal);
         std::fs::remove_file(in_play(&folder, MatchId(7))).unwrap();
         std::fs::write(folder.join("match-7.40.journal.gz"), "").unwrap();
@@ -213,7 +214,7 @@ mod tests {
     /// Finding K3-J: two processes that ended and started matches with the same id in one folder renamed and removed
     /// each other's journals.
     #[test]
-    fn two_processes_with_one_folder_lose_no_journal() {
+    fn two_processes_sharing_a_folder_lose_no_journal() {
         let folder = folder("race");
         let begun = std::sync::atomic::AtomicU64::new(0);
         // Locks belong to open files, so threads can stand for processes.

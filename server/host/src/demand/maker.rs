@@ -33,8 +33,8 @@ use twinstep_server::Match;
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 impl Host {
-    /// From now on, makes matches when players connect for them, in addition to those that were
-    /// [added](Host::add_match). A second call has no effect.
+    /// Starts creating matches when players connect for them, in addition to [added](Host::add_match) matches. A second
+    /// call has no effect.
     pub fn make_on_demand<S: Simulation>(&self, matches: OnDemand<S>) {
         let spawner = self.spawner();
         let matches = Arc::new(matches);
@@ -81,8 +81,8 @@ enum Stage {
     Resting,
 }
 
-/// Since when a match is deserted, and how many visits it had had by then
-/// ([`Pulse::visits`](super::super::pulse::Pulse::visits)).
+/// The time since which a match is deserted, and its number of visits
+/// ([`Pulse::visits`](super::super::pulse::Pulse::visits)) at that time.
 #[derive(Clone, Copy)]
 struct Deserted {
     since: Duration,
@@ -128,7 +128,7 @@ impl<S: Simulation> Maker<S> {
     async fn handle_wanted(&mut self, (session, ticket): Wanted) {
         let id = ticket.match_id;
         if self.known.contains_key(&id) {
-            // The session is routed when the match runs; if the match is gone by then, it is requested again.
+            // The session is routed when the match runs. If the match has ended by then, it is requested again.
             return;
         }
         if let Err(why) = self.may_be_made(&ticket) {
@@ -328,7 +328,7 @@ impl<S: Simulation> Plan<S> {
             ..
         } = &*self.matches;
         if let Some(full) = self.spawner.load_monitor.full() {
-            // A player who returns to an interrupted match has a seat there.
+            // A player who reconnects to an interrupted match has a seat there.
             let goes_on = journals.as_ref().map(|folder| folder::goes_on(folder, id));
             if !goes_on.transpose()?.unwrap_or(false) {
                 return Ok(Err(full.into()));
@@ -401,7 +401,7 @@ mod tests {
 
     /// If a match that continues is not woken, new sessions wait there forever.
     #[tokio::test]
-    async fn a_deserted_match_continuing_is_woken() {
+    async fn a_deserted_match_that_continues_is_woken() {
         assert_eq!(rested(true, Some(true)).await, (true, false));
         assert_eq!(rested(true, Some(false)).await, (false, true));
         // The I/O task never stopped routing to a match with players.

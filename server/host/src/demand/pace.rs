@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Pace {
     each: Duration,
-    /// When all matches so far are paid for.
+    /// The time at which the budget spent on all matches so far is restored.
     paid_at: Duration,
 }
 

@@ -91,7 +91,7 @@ impl<S: Simulation> Running<S> {
         self.issuer().issue(identity, seats, TICKET_LIFE)
     }
 
-    /// A maker of tickets of any lifetime. It works from any thread while the server
+    /// An issuer of tickets with any lifetime. It works from any thread while the server
     /// [runs](Running::run_until_stopped).
     #[must_use]
     pub fn issuer(&self) -> TicketIssuer {
@@ -179,7 +179,7 @@ impl<S: Simulation> Running<S> {
                 while let Ok(false) = match_.inspect(move |match_| done(match_)).await {
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
-                // A match that is over reports why.
+                // A match that is over soon reports its close code.
                 let why = tokio::time::timeout(SAYS_WITHIN, match_.ended()).await;
                 why.ok().flatten()
             };

@@ -50,7 +50,7 @@ impl DegradationSteps {
     }
 }
 
-// At these, a maximum is kept again, and a minimum reached again.
+// The values at which an exceeded maximum, or a missed minimum, counts as met again.
 pub(super) fn fits_again(limit: u64) -> u64 {
     limit - limit / 20
 }

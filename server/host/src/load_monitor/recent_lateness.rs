@@ -1,8 +1,8 @@
 //! [`RecentLateness`]: the lateness of a process's ticks over the last seconds, as the median of its matches.
 //!
-//! Invariant: lateness that fewer than half of the matches cause themselves does not count. A match with a slow step or
-//! resolver is late alone; an overloaded machine makes all matches late. A single match does not show the load of its
-//! machine. A process paused with its virtual machine was not busy, so samples before a gap are dropped.
+//! Invariant: lateness of fewer than half of the matches does not count. A match with a slow step or resolver is late
+//! alone; an overloaded machine makes all matches late. A single match does not show the load of its machine. A process
+//! paused with its virtual machine was not busy, so samples before a gap are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct RecentLateness {
 }
 
 impl RecentLateness {
-    /// Takes the totals of the running matches. Returns the lateness since the oldest look that counts.
+    /// Takes the totals of the running matches. Returns the lateness since the oldest sample that counts.
     pub(super) fn sample(&mut self, now: Duration, noted: BTreeMap<u64, Spread>) -> Duration {
         if now.saturating_sub(self.sampled_at) >= GAP {
             self.samples.clear();
@@ -103,9 +103,9 @@ mod tests {
         }
     }
 
-    /// Finding P3-H1: a host at home with hitching frames refused friends, and closed its spectators.
+    /// Finding P3-H1: a host on a player's machine refused friends and closed spectators because of hitching frames.
     #[test]
-    fn a_single_match_does_not_measure_its_process() {
+    fn the_lateness_of_a_single_match_is_not_process_load() {
         assert_eq!(lateness_of(&[(60, 70)]), Duration::ZERO);
         assert_eq!(
             lateness_of(&[(60, 70), (0, 0)]),

@@ -116,7 +116,7 @@ impl<S: Simulation> Runner<S> {
         for peer in sessions {
             self.hand_ticket(peer);
         }
-        // So the host knows the ruling before the operator makes a new ticket.
+        // The host gets the ruling before the operator makes a new ticket.
         self.carry_out();
         logged::info!("match" = self.id.0, identity = ?line(identity), made_before = %utc(made_before_unix_ms / 1_000), "tickets revoked by an operator");
         made_before_unix_ms

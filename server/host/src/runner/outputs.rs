@@ -114,7 +114,7 @@ impl<S: Simulation> Runner<S> {
         for order in self.orders.drain(..) {
             let room = match order {
                 ToIo::Packets(_) => self.ends.to_io.capacity() > RESERVED,
-                // If there is no space for it, the session's next packet causes it again.
+                // If there is no space for this order, the session's next packet causes it again.
                 _ => true,
             };
             let packets = match &order {
@@ -213,7 +213,7 @@ impl<S: Simulation> Runner<S> {
                     server_at_fault: true,
                     ..
                 } => "server",
-                // The client's, or there is no journal to decide it.
+                // The client's fault, or there is no journal to prove it.
                 _ => "unproven",
             };
             let text = line(&report.text).at_most(REPORT_BYTES_MAX);

@@ -6,7 +6,7 @@ use twinstep_udp::{AddressPair, DATAGRAM_MAX};
 /// The maximum number of datagrams per call. Above eight, a larger batch saves little time (bench/NOTES.md).
 pub(crate) const BATCH_MAX: usize = 32;
 
-/// Room for a datagram and one more byte, which reveals a datagram that is too large.
+/// Space for a datagram and one more byte, which reveals a datagram that is too large.
 pub(super) type Buffer = [u8; DATAGRAM_MAX + 1];
 
 pub(super) type Came = ArrayVec<(usize, AddressPair), BATCH_MAX>;

@@ -25,7 +25,7 @@ use super::batch::{BATCH_MAX, Buffer, Came, Kind};
 
 type Headers = MultiHeaders<SockaddrStorage>;
 
-/// Room for the destination address of a datagram, of either family.
+/// Space for the destination address of a datagram, of either family.
 const LOCAL_BYTES: usize = 64;
 
 thread_local! {
@@ -148,7 +148,7 @@ fn path_of(one: &RecvMsg<'_, '_, SockaddrStorage>) -> AddressPair {
     }
 }
 
-/// Sends the first of these datagrams, and those after it that leave from the same address, at most [`BATCH_MAX`].
+/// Sends the first of these datagrams, and the following ones with the same source address, at most [`BATCH_MAX`].
 /// Returns the number sent.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! [`Certificates`]: the certificates that a host made itself, which browsers accept by their hash. Also sets up TLS,
-//! for these and for certificates that an authority signed.
+//! [`Certificates`]: the certificates that a host creates itself, which browsers accept by their hash. Also sets up
+//! TLS, for these and for certificates that an authority issued.
 //!
 //! ```text
 //!  day  0        6          12        18
@@ -35,9 +35,9 @@ const FILE_BYTES_MAX: u64 = 16 * 1_024;
 const HEAD: &str = "twinstep-web-certificates-1";
 
 pub(super) struct Certificates {
-    /// The current one, and the next one if there is one.
+    /// The current certificate, and the next one if it exists.
     made: Vec<Made>,
-    /// They changed since they were last written.
+    /// The certificates changed since the last write.
     is_unsaved: bool,
 }
 
@@ -57,7 +57,7 @@ impl Certificates {
         Ok(certificates)
     }
 
-    // Those of the file, if there is one.
+    // The certificates in the file, if there is one.
     pub(super) fn stored(kept: Option<&Path>) -> io::Result<Certificates> {
         let mut made = Vec::new();
         if let Some(path) = kept
@@ -78,8 +78,8 @@ impl Certificates {
         Ok(Certificates { made, is_unsaved })
     }
 
-    /// Drops certificates that are no longer shown, and makes the next one if it is time. Returns `true` if anything
-    /// changed, and the result of writing the file. After an error the next call writes it again.
+    /// Drops certificates that are no longer shown, and creates the next one if it is time. Returns `true` if anything
+    /// changed, and the result of writing the file. After an error, the next call writes the file again.
     pub(super) fn renew(
         &mut self,
         kept: Option<&Path>,
@@ -186,7 +186,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// The TLS of a certificate. Fails if its key does not belong to it.
+/// The TLS configuration for a certificate. Fails if the key does not belong to the certificate.
 pub(super) fn tls(identity: &Identity) -> io::Result<rustls::ServerConfig> {
     let chain = identity.certificate_chain().as_slice().iter();
     let chain = chain.map(|one| one.der().to_vec().into()).collect();
@@ -203,7 +203,7 @@ pub(super) fn tls(identity: &Identity) -> io::Result<rustls::ServerConfig> {
     Ok(tls)
 }
 
-/// Reads a certificate of an authority and its key, in PEM.
+/// Reads a certificate issued by an authority, and its key, in PEM.
 pub(super) fn of_files(chain: &Path, key: &Path) -> io::Result<Identity> {
     let refused = |path: &Path, why: String| {
         let words = format!("cannot use {}: {why}", path.display());
@@ -236,7 +236,7 @@ mod tests {
 
     /// Checks the certificates once an hour, as a host does. A ticket's hashes must be valid for five days.
     #[test]
-    fn the_next_certificate_is_named_days_before_it_is_shown() {
+    fn tickets_name_the_next_certificate_days_before_it_is_shown() {
         let mut certificates = Certificates::open(None, NOW).unwrap();
         let shown = |all: &Certificates| all.hashes()[0];
         let (mut named, mut shown_in_all) = (Vec::new(), vec![shown(&certificates)]);
@@ -270,7 +270,7 @@ mod tests {
         let both = open(NOW + DAY * 8).unwrap().hashes();
         assert_eq!((both.len(), both[0]), (2, first[0]));
         assert_eq!(open(NOW + DAY * 9).unwrap().hashes(), both);
-        // Offline for a year, or set back by a year.
+        // The host was offline for a year, or its clock was set back by a year.
         for now in [NOW + DAY * 365, NOW] {
             let fresh = open(now).unwrap().hashes();
             assert!(fresh.len() == 1 && !both.contains(&fresh[0]));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_could_not_be_saved_is_saved_at_the_next_look() {
+    fn a_certificate_that_could_not_be_saved_is_saved_at_the_next_renewal() {
         let name = format!("twinstep-web-unsaved-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);

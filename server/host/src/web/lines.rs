@@ -5,7 +5,8 @@
 //!               │ no: refused                                     └─ a stream: closed
 //! ```
 //!
-//! Invariant: a silent connection is not kept alive. Sessions send several times a second, so their connections live.
+//! Invariant: a silent connection is not kept alive. Sessions send several times a second, so their connections stay
+//! open.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -218,7 +219,7 @@ impl WebLines {
     /// Sends a datagram. Returns `false` if it was lost.
     pub(crate) fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> bool {
         let Some(line) = self.lines.get(&to) else {
-            // The last datagrams of a session with a closed connection.
+            // The last datagrams of a session whose connection is closed.
             return true;
         };
         let sent = line.connection.send_datagram(datagram).is_ok();
@@ -337,7 +338,8 @@ impl Shown {
         transport
             .datagram_send_buffer_size(LINE_OUT_BYTES)
             .datagram_receive_buffer_size(Some(LINE_IN_BYTES))
-            // HTTP/3 needs one for the session, and three for itself; more cost the page its connection.
+            // HTTP/3 needs one stream for the session, and three for itself. A page that opens more loses its
+            // connection.
             .max_concurrent_bidi_streams(4_u8.into())
             .max_concurrent_uni_streams(8_u8.into())
             .stream_receive_window(4_096_u16.into())
@@ -415,7 +417,7 @@ async fn line(
             stream = connection.accept_bi() => if refuse(&connection, &counters, stream.is_ok()) { break },
         }
     }
-    // Other connections cannot prevent this: it waits for space.
+    // This waits for space, so other connections cannot prevent it.
     let _ = came.send(FromLine::Gone(from)).await;
 }
 

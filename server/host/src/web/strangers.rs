@@ -74,7 +74,7 @@ impl Drop for StrangerPlace {
 fn network(from: IpAddr) -> u64 {
     match from.to_canonical() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),
-        // No network of IPv6 is that small a number.
+        // The number of an IPv6 network is never that small.
         IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
     }
 }

@@ -253,7 +253,7 @@ pub(super) async fn end(
     Ok(Json(json!({ "match": id.0, "reason": reason })).into_response())
 }
 
-/// Ends a match here, so that another server resumes it from the journal. The players dial the next address of their
+/// Ends a match here, so that another server resumes it from the journal. The players dial the next address in their
 /// tickets.
 pub(super) async fn release(
     State(admin): State<Admin>,
@@ -276,7 +276,7 @@ pub(super) async fn release(
     }
 }
 
-/// Removes identities that other processes banned in the same file, as just read. Does not wait for matches.
+/// Removes identities that other processes have banned in the same file. Does not wait for matches.
 async fn put_out_learned(admin: &Admin, now: Duration) {
     for ban in admin.bans.take_learned() {
         logged::info!(identity = ?line(&ban.identity), "player banned by another server (same ban file)");
