@@ -173,7 +173,7 @@ impl Workers {
         self.report_busy(&state);
     }
 
-    /// Wakes the watcher of the workers if all of them are in a round while a match is due, because no round may end.
+    /// Wakes the watcher of the workers if all of them are in a round while a match is due, because a round may hang.
     fn report_busy(&self, state: &State) {
         if state.idle == 0 {
             self.0.rested.notify_one();

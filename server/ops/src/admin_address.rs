@@ -1,4 +1,4 @@
-//! [`AdminAddress`]: the address of an admin port: on loopback, or a Unix socket.
+//! [`AdminAddress`]: the address of an admin port, on loopback or at a Unix socket.
 //!
 //! A Unix socket is a file, and a process that may write to it may do everything. The file is private to its owner
 //! before it appears at its path.

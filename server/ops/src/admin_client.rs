@@ -76,7 +76,7 @@ impl AdminClient {
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<AdminAnswer> {
         let token = self.token.as_ref();
         let token = token.map(|token| format!("Authorization: {}\r\n", token.header()));
-        // In one write, because a port that refuses after the header could close before the rest is written.
+        // A single write, because a port that refuses the header could close the connection before the rest is written.
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\n{}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.host(),

@@ -32,7 +32,7 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(2);
 /// The time-out for a whole request and its response; releasing a match takes the longest.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(15);
 const CONNECTIONS_MAX: usize = 64;
-/// The size limit of a request's head, and of its body.
+/// The size limit of a request's header, and of its body.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 /// The pause after a failed accept: the process may have no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ impl AdminToken {
     }
 
     pub(super) fn load(path: &Path) -> Result<AdminToken, TicketKeyError> {
-        // Checked as a key file, which it is.
+        // The token file is a key file, so it is checked as one.
         load_secret(path)?;
         let text = std::fs::read_to_string(path).map_err(|source| TicketKeyError::Unreadable {
             path: path.to_owned(),

@@ -4,10 +4,10 @@
 //! [ { "identity": "anna", "since_unix_s": 1767225600, "until_unix_s": null, "reason": "aimbot" } ]
 //! ```
 //!
-//! A ban is about an identity, so it applies to all of its tickets. Each change is applied to the current content of
-//! the file, under a lock, and the file is replaced whole: processes that share it do not lose each other's changes,
-//! and a crash leaves either the old file or the new one. A process reads the file at its start, when it is asked to
-//! reload it, and at its own changes.
+//! A ban applies to an identity, and so to all of its tickets. Each change is applied to the current content of the
+//! file, under a lock, and the file is replaced whole: processes that share it do not lose each other's changes, and a
+//! crash leaves either the old file or the new one. A process reads the file at its start, when it is asked to reload
+//! it, and at its own changes.
 //!
 //! Invariant: a damaged file never admits a banned identity: the server does not start with it, and a change does not
 //! replace it.
@@ -28,7 +28,7 @@ use twinstep_udp::{is_identity, open_regular, replace_file};
 
 const BANS_MAX: usize = 65_536;
 pub(super) const REASON_BYTES_MAX: usize = 200;
-/// The longest wait for another process that writes the file, and how often the lock is tried.
+/// The maximum wait for another process that writes the file. The lock is tried every [`LOCK_LOOK`].
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 const LOCK_LOOK: Duration = Duration::from_millis(10);
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -82,7 +82,7 @@ struct BanStore {
 }
 
 impl Bans {
-    /// The bans of a file, which need not exist. Without a file, bans end with the process.
+    /// Opens the bans of a file, which need not exist. Without a file, bans end with the process.
     pub(super) fn open(path: Option<&Path>) -> Result<Bans, BansError> {
         let known = match path {
             None => BTreeMap::new(),
@@ -119,8 +119,8 @@ impl Bans {
     /// Bans an identity, or changes its ban. Blocks on the disk.
     ///
     /// # Errors
-    /// If there are too many bans: the new one is not added. If the file cannot be written: the ban is in force while
-    /// this process lives, and is written with the next change.
+    /// If there are too many bans, in which case the new one is not added. If the file cannot be written, in which case
+    /// the ban is in force while this process lives, and is written with the next change.
     pub(super) fn ban(&self, ban: Ban, now_unix: Duration) -> Result<(), BansError> {
         assert!(ban.is_sound(), "checked where it came from");
         let is_new = !self.has(&ban.identity, now_unix);
@@ -133,7 +133,8 @@ impl Bans {
     /// Ends a ban, including one of another process. Blocks on the disk. Returns `true` if there was a ban.
     ///
     /// # Errors
-    /// If the file cannot be written. The ban is then lifted in this process, and in the file with the next change.
+    /// If the file cannot be written. In that case, the ban is lifted in this process, and in the file with the next
+    /// change.
     pub(super) fn unban(&self, identity: &str, now_unix: Duration) -> Result<bool, BansError> {
         let is_known = self.has(identity, now_unix);
         let is_elsewhere = match &self.0.path {
@@ -155,14 +156,14 @@ impl Bans {
     /// Reloads the file. Returns the new bans, and the identities whose bans ended. Blocks on the disk.
     ///
     /// # Errors
-    /// If the file cannot be read or is damaged. The bans then stay as they were.
+    /// If the file cannot be read or is damaged. In both cases, the bans are unchanged.
     pub(super) fn reread(&self, now_unix: Duration) -> Result<(Vec<Ban>, Vec<String>), BansError> {
         let Some(path) = &self.0.path else {
             return Ok((Vec::new(), Vec::new()));
         };
         let unwritten = guard(&self.0.unwritten);
         let mut bans = read(path)?;
-        // Changes that the disk did not take stay in force here.
+        // Changes that could not be written stay in force here.
         apply(&mut bans, &unwritten);
         bans.retain(|_, ban| !ban.is_over(now_unix));
         let mut known = guard(&self.0.known);
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_with_one_file_lose_no_bans() {
+    fn two_processes_sharing_a_ban_file_lose_no_bans() {
         let folder = folder("bans-two");
         let path = folder.join("bans");
         let (one, two) = (
@@ -462,7 +463,8 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding O3-6: any user who could open the lock blocked each start and each ban, forever and without a log line.
+    /// Finding O3-6: any user who could open the lock could block each start and each ban, forever and without a log
+    /// line.
     #[cfg(unix)]
     #[test]
     fn a_lock_held_by_another_process_is_reported_and_stops_neither_a_start_nor_a_ban() {

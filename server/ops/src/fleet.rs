@@ -72,7 +72,7 @@ impl Membership {
         self.news.clone()
     }
 
-    /// Reports that this server is done. Waits a few seconds for an unresponsive sidecar.
+    /// Reports that this server has shut down. Waits a few seconds for an unresponsive sidecar.
     pub(super) async fn leave(&self) {
         let until = self.clock.now() + SHUTDOWN_PATIENCE;
         loop {
@@ -100,7 +100,7 @@ impl ErrorLimiter {
     }
 }
 
-/// Reports that this server lives, as long as it does.
+/// Reports regularly that this server is healthy, as long as it is.
 async fn beat(sidecar: Sidecar, control: HostControl) {
     let mut every = interval(HEALTH_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -169,7 +169,7 @@ async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<Fl
     }
 }
 
-/// Sends what changed. A report that fails does not stop the others; the first error is returned.
+/// Sends the values that changed. A failed report does not stop the others; returns the first error.
 async fn send_report(
     sidecar: Sidecar,
     control: &HostControl,

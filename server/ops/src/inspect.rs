@@ -1,4 +1,4 @@
-//! [`Inspector`]: a match as one page for a browser, for inspection tick by tick.
+//! [`Inspector`]: writes a match as one page for a browser, for inspection tick by tick.
 //!
 //! ```text
 //!  journal ─ Replay ─┬─ each tick in words, the fields that changed ─▶ blocks of 512 ticks ─┐
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The page does not need other files or a network. Blocks and head are JSON, compressed and in base64, so no text of a
-//! journal is ever markup (law *Hostile wire*); the page unpacks a block when a tick of it is looked at, or searched.
+//! journal is ever markup (law *Hostile wire*); the page unpacks a block when one of its ticks is viewed or searched.
 //! Blocks are written as they fill up: memory holds one block, a few bytes for each tick, and the tapes.
 
 use std::io::{self, Write};
@@ -35,9 +35,9 @@ mod words;
 
 /// The maximum number of ticks of a page: an hour at 60 Hz.
 pub const INSPECT_TICKS_MAX: u32 = 216_000;
-// The greatest size of a page, in bytes.
+// The maximum size of a page, in bytes.
 const PAGE_BYTES_MAX: u64 = 256 << 20;
-// The greatest size of a tape, in bytes.
+// The maximum size of a tape, in bytes.
 const TAPE_BYTES_MAX: usize = 64 << 20;
 const BLOCK_TICKS: usize = 512;
 
@@ -126,10 +126,10 @@ impl<'r, S: Simulation> Inspector<'r, S> {
         self
     }
 
-    /// Adds a lane for a client's tape, of `SessionConfig::taped`. The name is shown.
+    /// Adds a lane for a client's tape, recorded with `SessionConfig::taped`. The page shows the name.
     ///
     /// # Errors
-    /// If it is not a tape, is damaged, or is larger than 64 MiB.
+    /// If the file is not a tape, is damaged, or is larger than 64 MiB.
     pub fn tape(mut self, name: &str, file: &[u8]) -> Result<Self, InspectError> {
         let name = line(name).to_string();
         if file.len() > TAPE_BYTES_MAX {
@@ -141,12 +141,12 @@ impl<'r, S: Simulation> Inspector<'r, S> {
         Ok(self)
     }
 
-    /// Plays the journal and writes the page. Cost for each tick: a step, a tree of the state (some 50 ns for each
-    /// number in it), and some 200 bytes of the page.
+    /// Replays the journal and writes the page. Cost per tick: a step, a tree of the state (some 50 ns for each number
+    /// in it), and some 200 bytes of the page.
     ///
     /// # Errors
-    /// [`InspectError`] if the journal or a tape cannot be read, or there are no such ticks, or too many. The page is
-    /// then incomplete.
+    /// [`InspectError`] if the journal or a tape cannot be read, or if the chosen ticks do not exist or are too many.
+    /// After an error, the page is incomplete.
     pub fn write(
         &self,
         journal: impl JournalSource + Send,

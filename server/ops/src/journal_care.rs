@@ -38,9 +38,9 @@ pub enum Harm {
 /// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Checkup {
-    /// The index of its good records.
+    /// The index of the journal's good records.
     pub index: Index,
-    /// The tick at which its match continues.
+    /// The tick at which the match continues.
     pub next: Tick,
     /// The playing time up to that tick.
     pub length: Duration,
@@ -131,8 +131,8 @@ impl Checkup {
     /// Cuts off the damage, after copying the whole file next to it. Returns the path of the copy.
     ///
     /// # Errors
-    /// If another process writes the file, or has written to it since the check; or the copy or the cut fails. Then the
-    /// original is unchanged.
+    /// If another process writes the file, or has written to it since the check; or the copy or the cut fails. In each
+    /// case, the original is unchanged.
     pub fn repair(&self, path: &Path) -> Result<PathBuf, JournalFileError> {
         let failed = |source| JournalFileError::Unwritable {
             path: path.to_owned(),
@@ -163,7 +163,7 @@ impl Checkup {
     }
 }
 
-/// Makes a complete copy under a free name, `.damaged` or with a number. If that fails, no copy is left.
+/// Creates a complete copy under a free name, `.damaged` or with a number. If that fails, no copy is left.
 fn copy_beside(
     path: &Path,
     copy_to: impl FnOnce(&mut File) -> io::Result<u64>,

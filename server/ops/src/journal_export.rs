@@ -51,7 +51,7 @@ pub enum ExportError {
 /// The result of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// Lines written.
+    /// The number of lines written.
     pub lines: u64,
     /// The number of exported ticks.
     pub ticks: u64,
@@ -59,7 +59,7 @@ pub struct Exported {
     pub stopped: Option<JournalError>,
 }
 
-/// The tickets that become outdated here.
+/// A ruling on tickets, which are outdated from here on.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OutdatedRow {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_journal_is_exported_up_to_the_damage_which_is_reported() {
+    fn a_damaged_journal_is_exported_up_to_the_damage_with_a_report() {
         let file = journal(120);
         let (torn, rows) = exported(&file[..file.len() - 3]);
         assert!(torn.stopped.is_some());

@@ -24,7 +24,7 @@ const RETAIN_EVERY: Duration = Duration::from_secs(60);
 pub struct KeepJournals {
     /// The maximum time since the match ended.
     pub for_at_most: Option<Duration>,
-    /// The maximum size of all of them, in bytes.
+    /// The maximum total size, in bytes.
     pub bytes_max: Option<u64>,
 }
 
@@ -111,7 +111,7 @@ fn those(
     Ok(found)
 }
 
-/// Applies the limits to a folder until it is dropped.
+/// Applies the limits to a folder, until the future is dropped.
 pub(crate) async fn retain(folder: PathBuf, keep: KeepJournals) {
     let mut every = tokio::time::interval(RETAIN_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -213,7 +213,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_oldest_journals_go_first_and_never_those_of_unfinished_matches() {
+    fn the_oldest_journals_are_removed_first_but_never_those_of_unfinished_matches() {
         for (name, keep, more) in [
             (
                 "all",
@@ -251,7 +251,7 @@ mod tests {
 
     /// A server of one match kept its journals forever, uncompressed.
     #[test]
-    fn journals_of_a_server_of_one_match_are_limited_once_their_match_is_over() {
+    fn journals_of_a_single_match_server_are_limited_once_their_match_is_over() {
         let over = journal_that_ends(Some(CloseCode::MatchOver));
         let all = [
             ("match-1-1700000000001.journal", over.clone(), 9),
@@ -316,7 +316,7 @@ mod tests {
 
     /// Finding K3-F: a file that could not be examined prevented the removal of all others.
     #[test]
-    fn a_folder_named_like_a_journal_disables_no_limit() {
+    fn a_folder_named_like_a_journal_does_not_disable_the_limits() {
         let names: Vec<String> = (1..=20).map(|n| format!("match-1.{n}.journal")).collect();
         let all: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 50)).collect();
         let folder = folder("stuck", &all);

@@ -1,5 +1,5 @@
 //! The operator's tools for a server: settings from flags, environment and file; an admin port and its client; metrics;
-//! bans; retention of journals; a fleet.
+//! bans; retention of journals; membership in a fleet.
 //!
 //! ```text
 //!  flags, environment, file ─▶ operator ─▶ Server (twinstep_host) ──HostControl──▶ RunningOps ◀── operators, fleet, SIGHUP
@@ -8,9 +8,9 @@
 //!                                 metrics           bans
 //! ```
 //!
-//! The host does not depend on this crate: it calls its traits [`Observer`](twinstep_host::Observer) and
-//! [`AdmissionPolicy`](twinstep_host::AdmissionPolicy), which [`Metrics`] and the bans implement. [`Ops`] adds all of
-//! it to a host of your own; [`operator`] makes a whole program.
+//! The host does not depend on this crate. It calls its own traits [`Observer`](twinstep_host::Observer) and
+//! [`AdmissionPolicy`](twinstep_host::AdmissionPolicy), which [`Metrics`] and the bans implement. [`Ops`] adds all
+//! tools to your own host; [`operator`] makes a whole program.
 
 mod admin;
 mod admin_address;

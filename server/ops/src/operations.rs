@@ -181,7 +181,7 @@ impl RunningOps {
         self.address
     }
 
-    /// The fleet manager's state of this server, and its changes.
+    /// The state of this server as seen by the fleet manager, and its changes.
     #[must_use]
     pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
         self.fleet.as_ref().map(Membership::news)
@@ -190,7 +190,7 @@ impl RunningOps {
     /// Reads the file of bans again, after another process or an operator changed it. Blocks on the disk.
     ///
     /// # Errors
-    /// If the file cannot be read, or is damaged. Then the bans stay as they were.
+    /// If the file cannot be read, or is damaged. In both cases, the bans are unchanged.
     pub async fn reread_bans(&self) -> Result<RereadBans, BansError> {
         let (bans, now) = (self.bans.clone(), unix_now());
         let reread = tokio::task::spawn_blocking(move || bans.reread(now)).await;
@@ -203,11 +203,11 @@ impl RunningOps {
         Ok(RereadBans { banned, forgiven })
     }
 
-    /// Reads the admin port's token again. Returns `true` if it changed; `false` if not, or without an admin port or a
-    /// token.
+    /// Reads the admin port's token again. Returns `true` if it changed. Returns `false` if it is the same, or if there
+    /// is no admin port or no token.
     ///
     /// # Errors
-    /// If the file cannot be read, or does not hold a token. Then the old token stays valid.
+    /// If the file cannot be read, or does not hold a token. In both cases, the old token stays valid.
     pub fn reread_token(&self, path: &Path) -> Result<bool, AdminError> {
         let Some(live) = &self.token else {
             return Ok(false);
@@ -215,8 +215,8 @@ impl RunningOps {
         Ok(live.replace(AdminToken::load(path)?))
     }
 
-    /// Informs the fleet that this server is done, after its host was shut down. Waits a few seconds for a sidecar that
-    /// does not respond.
+    /// Reports to the fleet that this server has shut down; call it after the host was shut down. Waits a few seconds
+    /// for a sidecar that does not respond.
     pub async fn leave(&self) {
         if let Some(fleet) = &self.fleet {
             fleet.leave().await;

@@ -58,7 +58,8 @@ enum FromLine {
 
 struct Line {
     connection: Connection,
-    /// When the peer last had a session, or was about to have one; at first its start.
+    /// The time since which the peer has had no session; at first, the start of the connection. `None` while the peer
+    /// has a session, or is about to have one.
     known_at: Option<Duration>,
     /// The connection's slot among those without a ticket; released once the client presents a valid one.
     place: Option<StrangerPlace>,

@@ -69,7 +69,7 @@ pub(super) async fn save(
             let message = format!("the journal of match {id} cannot be copied: {error}\n");
             Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, message))
         }
-        // Cancelled by a shutdown, or a panic.
+        // The copy was cancelled by a shutdown, or panicked.
         Err(error) => {
             let message = format!("the copy of match {id}'s journal was aborted: {error}\n");
             Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, message))
@@ -110,7 +110,7 @@ pub(super) async fn save_game(
         let message = format!("match {id}: {why}\n");
         Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
     };
-    // Cancelled by a shutdown, or a panic.
+    // The write was cancelled by a shutdown, or panicked.
     let written = written.await.map_err(|error| failed(error.to_string()))?;
     let saved = written.map_err(failed)?;
     logged::info!(

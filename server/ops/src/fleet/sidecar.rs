@@ -1,5 +1,5 @@
-//! [`Sidecar`]: a client of a fleet manager's sidecar, by HTTP on loopback. Each request has its own connection, and a
-//! time-out.
+//! [`Sidecar`]: a client of a fleet manager's sidecar, over HTTP on loopback. Each request has its own connection, and
+//! a time-out.
 //!
 //! Requests use HTTP/1.0, so that a response ends with its connection, and is never chunked.
 //!
@@ -58,7 +58,7 @@ pub enum SidecarError {
     NoAddress(String),
 }
 
-/// The fleet manager's state of this server.
+/// The state of this server, as seen by the fleet manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetNews {
     /// The state, such as `Ready` or `Allocated`.
@@ -158,7 +158,7 @@ impl Sidecar {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn where_dialled(self, patience: Duration) -> Result<SocketAddr, SidecarError> {
-        // There is no host yet, so no clock of one.
+        // There is no host yet whose clock could be used.
         let clock = HostClock::start();
         loop {
             let error = match self.game_server().await {
@@ -196,7 +196,7 @@ impl Sidecar {
         self.ask("PUT", path, &body.to_string()).await.map(drop)
     }
 
-    /// Sets a counter; the interface has 64-bit numbers as text.
+    /// Sets a counter. The interface encodes 64-bit numbers as text.
     pub(super) async fn count(
         self,
         name: &str,
@@ -215,7 +215,7 @@ impl Sidecar {
         Ok(read::<GameServer>(path, &body)?.into())
     }
 
-    /// Receives changes, until the sidecar breaks off, is silent for long, or sends a malformed report.
+    /// Receives changes, until the sidecar closes the stream, is silent for too long, or sends a malformed report.
     pub(super) async fn watch(self, mut handle: impl FnMut(FleetNews)) -> Result<(), SidecarError> {
         let path = "/watch/gameserver";
         let stream = within(ASK_PATIENCE, self, self.send("GET", path, "")).await?;

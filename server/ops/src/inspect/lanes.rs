@@ -34,7 +34,7 @@ pub(super) struct Lanes {
     pub(super) from: Tick,
     names: [BTreeSet<String>; PLAYERS_MAX],
     flags: [Vec<u8>; PLAYERS_MAX],
-    // Queries asked, answers, cues, and fields changed, by tick.
+    // The numbers of queries, answers, cues and changed fields, per tick.
     pub(super) counts: [Vec<u8>; 4],
     pub(super) cadences: Vec<TurnsRow>,
     cadence: Option<Cadence>,

@@ -56,7 +56,8 @@ impl ClientTape {
                 record => tape.records.push((at, record)),
             }
         }
-        // Stable: records of one tick keep their order. A client that returned may have gone back.
+        // The sort is stable: records of one tick keep their order. A client that reconnected may have gone back in
+        // time.
         tape.records.sort_by_key(|(at, _)| *at);
         match &tape.about {
             Some(_) => Ok(tape),
@@ -86,7 +87,7 @@ impl ClientTape {
     }
 }
 
-// What is drawn of a tape.
+// The drawn part of a tape.
 pub(super) struct Lane<'t> {
     tape: &'t ClientTape,
     next: usize,

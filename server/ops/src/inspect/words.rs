@@ -16,7 +16,7 @@ pub(super) const LISTED_MAX: usize = 32;
 // The kinds of field whose changes are counted. Fields that change seldom are listed first.
 const FIELD_KINDS_MAX: usize = 1 << 14;
 
-// A kind of line. The page has the same numbers.
+// The kinds of lines. The page uses the same numbers.
 #[derive(Clone, Copy)]
 pub(super) enum Word {
     Roster,

@@ -53,7 +53,8 @@ impl Metrics {
         self.0.incidents.each_ref().map(load)
     }
 
-    /// Matches made on demand; requests refused, by [`NotMade`]; ended matches, by [`MatchEnd`].
+    /// The number of matches created on demand, of refused requests per [`NotMade`], and of ended matches per
+    /// [`MatchEnd`].
     pub(super) fn demand(&self) -> (u64, [u64; NotMade::COUNT], [u64; MatchEnd::COUNT]) {
         let not_made = self.0.not_made.each_ref().map(load);
         (
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counts_of_a_match_stay_when_it_is_over() {
+    fn the_counts_of_a_match_remain_after_its_end() {
         let metrics = Metrics::default();
         let (one, two) = (
             metrics.match_starts(MatchId(1)),

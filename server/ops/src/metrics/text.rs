@@ -1,6 +1,6 @@
 //! [`Page`]: Prometheus' text format, version 0.0.4.
 //!
-//! Written by hand, because it is one page: `prometheus-client` writes OpenMetrics, a different format; and both it and
+//! Written by hand, because no crate fits: `prometheus-client` writes OpenMetrics, a different format, and both it and
 //! `prometheus` own the numbers, which here belong to the matches and are summed up at each scrape.
 
 use std::fmt::{Display, Write};
