@@ -17,7 +17,7 @@ use crate::actions::{
 use crate::players::{Player, play_for, play_remaining};
 use crate::scrape::scrape_until;
 
-/// Dials with a ticket. Returns the close code, or `None` once it plays.
+/// Dials with a ticket. Returns the close code, or `None` if the player joins.
 async fn dial(ticket: &Ticket) -> (Option<CloseCode>, Player<Counter>) {
     let mut one = [Player::join(ticket)];
     let known = |one: &mut [Player<Counter>]| one[0].over().is_some() || one[0].is_in();
@@ -104,7 +104,7 @@ async fn a_temporary_ban_states_its_duration_and_expires() {
     assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
 }
 
-/// A ban also finds spectators, and sessions that wait for a match.
+/// A ban also applies to spectators, and to sessions that wait for a match.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ban_removes_sessions_waiting_for_their_match() {
     let server = server("ban-waits").await;

@@ -235,7 +235,7 @@ fn a_browser_and_a_udp_player_play_one_match_with_equal_digests() {
     let traffic = seen.0.lock().unwrap().web;
     assert_eq!((traffic.lines, traffic.mute, traffic.streams), (1, 0, 0));
     assert!(traffic.datagrams_in > 20 && traffic.datagrams_out > 20);
-    // The page is closed, and another one returns as the same player.
+    // The page is closed, and another one reconnects as the same player.
     let mut kept = None;
     play(&mut party, |_| {
         // All pages of this process keep their tickets in one place.
@@ -252,7 +252,7 @@ fn a_browser_and_a_udp_player_play_one_match_with_equal_digests() {
 }
 
 #[test]
-fn sessions_of_browsers_and_of_udp_share_one_count() {
+fn browser_and_udp_sessions_share_one_limit() {
     let (server, _) = serve(8);
     let ticket = |n: usize| server.ticket(&format!("player {n}")).unwrap();
     let mut party: Vec<Box<dyn Plays>> = Vec::new();
@@ -313,7 +313,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// Fifty pages from one address that do not show a ticket, one page that opens streams, and a player at the same time.
 #[test]
-fn lines_without_a_ticket_are_few_and_closed_after_two_seconds_and_streams_cost_the_line() {
+fn connections_without_a_ticket_are_limited_and_soon_closed_and_streams_are_not_allowed() {
     let (server, seen) = serve(8);
     let web = server.web_address().unwrap();
     let mut player: [Box<dyn Plays>; 1] = [Box::new(One::by_udp(&server.ticket("anna").unwrap()))];
@@ -361,7 +361,7 @@ fn lines_without_a_ticket_are_few_and_closed_after_two_seconds_and_streams_cost_
 }
 
 #[test]
-fn corrupted_datagrams_from_pages_disturb_no_player() {
+fn corrupted_datagrams_from_pages_do_not_disturb_players() {
     let (server, seen) = serve(8);
     let web = server.web_address().unwrap();
     let mut party: [Box<dyn Plays>; 2] = [
@@ -415,7 +415,7 @@ fn corrupted_datagrams_from_pages_disturb_no_player() {
     }
 }
 
-/// Safari's pages send at most 1,024 bytes.
+/// Pages in Safari send datagrams of at most 1,024 bytes.
 #[test]
 fn a_page_limited_to_short_datagrams_can_play() {
     let (server, _) = serve(8);
@@ -462,10 +462,10 @@ fn both_transports_detect_the_end_of_the_server() {
     }
 }
 
-/// The certificate of an authority is shown as it is. With the key of another certificate the host does not start, and
+/// A certificate issued by an authority is used unchanged. With another certificate's key the host does not start, and
 /// the error names the file.
 #[test]
-fn a_certificate_of_files_is_shown_and_must_fit_its_key() {
+fn a_certificate_from_files_is_used_and_must_match_its_key() {
     let folder = Folder::new("web-files");
     let write = |name: &str, text: String| {
         let path = folder.file(name);

@@ -1,4 +1,4 @@
-//! Matches made on demand: which tickets make one, and how many there may be.
+//! Matches created on demand: which tickets create a match, and how many matches there may be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -75,7 +75,7 @@ async fn the_first_player_creates_a_match_and_later_players_join_it() {
     assert_eq!(server.listed().await, [7, 8]);
     assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
     assert_eq!(server.number("twinstep_matches_max").await, 64.0);
-    // Players and spectators who come later also find it.
+    // Players and spectators who come later join the same match.
     party.extend([server.watcher("carl", 7), server.client("dora", 8)]);
     plays(&mut party).await;
     assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
@@ -183,7 +183,7 @@ async fn a_player_requesting_one_match_too_many_is_refused_as_server_full() {
     assert_eq!(server.ready().await, (503, full.to_owned()));
     let series = "twinstep_matches_not_made_total{reason=\"matches\"}";
     assert_eq!(server.number(series).await, 1.0);
-    // Players can join the existing matches, and again a new one when a match ends.
+    // Players can join the existing matches, and a new one when a match ends.
     party.push(server.client("bob", 2));
     plays(&mut party).await;
     assert_eq!(server.ask("POST /end?match=1", "").await.0, 200);
@@ -196,7 +196,7 @@ async fn a_player_requesting_one_match_too_many_is_refused_as_server_full() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_player_requesting_a_match_too_early_is_asked_to_retry() {
     let server = server("rate", |_| counters().per_second(1)).await;
-    // Together, however busy the machine is.
+    // All of them dial together, however busy the machine is.
     let mut ends = Vec::new();
     let dialled: Vec<_> = (0..4).map(|id| server.client("anna", id)).collect();
     for client in dialled {
@@ -221,7 +221,7 @@ async fn a_player_requesting_a_match_too_early_is_asked_to_retry() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A session that connects again after a failure must not get the old close code forever.
+/// A client that reconnects after a failure must not get the old close code forever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_creation_that_failed_succeeds_on_a_later_request() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(true));
@@ -268,7 +268,7 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A game whose world cannot be encoded at one point: its author's code panics.
+/// A game whose world cannot be encoded at one point, because its author's code panics.
 #[derive(Clone, Debug, Deserialize)]
 struct Shy;
 

@@ -80,7 +80,7 @@ impl Process {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
+async fn a_match_ended_by_a_full_disk_resumes_at_the_tick_its_players_saw() {
     let folder = Folder::new("disk-ends");
     let Some(disk) = SmallDisk::mount(&folder.file("disk"), 1_024) else {
         return;
@@ -138,7 +138,7 @@ async fn a_match_ends_on_a_full_disk_and_resumes_where_its_players_saw_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_without_its_journal_has_one_again_after_a_restart() {
+async fn a_match_that_lost_its_journal_has_one_again_after_a_restart() {
     let folder = Folder::new("disk-goes-on");
     let Some(disk) = SmallDisk::mount(&folder.file("disk"), 1_024) else {
         return;
@@ -207,12 +207,13 @@ impl SlowDisk {
     }
 }
 
-/// How late the disk of one match may make the matches next to it.
+/// The maximum lateness that the disk of one match may cause in the matches next to it.
 const LATE_MAX: Duration = Duration::from_millis(50);
 const STALLS_FOR: Duration = Duration::from_secs(10);
 
-/// Two hosts in one process with as many matches: one with the disk, and one that the disk cannot delay. What makes the
-/// ticks of both late is the machine. One thread plays all players: what the test waits for does not pause them.
+/// Two hosts in one process with equally many matches: one with the disk, and one that the disk cannot delay. If the
+/// ticks of both are late, the machine is the cause. One thread plays all players, so that no wait of the test pauses
+/// them.
 struct Compared {
     near: [u32; 2],
     far: [u32; 2],
@@ -271,7 +272,7 @@ impl Compared {
         }
     }
 
-    /// Returns the ticks that are later than the machine makes them, as text.
+    /// Returns the lateness that the machine alone does not explain, as text.
     fn end(self, began: Instant, breaks: Instant, ends: Instant) -> Result<(), String> {
         self.stops.store(true, Ordering::Relaxed);
         assert_eq!(self.thread.join().unwrap(), 4, "all players play on");
@@ -297,7 +298,7 @@ impl Compared {
     }
 }
 
-/// A pause of the machine may hit one of two hosts alone. It does not do so twice, and a defect does.
+/// A machine pause may hit only one of the two hosts. It does not do so twice in a row, but a defect does.
 async fn at_most_once_late(measured: impl AsyncFn(u32) -> Result<(), String>) {
     if let Err(first) = measured(0).await {
         println!("again, because {first}");
@@ -306,7 +307,7 @@ async fn at_most_once_late(measured: impl AsyncFn(u32) -> Result<(), String>) {
     }
 }
 
-/// Returns how many of the players were not removed.
+/// Returns the number of players that were not removed.
 fn play_all(players: &mut [(u32, Player<Fragile>)], stops: &AtomicBool) -> usize {
     let mut held = 0_u8;
     while !stops.load(Ordering::Relaxed) {
@@ -347,7 +348,7 @@ async fn next_to_a_stalled_disk(first: u32) -> Result<(), String> {
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
-    // For two seconds: the players wait, then continue.
+    // The disk stalls for two seconds: the players wait, then continue.
     let breaks = Instant::now();
     disk.stop();
     process.play_for(Duration::from_millis(300)).await;
@@ -361,7 +362,7 @@ async fn next_to_a_stalled_disk(first: u32) -> Result<(), String> {
     process.plays_beyond(bob, held + 60).await;
     assert_eq!(process.players[bob].client.session().stats().heals, 0);
 
-    // For longer: the match is over, and the disk still does not move.
+    // The disk stalls for longer: the match ends, although the disk is still stalled.
     disk.stop();
     let stopped = Instant::now();
     let over = |process: &mut Process| process.players[bob].ended.is_some();
@@ -377,8 +378,8 @@ async fn next_to_a_stalled_disk(first: u32) -> Result<(), String> {
     late
 }
 
-/// Finding K3-A: starting a match or making a ticket waited for that file on one of the runtime's two threads, and in
-/// that time the host's players did not receive packets.
+/// Finding K3-A: starting a match or making a ticket waited for the revocation file on one of the runtime's two
+/// threads, and meanwhile the host's players did not receive packets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_revocation_file_does_not_delay_players() {
     at_most_once_late(next_to_a_stalled_revocation_file).await;

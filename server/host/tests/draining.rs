@@ -44,14 +44,14 @@ async fn a_drain_keeps_players_refuses_newcomers_and_ends_with_the_last_player()
     assert_eq!(server.ready().await.0, 503);
     assert_eq!(server.number("twinstep_ready").await, 0.0);
     plays_on(&mut anna).await;
-    // Neither into the running match, nor into a new one.
+    // They can join neither the running match nor a new one.
     for id in [1, 2] {
         let end = end_of(server.client("bob", id)).await;
         assert_eq!(end, closed_by(CloseCode::Draining), "match {id}");
     }
     let series = "twinstep_matches_not_made_total{reason=\"draining\"}";
     assert_eq!(server.number(series).await, 1.0);
-    // A player with a seat comes back after its connection broke.
+    // A player with a seat reconnects after its connection broke.
     drop(anna);
     let mut back = server.client("anna", 1);
     plays_on(&mut back).await;
@@ -88,7 +88,7 @@ async fn the_deadline_ends_a_drain_while_players_remain() {
     ends.await.unwrap();
 }
 
-/// A drain waited until its deadline for a match that had ended with players inside.
+/// A drain waited until its deadline for a match that had ended with players in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
     let server = server(Duration::from_secs(3_600)).await;

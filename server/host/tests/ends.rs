@@ -1,4 +1,4 @@
-//! Ends of servers and hosts: dropped, drained, or with two requests for the same.
+//! Servers and hosts that are dropped or drained, matches that end, and concurrent requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,9 +88,9 @@ async fn a_dropped_host_ends_the_threads_of_its_matches() {
     }
 }
 
-/// Finding K10: draining a server ended its match, and its players could not come back.
+/// Finding K10: draining a server ended its match, and its players could not reconnect.
 #[test]
-fn a_drained_server_keeps_its_match_and_its_players_return() {
+fn a_drained_server_keeps_its_match_and_its_players_reconnect() {
     let folder = Folder::new("drained");
     let path = folder.0.join("match.journal");
     let key = TicketKey::generate();
@@ -171,7 +171,7 @@ async fn an_inspection_that_closes_its_match_gets_a_response() {
 
 /// Finding H11: two concurrent calls could both get the id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_two_matches_added_concurrently_under_one_id_wins() {
+async fn only_one_of_two_matches_added_concurrently_under_one_id_starts() {
     let host = Arc::new(host().await);
     for id in 0..60 {
         let add = || {

@@ -1,5 +1,5 @@
 //! All faults together in one process: a step that hangs, a step that panics, a slow resolver, a full disk, a dead
-//! sidecar of a fleet. The other matches must not notice: the lateness of each of their ticks is measured in their
+//! fleet sidecar. The other matches must not be affected: the lateness of each of their ticks is measured in their
 //! step.
 #![cfg(target_os = "linux")]
 
@@ -21,7 +21,7 @@ use crate::loopback::{LoopbackHost, Setup};
 use crate::players::{PATIENCE, Player, Plays};
 use crate::scrape::ask;
 
-/// Healthy matches have the ids and labels 1 to this.
+/// Healthy matches have the ids and labels from 1 to this number.
 const WELL: u32 = 4;
 const HANGS: u64 = 11;
 const PANICS: u64 = 12;
@@ -154,7 +154,7 @@ impl Process {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "lateness is measured")]
-async fn faults_in_some_matches_make_the_other_matches_late_at_most_once_and_by_little() {
+async fn faults_in_some_matches_delay_other_matches_at_most_once_and_briefly() {
     let folder = Folder::new("faults");
     let disk = SmallDisk::mount(&folder.file("disk"), 256);
     // The sidecar accepts connections, but never responds.

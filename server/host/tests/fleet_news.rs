@@ -1,4 +1,4 @@
-//! The state that a host receives from its fleet manager, through a sidecar that this test plays: `Host::fleet_news`.
+//! The state that a host receives from its fleet manager, through a fake sidecar: `RunningOps::fleet_news`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn news_of(state: &str, label: &str) -> FleetNews {
     }
 }
 
-/// A sidecar with scripted reports. An empty report breaks off the stream.
+/// A sidecar with scripted reports. An empty report closes the stream.
 struct Manager {
     at: SocketAddr,
     says: watch::Sender<String>,
@@ -94,7 +94,7 @@ async fn answer(
     }
     stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").await?;
     if request.starts_with("GET /watch/gameserver ") {
-        // A stream starts with the next change, as Agones' may.
+        // A stream starts with the next change, as it may with Agones.
         says.mark_unchanged();
         watched.fetch_add(1, Ordering::Relaxed);
         while says.changed().await.is_ok() {
@@ -147,7 +147,7 @@ async fn the_fleet_managers_messages_are_applied_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_manager_is_reconnected_and_its_last_state_stays() {
+async fn a_host_reconnects_to_a_lost_manager_and_keeps_its_last_state() {
     let manager = Manager::start(agones_state("Ready", "none")).await;
     let (host, ops) = manager.host().await;
     let mut news = ops.fleet_news().unwrap();

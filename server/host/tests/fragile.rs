@@ -51,7 +51,7 @@ impl Fragile {
 /// A tick of a match with a label, and the time of its step.
 type Stepped = (u32, Tick, Instant);
 
-/// Ticks and their times at one place of all matches.
+/// Ticks and their times, recorded at one place for all matches.
 pub(crate) struct Times(Mutex<Vec<Stepped>>);
 
 /// The server's steps.

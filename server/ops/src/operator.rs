@@ -67,7 +67,7 @@ pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, 
 /// Reads the flags of a program together with an environment and the settings file that they name.
 ///
 /// # Errors
-/// If clap refuses a value. The error says where the value stands.
+/// If clap refuses a value. The error gives the place of the value.
 pub fn read<A: CommandFactory + FromArgMatches>(
     words: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -101,13 +101,13 @@ impl ReadSettings {
         }
     }
 
-    /// Replaces the flag in an error by the place of the value, if it is not a flag.
+    /// Replaces the flag named in an error by the place of the value, if the value comes from elsewhere.
     #[must_use]
     pub fn place(&self, error: SettingError) -> SettingError {
         error.placed(&self.places)
     }
 
-    /// Logs variables of the environment with the prefix of settings that are not settings.
+    /// Logs environment variables that have the settings' prefix but are not settings.
     pub fn warn_of_unknown_variables(&self) {
         if !self.unknown.is_empty() {
             logged::warn!(
@@ -167,7 +167,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
             complain(&"a fault ended the match: see its incident file", 1)
         }
         Ok(Some(Ok(Stopped::InOrder | Stopped::Over(_)))) => ExitCode::SUCCESS,
-        // The exit code of a program that a signal ended.
+        // The exit code of a program that was ended by a signal.
         Ok(Some(Ok(Stopped::AtOnce))) => ExitCode::from(130),
         Ok(Some(Err(error))) => {
             let message =

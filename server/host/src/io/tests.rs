@@ -1,4 +1,4 @@
-//! The I/O task with a listener of this test's own.
+//! The I/O task with a fake listener.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +104,7 @@ fn io_of(listener: &Flood) -> Io {
     )
 }
 
-/// Finding O3-3: 657 lines a second while ticket holders dialled.
+/// Finding O3-3: ticket holders that kept dialling caused 657 log lines a second.
 #[tokio::test]
 async fn a_flood_of_dials_writes_a_bounded_log() {
     let mut io = io_of(&Flood::default());
@@ -143,7 +143,7 @@ async fn wakeups_are_off_under_load_and_on_again_afterwards() {
 
 /// One junk datagram a second wrote a line a second, forever (finding P3-L1).
 #[test]
-fn lines_about_dropped_datagrams_grow_rare_during_losses() {
+fn log_lines_about_dropped_datagrams_become_rarer_during_losses() {
     let mut lines = LossLines::new();
     let second = |n: u64| Duration::from_secs(n);
     let of_a_day = (0..86_400)

@@ -202,7 +202,7 @@ fn a_match_sends_its_close_code_before_its_journal_is_finished() {
 }
 
 #[test]
-fn a_match_whose_turn_is_long_does_not_wait_for_its_end() {
+fn a_match_with_long_turns_does_not_wait_for_the_end_of_a_turn() {
     let mut rig = Rig::new(1_000 * MS, 20, None);
     assert_eq!(rig.play(|match_| !match_.is_between_turns()), None);
     rig.closing
@@ -247,7 +247,7 @@ fn a_match_without_clients_rests_until_a_packet_arrives() {
     let mut rounds = 0;
     while rig.tick() < 60 {
         rig.sleep_until_due(Duration::ZERO);
-        // However late the round is.
+        // Each round runs late.
         std::thread::sleep(30 * MS);
         rounds += 1;
     }
@@ -382,7 +382,7 @@ fn a_match_with_expensive_ticks_does_not_rest_deeply() {
 }
 
 #[test]
-fn a_match_with_more_events_than_one_round_takes_runs_again_immediately() {
+fn a_match_with_too_many_events_for_one_round_runs_again_immediately() {
     let mut rig = Rig::new(1_000 * MS, 1, None);
     rig.round().unwrap();
     for _ in 0..BATCH + 9 {
@@ -421,7 +421,7 @@ fn a_released_match_waits_at_most_five_seconds_for_silent_clients() {
     );
     let (began, mut dials) = (rig.clock.now(), 1_000);
     let ended = loop {
-        // There is always a session that has dialled, and not sent a hello yet.
+        // There is always a session that has dialled, but has not sent a hello yet.
         dials += 1;
         let now = rig.clock.now();
         let match_ = &mut rig.runner.match_;
@@ -460,7 +460,7 @@ fn unwritten_turns_are_sent_only_by_a_match_that_continues_without_a_journal() {
         let mut rig = Rig::new(10 * MS, 1, Some(journal.on_failure(on_failure)));
         rig.round().unwrap();
         drop(reader);
-        // In the round in which a record is written.
+        // This is the round in which a record is written.
         let ended = loop {
             while rig.told.try_recv().is_ok() {}
             let mut batch = rig.runner.spare.next();
@@ -571,7 +571,7 @@ fn a_slow_disk_delays_only_the_packets_of_its_own_match() {
     wait("the end", &mut || workers.is_done());
 }
 
-/// Finding O3-3: two lines for each dial.
+/// Finding O3-3: each dial wrote two log lines.
 #[test]
 fn a_flood_of_sessions_writes_a_bounded_log() {
     let mut rig = Rig::new(MS * 10, 1, None);

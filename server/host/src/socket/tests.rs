@@ -153,7 +153,7 @@ async fn empty_and_too_large_datagrams_are_distinguished_from_valid_ones() {
     }
 }
 
-/// Sends all, as the listener does. Returns how many were lost.
+/// Sends all datagrams, as the listener does. Returns the number lost.
 fn send_all(socket: &mut Socket, datagrams: &[(SocketAddr, Vec<u8>)]) -> usize {
     let along = datagrams
         .iter()
@@ -188,7 +188,8 @@ async fn a_failed_datagram_does_not_lose_other_datagrams() {
             let (mut socket, address) = socket(at, way).await;
             let peers = [peer(at), peer(at)];
             let nowhere = SocketAddr::new(address.ip(), 0);
-            // More than one call takes. Datagrams to port 0 cannot be sent: the first, two in a row, and the last.
+            // More datagrams than one call sends. Those to port 0 cannot be sent: the first, two in a row, and the
+            // last.
             let datagrams = Vec::from_iter((0..100).map(|n: usize| {
                 let to = match n {
                     0 | 40 | 41 | 99 => nowhere,

@@ -26,7 +26,7 @@ fn run(
     (slot, end)
 }
 
-/// Waits until `done`. While it waits, it watches the workers, as the I/O task does.
+/// Waits until `done`, and meanwhile watches the workers, as the I/O task does.
 fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     let clock = workers.0.clock;
     let until = clock.now() + PATIENCE;
@@ -55,7 +55,7 @@ fn few_threads_run_many_matches() {
     wait(&workers, "ticks", || {
         games.iter().all(|game| game.load(Ordering::Relaxed) > 20)
     });
-    // More only if the machine was busy with something else.
+    // There are more only if the machine was busy with something else.
     let threads = workers.0.lock().threads;
     assert!((1..=4).contains(&threads), "{threads}");
     // A match that is over is removed, and the others stay.
@@ -122,7 +122,7 @@ fn hung_matches_do_not_delay_others_and_are_removed() {
 }
 
 #[test]
-fn the_sample_reports_whether_matches_run() {
+fn the_check_fails_only_while_a_due_match_is_not_run() {
     let workers = Workers(Arc::new(Shared {
         name: "nobody".to_owned(),
         most: 0,
@@ -314,9 +314,9 @@ fn a_match_is_refused_without_a_thread_and_runs_when_there_is_one() {
     wait(&workers, "its end", || end.try_recv() == Ok(Ok(None)));
 }
 
-/// The watcher checks again at this time if no event wakes it before.
+/// The watcher checks again at the due time if no event wakes it before.
 #[test]
-fn the_watcher_knows_when_a_match_is_due_that_no_worker_can_take() {
+fn the_watcher_is_notified_of_a_due_match_that_no_worker_can_take() {
     let workers = Workers::new("busy", 1, HostClock::start());
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_time().build().unwrap();

@@ -31,7 +31,7 @@ fn names_follow_the_rules_of_prometheus() {
     }
 }
 
-/// The words of a text that look like metrics' names, without their suffixes.
+/// The words of a text that look like metric names, without their suffixes.
 fn named(text: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(|c| !is_part(c))
@@ -40,7 +40,7 @@ fn named(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn metrics_of_the_dashboard_the_alerts_and_the_guide_exist() {
+fn metrics_in_the_dashboard_alerts_and_guide_exist() {
     let page = empty();
     let series: Vec<&str> = page
         .lines()
@@ -82,7 +82,7 @@ fn metrics_of_the_dashboard_the_alerts_and_the_guide_exist() {
 
 /// An alert on a label value that no series has would never fire.
 #[test]
-fn label_values_of_the_dashboard_and_the_alerts_exist() {
+fn label_values_in_the_dashboard_and_alerts_exist() {
     let page = empty();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut asked = 0;

@@ -96,7 +96,7 @@ impl Arguments {
         &self.args
     }
 
-    /// Variables with the prefix of settings that are not settings.
+    /// Environment variables that have the settings' prefix but are not settings.
     #[must_use]
     pub fn unknown(&self) -> &[String] {
         &self.unknown
@@ -133,7 +133,7 @@ impl Arguments {
         let is_switch = arg.is_some_and(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
         match (is_switch, value) {
             (true, "true") => self.args.push(format!("--{name}").into()),
-            (true, "false") => {} // No flag says so, but the file must not say otherwise.
+            (true, "false") => {} // There is no flag for this, but it overrides the file.
             (true, _) => {
                 let message = format!("{from}: expected true or false, got {value:?}\n");
                 return Err(Error::raw(ErrorKind::InvalidValue, message));
@@ -144,7 +144,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Adds the place of the value to a clap error, if it is not a flag.
+    /// Adds the place of the value to a clap error, if the value does not come from a flag.
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
         let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
@@ -219,7 +219,7 @@ impl Arguments {
     }
 }
 
-/// Rewrites clap's end of a message: `99 is not in 1..=8`.
+/// Rewrites the end of a clap message such as `99 is not in 1..=8`.
 fn in_range(message: &str) -> Option<String> {
     let (start, range) = message.split_once(" is not in ")?;
     let (before, got) = start.rsplit_once(": ")?;
@@ -300,7 +300,7 @@ fn file(path: &Path) -> Result<Table, Error> {
     })
 }
 
-/// A value in the form of a flag; lists with commas.
+/// A TOML value as the text of a flag; lists are joined with commas.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

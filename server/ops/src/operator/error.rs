@@ -68,7 +68,7 @@ impl SettingError {
         }
     }
 
-    /// Replaces the flag by the place of the value, if it is not a flag.
+    /// Replaces the flag by the place of the value, if the value comes from elsewhere.
     pub(super) fn placed(mut self, places: &BTreeMap<String, String>) -> SettingError {
         if let SettingError::Refused { from, .. }
         | SettingError::Folder { from, .. }

@@ -25,7 +25,7 @@ const STATE_VARIABLE: &str = "STATE_DIRECTORY";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Files {
-    /// The key file, and where it was named; the same for `old_key`.
+    /// The key file, and the place that names it; the same for `old_key`.
     key: (PathBuf, String),
     old_key: Option<(PathBuf, String)>,
     pub(super) lineages: PathBuf,

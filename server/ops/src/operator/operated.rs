@@ -1,4 +1,5 @@
-//! [`Operated`], [`OperatedMany`]: servers that run by their operator's settings until they are asked to end.
+//! [`Operated`], [`OperatedMany`]: servers configured by their operator's settings, which run until they are asked to
+//! end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +61,7 @@ impl Operating {
     }
 }
 
-/// A server that runs by its operator's settings, and reloads its keys and bans at SIGHUP.
+/// A server configured by its operator's settings, which reloads its keys and bans at SIGHUP.
 pub struct Operated<S: Simulation> {
     pub(super) running: Running<S>,
     pub(super) operating: Operating,
@@ -89,7 +90,7 @@ impl<S: Simulation> Operated<S> {
     }
 }
 
-/// A server of many matches that runs by its operator's settings, and reloads its keys and bans at SIGHUP.
+/// A server of many matches, configured by its operator's settings, which reloads its keys and bans at SIGHUP.
 pub struct OperatedMany {
     pub(super) running: RunningMany,
     pub(super) operating: Operating,

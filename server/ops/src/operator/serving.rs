@@ -30,7 +30,7 @@ const FILES_OF_A_HOST: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preparing {
     Start,
-    /// Checks whether the start would succeed, and removes all files that it makes.
+    /// Checks whether the start would succeed, and removes all files that it creates.
     Check,
 }
 
@@ -44,7 +44,7 @@ struct Prepared {
 
 impl Settings {
     /// Checks whether this server would start: does everything that [`listen`](Self::listen) does before it binds an
-    /// address, and removes all files that it makes.
+    /// address, and removes all files that it creates.
     ///
     /// # Errors
     /// If the server would not start.
@@ -90,8 +90,8 @@ impl Settings {
         self.rehearse(&template)
     }
 
-    /// Starts a server with matches on demand, made by `template`. Seats, spectators, journals, keys and addresses are
-    /// taken from the settings.
+    /// Starts a server with matches on demand, created by `template`. Seats, spectators, journals, keys and addresses
+    /// are taken from the settings.
     ///
     /// # Errors
     /// If a file or an address cannot be used.
@@ -139,7 +139,7 @@ impl Settings {
         blueprint.spectators(self.spectators as usize, delay_ticks)
     }
 
-    /// Makes one match as a sample, so that an unusable policy is refused before any player connects.
+    /// Creates one match as a sample, so that an unusable policy is refused before any player connects.
     fn rehearse<S: Simulation>(
         &self,
         template: &impl BlueprintSource<S>,
@@ -170,8 +170,9 @@ impl Settings {
         Ok((server, prepared))
     }
 
-    /// Everything in a start before the bind of an address: reads the keys, creates the folders, and asks the fleet for
-    /// the address to dial if so configured. A check does not ask the fleet, and does not leave a folder behind.
+    /// Does everything that a start does before it binds an address: reads the keys, creates the folders, and asks the
+    /// fleet for the address to dial if so configured. A check does not ask the fleet, and does not leave a folder
+    /// behind.
     fn prepare(&self, matches: u64, preparing: Preparing) -> Result<Prepared, SettingError> {
         self.check_together()?;
         let listen = self.listen.expect("checked");
@@ -217,8 +218,8 @@ impl Settings {
         host.web = self.web(&prepared.files.web);
     }
 
-    /// Creates the folders that will be written, if they do not exist, and writes into each. A check removes again what
-    /// it created.
+    /// Creates the folders that will be written, if they do not exist, and writes into each. A check removes the
+    /// folders that it created.
     fn prepare_folders(&self, files: &Files, preparing: Preparing) -> Result<(), SettingError> {
         // The folder for a server without a state folder.
         let beside = files.lineages.parent().filter(|_| self.state.is_none());
@@ -273,8 +274,8 @@ fn take_open_files(_: u64) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// Tries to create and write a folder. Reading its permissions would not be enough (an overlay, a quota, a folder of
-/// the kernel's).
+/// Tries to create and write a folder. Reading its permissions would not be enough, because of overlays, quotas and
+/// kernel folders.
 fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
     let path = match path.as_os_str().is_empty() {
         true => Path::new("."),

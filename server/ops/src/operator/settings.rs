@@ -334,7 +334,7 @@ impl Settings {
         Some((self.journal.clone()?, keep))
     }
 
-    /// How browsers are taken. `kept` is the file of the certificates that the server makes.
+    /// The configuration for browsers. `kept` is the file of the certificates that the server creates.
     pub(super) fn web(&self, kept: &Path) -> Option<WebConfig> {
         let certificate = match (&self.tls_cert, &self.tls_key) {
             (Some(chain), Some(key)) => WebCertificate::Files {

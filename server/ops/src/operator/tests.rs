@@ -152,7 +152,7 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_flag() {
 
 /// Finding P3-E1: a Kubernetes Service named like the game stopped every server of its namespace.
 #[test]
-fn unknown_variables_stop_no_server_and_are_logged() {
+fn unknown_variables_are_logged_and_do_not_stop_a_server() {
     let folder = Folder::new("links");
     let line = format!("--key-file {} --listen 127.0.0.1:0", folder.new_key("key"));
     for (name, value) in [
@@ -170,7 +170,7 @@ fn unknown_variables_stop_no_server_and_are_logged() {
 /// Finding O3-9: the unit's `ExecStartPre` passed, and the restart failed.
 #[cfg(unix)]
 #[test]
-fn a_check_fails_where_the_start_does_with_the_same_message() {
+fn a_check_fails_whenever_a_start_does_with_the_same_message() {
     let folder = Folder::new("agree");
     let key = folder.new_key("key");
     let pipe = folder.0.join("pipe");
@@ -247,7 +247,7 @@ fn a_check_fails_where_the_start_does_with_the_same_message() {
         });
         assert_eq!(started.err(), Some(checked), "{line}");
     }
-    // The check passes where the start does.
+    // The check passes whenever the start does.
     let deep = format!(
         "{sound} --journal {0}/a/b --state {0}/c",
         folder.0.display()
