@@ -140,7 +140,7 @@ async fn two_matches_run_side_by_side_and_a_shutdown_sends_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message() {
+async fn clients_with_other_rules_or_for_full_or_unknown_matches_are_refused_with_a_message() {
     let server = server("host-refused").await;
     server
         .host
@@ -164,9 +164,9 @@ async fn other_rules_full_matches_and_unknown_matches_are_refused_with_a_message
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// The file next to the key remembers outdated tickets, even of matches without a journal.
+/// The file next to the key records outdated tickets, even of matches without a journal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_ticket_is_good_after_a_restart_until_a_newer_one_is_safe() {
+async fn a_ticket_is_valid_after_a_restart_until_a_newer_one_is_safe() {
     let (folder, key) = (Folder::new("host-restart"), TicketKey::generate());
     let start = async |listen: SocketAddr| {
         let set = |config: &mut Setup| {
@@ -236,7 +236,7 @@ async fn a_client_dialling_before_its_match_is_resumed_waits_for_it() {
 /// One ticket for a match that did not run, used repeatedly, took all slots of a small host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait needs an end")]
-async fn sessions_waiting_for_a_match_take_no_other_sessions_place() {
+async fn sessions_waiting_for_a_match_do_not_take_slots_from_other_sessions() {
     let set = |config: &mut Setup| config.sessions_max = Some(16);
     let server = LoopbackHost::<Tally>::start("host-waits", set).await;
     server
@@ -248,7 +248,7 @@ async fn sessions_waiting_for_a_match_take_no_other_sessions_place() {
     let mut waiting: Vec<_> = (0..32).map(|_| client(&former)).collect();
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
-        // Some get their close code.
+        // Some clients get their close code.
         waiting.retain_mut(|client| client.advance(|_| 0).is_ok());
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -266,7 +266,7 @@ async fn sessions_waiting_for_a_match_take_no_other_sessions_place() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding K12: "full, try again later" could not be tried again with the same ticket.
+/// Finding K12: a client refused with "full, try again later" could not retry with the same ticket.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_client_can_retry_with_the_same_ticket() {
     let server = server("host-full").await;

@@ -1,5 +1,5 @@
-//! Hosts with sockets, threads and files, in this process. `loopback`, `players`, `folder` and `scrape` are what the
-//! tests have in common.
+//! Hosts with sockets, threads and files, in this process. The tests share `loopback`, `players`, `folder` and
+//! `scrape`.
 
 mod actions;
 mod admin_port;

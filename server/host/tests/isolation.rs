@@ -1,4 +1,4 @@
-//! A match that breaks never affects another match: panics, poison, hooks that hang, a full disk.
+//! A match that breaks never affects another match. Causes are panics, poison, hooks that hang, and a full disk.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ async fn a_poison_command_strikes_its_author_and_the_match_continues() {
     ] {
         assert!(text.contains(word), "{word:?} in {text}");
     }
-    // Eight within ten seconds are forgiven, the ninth is not.
+    // Eight poison commands within ten seconds are forgiven, the ninth is not.
     for _ in 0..8 {
         world.order(sick, Order::Poison);
         world.play("a while", |_| true).await;
@@ -168,7 +168,7 @@ async fn an_author_can_take_incidents_during_and_after_a_match() {
     world.plays_on(sick).await;
     assert_eq!(troubles(), [Trouble::Step]);
     assert_eq!(troubles(), [], "once");
-    // A client's desync report. The log takes each report as it comes.
+    // A client's desync report. The log gets each report when it arrives.
     let client = &mut world.players[sick].client;
     client.session_mut().corrupt(|sim| sim.answered += 7);
     world

@@ -82,7 +82,7 @@ fn a_torn_journal_is_cut_and_resumed_by_only_one_process() {
     let tick = played(&path, 5, 3, false);
     let sound = fs::metadata(&path).unwrap().len();
     let mut bytes = fs::read(&path).unwrap();
-    bytes.extend_from_slice(&[0x83, 0x20]); // The head of a turn, cut off.
+    bytes.extend_from_slice(&[0x83, 0x20]); // A turn's header, cut off.
     fs::write(&path, &bytes).unwrap();
 
     let (mut match_, mut journal) = resume(&path).unwrap();
@@ -111,7 +111,7 @@ fn a_torn_journal_is_cut_and_resumed_by_only_one_process() {
     let bytes = fs::read(&path).unwrap();
     let index = Index::scan(&bytes).unwrap();
     assert_eq!((index.resumes, index.stopped), (1, None));
-    // And once more.
+    // The match is resumed once more.
     let before = match_.world().tick();
     let (match_, _journal) = resume(&path).unwrap();
     assert_eq!(revoked(&match_, Role::Player), Some(5));
@@ -203,14 +203,14 @@ fn why_of(found: &Unfinished, path: &Path) -> LeftAlone {
 
 /// Finding H11: one foreign file, or one of another format, stopped a server.
 #[test]
-fn foreign_files_in_the_folder_stop_no_server() {
+fn foreign_files_in_the_folder_do_not_stop_a_server() {
     let folder = Folder::new("foreign");
     let hello = Hello::of::<Counter>(&(), "").unwrap();
     let ours = folder.file("ours.journal");
     played(&ours, 100, 1, false);
     let (text, older) = (folder.file("text.journal"), folder.file("older.journal"));
     fs::write(&text, b"hello").unwrap();
-    // The beginning of format version 1.
+    // The start of a file in format version 1.
     let mut other_format =
         b"\x81\x4e\xeaTwJ\n\x01\x03\xef\xcd\xab\x89\x67\x45\x23\x01\x80\xe2\xcf\xaa\x06\x02\x09"
             .to_vec();
@@ -325,7 +325,7 @@ fn durable_files_have_their_directory_entry_on_disk() {
     }
 }
 
-/// A server resumed the match, played and ended between the check and the repair, and its records were cut off.
+/// A server that resumed and ran the match between the check and the repair lost its records in the cut.
 #[test]
 fn a_journal_written_to_since_it_was_scanned_is_not_cut() {
     let folder = Folder::new("repair");
@@ -453,7 +453,7 @@ fn a_long_journal_is_resumed_in_bounded_memory() {
 #[test]
 #[ignore = "a measurement of minutes, for the largest sizes"]
 #[expect(clippy::disallowed_methods, reason = "it is measured")]
-fn the_cost_of_reading_a_long_journal() {
+fn reading_a_long_journal_is_measured() {
     use twinstep_ops::export_journal;
     use twinstep_protocol::replay::{Replay, Survey};
     use twinstep_server::Folded;

@@ -153,8 +153,8 @@ impl<S: Simulation> LoopbackHost<S> {
         wait("/readyz", async || self.ready().await.0 == status).await;
     }
 
-    /// Waits until newcomers are refused because the server is full; a process that has just started is not ready for
-    /// another reason.
+    /// Waits until newcomers are refused because the server is full. A process that has just started is also not ready,
+    /// but for another reason.
     pub(crate) async fn until_full(&self) {
         wait("/readyz", async || {
             self.ready().await.1.starts_with("full: ")

@@ -40,7 +40,7 @@ fn turn_ticks(client: &Client<Counter>) -> u8 {
 
 /// Findings P3-H1 and O3-14: players were told "full" when the server was busy, and the log had no line about it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_longer() {
+async fn late_ticks_first_close_spectators_then_refuse_newcomers_then_lengthen_turns() {
     let limits = Limits {
         tick_lateness: Duration::from_nanos(1),
         ..Limits::default()
@@ -55,7 +55,7 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
     let mut watcher = server.watcher("carl", 1);
     plays(&mut party).await;
     assert_eq!(turn_ticks(&party[0]), 2);
-    // In this order, one step after the other.
+    // The steps come in this order, one after the other.
     let mut seen = Vec::new();
     let mut let_go_at = None;
     wait("the last step", async || {
@@ -89,13 +89,13 @@ async fn when_ticks_are_late_spectators_go_first_then_newcomers_then_turns_get_l
         "{why}"
     );
 
-    // Neither into the running match, nor into a new one.
+    // They can join neither the running match nor a new one.
     for newcomer in [server.client("dora", 1), server.client("dora", 2)] {
         assert_eq!(end_of(newcomer).await, closed_by(BUSY));
     }
     let series = "twinstep_matches_not_made_total{reason=\"lateness\"}";
     assert_eq!(server.number(series).await, 1.0);
-    // A player with a seat comes back after its client was lost.
+    // A player with a seat reconnects after its client was lost.
     party.remove(1);
     let mut back = vec![party.remove(0), server.client("bob", 1)];
     plays(&mut back).await;
@@ -131,7 +131,7 @@ async fn without_memory_or_disk_space_newcomers_are_refused_with_the_reason() {
         assert_eq!(end_of(server.client("anna", 1)).await, closed_by(FULL));
         let series = format!("twinstep_matches_not_made_total{{reason=\"{name}\"}}");
         assert_eq!(server.number(&series).await, 1.0);
-        // That is no reason to degrade the matches.
+        // This is no reason to degrade the matches.
         assert_eq!(server.number("twinstep_load_shedding_level").await, 0.0);
         server.host.shutdown(CloseCode::Draining).await;
     }

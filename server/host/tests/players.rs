@@ -1,4 +1,4 @@
-//! Players of the tests: real clients, advanced until a condition holds, or for a given time. Every wait is bounded.
+//! Players for the tests: real clients, advanced until a condition holds, or for a given time. Every wait is bounded.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub(crate) trait Plays {
     fn frame(&mut self) -> Result<(), SessionEnd>;
 }
 
-/// Holds 1.
+/// The input is always 1.
 impl<S: Simulation<Input = u8>> Plays for Client<S> {
     fn frame(&mut self) -> Result<(), SessionEnd> {
         self.advance(|_| 1)
@@ -121,8 +121,8 @@ pub(crate) fn tick<S: Simulation>(client: &Client<S>) -> Tick {
     world.map_or(Tick(0), |world| world.tick())
 }
 
-/// Returns `true` if the client's player is present in the client's own world. A spectator: `true` if its world is past
-/// tick 0.
+/// Returns `true` if the client's player is present in the client's own world. For a spectator, returns `true` if its
+/// world is past tick 0.
 pub(crate) fn is_in<S: Simulation>(client: &Client<S>) -> bool {
     match (
         client.session().authority(),

@@ -1,5 +1,5 @@
 //! A match ends on one server, by an order or because the server ends, and another server with the same folder of
-//! journals resumes it. Its players dial the other addresses of their tickets.
+//! journals resumes it. Its players dial the other addresses in their tickets.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -50,7 +50,7 @@ async fn release(server: &LoopbackHost<Counter>, id: u64) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
+async fn a_released_match_is_resumed_by_the_next_server_in_its_tickets() {
     let [old, new] = two("resumed").await;
     let mut party = vec![
         old.client("anna", 7),
@@ -101,7 +101,7 @@ async fn a_released_match_is_resumed_by_the_next_server_of_its_tickets() {
 
 /// Finding H5: players were lost if they joined, reconnected or were healed during a move of their match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joining_returning_and_healing_clients_arrive_while_their_match_is_released() {
+async fn clients_that_join_reconnect_or_heal_during_a_release_reach_the_match() {
     let [old, new] = two("arrives").await;
     let player = |name: &str| Player::of(old.client(name, 7));
     let mut party = vec![player("anna"), player("bob"), player("carl")];
@@ -140,7 +140,7 @@ async fn joining_returning_and_healing_clients_arrive_while_their_match_is_relea
     old.host.shutdown(CloseCode::Draining).await;
 }
 
-/// A server that ends leaves its matches to the other addresses of its tickets, without an order for each.
+/// The matches of an ending server are resumed at the other addresses in its tickets, without an order for each match.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_matches_of_an_ending_server_are_resumed_by_the_other_one() {
     let [old, new] = two("ends").await;
@@ -161,9 +161,9 @@ async fn the_matches_of_an_ending_server_are_resumed_by_the_other_one() {
     new.host.shutdown(CloseCode::Draining).await;
 }
 
-/// Finding H2: matches that hung, or had no journal, ended half-way on their way to another process.
+/// Finding H2: matches that hung, or had no journal, ended during the move to another process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_match_that_no_other_server_could_resume_stays() {
+async fn a_match_that_no_other_server_can_resume_is_not_released() {
     let server = LoopbackHost::start("release-stays", |_| {}).await;
     let add = async |id, journal| {
         let match_ = counter(MatchConfig::action());
@@ -233,7 +233,7 @@ async fn add_over_a_pipe(
     (match_, reader)
 }
 
-/// Finding H2: a match that continued without a journal, as configured, ended though its very last write had failed;
+/// Finding H2: a match configured to continue without a journal was released although its last write had failed, and
 /// its players were sent to servers that did not have it.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

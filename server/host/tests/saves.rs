@@ -77,8 +77,8 @@ enum Keeps {
     Journal,
 }
 
-/// The first evening ends at a different moment in each round: at once after the last order, or when Ben or Anna has
-/// seen it run. Returns the gold that a client was shown by then.
+/// Plays the first evening, which ends at a different moment in each round: right after the last order, or when Ben or
+/// Anna has seen that order run. Returns the gold that a client was shown by then.
 fn first_evening(n: u32, keeps: Keeps, file: &Path) -> u32 {
     let running = match keeps {
         Keeps::Save => server().listen("127.0.0.1:0"),
@@ -157,7 +157,7 @@ fn next_evening(n: u32, keeps: Keeps, file: &Path, shown: u32) {
     running.shutdown();
 }
 
-/// Row 83: the right owners, and every order that a client was shown.
+/// Row 83: a resumed game has the right seat owners, and every order that a client was shown.
 #[test]
 fn a_two_player_game_resumes_with_its_seat_owners_and_every_order_shown_to_a_client() {
     let rounds = std::env::var("TWINSTEP_EVENINGS").ok();
@@ -173,7 +173,7 @@ fn a_two_player_game_resumes_with_its_seat_owners_and_every_order_shown_to_a_cli
 }
 
 #[test]
-fn a_stranger_does_not_get_a_seat_of_a_save_until_the_host_gives_it() {
+fn a_stranger_gets_no_saved_seat_until_the_host_assigns_it() {
     let folder = Folder::new("given");
     let file = folder.file("town.save");
     first_evening(1, Keeps::Save, &file);
@@ -190,7 +190,7 @@ fn a_stranger_does_not_get_a_seat_of_a_save_until_the_host_gives_it() {
 }
 
 #[test]
-fn seats_of_a_server_are_reserved_without_a_save() {
+fn a_server_can_reserve_seats_without_a_save() {
     let running = server().seat("anna", PlayerId(0)).listen("127.0.0.1:0");
     let running = running.unwrap();
     let mut ben = join(&running, "ben");
@@ -216,7 +216,7 @@ fn an_unloadable_file_is_refused_before_the_server_starts() {
     let torn = server().load(&file).check(loopback()).err().unwrap();
     assert!(torn.to_string().contains("torn at byte"), "{torn}");
     write_save(&file, &save).unwrap();
-    // An upgrade is asked for other versions and rules only.
+    // An upgrade function is called only for other versions and rules.
     fn refuse(_: OldSave<'_>) -> Result<Town, String> {
         Err("too old".into())
     }
@@ -287,7 +287,7 @@ impl Referee<Town> for Anyone {
     }
 }
 
-// Asks as the first client, and returns the event that all clients get, or the first one alone.
+// Sends a request as the first client. Returns the resulting event, which all clients get, or only the first one.
 fn answered(party: &mut [Client<Town>], request: MatchRequest) -> Event {
     party[0].session_mut().request(0, request).unwrap();
     let mut answer = None;
@@ -339,7 +339,7 @@ fn players_start_save_and_continue_a_game_without_access_to_its_server() {
     let me = player(&party[0]);
     play_blocking("gold", &mut party, |all| gold(&all[1], me.0) == 7).unwrap();
     let request = MatchRequest::Save;
-    // Twice: the second one replaces the first.
+    // Saves twice: the second save replaces the first.
     for _ in 0..2 {
         let saved = answered(&mut party, request);
         assert_eq!(saved, Event::Request { by, request });
@@ -366,7 +366,7 @@ fn players_start_save_and_continue_a_game_without_access_to_its_server() {
     assert_eq!(std::fs::read_dir(&saves).unwrap().count(), 2);
     running.shutdown();
 
-    // The folder is a file.
+    // The configured folder is a file.
     let running = server().referee(Anyone).saves(&file).listen("127.0.0.1:0");
     let running = running.unwrap();
     let mut party = [join(&running, "anna")];

@@ -40,7 +40,7 @@ fn ticket(one: &mut Player) -> Ticket {
     ticket.unwrap()
 }
 
-/// One entry per return: whether it was by frames.
+/// One entry per reconnect, `true` if the session resumed by frames.
 fn returns(one: &Player) -> Vec<bool> {
     let resumed = |event: &Event| match event {
         Event::Reconnected { resumed, .. } => Some(*resumed),
@@ -125,7 +125,7 @@ fn seats(server: &Running<Counter>) -> usize {
 }
 
 #[test]
-fn a_client_returns_by_itself_from_a_new_address() {
+fn a_client_reconnects_automatically_from_a_new_address() {
     let (server, line) = with_a_line();
     let mut anna = Player::join(&server.ticket("anna").unwrap());
     ticket(&mut anna);
@@ -161,7 +161,7 @@ fn a_client_gets_a_new_ticket_for_each_reconnect() {
 }
 
 #[test]
-fn a_restarted_client_gets_its_seat_while_its_old_session_still_lives() {
+fn a_restarted_client_gets_its_seat_back_while_its_old_session_is_alive() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let mut old = Player::join(&server.ticket("anna").unwrap());
     let mut bob = Player::join(&server.ticket("bob").unwrap());
@@ -250,9 +250,9 @@ fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused(
     server.shutdown();
 }
 
-/// Finding O1: a ticket is used only once its session plays. A join that breaks off does not use up its ticket.
+/// Finding O1: a ticket is used only once its session plays. An interrupted join does not use up its ticket.
 #[test]
-fn an_interrupted_join_spends_no_ticket() {
+fn an_interrupted_join_does_not_use_up_its_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let older = server.ticket("anna").unwrap();
     std::thread::sleep(Duration::from_millis(2));
@@ -269,7 +269,7 @@ fn an_interrupted_join_spends_no_ticket() {
 /// A client that could not store its new ticket reports that, and continues with the ticket that a new process would
 /// find.
 #[test]
-fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
+fn an_unstored_ticket_does_not_outdate_older_tickets() {
     let (server, line) = with_a_line();
     let ticket = server.ticket("anna").unwrap();
     let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
@@ -289,7 +289,7 @@ fn a_ticket_that_could_not_be_stored_revokes_no_older_ticket() {
 }
 
 #[test]
-fn a_spectator_returns_with_its_stored_ticket() {
+fn a_spectator_reconnects_with_its_stored_ticket() {
     let server = server().spectators(4, 0).listen("127.0.0.1:0").unwrap();
     let first = server.spectator_ticket("eve").unwrap();
     let mut eve = Player::join(&first);
@@ -350,7 +350,7 @@ fn outdated_tickets_are_refused_at_the_handshake_even_after_a_restart() {
 }
 
 #[tokio::test]
-async fn tickets_are_made_within_another_runtime() {
+async fn tickets_can_be_issued_within_another_runtime() {
     let made = tokio::task::spawn_blocking(|| server().listen("127.0.0.1:0").unwrap());
     let server = made.await.unwrap();
     let issuer = server.issuer();
@@ -384,7 +384,7 @@ fn a_client_gives_up_on_a_lost_server_when_its_tickets_expire() {
 
 /// Row 73: a server in a player's own process, with the same calls; it may outlive that player's game.
 #[test]
-fn a_listen_server_is_server_and_client_in_one_process() {
+fn a_listen_server_runs_server_and_client_in_one_process() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let mut host = Player::join(&server.ticket("host").unwrap());
     let mut guest = Player::join(&server.ticket("guest").unwrap());

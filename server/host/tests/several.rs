@@ -31,7 +31,7 @@ async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
 /// seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
-async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
+async fn a_stalled_match_does_not_block_orders_to_the_whole_server() {
     let folder = Folder::new("several-still");
     let server = server(&folder).await;
     let (first, second) = (add(&server, 1).await, add(&server, 2).await);
@@ -60,7 +60,7 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
             .is_some()
     };
     assert!(last.inspect(is_revoked).await.unwrap());
-    // The match that hung carries it out when it continues.
+    // The matches that hung execute the order when they continue.
     drop(held);
     for match_ in [first, second] {
         let done = async { while !match_.inspect(is_revoked).await.unwrap() {} };
@@ -69,8 +69,8 @@ async fn a_stalled_match_does_not_block_tasks_of_the_whole_server() {
     server.host.shutdown(CloseCode::Draining).await;
 }
 
-/// An identity banned by another server was known here only after the next ban of this server, so it was refused; but
-/// its current sessions stayed, and a later read of the file found no change.
+/// An identity banned by another server became known here only at this server's next ban. From then on it was refused,
+/// but its current sessions stayed, and a later read of the file found no change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_identity_banned_by_another_server_is_kicked_when_the_shared_file_is_read() {
     let folder = Folder::new("several-bans");

@@ -1,5 +1,4 @@
-//! A server's report of itself on its admin port: metrics that are right after a real match on loopback, and whether it
-//! is ready.
+//! A server's reports on its admin port: correct metrics after a real match on loopback, and its readiness.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,7 +67,7 @@ async fn add(server: &LoopbackHost<Asker>, id: u64) -> MatchHandle<Asker> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_numbers_are_correct_during_and_after_a_real_match() {
+async fn metrics_are_correct_during_and_after_a_real_match() {
     let server = server("telling").await;
     let at_first = scrape(server.admin()).await;
     assert_eq!(at_first.of("twinstep_matches"), 0.0);
@@ -137,7 +136,7 @@ async fn the_numbers_are_correct_during_and_after_a_real_match() {
     let file = std::fs::metadata(server.folder.file("7.journal")).unwrap();
     assert_eq!(after.of("twinstep_journal_bytes_total"), file.len() as f64);
     assert!(after.of("twinstep_journal_writes_total") >= stats.turns as f64);
-    // Each turn left through the socket, soon.
+    // Each turn was sent soon after it was sealed.
     let sent = after.of("twinstep_seal_to_send_seconds_count");
     assert!(
         sent > 0.5 * stats.turns as f64 && sent <= stats.turns as f64,
@@ -160,10 +159,10 @@ async fn the_numbers_are_correct_during_and_after_a_real_match() {
     assert!(again.of("twinstep_ticks_total") > after.of("twinstep_ticks_total"));
 }
 
-/// The match plays a few ticks at a time if it has no clients, or its clients have been silent for a second. This does
-/// not count as lateness. The first packet ends it.
+/// The match runs a few ticks at a time if it has no clients, or its clients have been silent for a second. This does
+/// not count as lateness. The first packet ends the rest.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
+async fn a_match_without_active_clients_runs_less_often_but_never_stops() {
     let server = server("rests").await;
     let _handle = add(&server, 1).await;
     let number_of = async |series| scrape(server.admin()).await.of(series);
@@ -182,7 +181,7 @@ async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     let mut party = vec![server.player("anna", 1)];
     play_for(&mut party, Duration::from_millis(1_000)).await;
     assert!(noted().await > 10.0, "it is awake");
-    // She is silent until the match rests again.
+    // Anna is silent until the match rests again.
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     let slept = noted().await;
     goes_on(30).await;
@@ -191,7 +190,8 @@ async fn an_unobserved_match_ticks_at_a_lower_rate_but_never_stops() {
     assert!(noted().await > slept + 10.0, "it is awake again");
 }
 
-/// Resting matches are run twice a second, so without a wake-up they would notice the end that late.
+/// Resting matches are run twice a second, so without a wake-up they would notice the shutdown up to half a second
+/// late.
 #[tokio::test(flavor = "multi_thread")]
 #[expect(
     clippy::disallowed_methods,
@@ -242,7 +242,7 @@ async fn junk_is_counted_as_junk() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_ready_while_a_newcomer_finds_a_seat() {
+async fn a_server_is_ready_while_it_has_a_free_seat() {
     let server = server("ready").await;
     server.until_ready_is(200).await;
     assert_eq!(server.ready().await, (200, "ready\n".to_owned()));

@@ -19,8 +19,8 @@ mod reach;
 /// Set for a child process, which runs the server.
 const IS_SERVER: &str = "OPERATED_IS_SERVER";
 
-/// A game that, on a server, panics at a tick of its rules (0: never), and takes this many milliseconds for every 64th
-/// tick.
+/// A game with two rules that apply on a server: the tick at which it panics (0 for never), and the milliseconds that
+/// every 64th tick takes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Fuse(u32);
 
@@ -170,7 +170,7 @@ fn invalid_flags_are_reported_and_exit_with_2() {
     let mut by_environment = folder.server(&[]);
     by_environment.env("TWINSTEP_BREAKS_AT", "soon");
     ends(by_environment, 2, "", named);
-    // By the author, and by the operating system.
+    // Refused by the author's code, and by the operating system.
     let refused = "error: --breaks-at: expected another number, got 13";
     ends(folder.server(&["--breaks-at", "13"]), 2, "", refused);
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -180,7 +180,7 @@ fn invalid_flags_are_reported_and_exit_with_2() {
     ends(listens, 2, "", "error: cannot listen on");
 }
 
-/// A secret is named by a file. A systemd credential needs no name, and the related files are in its state folder.
+/// A secret is given as a file. A systemd credential needs no name, and the related files are in its state folder.
 #[cfg(unix)]
 fn a_credential_is_used_if_no_file_was_named() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Each setting reaches its server: a server is started with it as a process, and checked from outside.
+//! Each setting reaches its server: a process runs a server with the setting, and is checked from outside.
 //!
 //! A setting is checked at a value that is not its default. A setting without a check fails [`reaches`].
 
@@ -126,7 +126,7 @@ impl<'f> Started<'f> {
         assert!(sent.unwrap().success());
     }
 
-    /// Each `@NAME` is a file of the folder.
+    /// Starts a server. Each `@NAME` in the flags is a file in the folder.
     fn new(folder: &'f Folder, flags: &str) -> Started<'f> {
         Started::by(folder, flags, |_| {})
     }
@@ -167,7 +167,7 @@ impl<'f> Started<'f> {
         answer.map(|answer| answer.body).unwrap_or_default()
     }
 
-    /// Checks that it refuses newcomers because this resource is short.
+    /// Checks that the server refuses newcomers because this resource is short.
     fn is_full_of(&self, what: &str) {
         within(what, || {
             let output = self.get("/readyz");
@@ -219,7 +219,7 @@ impl<'f> Started<'f> {
     }
 }
 
-/// A fleet's sidecar, which returns the address that players dial, and the requests that it received.
+/// A fake fleet sidecar. It returns the address that players dial, and records the requests.
 struct Sidecar {
     port: String,
     requests: Arc<Mutex<String>>,
@@ -297,7 +297,7 @@ fn seats_addresses_and_files(folder: &Folder) {
     server.process.0.kill().unwrap();
     server.process.0.wait().unwrap();
 
-    // The match would be resumed.
+    // Without `--new-match`, the match would be resumed.
     let more = "--journal @j --new-match --state @state --disk-limit 1000000000 --keep-days 0";
     let is_gone = old_journal(folder);
     let server = Started::new(folder, &format!("{OWN} {more}"));
@@ -391,8 +391,8 @@ fn incidents(folder: &Folder) {
     assert_eq!(fs::read_dir(folder.file("i")).unwrap().count(), 1);
 }
 
-/// Checks that ticks late by a tenth of a second are tolerated with the setting. Otherwise they exceed the 20 ms limit
-/// once there are enough of them, which takes seconds.
+/// Checks that ticks late by a tenth of a second are tolerated with the setting. Without it, they exceed the default
+/// limit of 20 ms once there are enough of them, which takes seconds.
 fn bears_lateness(server: &Started<'_>, anna: &mut Client<Fuse>) {
     const ENOUGH: u64 = 200;
     within("late ticks", || {
