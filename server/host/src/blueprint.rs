@@ -47,7 +47,7 @@ impl<S: Simulation> Blueprint<S> {
         }
     }
 
-    /// Sets the resolver, which answers the game's queries. Without one they stay unanswered.
+    /// Sets the resolver, which answers the game's queries. Without one, queries stay unanswered.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
         self.hooks.resolver(resolver);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_and_a_resumed_match_have_their_referee() {
+    fn new_and_resumed_matches_have_their_referee() {
         let set = Arc::<AtomicU32>::default();
         let with_referee = || {
             let sets = set.clone();

@@ -69,7 +69,7 @@ pub struct HostConfig {
 const SESSIONS: usize = 64;
 
 impl HostConfig {
-    /// 64 sessions, and no files: with a key that lives as long as the process.
+    /// 64 sessions, no files, and a key that lives as long as the process.
     #[must_use]
     pub fn new(game: &str, listen: SocketAddr, key: TicketKey) -> HostConfig {
         HostConfig {

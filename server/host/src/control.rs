@@ -217,7 +217,7 @@ impl HostControl {
     }
 
     /// Revokes the tickets of an identity for a match that does not exist yet. Returns the cutoff in milliseconds since
-    /// the Unix epoch: tickets made before it are refused.
+    /// the Unix epoch: tickets issued before it are refused.
     pub fn revoke_unmade(&self, id: MatchId, identity: &str) -> u64 {
         let made_before_unix_ms = unix_now().as_millis() as u64 + REVOKE_SLACK_MS;
         self.tickets.revoke(id, identity, made_before_unix_ms);

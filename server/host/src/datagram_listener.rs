@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_ends_at_an_empty_socket_or_its_bound_and_is_counted() {
+    async fn a_batch_ends_when_the_socket_is_empty_or_its_limit_is_reached() {
         let (mut listener, at) = listener("a game").await;
         let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..5 {

@@ -85,7 +85,8 @@ pub struct OnDemand<S: Simulation> {
 }
 
 impl<S: Simulation> OnDemand<S> {
-    /// 64 matches at a time, 20 made per second, each ended after a minute without sessions; no journals.
+    /// At most 64 matches at a time and 20 new matches per second. Each is ended after a minute without sessions. There
+    /// are no journals.
     pub fn new(template: impl BlueprintSource<S>) -> Self {
         OnDemand {
             template: Box::new(template),

@@ -117,7 +117,7 @@ impl<S: Simulation> Server<S> {
         }
     }
 
-    /// Sets the resolver, which answers the game's queries. Without one they stay unanswered.
+    /// Sets the resolver, which answers the game's queries. Without one, queries stay unanswered.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver<S>) -> Self {
         self.blueprint = self.blueprint.resolver(resolver);
@@ -161,7 +161,7 @@ impl<S: Simulation> Server<S> {
     }
 
     /// Sets the key that seals tickets, and a previous key whose tickets stay valid. Without keys, one is generated at
-    /// the start, and only [`Running::ticket`] makes tickets.
+    /// the start, and only this server issues tickets: see [`Running::ticket`].
     #[must_use]
     pub fn keys(mut self, current: TicketKey, previous: impl Into<Option<TicketKey>>) -> Self {
         self.host.keys = std::iter::once(current).chain(previous.into()).collect();
@@ -303,7 +303,7 @@ impl<S: Simulation> Server<S> {
         Ok(self)
     }
 
-    /// Checks whether the server would start, up to the bind of the address. Does not leave files behind.
+    /// Checks whether the server would start, up to binding the address. Does not leave files behind.
     ///
     /// # Errors
     /// The errors of [`listen`](Self::listen).
@@ -352,7 +352,7 @@ impl<S: Simulation> Server<S> {
         };
         let (host, match_) = runtime.block_on(async {
             let host = Host::start_on(socket, host).await?;
-            // Only after the bind, so that a server that cannot start leaves no file behind.
+            // The file is created after the bind, so that a server that cannot start leaves no file behind.
             let created = new.map(Journal::create).transpose()?;
             let journal = resumed.or(created).map(|journal| {
                 journal
@@ -375,7 +375,7 @@ mod tests {
 
     /// Finding A3-11: a match was resumed, but its players could not reconnect.
     #[test]
-    fn a_server_whose_players_cannot_return_after_a_crash_reports_what_it_needs() {
+    fn missing_settings_that_prevent_reconnecting_after_a_crash_are_reported() {
         assert_eq!(lacks(true, true, 7_777), None);
         for (has, setting) in [
             ([false, true, true], "a journal"),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_is_found_within_its_bucket() {
+    fn a_quantile_is_interpolated_within_its_bucket() {
         let histogram = Histogram::default();
         let spread = || histogram.spread();
         assert_eq!(spread().quantile(0.99), Duration::ZERO);

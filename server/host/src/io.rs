@@ -362,7 +362,7 @@ impl Io {
         self.matches.get(&id).filter(|_| is_open)
     }
 
-    /// Tries waiting sessions again, and closes those that waited for too long.
+    /// Tries again to route waiting sessions, and closes those that have waited for too long.
     fn route_waiting(&mut self) {
         let now = self.clock.now();
         let is_due =
@@ -478,7 +478,7 @@ impl Io {
                 }
             }
             ToIo::Sealed(at) => {
-                // The order fits, because at most `BATCH` orders come between two transmissions.
+                // The order fits, because at most `BATCH` orders are applied between two transmissions.
                 let _ = self.sealed.try_push(at);
             }
             ToIo::Close(session, code) => {

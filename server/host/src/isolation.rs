@@ -6,7 +6,7 @@
 //!                                                            its sessions are closed, its worker is lost
 //! ```
 //!
-//! The watch counts samples instead of time: while a whole process is paused, there are no beats, but also no samples.
+//! The watch counts samples instead of time, because a pause of the whole process stops samples as well as beats.
 //!
 //! Invariant: a condemned match loses everything that it owned, even its journal, from which it can then be resumed.
 
@@ -32,7 +32,7 @@ use super::workers::Ended;
 use twinstep_server::incident::{Incident, Trouble};
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
-/// A match that shows the same beat in this many consecutive samples hangs.
+/// A match that shows the same beat in this many consecutive samples counts as hung.
 const SAME_BEATS_MAX: u32 = 10;
 /// The maximum wait for the disk when an incident file is written or a journal is taken away.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
@@ -78,7 +78,6 @@ impl HungMatches {
         hung.holds_journal |= holds_journal;
     }
 
-    /// Returns `true` if a hung thread holds this match's journal.
     pub(super) fn holds_journal(&self, id: MatchId) -> bool {
         self.lock().get(&id).is_some_and(|hung| hung.holds_journal)
     }

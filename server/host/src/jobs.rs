@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_beyond_the_queue_are_refused() {
+    fn jobs_beyond_the_queue_limit_are_refused() {
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
         let mut jobs = Jobs::new(ThreadPool::new());

@@ -120,7 +120,7 @@ fn folder_advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Waits until the disk has the bytes of a file.
+/// Waits until the bytes of a file are on disk.
 type Wait = dyn Fn(&File) -> io::Result<()> + Send;
 
 struct WaitForDisk(Box<Wait>);
@@ -204,7 +204,7 @@ pub struct Journal {
     unsettled: bool,
     /// Bytes were appended and settled.
     begun: bool,
-    /// The disk also has the name of the file.
+    /// The directory entry of the file is also on disk.
     named: bool,
 }
 
@@ -401,7 +401,7 @@ impl Journal {
     /// Makes the appended bytes as durable as configured.
     ///
     /// # Errors
-    /// If the disk does not take the bytes.
+    /// If the bytes cannot be written to disk.
     pub fn settle(&mut self) -> Result<(), JournalFileError> {
         if self.durability == Durability::Power && self.unsettled {
             let settled = (self.wait_for_disk.0)(&self.file).and_then(|()| match self.named {
@@ -417,7 +417,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Unlocks the file, and waits until the disk has all of it.
+    /// Unlocks the file, and waits until all of it is on disk.
     pub(super) fn finish(self) -> Result<(), JournalFileError> {
         // The next process need not wait for the disk. Without a lock this fails, which is fine.
         let _ = self.file.unlock();

@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_session_id_is_refused() {
+    fn a_duplicate_session_id_is_refused() {
         let (first, _) = listener(&[(5, "anna")]);
         let (second, calls) = listener(&[(5, "mallory")]);
         let mut listeners = Listeners::new(vec![first, second]);

@@ -1,9 +1,9 @@
 //! [`Load`]: decides when the I/O task stops waking for each datagram, and how often it then wakes on its own.
 //!
 //! Waking a sleeping thread for each datagram costs more than the datagram: at 200 players, half of the process's time.
-//! So under load the task reads the socket after matches were run, when their packets leave, and otherwise by a timer
-//! of two milliseconds. It then finds several datagrams at once. Under load, an incoming packet waits for a millisecond
-//! on average, and an outgoing packet does not wait. At low load, neither waits.
+//! So under load the task reads the socket after matches were run, when their packets are sent, and otherwise on a
+//! timer of two milliseconds. It then finds several datagrams at once. Under load, an incoming packet waits for a
+//! millisecond on average, and an outgoing packet does not wait. At low load, neither waits.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl Load {
 mod tests {
     use super::*;
 
-    /// Plays `beats` beats with `a_beat` datagrams each, in ten parts.
+    /// Simulates `beats` beats with `a_beat` datagrams each, in ten parts.
     fn play(load: &mut Load, now: &mut Duration, beats: usize, a_beat: usize) {
         for _ in 0..beats * 10 {
             *now += BEAT / 10;

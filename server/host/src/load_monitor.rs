@@ -397,7 +397,7 @@ mod tests {
 
     /// Finding O3-14: the refusal was not logged.
     #[tokio::test]
-    async fn each_change_of_the_refusal_of_newcomers_is_logged() {
+    async fn each_start_and_end_of_refusing_newcomers_is_logged() {
         let lines = CountedLines::default();
         let _logs = tracing::subscriber::set_default(lines.clone());
         let free = Arc::new(AtomicU64::new(1));

@@ -38,7 +38,7 @@ pub struct LogKind {
 struct LogRoom {
     free_at: Duration,
     left_out: u64,
-    /// When the first line since the last sum was suppressed.
+    /// The time at which the first line since the last sum was suppressed.
     left_out_since: Duration,
 }
 

@@ -76,7 +76,7 @@ pub trait MatchObserver: Debug + Send + Sync {
         let _ = took;
     }
 
-    /// The game's resolver took this long for an answer.
+    /// The game's resolver took this long to answer.
     fn resolver_took(&self, took: Duration) {
         let _ = took;
     }

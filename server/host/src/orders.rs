@@ -40,7 +40,7 @@ pub enum MatchOrder {
     /// Revokes the tickets of an identity. Responds with the Unix time, in milliseconds, before which the tickets were
     /// issued.
     Revoke(String, oneshot::Sender<u64>),
-    /// Sends a message to all. Responds with the number of recipients.
+    /// Sends a message to all players and spectators. Responds with the number of recipients.
     Notify(String, oneshot::Sender<usize>),
     /// Sends a request to the match, such as a pause. Responds with `true` if the match accepts it.
     Request(MatchRequest, oneshot::Sender<Result<(), ConfigError>>),

@@ -193,7 +193,7 @@ pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     sync_folder(to)
 }
 
-/// Waits until the disk has the entry of a file in its folder.
+/// Waits until the directory entry of a file is on disk.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

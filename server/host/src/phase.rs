@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_due_between_two_moments_is_due_at_the_next() {
+    fn a_match_due_between_two_moments_runs_at_the_next_one() {
         let tick = TICKS[0];
         for us in [1, 1_999, 2_083, 2_084, 16_666] {
             let due = tick * 70 + Duration::from_micros(us);

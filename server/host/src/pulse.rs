@@ -9,7 +9,7 @@ use twinstep_core::{Simulation, Tick};
 use super::histogram::{Histogram, Spread};
 use twinstep_server::Match;
 
-/// The process counts as dead if the I/O loop has not beaten for this long.
+/// The process counts as dead if the I/O loop has had no beat for this long.
 const BEATLESS_MAX: Duration = Duration::from_secs(2);
 
 /// The time of the I/O loop's last beat, and its number of sessions.
@@ -161,7 +161,7 @@ mod tests {
 
     /// A short visit between two checks must still prolong the life of a deserted match.
     #[test]
-    fn each_first_session_of_a_deserted_match_is_a_visit() {
+    fn each_first_session_of_a_deserted_match_counts_as_a_visit() {
         let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;
         let config = MatchConfig::action();
         let mut match_ = Match::new(config, Counter::default(), Arc::new(()), unanswered).unwrap();

@@ -19,7 +19,7 @@ pub(super) enum Route {
     /// Waits until this time for a match that does not run yet, or is full.
     Waiting(Duration),
     Playing,
-    /// The session is closed with this code, and answered until this time.
+    /// The session is closed with this code. Until this time, its packets are answered with the code.
     Leaving(CloseCode, Duration),
 }
 
@@ -156,7 +156,7 @@ pub(super) mod tests {
         }
         routes.come(SessionId(50), ticket("anna", 5), UNTIL);
         assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
-        // A routed session counts until its match admits it; a closing session goes first.
+        // A routed session counts until its match admits it; a closing session is removed first.
         routes.turn(SessionId(1), Route::Playing);
         assert_eq!(routes.one_too_many(SessionId(50)), Some(SessionId(0)));
         routes.settle(SessionId(1));
@@ -171,7 +171,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn all_play_if_no_session_waits_or_is_being_closed() {
+    fn all_sessions_play_if_none_waits_or_is_being_closed() {
         let mut routes = Routes::default();
         assert!(routes.all_play());
         for n in 0..3 {

@@ -313,7 +313,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Ends the match at the end of its turn, or after [`SEAL_PATIENCE`].
+    /// Ends the match at the end of its turn, or after `SEAL_PATIENCE`.
     fn handle_ending(&mut self, code: CloseCode) {
         let now = self.ends.clock.now();
         self.reason = self.close_code(code);
@@ -328,8 +328,8 @@ impl<S: Simulation> Runner<S> {
         // Packets are handled when a tick is due: they carry their arrival time, and a wake-up for each of them would
         // cost more than everything else. Only a match that waits for a packet, or rests, is woken by a packet.
         let waits = self.match_.waits_for_packet();
-        // A match that is about to end must not miss the end of its turn. In lockstep, a late packet moves the schedule.
-        // So neither rests.
+        // A match that is about to end must not miss the end of its turn. In lockstep, a late packet moves the
+        // schedule. So neither rests.
         let is_lockstep = self.match_.config().command_delay > 0;
         let goes = self.stop_by.is_some() || self.released.is_some();
         let rests = !waits && !goes && !is_lockstep && self.match_.is_unacked();
@@ -414,7 +414,7 @@ impl<S: Simulation> Runner<S> {
         self.released.as_ref().is_some_and(|(by, _)| is_due(*by))
     }
 
-    /// Ends the match. The journal comes first, so that the close code is true when clients receive it.
+    /// Ends the match. The journal is ended first, so that the close code is true when clients receive it.
     fn close(&mut self, code: CloseCode) {
         self.match_.end_journal(self.close_code(code));
         self.carry_out();

@@ -58,7 +58,7 @@ impl<S: Simulation> MatchHandle<S> {
 }
 
 /// Writes a save of [`Match::save`](twinstep_server::Match::save) to a file that only its owner can read, and waits
-/// until the disk has it. Replaces a file with that name, whole or not at all.
+/// until it is on disk. Replaces a file with that name, whole or not at all.
 ///
 /// # Errors
 /// [`SaveFileError::Write`] if the file cannot be written.

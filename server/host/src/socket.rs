@@ -162,8 +162,8 @@ impl Socket {
         }
     }
 
-    /// Sends the first of these datagrams and, in the same call, as many of the following ones as the kernel takes, up to
-    /// a different source address. Returns the number sent. There must be at least one datagram.
+    /// Sends the first of these datagrams and, in the same call, as many of the following ones as the kernel takes, up
+    /// to a different source address. Returns the number sent. There must be at least one datagram.
     ///
     /// # Errors
     /// If the first datagram cannot be sent. In that case, none is sent.

@@ -46,7 +46,7 @@ pub(super) struct TicketOffice(Arc<Office>);
 struct Office {
     game: String,
     servers: Vec<ServerAddress>,
-    /// The newest key, with which tickets are minted.
+    /// The newest key, which seals new tickets.
     key: Mutex<TicketKey>,
     web: Mutex<Option<WebAddress>>,
     ledger: TicketLedger,
@@ -318,8 +318,8 @@ impl Office {
             learned.push((holder, ruling));
         });
         drop(file);
-        // A file that another process compacted is read as a whole. The I/O task needs the same lock, so it is held for
-        // a part of the rulings at a time.
+        // A file that another process compacted is read as a whole. The I/O task needs the ledger's lock, so it is held
+        // for only some of the rulings at a time.
         for part in learned.chunks(RULINGS_AT_ONCE) {
             self.ledger.lineages(|lineages| {
                 for (holder, ruling) in part {
@@ -369,7 +369,7 @@ mod tests {
 
     /// Finding K3-A: the runtime's threads waited for the file. Rulings are written when this is possible again.
     #[tokio::test]
-    async fn a_stalled_file_blocks_no_runtime_thread_and_gets_the_missed_rulings() {
+    async fn a_stalled_file_does_not_block_the_runtime_and_gets_the_missed_rulings_later() {
         let name = format!("twinstep-lineages-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);

@@ -38,8 +38,8 @@ const TICKET_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 pub struct WebConfig {
     /// The UDP address of QUIC. It needs its own port.
     pub listen: SocketAddr,
-    /// The addresses that browsers dial. If empty, `listen`, or if that is unspecified, the machines of
-    /// [`HostConfig::public`](super::HostConfig::public) at its port.
+    /// The addresses that browsers dial. If empty: `listen`, or if that is not a specific address, the machines of
+    /// [`HostConfig::public`](super::HostConfig::public) at the port of `listen`.
     pub public: Vec<ServerAddress>,
     /// The certificate.
     pub certificate: WebCertificate,
@@ -151,7 +151,7 @@ pub struct WebTraffic {
 #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "there are no lines"))]
 pub(crate) enum Heard<'a> {
     Datagram(AddressPair, &'a [u8]),
-    /// The connection was closed, by its page or by silence.
+    /// The connection was closed by its page, or timed out.
     Gone(SocketAddr),
 }
 

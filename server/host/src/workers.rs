@@ -85,7 +85,7 @@ struct State {
     slots: BTreeMap<SlotId, Slot>,
     /// The due times of slots. An entry is valid if the slot has the same time.
     due: BinaryHeap<Reverse<(Duration, SlotId)>>,
-    /// The slots whose match is with a worker, and since when.
+    /// The slots whose matches are with workers, and the start times of their rounds.
     out: Vec<(SlotId, Duration)>,
     threads: usize,
     idle: usize,

@@ -204,7 +204,7 @@ async fn an_operator_pauses_steps_and_resumes_a_match() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_match_ended_by_an_operator_stays_over_and_its_journal_has_the_reason() {
+async fn a_match_ended_by_an_operator_stays_ended_and_its_journal_has_the_reason() {
     let server = server("end").await;
     let handle = add(&server, 1).await;
     let other = add(&server, 2).await;

@@ -54,7 +54,7 @@ fn encoded() -> (usize, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn match_threads_encode_no_large_worlds_for_journals_or_joiners() {
+async fn large_worlds_for_journals_and_joiners_are_not_encoded_on_match_threads() {
     let server = LoopbackHost::<Bulk>::start("aside", |_| {}).await;
     let no_resolver = |_: &HookContext<'_, Bulk>, _: Key, _: &Never| Decision::Unanswered;
     let sim = Bulk(vec![1; 300_000]);

@@ -27,7 +27,7 @@ async fn dial(ticket: &Ticket) -> (Option<CloseCode>, Player<Counter>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ban_holds_against_every_ticket_and_across_restarts_until_it_is_lifted() {
+async fn a_ban_applies_to_every_ticket_and_across_restarts_until_it_is_lifted() {
     let mut server = server("ban").await;
     add(&server, 1).await;
     let (old, bobs) = (server.ticket("anna", 1), server.ticket("bob", 1));

@@ -47,7 +47,7 @@ fn open_below(folder: &Path) -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deserted_match_ends_leaves_no_files_and_can_be_created_again() {
+async fn a_deserted_match_ends_without_leftover_files_and_can_be_created_again() {
     let server = server("deserted", |folder| {
         let a_second = Duration::from_secs(1);
         counters().deserted_after(a_second).journals(&folder.0)

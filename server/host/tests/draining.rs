@@ -44,7 +44,7 @@ async fn a_drain_keeps_players_refuses_newcomers_and_ends_with_the_last_player()
     assert_eq!(server.ready().await.0, 503);
     assert_eq!(server.number("twinstep_ready").await, 0.0);
     plays_on(&mut anna).await;
-    // They can join neither the running match nor a new one.
+    // Newcomers can join neither the running match nor a new one.
     for id in [1, 2] {
         let end = end_of(server.client("bob", id)).await;
         assert_eq!(end, closed_by(CloseCode::Draining), "match {id}");
@@ -112,7 +112,7 @@ async fn a_drain_does_not_wait_for_a_finished_match_whose_id_is_free() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_drain_time_the_server_ends_at_once_and_refuses_no_player() {
+async fn a_server_without_a_drain_time_ends_immediately_and_refuses_no_player() {
     let server = server(Duration::ZERO).await;
     let mut anna = server.client("anna", 1);
     plays_on(&mut anna).await;

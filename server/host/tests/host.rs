@@ -212,7 +212,7 @@ async fn a_ticket_is_valid_after_a_restart_until_a_newer_one_is_safe() {
 
 /// Finding H6: a client that dialled before its match existed was refused permanently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_dialling_before_its_match_is_resumed_waits_for_it() {
+async fn a_client_that_dials_before_its_match_is_resumed_waits() {
     let server = server("host-early").await;
     let early = server.ticket("anna", 7);
     let mut party = vec![player(&early).holding(1)];
@@ -291,7 +291,7 @@ async fn a_refused_client_can_retry_with_the_same_ticket() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_panicking_match_ends_no_other_match() {
+async fn a_panicking_match_does_not_end_other_matches() {
     let server = server("host-panics").await;
     let sick = server
         .host
@@ -342,7 +342,7 @@ async fn start_errors_state_the_next_step() {
 }
 
 #[test]
-fn an_author_needs_no_runtime() {
+fn a_server_can_be_started_without_a_tokio_runtime() {
     let server = Server::action(Tally::default(), 7);
     let server = server.players(2).listen("127.0.0.1:0").unwrap();
     let mut anna = client(&server.ticket("anna").unwrap());

@@ -453,7 +453,7 @@ fn a_long_journal_is_resumed_in_bounded_memory() {
 #[test]
 #[ignore = "a measurement of minutes, for the largest sizes"]
 #[expect(clippy::disallowed_methods, reason = "it is measured")]
-fn reading_a_long_journal_is_measured() {
+fn the_cost_of_reading_a_long_journal_is_measured() {
     use twinstep_ops::export_journal;
     use twinstep_protocol::replay::{Replay, Survey};
     use twinstep_server::Folded;

@@ -89,7 +89,7 @@ async fn late_ticks_first_close_spectators_then_refuse_newcomers_then_lengthen_t
         "{why}"
     );
 
-    // They can join neither the running match nor a new one.
+    // Newcomers can join neither the running match nor a new one.
     for newcomer in [server.client("dora", 1), server.client("dora", 2)] {
         assert_eq!(end_of(newcomer).await, closed_by(BUSY));
     }

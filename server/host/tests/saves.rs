@@ -235,7 +235,7 @@ fn an_unloadable_file_is_refused_before_the_server_starts() {
 
 /// The admin port writes only into its folder.
 #[test]
-fn an_operator_saves_a_game_under_a_name_in_the_folder_of_saves() {
+fn an_operator_saves_a_named_game_in_the_saves_folder() {
     let folder = Folder::new("operator");
     let ops = Ops::open(OpsConfig {
         admin: Some(loopback()),

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Sends a request, whose line and headers are given without the final empty line. Returns the response.
+/// Sends a request with this line and headers, without the final empty line. Returns the response.
 pub(crate) fn ask_by_hand(admin: SocketAddr, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(admin).unwrap();
     let value = format!("{request}\r\nHost: {admin}\r\nConnection: close\r\n\r\n{body}");

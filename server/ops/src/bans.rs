@@ -28,7 +28,7 @@ use twinstep_udp::{is_identity, open_regular, replace_file};
 
 const BANS_MAX: usize = 65_536;
 pub(super) const REASON_BYTES_MAX: usize = 200;
-/// The maximum wait for another process that writes the file. The lock is tried every [`LOCK_LOOK`].
+/// The maximum wait for another process that writes the file. The lock is tried every `LOCK_LOOK`.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 const LOCK_LOOK: Duration = Duration::from_millis(10);
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -467,7 +467,7 @@ mod tests {
     /// line.
     #[cfg(unix)]
     #[test]
-    fn a_lock_held_by_another_process_is_reported_and_stops_neither_a_start_nor_a_ban() {
+    fn a_lock_held_by_another_process_is_reported_and_prevents_neither_a_start_nor_a_ban() {
         use std::os::unix::fs::PermissionsExt;
         let folder = folder("bans-locked");
         let path = folder.join("bans");

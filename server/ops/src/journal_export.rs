@@ -59,7 +59,6 @@ pub struct Exported {
     pub stopped: Option<JournalError>,
 }
 
-/// A ruling on tickets, which are outdated from here on.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OutdatedRow {
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tick_is_exported_as_a_line_with_the_inputs_of_each_player() {
+    fn each_tick_is_exported_as_a_line_with_each_players_inputs() {
         let file = journal(120);
         let (exported, rows) = exported(&file);
         assert_eq!((exported.ticks, exported.stopped), (120, None));

@@ -125,7 +125,7 @@ pub(crate) async fn retain(folder: PathBuf, keep: KeepJournals) {
     }
 }
 
-/// Removes the journals beyond the limits. A file that cannot be removed does not stop the others.
+/// Removes the journals that exceed the limits. A file that cannot be removed does not stop the others.
 fn remove_beyond_limits(folder: &Path, keep: &KeepJournals) -> io::Result<()> {
     if *keep == KeepJournals::default() {
         return Ok(());

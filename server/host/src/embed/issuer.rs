@@ -1,4 +1,4 @@
-//! [`TicketIssuer`]: makes tickets for a server's match.
+//! [`TicketIssuer`]: issues tickets for a server's match.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use twinstep_server::Match;
 
 pub(super) const MATCH: MatchId = MatchId(1);
 
-/// Makes tickets for a server's match from any thread, even while it [runs](super::Running::run_until_stopped).
+/// Issues tickets for a server's match from any thread, even while it [runs](super::Running::run_until_stopped).
 #[derive(Clone)]
 pub struct TicketIssuer {
     pub(super) office: TicketOffice,
 }
 
 impl TicketIssuer {
-    /// Makes a ticket for a screen with this many local players (0: a spectator), valid for `life`, even if earlier
+    /// Issues a ticket for a screen with this many local players (0: a spectator), valid for `life`, even if earlier
     /// tickets were revoked. Waits neither for the match nor for a disk.
     ///
     /// # Errors

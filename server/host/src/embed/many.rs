@@ -65,7 +65,7 @@ impl RunningMany {
         self.on_threads.host()
     }
 
-    /// Makes a ticket for one player in a match, valid for an hour: see [`ticket_for`](RunningMany::ticket_for).
+    /// Issues a ticket for one player in a match, valid for an hour: see [`ticket_for`](RunningMany::ticket_for).
     ///
     /// # Errors
     /// The errors of [`ticket_for`](RunningMany::ticket_for).
@@ -73,7 +73,7 @@ impl RunningMany {
         self.ticket_for(match_id, identity, 1, TICKET_LIFE)
     }
 
-    /// Makes a ticket for a screen with this many local players in a match (0 for a spectator), valid for `life`, even
+    /// Issues a ticket for a screen with this many local players in a match (0 for a spectator), valid for `life`, even
     /// if earlier tickets were revoked. Waits neither for a match nor for a disk.
     ///
     /// # Errors

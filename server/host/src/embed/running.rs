@@ -65,28 +65,28 @@ impl<S: Simulation> Running<S> {
         self.host().web_address()
     }
 
-    /// Makes a ticket for one player, valid for an hour or until a newer ticket for that name is safe. It is newer than
-    /// all safe tickets, even if the clock is wrong. The same name gets the same seat again. Asks the match, so it
-    /// takes as long as [`inspect`](Running::inspect).
+    /// Issues a ticket for one player, valid for an hour. It is outdated earlier if the client stores a reconnect
+    /// ticket, or when another ticket for that name is used for the first time. The same name gets the same seat again.
+    /// Waits neither for the match nor for a disk.
     ///
     /// # Errors
-    /// If the name is empty, is too long, has control characters, or has its tickets revoked for good.
+    /// If the name is empty, is too long, or has control characters.
     pub fn ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 1)
     }
 
-    /// Makes a ticket for a spectator; the server must allow [`spectators`](super::super::Server::spectators).
+    /// Issues a ticket for a spectator; the server must allow [`spectators`](super::super::Server::spectators).
     ///
     /// # Errors
-    /// If the name is out of range, or has its tickets revoked for good.
+    /// If the name is out of range.
     pub fn spectator_ticket(&self, identity: &str) -> Result<Ticket, TicketError> {
         self.ticket_for(identity, 0)
     }
 
-    /// Makes a ticket for one screen with several local players.
+    /// Issues a ticket for one screen with several local players.
     ///
     /// # Errors
-    /// If the name or the number of seats is out of range, or the name has its tickets revoked for good.
+    /// If the name or the number of seats is out of range.
     pub fn ticket_for(&self, identity: &str, seats: u8) -> Result<Ticket, TicketError> {
         self.issuer().issue(identity, seats, TICKET_LIFE)
     }

@@ -67,7 +67,7 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    /// A maximum. It counts as exceeded until the number has fallen to 95 % of it.
+    /// Creates a gauge for a maximum. Once exceeded, it counts as exceeded until the number falls to 95 % of it.
     pub(super) fn above(limit: u64) -> Gauge {
         Gauge {
             limit,
@@ -76,7 +76,7 @@ impl Gauge {
         }
     }
 
-    /// A minimum. It counts as missed until the number has risen to 110 % of it.
+    /// Creates a gauge for a minimum. Once missed, it counts as missed until the number rises to 110 % of it.
     pub(super) fn below(limit: u64) -> Gauge {
         Gauge {
             limit,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::histogram::Spread;
 
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// The lateness is taken over this many samples.
+/// The number of samples over which lateness is measured.
 const SAMPLES: usize = 5;
 /// A result needs at least this many ticks, over all matches.
 const TICKS_MIN: u64 = 100;
@@ -117,7 +117,7 @@ mod tests {
 
     /// Finding P3-H1: a virtual machine paused for some seconds refused newcomers for half a minute.
     #[test]
-    fn a_gap_between_two_samples_is_not_a_load() {
+    fn a_gap_between_two_samples_does_not_count_as_load() {
         let noted = [Histogram::default(), Histogram::default()];
         let mut lately = RecentLateness::default();
         let mut sample = |at_ms, late_ms| {

@@ -23,7 +23,7 @@ use twinstep_server::incident::{Incident, Trouble};
 use twinstep_server::{Output, Report};
 
 const WARN_NO_JOURNAL_EVERY: Duration = Duration::from_secs(60);
-/// The shortest interval between two log lines about client reports.
+/// The minimum interval between two log lines about client reports.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 impl<S: Simulation> Runner<S> {

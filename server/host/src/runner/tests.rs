@@ -300,7 +300,7 @@ fn a_match_woken_from_a_deep_rest_has_lost_no_tick() {
     assert!(slipped <= overslept, "{slipped:?}, and {overslept:?}");
 }
 
-/// Turns have any length, and end at any moment of a rest.
+/// Holds for turns of any length, which end at any moment of a rest.
 #[test]
 fn a_silent_client_gets_packets_twice_a_second() {
     let on_a_thread = |turn| {

@@ -24,7 +24,7 @@ use wtransport::tls::self_signed::time::OffsetDateTime;
 use wtransport::tls::{Certificate, CertificateChain, PrivateKey, rustls};
 
 const DAY_S: u64 = 86_400;
-/// A new certificate is backdated by this much, for browsers whose clocks are late.
+/// A new certificate is backdated by this much, for browsers whose clocks are slow.
 const SLACK_S: u64 = 3_600;
 const LIFE_S: u64 = 13 * DAY_S;
 /// The next certificate is created when the current one is valid for less than this.
@@ -141,7 +141,7 @@ impl Made {
     }
 }
 
-/// A line for each certificate: the end of its validity, the certificate, its key.
+/// Writes a line per certificate: the end of its validity, the certificate, and its key.
 fn write(made: &[Made]) -> String {
     let mut text = format!("{HEAD}\n");
     for one in made {

@@ -41,7 +41,7 @@ const CAME_MAX: usize = 4_096;
 /// datagrams.
 const LINE_OUT_BYTES: usize = 32 * 1_024;
 const LINE_IN_BYTES: usize = 16 * 1_024;
-/// A browser on a bad network needs 1.5 s for QUIC, TLS and HTTP/3.
+/// The time-out for a handshake. A browser on a bad network needs 1.5 s for QUIC, TLS and HTTP/3.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 /// A silent connection is closed after this time, which is longer than a session is kept without a response.
 const IDLE_MAX: Duration = Duration::from_secs(20);
@@ -387,7 +387,6 @@ impl Dials {
     }
 }
 
-/// Serves one connection from its dial to its end.
 async fn line(
     dial: IncomingSession,
     from: SocketAddr,

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn each_address_has_its_share_and_a_place_is_free_again_when_dropped() {
+    fn each_address_has_its_own_limit_and_a_dropped_slot_is_free_again() {
         let strangers = Strangers::default();
         let take = |from: &str| strangers.take(ip(from));
         let mut held = Vec::from_iter((0..FROM_ONE_MAX).map(|_| take("192.0.2.1").unwrap()));

@@ -155,7 +155,7 @@ fn the_check_fails_only_while_a_due_match_is_not_run() {
 }
 
 #[test]
-fn a_panicking_match_ends_no_other_match_and_reports_its_message() {
+fn a_panicking_match_reports_its_message_and_does_not_end_other_matches() {
     let workers = Workers::new("panics", 1, HostClock::start());
     let well = ticking(&workers);
     let (_, mut end) = run(&workers, || {
@@ -286,7 +286,7 @@ fn hanging(workers: &Workers, what: &str) -> std::sync::mpsc::Sender<()> {
 
 /// A lost worker returns while its replacement is also lost, so it is the only one left.
 #[test]
-fn a_returning_worker_is_reused_while_its_replacement_is_lost() {
+fn a_recovered_worker_is_reused_while_its_replacement_is_lost() {
     let workers = Workers::new("back", 1, HostClock::start());
     let first = hanging(&workers, "the first one hangs");
     let _second = hanging(&workers, "the one in its place hangs");

@@ -29,10 +29,10 @@ use super::fields::{Fields, Refusal};
 use super::state::Admin;
 use crate::bans::{Ban, BansError};
 
-/// A match that does not respond within this time hangs.
+/// A match that does not respond within this time counts as hung.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
-/// A match that does not respond to a release within this time hangs. It first lets joining clients finish, and its
-/// disk may be slow.
+/// A match that does not respond to a release within this time counts as hung. It first lets joining clients finish,
+/// and its disk may be slow.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(9);
 
 impl IntoResponse for Refusal {

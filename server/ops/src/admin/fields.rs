@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_and_a_json_body_mean_the_same() {
+    fn a_query_and_a_json_body_are_equivalent() {
         for (query, body) in [
             (Some("match=7&identity=Zo%C3%AB+of+x&reason=a%20b"), ""),
             (

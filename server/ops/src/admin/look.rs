@@ -1,5 +1,5 @@
-//! The admin port's responses for everyone on this machine: whether the process lives, whether newcomers can join, the
-//! matches, and the metrics. They do not contain players' names.
+//! The admin port's responses for everyone on this machine: whether the process is alive, whether newcomers can join,
+//! the matches, and the metrics. They do not contain players' names.
 
 use axum::Json;
 use axum::extract::State;

@@ -117,7 +117,6 @@ pub(super) const DROPS: [&str; 17] = [
     "socket_error",
 ];
 
-/// The reasons of [`names::WEB_CLOSED`].
 pub(super) const WEB_CLOSED: [&str; 3] = ["refused", "mute", "stream"];
 
 #[derive(Debug, Default)]

@@ -20,7 +20,7 @@ fn the_page_has_each_metric_of_the_table_once_and_in_order() {
 }
 
 #[test]
-fn names_follow_the_rules_of_prometheus() {
+fn metric_names_follow_prometheus_rules() {
     for family in names::ALL {
         let (name, is_counter) = (family.name, family.kind == names::Kind::Counter);
         assert!(name.starts_with("twinstep_"), "{name}");
@@ -106,7 +106,7 @@ fn label_values_in_the_dashboard_and_alerts_exist() {
 }
 
 #[test]
-fn a_full_disk_is_in_the_page_and_an_unmeasured_one_is_not() {
+fn a_full_disk_is_reported_and_an_unmeasured_one_is_not() {
     let disk = |page: &str| {
         let found = page
             .lines()

@@ -119,7 +119,7 @@ impl Arguments {
         }
     }
 
-    /// Adds a value from elsewhere, unless it is overridden.
+    /// Adds a value from the environment or the file, unless it is overridden.
     fn add(
         &mut self,
         arg: Option<&Arg>,

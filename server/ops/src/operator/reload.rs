@@ -157,7 +157,7 @@ mod tests {
     /// Keys are compared one by one with the server's keys, not with the files' first content: the
     /// files may have changed before.
     #[test]
-    fn a_replaced_key_is_reloaded_and_the_same_key_is_not_a_change() {
+    fn a_replaced_key_is_reloaded_but_an_unchanged_key_is_not() {
         let name = format!("twinstep-reload-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&folder);

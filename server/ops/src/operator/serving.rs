@@ -132,7 +132,7 @@ impl Settings {
         Ok(OperatedMany { running, operating })
     }
 
-    /// The blueprint of a match, with the chosen numbers of players and spectators.
+    /// The blueprint of a match, with the configured numbers of players and spectators.
     fn of_people<S: Simulation>(&self, blueprint: Blueprint<S>) -> Blueprint<S> {
         let delay_ticks = self.delay_ticks(blueprint.tick());
         let blueprint = blueprint.players(self.max_players as usize);

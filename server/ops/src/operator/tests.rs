@@ -403,7 +403,6 @@ fn a_check_reads_all_files_and_creates_no_file() {
     assert!(said.starts_with("--admin-token-file"), "{said}");
 }
 
-/// The table in the guide is the table of settings.
 #[test]
 fn the_guide_lists_every_setting() {
     #[derive(Parser)]
