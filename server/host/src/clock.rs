@@ -28,7 +28,7 @@ impl HostClock {
         self.began.elapsed()
     }
 
-    /// Awaits a future until `by` at the latest. Returns `None` after that.
+    /// Awaits a future until `by`. Returns `None` if it is not ready by then.
     pub async fn wait_until<T>(self, by: Duration, what: impl Future<Output = T>) -> Option<T> {
         let left = by.saturating_sub(self.now());
         tokio::time::timeout(left, what).await.ok()

@@ -37,7 +37,8 @@ pub struct HostConfig {
     pub web: Option<WebConfig>,
     /// One or two keys; tickets of each are valid.
     pub keys: Vec<TicketKey>,
-    /// The file of rulings on tickets, kept next to the key file. Needed if a key outlives a match's journal.
+    /// The file that records outdated and revoked tickets, next to the key file. Needed if a key outlives a match's
+    /// journal.
     pub lineages_file: Option<PathBuf>,
     /// The folder of incident files. If `None`, they are written next to each match's journal.
     pub incidents: Option<PathBuf>,
@@ -195,14 +196,14 @@ pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     }
 }
 
-/// The wanted size of the socket's buffers: some 40 ms of 2,000 players at 60 Hz. Linux counts some 800 bytes for a
-/// small datagram.
+/// The desired size of the socket's buffers: some 40 ms of traffic for 2,000 players at 60 Hz. Linux counts some 800
+/// bytes for a small datagram.
 const HELD_BYTES: usize = 4 << 20;
 
 /// Enlarges the socket's buffers, and logs if they stay small, because datagrams are lost when a buffer is full.
 pub(super) fn make_room(socket: &std::net::UdpSocket) {
     let socket = socket2::SockRef::from(socket);
-    // The system may grant less; Linux reports the double of what it grants.
+    // The system may grant less; Linux reports twice the granted size.
     let _ = socket.set_recv_buffer_size(HELD_BYTES);
     let _ = socket.set_send_buffer_size(HELD_BYTES);
     match socket.recv_buffer_size() {

@@ -54,7 +54,7 @@ where
     }
 }
 
-/// How a server creates matches: each when the first valid player ticket for it arrives.
+/// How a server creates matches: each match is created when the first valid player ticket for it arrives.
 ///
 /// The closure returns the blueprint for a match id. A closure that returns an `Option` decides which ids exist.
 ///
@@ -131,7 +131,7 @@ impl<S: Simulation> OnDemand<S> {
         self
     }
 
-    /// Sets how safe the journals are. Default: [`Durability::Process`].
+    /// Sets which failures the journals survive. Default: [`Durability::Process`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;

@@ -59,8 +59,8 @@ enum Keep {
     Resume(PathBuf),
 }
 
-/// Returns the missing ones of the settings that players need in order to reconnect after a crash: a journal for the
-/// next process to resume, and the key and the port of their tickets.
+/// Returns the missing settings without which players cannot reconnect after a crash: a journal that the next process
+/// resumes, and the key and the port of their tickets.
 fn lacks(keeps_journal: bool, is_keyed: bool, port: u16) -> Option<String> {
     let settings = [
         (keeps_journal, "a journal that the next process resumes"),
@@ -246,7 +246,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Sets how safe the journal is. Default: [`Durability::Process`].
+    /// Sets which failures the journal survives. Default: [`Durability::Process`].
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;

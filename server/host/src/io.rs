@@ -196,7 +196,7 @@ impl Io {
             if !has_more {
                 self.wait().await;
             }
-            // A ruling may arrive after a dial with the ticket that it outdates. Such a session is refused when it
+            // A ruling may arrive after a dial with the ticket that it invalidates. Such a session is refused when it
             // connects, or by its match.
             let Some(more) = self.apply_orders(&mut orders) else {
                 return;

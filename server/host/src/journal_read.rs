@@ -22,9 +22,8 @@ const WINDOW_BYTES: usize = 256 << 10;
 /// The extension that compressed journals add to their name.
 pub const COMPRESSED_EXTENSION: &str = "gz";
 
-/// A journal in a file, plain or compressed, read in pieces.
-/// Reading backwards in a compressed journal unpacks it again from the start.
-/// To go back in a compressed journal, it is unpacked again from its beginning.
+/// A journal in a file, plain or compressed, read in pieces. Reading backwards in a compressed journal unpacks it again
+/// from the start.
 #[derive(Debug)]
 pub struct StoredJournal {
     bytes: Stored,

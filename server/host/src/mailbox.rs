@@ -19,7 +19,7 @@ impl<T> Clone for Mailbox<T> {
     }
 }
 
-/// A mailbox for at most `capacity` requests, which wakes its match by `waker`, and the receiver for that match.
+/// Returns a mailbox for at most `capacity` requests, which wakes its match through `waker`, and the match's receiver.
 pub(super) fn mailbox<T>(waker: Waker, capacity: usize) -> (Mailbox<T>, Receiver<T>) {
     let (send, receive) = mpsc::channel(capacity);
     (Mailbox { send, waker }, receive)

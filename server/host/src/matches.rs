@@ -65,7 +65,7 @@ impl Host {
     /// Binds the socket and starts the I/O task.
     ///
     /// # Errors
-    /// If an address cannot be bound, the configuration is out of range, or the file of rulings is damaged.
+    /// If an address cannot be bound, the configuration is out of range, or the file of outdated tickets is damaged.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -50,8 +50,8 @@ pub enum MatchOrder {
     Save(oneshot::Sender<Result<Vec<u8>, SaveWriteError>>),
     /// Responds with the absolute path of the journal, or with the reason why there is none.
     Journal(oneshot::Sender<Result<PathBuf, &'static str>>),
-    /// Ends the match here, so that another process can resume it from its journal. When that process can open the
-    /// journal, responds with the next tick, or with the reason why the match stays.
+    /// Ends the match here, so that another process can resume it from its journal. Responds with the next tick once
+    /// that process can open the journal, or with the reason why the match stays.
     Release(oneshot::Sender<Result<u32, &'static str>>),
     /// Ends the match if it is deserted. Responds with `true` if it ends.
     EndDeserted(oneshot::Sender<bool>),

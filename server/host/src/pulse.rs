@@ -1,4 +1,4 @@
-//! The beats of the I/O loop, which beats only while matches are run, and of each match. Writers never wait for
+//! The beats of the I/O loop and of each match. The I/O loop beats only while matches are run. Writers never wait for
 //! readers.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! [`Routes`]: where the I/O task routes each session: to its match, to a queue where it waits for the match, or out.
+//! [`Routes`]: the state of each session in the I/O task: routed to its match, waiting for its match, or being closed.
 //!
 //! Invariant: an identity has at most [`IDLE_MAX`] sessions that have not sent their hello, however often it dials. So
 //! a ticket for a match that does not run takes no slots from other identities.

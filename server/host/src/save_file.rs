@@ -1,4 +1,4 @@
-//! Saved games as files: written whole or not at all, and read up to the size that a save can have.
+//! Saved games as files: written whole or not at all, and read only up to the maximum size of a save.
 //!
 //! ```text
 //!  write   NAME.PID-N.new ─▶ bytes ─▶ disk ─▶ renamed to NAME ─▶ the folder's entry on disk

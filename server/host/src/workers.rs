@@ -129,7 +129,7 @@ impl Workers {
         SlotId(state.slots_made)
     }
 
-    /// Runs a match until it is over, then drops it. The receiver gets the kind of end.
+    /// Runs a match until it is over, then drops it. Returns a receiver for its end.
     ///
     /// # Errors
     /// If there is no worker, and the system refuses a thread.

@@ -269,7 +269,7 @@ fn an_interrupted_join_does_not_use_up_its_ticket() {
 /// A client that could not store its new ticket reports that, and continues with the ticket that a new process would
 /// find.
 #[test]
-fn an_unstored_ticket_does_not_outdate_older_tickets() {
+fn an_unstored_ticket_does_not_invalidate_older_tickets() {
     let (server, line) = with_a_line();
     let ticket = server.ticket("anna").unwrap();
     let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();

@@ -31,7 +31,7 @@ pub struct AdminAnswer {
 }
 
 impl AdminClient {
-    /// Creates a client without a token, for open requests and for all requests to a Unix socket.
+    /// Creates a client without a token, for requests that need none and for all requests to a Unix socket.
     #[must_use]
     pub fn new(address: impl Into<AdminAddress>) -> AdminClient {
         AdminClient {

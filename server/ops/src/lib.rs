@@ -10,7 +10,7 @@
 //!
 //! The host does not depend on this crate. It calls its own traits [`Observer`](twinstep_host::Observer) and
 //! [`AdmissionPolicy`](twinstep_host::AdmissionPolicy), which [`Metrics`] and the bans implement. [`Ops`] adds all
-//! tools to your own host; [`operator`] makes a whole program.
+//! tools to your own host; [`operator`] provides a whole program.
 
 mod admin;
 mod admin_address;

@@ -5,7 +5,7 @@
 //!                     └──start(HostControl)──▶ RunningOps: admin port, fleet, old journals ─leave─▶ the fleet is informed
 //! ```
 //!
-//! Invariant: `open` returns errors of files and addresses, before the host has created any file.
+//! Invariant: `open` reports all errors of files and addresses before the host has created any file.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

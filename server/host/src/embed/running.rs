@@ -38,7 +38,7 @@ pub enum Stopped {
 }
 
 /// A running server. Dropping it ends the match without a close code for the clients, as if the process had been
-/// killed: the journal can be resumed. The drop takes up to a second while the match is in the middle of a step.
+/// killed: the journal can be resumed. The drop takes up to a second if the match is in the middle of a step.
 pub struct Running<S: Simulation> {
     pub(super) match_: MatchHandle<S>,
     pub(super) on_threads: OnThreads,
@@ -179,7 +179,7 @@ impl<S: Simulation> Running<S> {
                 while let Ok(false) = match_.inspect(move |match_| done(match_)).await {
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
-                // A match that is over soon reports its close code.
+                // A match that is over reports its close code within a moment.
                 let why = tokio::time::timeout(SAYS_WITHIN, match_.ended()).await;
                 why.ok().flatten()
             };

@@ -53,8 +53,8 @@ impl Settings {
         Ok(server.check(prepared.listen)?)
     }
 
-    /// Starts a server by these settings. They replace the program's own addresses, keys, files and observers, but not
-    /// its game, hooks, policies and build name.
+    /// Starts a server with these settings. They replace the program's own addresses, keys, files and observers, but
+    /// not its game, hooks, policies and build name.
     ///
     /// # Errors
     /// If a file or an address cannot be used.
@@ -288,7 +288,7 @@ fn try_folder(path: &Path, preparing: Preparing) -> std::io::Result<()> {
         .and_then(|()| std::fs::File::create(&probe))
         .and_then(|_| std::fs::remove_file(&probe));
     if preparing == Preparing::Check {
-        // The created folders only; a folder that another process has filled stays.
+        // Only the created folders; a folder that another process has filled stays.
         missing
             .iter()
             .for_each(|folder| drop(std::fs::remove_dir(folder)));
