@@ -7,10 +7,10 @@
 //!                                  Query::Toss        barrels and crates fly: see `toss`
 //! ```
 //!
-//! A barrel that flies keeps burning, and blasts where it is when the fuse ends. A barrel in the air cannot be lit.
+//! A flying barrel keeps burning, and explodes where it is when the fuse ends. A barrel in the air cannot be lit.
 //!
 //! Invariant: each life of a barrel asks exactly once, under its own key. The answer is applied in the frame that
-//! brings it, and only to bodies that were there at the tick of the query.
+//! contains it, and only to bodies that existed at the tick of the query.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -30,7 +30,7 @@ impl Game {
             .extend(homes.map(|at| Barrel::new(0, Tick(0), *at)));
     }
 
-    /// Lights a barrel that lies at rest and does not burn yet; `by` gets the credit.
+    /// Lights an unlit barrel at rest; `by` gets the credit.
     pub(super) fn light(
         &mut self,
         n: u8,
@@ -123,8 +123,7 @@ impl Game {
                 _ => {}
             }
         }
-        // Tosses after all blasts of this frame: a blast must meet a barrel while it still lies, before a toss lifts
-        // it.
+        // Tosses come after all blasts of this frame, because a blast must hit a barrel before a toss lifts it.
         for (key, query, outcome) in frame.outcomes() {
             if let (Query::Toss { asked, .. }, Some(Outcome::Toss { throws })) = (query, outcome) {
                 self.apply_toss(key, *asked, throws, frame, fx);
@@ -146,8 +145,7 @@ impl Game {
                 let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
                     return;
                 };
-                // The barrel may have been put back since it asked. Its new life has another key, and has not gone
-                // off.
+                // The barrel may have been replaced since the query. The new one has another key, and has not exploded.
                 if barrel.stage != BarrelStage::Blasting || barrel.question(n) != key {
                     return;
                 }
@@ -157,7 +155,7 @@ impl Game {
                 self.timers.at(next, cause, Timer::Barrel(n));
                 (cause, by, [Cue::Blast(n), Cue::Fizzle(n)])
             }
-            // A shell bursts even without an answer; then it only does no damage.
+            // A shell bursts even without an answer, but then does no damage.
             Bomb::Shell { owner, n } => (key, Some(owner), [Cue::Burst { owner, n }; 2]),
         };
         let [blast, fizzle] = cues;
@@ -172,7 +170,7 @@ impl Game {
         }
     }
 
-    /// Applies one hit of a blast, unless the body came after the query.
+    /// Applies one hit of a blast, unless the body appeared after the query.
     fn blast(
         &mut self,
         hit: &BlastHit,
@@ -217,8 +215,7 @@ impl Game {
         }
     }
 
-    /// Puts all barrels back, whole. An answer to a query of an old life, if it is still on its way, no longer matches
-    /// a barrel.
+    /// Restores all barrels. A late answer to a query from an old life no longer matches any barrel.
     pub(super) fn reset_barrels(&mut self, frame: &Frame<'_, Game>) {
         for n in 0..self.barrels.len() as u8 {
             self.timers.cancel(self.barrels[usize::from(n)].key(n));
@@ -258,12 +255,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fuse_asks_exactly_once_under_its_own_key() {
+    fn a_lit_barrel_asks_exactly_once_under_its_own_key() {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = rules().barrels[usize::from(N)];
         let mut asks = Vec::new();
         for tick in 0..500 {
-            // A burning barrel ignores more orders.
+            // A burning barrel ignores further orders.
             if tick < 300 {
                 game.command(ONE, Command::Light { barrel: N });
             }
@@ -273,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_applied_in_the_frame_with_it() {
+    fn an_answer_is_applied_in_the_frame_that_contains_it() {
         let mut game = burst();
         let key = game.world().open_queries()[0].key;
         put_enemy(&mut game, 1, rules().barrels[0]);
@@ -296,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_falls_with_distance_to_the_half() {
+    fn damage_falls_with_distance_to_half() {
         let tuning = rules().tuning;
         let damage = |distance_8ths| {
             BlastHit {
@@ -314,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blast_lights_other_barrels_for_the_same_credit() {
+    fn a_blast_lights_other_barrels_and_credits_the_same_player() {
         let mut game = burst();
         let key = game.world().open_queries()[0].key;
         game.answer(

@@ -25,8 +25,8 @@ pub(super) fn agree(hits: &[BlastHit], others: &[BlastHit]) -> bool {
     hits.len() == others.len() && hits.iter().all(known)
 }
 
-/// Returns all bodies that a blast at `center` may reach, with their positions and shapes. Ignores walls; props in the
-/// air are left out.
+/// Returns all bodies that a blast at `center` may reach, with their positions and shapes. Ignores walls, and props in
+/// the air.
 pub fn bodies_near(
     game: &Game,
     center: Vec2,
@@ -53,7 +53,7 @@ pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> Bla
     let hits = bodies_near(game, center, reach).filter_map(|(body, at, form)| {
         let distance = form.distance(at, center);
         let sees = |point| rules.sees(center, point) && !is_hidden(game, body, center, point);
-        // An eye inside the shape sees no outline.
+        // From a point inside the shape there is no outline.
         let is_hit = distance == 0.0 || form.outline(at, center).into_iter().any(sees);
         is_hit.then(|| BlastHit::new(body, libm::roundf(distance * 64.0) as u32))
     });

@@ -1,4 +1,4 @@
-//! An automatic player: reads a state, draws from its own generator, holds a pad.
+//! An automatic player: reads the state, draws from its own generator, and produces a pad.
 //!
 //! Bots are real clients: their inputs take the same path as a human's, and their generator is not part of the game's
 //! state. The same seed and the same states produce the same inputs.
@@ -30,8 +30,8 @@ const STICKY_TICKS: u32 = 10;
 /// The shortest time between two decisions of a bot with keys. People react after about 0.3 s (18 ticks).
 const REACTION_TICKS: u32 = 18;
 const WAYS: i32 = 8;
-// A new direction is taken only when the wish is at least this far off, in 255ths of a circle. That is more than half
-// of the step to the next direction, so that a bot does not flip between two.
+// A bot changes direction only when its desired direction is at least this far off, in 255ths of a circle. That is more
+// than half of the step between two directions, so that it does not flip between them.
 const OFF_COURSE: i32 = 30;
 /// The distance within which a bot fires at an enemy, in units.
 const SIGHT: f32 = 18.0;
@@ -149,8 +149,7 @@ impl Bot {
         wish.nearest_of(WAYS)
     }
 
-    /// Returns the direction that the bot chooses, of any length: away from dangers, toward pick-ups, around the
-    /// target.
+    /// Returns the bot's desired direction, not normalised: away from dangers, toward pick-ups, around the target.
     fn course(
         &self,
         game: &Game,
@@ -285,7 +284,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
         }
         let miss = offset + bullet.step * ticks;
         if miss.length_squared() < MISS * MISS {
-            // A bullet that comes dead on has no side to miss on: step to either.
+            // A bullet on a collision course passes on neither side, so step to either side.
             let aside = match miss.length_squared() > 1e-4 {
                 true => -miss.normalize_or_zero(),
                 false => bullet.step.perp().normalize_or_zero(),
@@ -303,7 +302,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
     for enemy in game.enemies.iter().filter(|enemy| enemy.is_alive()) {
         shun(enemy.at, enemy.kind.radius() + 3.5);
         if let Some(end) = enemy.threatens(now, rules) {
-            // The nearest point of the lane and not the enemy, because the enemy will dart along the lane.
+            // Shun the nearest point of the lane, not the enemy, because the enemy will dart along the lane.
             let lane = end - enemy.at;
             let part = (player.at - enemy.at).dot(lane) / lane.length_squared().max(1e-6);
             shun(enemy.at + lane * part.clamp(0.0, 1.0), 2.5);
@@ -372,7 +371,7 @@ mod tests {
         let turns: Vec<usize> = (1..600).filter(|i| changed(&pads[i - 1..=*i])).collect();
         let pauses = turns.windows(2).map(|pair| pair[1] - pair[0]);
         assert!(turns.len() >= 6, "{} turns", turns.len());
-        // Deaths are the exception, when all keys are released.
+        // Deaths are the exception, because a death releases all keys.
         let short = pauses
             .filter(|pause| *pause < REACTION_TICKS as usize)
             .count();

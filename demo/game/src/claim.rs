@@ -4,10 +4,10 @@
 //!   own prediction, tick t: touched ──claim──▶ server's referee ──frame of some later tick──▶ dead, everywhere
 //! ```
 //!
-//! Invariant: no step of the server or of an authority ever tests whether a player is touched. Only
-//! [`Game::claim_harm`] does, in the prediction, for the local players of this screen. So a player dies of a bullet
-//! exactly if its screen showed the hit. Where owners are not trusted, the server's referee also tests, later and
-//! outside of any step: see `judge`.
+//! Invariant: no step on the server or in an authority ever tests whether a player is touched. Only
+//! [`Game::claim_harm`] does, in the prediction, for the local players of this screen. So a player dies from a bullet
+//! exactly if the player's own screen showed the hit. Where owners are not trusted, the server's referee also tests,
+//! later and outside of any step: see `judge`.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -17,8 +17,8 @@ use super::rules::Rules;
 use super::state::{BULLET_RADIUS, Game, PLAYER_RADIUS, Player};
 
 impl Game {
-    /// Row 63: each screen decides the deaths of its own players, by the enemies and bullets that *it* shows, and
-    /// claims them. The player still lives in this tick: it dies in the frame that contains the claim.
+    /// Row 63: each screen decides the hits and deaths of its own players, based on the enemies and bullets that *it*
+    /// shows, and claims them. A player stays alive in this tick, and dies in the frame that contains the claim.
     pub(super) fn claim_harm(&self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (&id, player) in &self.players {
             if frame.is_local(id)
@@ -37,7 +37,7 @@ impl Game {
         self.harm_to(who, now, rules)
     }
 
-    /// Returns the claim that follows from what touches a player: a hit, or its death.
+    /// Returns the claim that follows from a touch: a hit or a death.
     fn harm_to(&self, player: &Player, now: Tick, rules: &Rules) -> Option<Command> {
         if !self.phase.is_dangerous() {
             return None;

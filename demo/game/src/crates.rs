@@ -1,6 +1,7 @@
 //! Crates are solid, give cover from blasts, and hold loot. Blasts throw them: see `toss`.
 //!
-//! The content of a crate is unknown until it breaks. The server draws it then (`Query::Loot`), and no client guesses.
+//! The server draws the content of a crate when it breaks (`Query::Loot`). Until then it is unknown, and no client
+//! guesses it.
 
 use twinstep_core::{Effects, Frame, Key, Tick};
 

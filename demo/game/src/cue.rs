@@ -3,7 +3,7 @@
 //! A cue names the body, not the position. Key and value identify a cue: with a position in the value, a spark moved by
 //! a pixel would be a different cue, and would be played twice. A view knows where it last drew each body.
 //!
-//! There are at most about ten a second for each player. Enemies that fire without pause (spinners) do not start cues.
+//! There are at most about ten per player per second. Enemies that fire without pause (spinners) cause no cues.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
@@ -37,7 +37,7 @@ pub enum Cue {
     Hit(u16),
     /// A hit on the enemy in this slot was critical, as drawn by the server.
     Crit(u16),
-    /// The enemy in this slot fired: a bullet, a fan or a ring of them.
+    /// The enemy in this slot fired a bullet, or a fan or ring of bullets.
     Volley(u16),
     EnemyDied(u16),
     /// A boss started its next stage, in which it fights differently.
@@ -59,9 +59,9 @@ pub enum Cue {
     /// A blast threw a barrel or a crate into the air.
     Tossed(Prop),
     Countdown,
-    /// A wave starts, with this number, counted from 1.
+    /// The wave with this number, counted from 1, starts.
     WaveBegan(u8),
-    /// A wave is over, with this number, counted from 1.
+    /// The wave with this number, counted from 1, is over.
     WaveCleared(u8),
     Won,
     Lost,

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_filled_again_by_a_new_life_with_its_own_luck() {
+    fn a_reused_slot_holds_a_new_life_with_its_own_generator() {
         let mut game = with_player(arena(1));
         game.run(5);
         let first = game.sim().enemies[0].clone();

@@ -26,16 +26,16 @@ impl Player {
             self.health = left;
             fx.cue(key, Cue::Hurt(id));
         }
-        // Without this pause a single bullet could hit again at the next tick.
+        // Without this pause a single bullet could hit again in the next tick.
         self.safe_until = now + tuning.mercy_ticks;
     }
 }
 
 impl Game {
-    /// Applies a player's claim that it was hit and lives. The damage follows from the named cause: an enemy's touch,
-    /// or a bullet. If the player cannot be hurt now, or could not have lived, the claim has no effect. Otherwise a
-    /// client could remove bullets from the air and stay safe at no cost. The referee then claims what the player
-    /// owes.
+    /// Applies a player's claim that it was hit and survived. The named cause, an enemy's touch or a bullet, determines
+    /// the damage. The claim has no effect if the player cannot be hurt now, or could not have survived; otherwise a
+    /// client could remove bullets from the air and stay safe at no cost. In that case the referee claims the harm
+    /// owed.
     pub(super) fn apply_hit_claim(
         &mut self,
         id: PlayerId,
@@ -105,7 +105,8 @@ impl Game {
         let key = player.life_key(id);
         fx.cue(player.cue_key(id), Cue::PlayerDied(id));
         if self.phase != RoundPhase::Endless {
-            // The state before this death counts: the team's last life may be spent, and the next death is out.
+            // The state before this death counts: it may spend the team's last life, and only the next death eliminates
+            // a player.
             player.is_out = self.lives == 0;
             self.lives = self.lives.saturating_sub(1);
         }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_death_while_dead_is_ignored_and_the_return_comes_in_time() {
+    fn a_second_death_while_dead_is_ignored_and_does_not_delay_the_respawn() {
         let mut game = with_player(quiet());
         let died = Command::Died { by: Key::default() };
         game.claim(ONE, died).step();

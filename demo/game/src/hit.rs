@@ -56,7 +56,7 @@ pub struct BlastHit {
 }
 
 impl BlastHit {
-    /// Makes a hit from a distance in 64ths of a unit, as the physics mirror returns it.
+    /// Creates a hit from a distance in 64ths of a unit, as returned by the physics mirror.
     #[must_use]
     pub fn new(body: Victim, distance_64ths: u32) -> BlastHit {
         BlastHit {
@@ -65,7 +65,7 @@ impl BlastHit {
         }
     }
 
-    /// Returns the damage: all of it in the middle of the blast, half at its edge. Computed in whole numbers only.
+    /// Returns the damage: full in the middle of the blast, half at its edge. Uses integers only.
     #[must_use]
     pub fn damage(&self, bomb: Bomb, tuning: &Tuning) -> i16 {
         let edge_8ths = ((bomb.radius(tuning) * 8.0) as i32).max(1);
@@ -93,7 +93,7 @@ impl BlastHit {
     }
 }
 
-/// The hits of a blast: nearest first, equal distances by body.
+/// The hits of a blast: nearest first; at equal distances, in the order of `Victim`.
 pub type BlastHits = ArrayVec<BlastHit, HITS_MAX>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! The server's referee: it admits orders, claims and answers, and claims what owners owe.
+//! The server's referee: it admits orders, claims and answers, and claims harm that an owner has not claimed.
 //!
 //! ```text
 //!   "I was hit", "I died"  ──▶ near something that could do it, a moment ago at most?  ──▶ into a frame
@@ -7,7 +7,7 @@
 //!                                the referee claims it: a player cannot be immortal
 //! ```
 //!
-//! A wait longer than `OWED_WITHIN_MAX` is shortened to that, as the match keeps no older worlds.
+//! A wait longer than `OWED_WITHIN_MAX` is shortened to it, because the match keeps no older worlds.
 //!
 //! Either way the harm is a claim in a frame, so all sides run the same `step`.
 //!
@@ -30,10 +30,10 @@ use super::{blast, throw};
 /// The greatest distance of a claimed cause from the player, in units. The player's screen is some ticks ahead of or
 /// behind the server, and shows a guess.
 pub(super) const CLAIM_REACH: f32 = 8.0;
-/// The greatest distance of an enemy whose bullet the server does not know, in units. The bullet
-/// may have flown on the player's screen until the server's frame removed it.
+/// The greatest distance, in units, of an enemy that may have fired a bullet unknown to the server. The bullet may have
+/// flown on the player's screen until the server's frame removed it.
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
-/// The step, in ticks, in which the history is searched. A body moves by at most two units within it.
+/// The history is searched in steps of this many ticks. A body moves by at most two units per step.
 const LOOK_EVERY_TICKS: u32 = 4;
 /// The number of past worlds that the referee searches for unclaimed harm. No debt is charged in a tick in which the
 /// player makes a claim, and claims are limited to [`CLAIMS_PER_SECOND`], so one world more is enough.
@@ -68,9 +68,9 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Judges the answer from the client that lit a barrel. A blast's answer must agree with the server's estimate to
-    /// within an 8th of a unit; a toss must be possible. Otherwise the physics decides. Only the server answers
-    /// secrets.
+    /// Judges an answer from the query's owner: the client that lit the barrel or fired the shell. A blast's answer
+    /// must agree with the server's estimate to within an 8th of a unit; a toss must be possible. Otherwise the physics
+    /// decides. Only the server answers secrets.
     fn admit_answer(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -100,8 +100,7 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Admits a request of the first player only: it may pause the match and change its speed. It plays alone, or
-    /// joined first, as a host does.
+    /// Only the first player, which plays alone or acts as the host, may pause the match and change its speed.
     fn admit_request(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -122,8 +121,8 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Searches `OWED_TICKS` worlds for an unpaid debt, starting at the world of `within` ticks ago. `within` is
-    /// limited to `OWED_WITHIN_MAX`, because the match does not keep older worlds.
+    /// Searches `OWED_TICKS` worlds for an unpaid debt, starting at the world `within` ticks ago. `within` is limited
+    /// to `OWED_WITHIN_MAX`, because the match does not keep older worlds.
     fn owed(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -164,11 +163,11 @@ fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
     }
 }
 
-/// Returns `true` if `what` could have met the player lately, according to the worlds of the last [`HISTORY`] ticks.
+/// Returns `true` if `what` could have met the player recently, according to the worlds of the last [`HISTORY`] ticks.
 ///
-/// A player's screen shows things that the server never had: an enemy already dead in the sealed game, or a bullet
-/// fired by this enemy. Harm by them also counts. So a key unknown to the server is accepted if an enemy was near
-/// enough to have fired it.
+/// A player's screen can show things that the server never had: an enemy that is already dead in the sealed game, or a
+/// bullet fired by such an enemy. Their harm also counts, so a key unknown to the server is accepted if an enemy was
+/// near enough to have fired it.
 fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool {
     let Some(at) = look.sim().players.get(&player).map(|who| who.at) else {
         return false;
@@ -207,7 +206,6 @@ fn could_harm(look: &HookContext<'_, Game>, player: PlayerId, what: Key) -> bool
 mod tests {
     use super::*;
 
-    /// Debts are searched only in worlds that are still kept, however late they are claimed.
     #[test]
     fn debts_are_searched_only_in_kept_worlds() {
         assert_eq!(ages(40), 40..40 + OWED_TICKS);

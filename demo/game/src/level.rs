@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_level_is_clear_of_its_walls_and_on_whole_64ths() {
+    fn spawns_and_barrels_are_clear_of_walls_and_on_whole_64ths() {
         let rules = Rules::arena(0);
         for at in rules.spawns.iter().chain(&rules.barrels) {
             assert_eq!(rules.place(*at, 0.6), *at);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_campaign_s_places_are_clear_of_walls_and_of_each_other() {
+    fn campaign_spawns_crates_and_barrels_are_clear_of_walls_and_each_other() {
         let rules = Rules::campaign();
         for at in rules.spawns.iter().chain(&rules.crates) {
             assert_eq!(rules.place(*at, 1.1), *at);

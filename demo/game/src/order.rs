@@ -78,7 +78,7 @@ impl Refusal {
 
 const LAG_REACH: f32 = 6.0;
 
-/// Returns whether the server admits an order (or claim) of `player`, judged by its world when the order arrives.
+/// Decides whether to admit an order or a claim of `player`, based on the server's world when it arrives.
 ///
 /// # Errors
 /// If the order is refused. Returns the reason.

@@ -10,7 +10,7 @@ use super::units::Heading;
 
 /// A twin-stick pad. Neutral by default: standing, keeping the last aim, not firing.
 ///
-/// A missing pad is repeated for the framework's usual time and is neutral after that: a player that is cut off soon
+/// A missing pad is repeated for the framework's usual time and is then neutral, so that a disconnected player soon
 /// stops instead of running into a wall forever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pad {
@@ -29,8 +29,8 @@ impl Pad {
         self.buttons & Pad::FIRE != 0
     }
 
-    /// Returns `true` if a button or a key of the keyboard was pressed or released between the two pads, such as when a
-    /// walk starts, ends, or turns by an eighth of a circle or more. A stick is rarely that fast.
+    /// Returns `true` if the two pads differ as if a button or key had been pressed or released: in the buttons, or in
+    /// a walk that starts, stops, or turns by an eighth of a circle or more. A stick rarely turns that fast.
     #[must_use]
     pub fn has_other_keys(&self, other: &Pad) -> bool {
         let walks = [self.walk, other.walk].map(|walk| walk != Heading::NONE);

@@ -1,4 +1,5 @@
-//! The paths of enemies: closed curves, a pure function of their age, so every machine predicts them exactly.
+//! The paths of enemies: closed curves. A position depends only on the enemy's age, so every machine predicts it
+//! exactly.
 //!
 //! An age is reduced to a position within the period while it is still an integer. So an enemy that has lived for days
 //! moves as smoothly as a young one.

@@ -1,4 +1,4 @@
-//! The fire of enemies: a volley of their kind's pattern whenever it is due.
+//! Enemy fire: each kind fires volleys in its own pattern.
 //!
 //! Each enemy has its own random numbers, and its own count of bullets, from which their keys are derived.
 
@@ -63,7 +63,7 @@ impl Enemy {
         };
         self.volleys = self.volleys.wrapping_add(1);
         self.next_volley = given.tick + rest_ticks;
-        // A stream of single bullets would flood the cues, so only real volleys make one.
+        // A stream of single bullets would flood the cues, so only real volleys cause one.
         let count = self.bullets.wrapping_sub(first);
         if count > 0
             && self.kind != EnemyKind::Spinner
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volley_makes_one_cue_and_a_stream_makes_no_cue() {
+    fn a_volley_causes_one_cue_and_a_stream_causes_none() {
         for (kind, cues) in [
             (EnemyKind::Urchin, 4..=5),
             (EnemyKind::Spinner, 0..=0),

@@ -1,4 +1,4 @@
-//! Pick-ups: they lie on the ground until a player touches them or their time is over.
+//! Pick-ups: they lie on the ground until a player touches them or they expire.
 //!
 //! Pick-ups come out of crates (only the server knows which crate holds what), and sometimes from an enemy (drawn at
 //! random when the enemy is born). The first player to touch one takes it; in the same tick, the lowest player number

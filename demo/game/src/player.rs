@@ -32,7 +32,7 @@ impl Game {
                 RosterChange::Returned => self.rejoin(id, frame, fx),
                 RosterChange::Dropped => {
                     if let Some(player) = self.players.get_mut(&id) {
-                        // A dead player stays dead, and its time of death runs on.
+                        // A dead player stays dead, and its respawn timer keeps running.
                         if player.is_alive() {
                             player.kept_health = player.health;
                             player.health = 0;
@@ -45,15 +45,15 @@ impl Game {
         }
     }
 
-    /// Brings back a player that was cut off, with the health that it had. A dead player stays dead for its time, and a
-    /// player that is out waits for the end of the wave.
+    /// Brings back a disconnected player with its former health. A dead player stays dead until it is due to respawn,
+    /// and an eliminated player waits for the end of the wave.
     fn rejoin(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return self.join(id, frame, fx);
         };
         player.is_away = false;
         let health = player.kept_health;
-        // 0: it was dead before it was cut off, and the timer of its return still runs.
+        // 0: the player was dead before it was cut off, and its respawn timer is still running.
         if health > 0 {
             self.appear(id, frame, fx);
             if let Some(player) = self.players.get_mut(&id) {
@@ -62,7 +62,7 @@ impl Game {
         }
     }
 
-    /// Starts a player's next life. If the player is cut off, the life starts when the player returns.
+    /// Starts a player's next life. If the player is disconnected, the life starts when the player returns.
     pub(super) fn appear(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(player) = self.players.get_mut(&id) else {
             return;
@@ -136,7 +136,7 @@ impl Game {
             if pad.fires() && now >= player.next_shot {
                 let weapon = player.weapon;
                 let key = player.fire(id, now, rules, &mut self.shots);
-                // A remote player's guessed shot is drawn, but sounds only once its input is known here.
+                // A remote player's shot sounds only once its input is known here.
                 if frame.is_local(id) || frame.learned(id, now) != Tick::MAX {
                     fx.cue(key, Cue::Shot { player: id, weapon });
                 }

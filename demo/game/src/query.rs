@@ -45,7 +45,7 @@ pub struct Strike {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// The bodies that are hit: nearest first, equal distances by body.
+    /// The bodies hit: nearest first; at equal distances, in the order of `Victim`.
     Blast {
         hits: BlastHits,
     },

@@ -29,8 +29,9 @@ const WALLS: Layers = Layers::bit(0);
 const BODIES: Layers = Layers::bit(1);
 const CRATES: Layers = Layers::bit(2);
 
-/// A shell hits a player where that player was seen at most this long ago: 300 ms of round trip, and some jitter. So a
-/// player that has turned away or taken cover is safe after 0.5 s, even if the owner's client claims an older view.
+/// A shell hits other players where its owner's screen showed them at most this long ago: 300 ms of round trip, and
+/// some jitter. So a player that has turned away or taken cover is safe after 0.5 s, even if the owner's client claims
+/// an older view.
 const SEEN_TICKS_MAX: u32 = 30;
 
 // The maximum number of bodies per toss, which limits the decision to a millisecond or two.
@@ -228,8 +229,8 @@ fn shape(form: Form) -> Shape {
 }
 
 /// Returns the game as `owner`'s screen shows it now. The screen knows the other players up to the tick of its view,
-/// and assumes that they keep walking. This function moves them in the same way, by their last step. All other things
-/// are exact on the screen. Returns `None` if the match has no worlds of that time.
+/// and assumes that they keep walking. This function moves them in the same way, by their last step. Everything else on
+/// the screen is exact. Returns `None` if the match no longer has worlds of that time.
 ///
 /// Cost: one copy of the state, and up to 30 steps of each player.
 fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
@@ -264,8 +265,8 @@ fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
 }
 
 impl Resolver<Game> for Arbiter {
-    /// Answers within the tick: it is fast enough. A shell hits the players that it hit on its owner's screen. An error
-    /// is a bug in the step; its panic becomes "no answer": a barrel fizzles, a toss is empty, a crate is empty.
+    /// Answers within the tick, because it is fast enough. A shell hits the players that it hit on its owner's screen.
+    /// An error is a bug in the step. Its panic becomes "no answer": a barrel fizzles, and a toss or a crate is empty.
     fn resolve(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -502,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nan_position_is_refused_by_name() {
+    fn a_nan_position_is_refused_with_the_name_of_its_body() {
         let mut game = scene(1);
         game.sim_mut().crates[0].at = Vec2::NAN;
         let query = Query::Toss {

@@ -52,7 +52,7 @@ impl Game {
     }
 
     // Returns `true` if the next round waits for the human players, and none of them is ready. In that case, bots do
-    // not get ready either, so that no round starts while a newcomer still reads.
+    // not get ready either, so that no round starts while a newcomer is still reading.
     #[must_use]
     pub fn waits_for_persons(&self, bots: PlayerSet) -> bool {
         let mut persons = self
@@ -209,7 +209,7 @@ impl Game {
         fx: &mut Effects<Game>,
         who: impl Fn(&Player) -> bool,
     ) {
-        // By number, because `appear` needs the whole game. No player joins or leaves during the loop.
+        // A loop over the numbers, because `appear` needs the whole game. No player joins or leaves during the loop.
         for n in 0..twinstep_core::bounds::PLAYERS_MAX as u8 {
             let id = PlayerId(n);
             if self.players.get(&id).is_some_and(&who) {

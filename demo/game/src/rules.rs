@@ -1,7 +1,7 @@
 //! The rules: level, waves and tuning. Read-only, and equal at every peer (the handshake compares their digest).
 //!
 //! Two sets come with the game: [`Rules::campaign`], a round of waves with a boss at its end, and [`Rules::arena`], the
-//! same enemies forever. The same step plays both.
+//! same enemies forever. The same step runs both.
 
 use glam::Vec2;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use super::path::Path;
 use super::wall::{Wall, crossing};
 use super::wave::Wave;
 
-/// The maximum number of enemies per wave. Any more in a larger wave do not appear.
+/// The maximum number of enemies per wave. Excess enemies of a larger wave do not appear.
 pub(super) const SLOTS_MAX: u16 = 256;
 
 /// Everything that does not change during a match.
@@ -39,7 +39,7 @@ pub struct Rules {
     pub rushes: Vec<Path>,
     /// Paths of bosses; at least one.
     pub thrones: Vec<Path>,
-    /// The waves of a round, in order. Empty: an endless arena, without lobby, lives and end.
+    /// The waves of a round, in order. Empty for an endless arena, which has no lobby, lives or end.
     pub waves: Vec<Wave>,
     /// The number of simultaneous enemies in an endless arena. A step's cost grows linearly with it.
     pub enemies: u16,
@@ -175,8 +175,8 @@ impl Rules {
         free.clamp(radius - self.half, self.half - radius)
     }
 
-    /// Returns the ticks that a point which moves by `step` a tick flies until it meets a wall or the edge, at most
-    /// `ticks_max`. Walls never move, so a bullet's end is known at its birth and is not tested again.
+    /// Returns the number of ticks until a point that moves by `step` per tick meets a wall or the edge, at most
+    /// `ticks_max`. Walls never move, so this is computed once, when a bullet is fired.
     #[must_use]
     pub fn flight_ticks(&self, from: Vec2, step: Vec2, ticks_max: u32) -> u32 {
         let way = step * ticks_max as f32;
@@ -189,8 +189,8 @@ impl Rules {
         (end * ticks_max as f32) as u32
     }
 
-    /// Returns the ticks that a point which moves by `step` a tick stays inside the arena, at most `ticks_max`.
-    /// Ignores walls.
+    /// Returns the number of ticks for which a point that moves by `step` per tick stays inside the arena, at most
+    /// `ticks_max`. Ignores walls.
     #[must_use]
     pub fn ticks_inside(&self, from: Vec2, step: Vec2, ticks_max: u32) -> u32 {
         let way = step * ticks_max as f32;

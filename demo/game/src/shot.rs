@@ -51,7 +51,7 @@ impl Game {
             owner: shell.owner,
             n: shell.key.n,
         };
-        // Next to what it hits: inside a crate, it would hurt only the crate.
+        // The shell bursts next to the thing it hits, because inside a crate it would hurt only the crate.
         let at = crates::push_out(&self.crates, shell.at, SHELL_RADIUS);
         let at = frame.rules().place(at, SHELL_RADIUS);
         self.ask_blast(bomb, at, frame, fx);
@@ -94,8 +94,8 @@ impl Game {
         !is_spent
     }
 
-    /// Returns a body that a shot touches and has not pierced yet: first enemies, then barrels, then crates, each kind
-    /// by number.
+    /// Returns the first body that a shot touches and has not pierced yet: enemies before barrels before crates, each
+    /// kind in order of number.
     fn struck_by(&self, shot: &Shot) -> Option<Victim> {
         let near = |at: Vec2, radius: f32| {
             let reach = radius + SHOT_RADIUS;

@@ -22,8 +22,8 @@ use super::state::{Game, Item, Prop, Shot};
 use super::units::angle_of;
 use super::weapon::Weapon;
 
-/// The identity of a drawn thing. Sorted in drawing order, so that two pictures can be compared entry by entry, and are
-/// nearly always in order already.
+/// The identity of a drawn thing. Sorts in drawing order, so that two pictures, which are nearly always in order
+/// already, can be compared entry by entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShowKey {
     Crate {
@@ -46,7 +46,7 @@ pub enum ShowKey {
         life: u32,
         kind: EnemyKind,
     },
-    /// A player, in one of its lives: so that a return to life does not count as a movement.
+    /// A player, in one of its lives, so that a respawn does not count as a movement.
     Player {
         id: PlayerId,
         life: u32,
@@ -204,9 +204,9 @@ impl ShowKey {
 pub struct GameShow;
 
 impl GameShow {
-    /// How corrections of this picture are smoothed. A shot of a remote player reaches its path after 100 ms. A
-    /// correction larger than a shot's flight in 20 ticks jumps, so with a lead of up to 20 ticks a gliding shot never
-    /// jumps. No correction needs to jump at a shorter distance, because a respawned player has a new key.
+    /// The smoothing of corrections. A remote player's shot reaches its path after 100 ms. A correction larger than a
+    /// shot's flight in 20 ticks jumps, so with a lead of up to 20 ticks a gliding shot never jumps. No correction
+    /// needs to jump at a shorter distance, because a respawned player has a new key.
     pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 
@@ -352,7 +352,7 @@ mod tests {
             let flown = shot(PlayerId(0)) - own;
             assert!((flown - Vec2::X * 0.6).length() < 1e-4, "{flown}");
             let muzzle = shown(&picture, PlayerId(1), ticks - 1);
-            // The muzzle of that moment, as the tick before showed it.
+            // The muzzle at that moment, as shown for the tick before.
             let gap = shot(PlayerId(1)) - muzzle;
             assert!(gap.length() < 0.2, "{gap} from the muzzle");
         }

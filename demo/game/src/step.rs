@@ -1,4 +1,4 @@
-//! The start of a match, and one tick: every line of [`Game::step`] is a file.
+//! The start of a match, and one tick: each line of [`Game::step`] calls into one file.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::{Effects, Frame, Schedule, Simulation, Table, Tick};

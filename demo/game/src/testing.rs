@@ -17,7 +17,7 @@ pub(super) fn rules() -> Rules {
     Rules::arena(0)
 }
 
-/// A round of two small waves: a few gunners, then a boss with one. Enemies carry no pick-ups.
+/// A round of two small waves: a few gunners, then a boss with one gunner. Enemies carry no pick-ups.
 pub(super) fn short() -> Rules {
     let group = |kind, count| Group {
         kind,
@@ -130,7 +130,7 @@ pub(super) fn put_bullet(game: &mut SoloGame, key: Key, at: Vec2) {
 pub(super) fn put_shot(game: &mut SoloGame, owner: PlayerId, at: Vec2) {
     let now = game.world().tick();
     let weapon = Weapon::Blaster;
-    // A number that no test's player reaches, and below the bit that tells a toss from its blast.
+    // A number that no player reaches in a test, below the bit that distinguishes a toss from its blast.
     let n = (1 << 30) - 1;
     let mut shot = Shot::fired(owner, n, weapon, at, Vec2::ZERO, now, &rules());
     shot.ends = Tick::MAX;

@@ -1,4 +1,4 @@
-//! Whole matches: the same frames make the same game, on every copy and after every save.
+//! Whole matches: the same frames produce the same game, on every copy and after every save.
 
 use glam::Vec2;
 use twinstep_core::frame::{Learned, PlayerSet};
@@ -78,7 +78,7 @@ impl Match {
         }
     }
 
-    /// Makes all players local on one screen that knows everything and claims each harm.
+    /// Makes all players local on one screen that knows all inputs and claims all harm.
     fn screens(&mut self) {
         let locals: PlayerSet = self.bots.iter().map(|(id, _)| *id).collect();
         self.game.predict(locals, Tick(0), Learned::new());

@@ -5,8 +5,9 @@
 //!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
 //! ```
 //!
-//! Both start with the same push, so the guess starts correctly. It drifts by the server's random draws, and the view
-//! smooths the difference away. The referee accepts an owner's answer if it is possible; it need not equal the guess.
+//! Both start with the same push, so the guess starts correctly. It then drifts away because of the server's random
+//! draws, and the view smooths the difference. The referee accepts an owner's answer if it is possible; it need not
+//! equal the guess.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;
@@ -19,10 +20,10 @@ use super::state::{Game, LEG_TICKS, LEGS_MAX, Prop, TOSSED_MAX, Throw};
 
 /// The part of its speed that a thing keeps when it bounces.
 pub(super) const BOUNCE: f32 = 0.35;
-/// The transferred part of a push along a wall.
+/// The friction coefficient of the rigid bodies.
 pub(super) const FRICTION: f32 = 0.3;
 pub(super) const DRAG: f32 = 3.5;
-/// The largest change of a speed by luck, as a part of the speed.
+/// The largest change of a speed by luck, as a fraction of the speed.
 pub(super) const LUCK: f32 = 0.15;
 /// The largest turn of a direction by luck, in radians.
 pub(super) const LUCK_ANGLE: f32 = 0.25;
@@ -188,8 +189,8 @@ fn meets(game: &Game, rules: &Rules, other: &Throw, throw: &Throw) -> bool {
         .any(|corner| corner.distance(lay) <= reach)
 }
 
-/// Returns `true` if the thing overlapped another thing, as two things can that landed at the same position, and only
-/// moves out of it.
+/// Returns `true` if the thing only moves out of another thing that it overlapped. Things that land at the same
+/// position overlap.
 fn comes_out(game: &Game, throw: &Throw) -> bool {
     let Some(from) = place_of(game, throw.prop) else {
         return false;
@@ -314,7 +315,8 @@ mod tests {
         let mut distant = path(&[[4, 0]]);
         distant[0].prop = Prop::Barrel(13);
         assert!(!judge(&distant), "a thing that is far away");
-        // From the side of the wall at (−9.5, 0.5) to above it: both ends are free, and the wall's corner is between.
+        // A path from beside the wall at (−9.5, 0.5) to above it: both ends are free, but the wall's corner is in
+        // between.
         let mut game = field(Vec2::ZERO);
         let from = Vec2::new(-11.0625, 2.0);
         game.sim_mut().barrels[6].at = from;

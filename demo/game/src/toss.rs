@@ -61,8 +61,8 @@ impl Game {
             .chain(crates.map(|(chest, n)| (Prop::Crate(n), chest.at)))
     }
 
-    /// Returns the part of its flight that a thing has flown, in [0, 1], so that views can draw it higher. Returns
-    /// `None` if it lies.
+    /// Returns the fraction of its flight that a thing has completed, in [0, 1], from which views derive its height.
+    /// Returns `None` if it lies on the ground.
     #[must_use]
     pub fn aloft(&self, prop: Prop, now: Tick) -> Option<f32> {
         let flight = self.flights.iter().find(|flight| flight.prop == prop)?;
@@ -109,7 +109,7 @@ impl Game {
             let Some(place) = self.place_of(flight.prop) else {
                 return false;
             };
-            // Put back since the flight started.
+            // The thing was replaced after the flight started.
             if place.life != flight.life || place.rests.is_some() {
                 return false;
             }

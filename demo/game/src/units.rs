@@ -51,7 +51,7 @@ impl Heading {
         (steps + circle / 2).rem_euclid(circle) - circle / 2
     }
 
-    /// Returns the nearest of `ways` headings that divide the circle, beginning in the east; [`Heading::NONE`] stays.
+    /// Returns the nearest of `ways` headings that divide the circle, starting in the east; [`Heading::NONE`] stays.
     #[must_use]
     pub fn nearest_of(self, ways: i32) -> Heading {
         if self == Heading::NONE {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heading_survives_its_unit_vector() {
+    fn a_heading_survives_conversion_to_a_unit_vector_and_back() {
         for n in 1..=255 {
             assert_eq!(Heading::toward(Heading(n).unit()), Heading(n));
         }

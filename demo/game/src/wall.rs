@@ -47,8 +47,8 @@ impl Wall {
     }
 }
 
-/// Returns the part of its way in which a point is inside a box around the origin (the slab method: T. Kay and J.
-/// Kajiya, "Ray tracing complex scenes", 1986). Returns `None` if it misses the box.
+/// Returns the part of a point's motion that lies inside a box around the origin (the slab method: T. Kay and J.
+/// Kajiya, "Ray tracing complex scenes", 1986). Returns `None` if the motion misses the box.
 pub(super) fn crossing(from: Vec2, motion: Vec2, half: Vec2) -> Option<(f32, f32)> {
     let (mut enter, mut leave) = (f32::NEG_INFINITY, f32::INFINITY);
     for (from, motion, half) in [(from.x, motion.x, half.x), (from.y, motion.y, half.y)] {
@@ -80,7 +80,7 @@ mod tests {
     };
 
     #[test]
-    fn a_disc_is_pushed_out_by_the_shortest_way_from_anywhere() {
+    fn a_disc_is_pushed_out_along_the_shortest_path() {
         assert_eq!(
             WALL.push_out(Vec2::new(0.75, 1.0), 0.5),
             Vec2::new(0.5, 1.0)

@@ -1,4 +1,5 @@
-//! A seat's memory of its former player: leaving and joining again must not heal, dodge a bullet or win a life.
+//! The state that a seat keeps of its former player: leaving and joining again must not heal, dodge a bullet or win a
+//! life.
 //!
 //! ```text
 //!   Left in a fight ──▶ a vulnerable player takes a hit ──▶ Former ──Joined──▶ as hurt, or as dead
@@ -6,19 +7,20 @@
 //! ```
 //!
 //! A step does not know the joining identity, only its seat; the server gives an identity its former seat. So a new
-//! player in a seat inherits its wounds, but only until the round ends, or for a minute in an arena without rounds.
+//! player in a seat inherits the former player's wounds, but only until the round ends, or for a minute in an arena
+//! without rounds.
 
 use twinstep_core::{Effects, Frame, PlayerId, Tick};
 
 use crate::rules::Tuning;
 use crate::state::{Fate, Former, Game, Player, RoundPhase, Timer};
 
-/// An arena has no rounds, so a seat forgets wounds after this time.
+/// An arena has no rounds, so a seat drops wounds after this time.
 const FORGOTTEN_TICKS: u32 = 3_600;
 
 impl Player {
-    /// Makes a player without a life yet. It continues the count of keys and the rest after a dash of the seat's former
-    /// player.
+    /// Creates a player that has not appeared yet. It continues the key counters and the dash cooldown of the seat's
+    /// former player.
     fn after(former: Option<Former>) -> Player {
         let unborn = Player::unborn();
         former.map_or(unborn, |former| Player {
@@ -54,7 +56,7 @@ impl Game {
             _ if player.is_out => Fate::Out(self.wave),
             (Some(back), _) => Fate::Dead(back),
             (None, health) if health > 0 => Fate::Hurt(health),
-            // The hit that it dodged by leaving would have killed it.
+            // The hit dodged by leaving would have killed the player.
             (None, _) => Fate::Fell(now + tuning.player_return_ticks),
         };
         let former = Former {
@@ -175,7 +177,7 @@ mod tests {
 
     /// Finding C5.
     #[test]
-    fn leaving_after_each_hit_avoids_no_death() {
+    fn leaving_after_each_hit_does_not_avoid_deaths() {
         let fair = deaths(|_, _| {});
         assert!(fair[0] > 20 && fair[0] == fair[1], "{fair:?}");
         let healed = deaths(|game, before| {

@@ -13,7 +13,7 @@ fn east() -> Pad {
     }
 }
 
-/// Row 67: a remote player's shot sounds once this screen has received it, not for a guess.
+/// Row 67: a remote player's shot sounds once this screen has received its input, not while it is guessed.
 #[test]
 fn a_remote_shot_sounds_once_its_input_is_known() {
     let fire = Pad {
@@ -97,7 +97,7 @@ fn crates_are_in_the_way_until_they_break() {
 }
 
 #[test]
-fn fire_is_as_fast_as_the_weapon_and_shots_are_named_by_player_and_number() {
+fn fire_rate_follows_the_weapon_and_shots_are_named_by_player_and_number() {
     let mut game = with_player(quiet());
     game.hold(
         ONE,
@@ -112,7 +112,7 @@ fn fire_is_as_fast_as_the_weapon_and_shots_are_named_by_player_and_number() {
 }
 
 #[test]
-fn a_dash_is_faster_than_walking_and_needs_rest() {
+fn a_dash_is_faster_than_walking_and_has_a_cooldown() {
     let mut game = with_player(quiet());
     game.hold(ONE, east()).command(ONE, Command::Dash).step();
     assert_eq!(game.effects().cues().len(), 1);

@@ -122,7 +122,6 @@ fn a_round_starts_when_half_have_been_ready_for_a_while() {
     assert_eq!(game.sim().phase, RoundPhase::Countdown);
 }
 
-/// An idle player does not delay the end of a round either.
 #[test]
 fn an_idle_player_does_not_delay_a_lost_round() {
     let mut game = first_wave();
@@ -147,7 +146,7 @@ fn an_idle_player_does_not_delay_a_lost_round() {
 
 /// A player that leaves and joins again has no advantage over one that stays.
 #[test]
-fn without_a_life_left_a_joiner_waits_for_the_end_of_the_wave() {
+fn a_joiner_waits_for_the_end_of_the_wave_if_no_life_is_left() {
     let mut game = first_wave();
     game.sim_mut().lives = 0;
     die(&mut game, ONE);
@@ -171,7 +170,7 @@ fn a_returning_player_keeps_its_health() {
 }
 
 #[test]
-fn a_returning_player_keeps_its_death_and_waiting_time() {
+fn a_player_dropped_while_dead_still_respawns_at_the_same_time() {
     let wait = short().tuning.player_return_ticks;
     for away in [10, wait + 10] {
         let mut game = first_wave();
@@ -209,7 +208,7 @@ fn an_eliminated_absent_player_reappears_on_return() {
     assert_eq!(player(&game).health, short().tuning.player_health);
 }
 
-/// The barrel has been put back, so an answer to its former blast no longer matches it.
+/// The barrel has been replaced, so an answer to the query of the former one no longer matches it.
 #[test]
 fn a_barrel_with_an_open_query_is_whole_again_in_the_next_round() {
     let mut game = first_wave();
@@ -267,7 +266,7 @@ fn a_cleared_wave_is_followed_by_a_rest_and_the_next_wave() {
 }
 
 #[test]
-fn a_wave_is_not_cleared_while_some_are_still_to_come() {
+fn a_wave_is_not_cleared_while_enemies_are_still_to_come() {
     let mut game = first_wave();
     game.run(2);
     slay(&mut game);
@@ -276,7 +275,7 @@ fn a_wave_is_not_cleared_while_some_are_still_to_come() {
 }
 
 #[test]
-fn deaths_cost_lives_and_without_one_a_player_waits_for_the_end_of_the_wave() {
+fn deaths_cost_lives_and_a_player_without_one_waits_for_the_end_of_the_wave() {
     let mut game = first_wave();
     game.sim_mut().lives = 1;
     die(&mut game, ONE);
@@ -309,7 +308,7 @@ fn a_round_is_lost_when_all_are_dead_and_no_life_is_left() {
 }
 
 #[test]
-fn disconnected_players_lose_no_round_and_it_ends_when_all_leave() {
+fn a_round_is_not_lost_by_disconnections_and_ends_when_all_players_leave() {
     let mut game = first_wave();
     for player in game.sim_mut().players.values_mut() {
         player.health = 0;
@@ -412,7 +411,7 @@ fn the_next_round_resets_everything_but_the_keys() {
 }
 
 #[test]
-fn a_boss_has_health_in_proportion_to_its_team() {
+fn a_boss_has_more_health_against_a_larger_team() {
     let health = |team: u8| {
         let mut game = solo(Rules {
             waves: short().waves.split_off(1),
@@ -434,7 +433,7 @@ fn a_boss_has_health_in_proportion_to_its_team() {
 }
 
 #[test]
-fn an_extra_life_is_the_team_s() {
+fn an_extra_life_belongs_to_the_team() {
     let mut game = first_wave();
     let (lives, at) = (game.sim().lives, player(&game).at);
     put_item(&mut game, Item::Life, at);

@@ -204,7 +204,7 @@ fn a_lance_hits_each_enemy_on_its_way_once_and_asks_for_a_crit_each_time() {
 }
 
 #[test]
-fn a_lance_is_spent_after_its_most_hits() {
+fn a_lance_is_spent_after_its_maximum_number_of_hits() {
     let mut game = row(PIERCED_MAX as u16 + 2);
     fire(&mut game, Weapon::Lance);
     game.run(40);
@@ -364,9 +364,9 @@ fn a_ghost_lance_pierces_enemies_and_withholds_each_hit() {
     assert!(flew > 20, "it was not spent on the first one");
 }
 
-/// Row 68: a ghost shell lands without asking for a blast.
+/// Row 68.
 #[test]
-fn a_ghost_shell_lands_without_a_query_and_withholds() {
+fn a_ghost_shell_lands_without_a_query_and_withholds_its_blast() {
     let mut game = row(0);
     fire(&mut game, Weapon::Thumper);
     elsewhere(&mut game);

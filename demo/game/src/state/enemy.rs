@@ -14,7 +14,7 @@ use crate::weapon::Weapon;
 pub struct Enemy {
     /// The kind of the enemy here, or of the last one.
     pub kind: EnemyKind,
-    /// The number of lives of this slot, this one included.
+    /// The number of lives of this slot, including this one.
     pub life: u32,
     pub born: Tick,
     pub at: Vec2,

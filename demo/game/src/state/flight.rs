@@ -13,7 +13,7 @@ use crate::hit::{Form, Victim};
 pub const TOSSED_MAX: usize = 10;
 pub const LEGS_MAX: usize = 10;
 pub const LEG_TICKS: u32 = 6;
-/// A path is in whole 16ths of a unit: exact in `f32`, and one byte for a coordinate up to 79 units a second.
+/// A path is in whole 16ths of a unit, which are exact in `f32`. A coordinate takes one byte, up to 79 units a second.
 const STEPS_PER_UNIT: f32 = 16.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub struct Throw {
 }
 
 impl Throw {
-    /// Makes the nearest path through `corners`. After the last corner the thing lies still.
+    /// Creates the nearest path through `corners`. After the last corner the thing lies still.
     #[must_use]
     pub fn through(prop: Prop, from: Vec2, corners: impl IntoIterator<Item = Vec2>) -> Throw {
         let mut legs = ArrayVec::<FlightLeg, LEGS_MAX>::new();
@@ -87,8 +87,8 @@ impl Throw {
         for corner in corners.into_iter().take(LEGS_MAX) {
             let way = (corner - from) * STEPS_PER_UNIT;
             let to = [libm::roundf(way.x) as i32, libm::roundf(way.y) as i32];
-            // From the place reached so far, not from the last corner: what one leg could not reach, the next one
-            // makes up.
+            // Measured from the position reached so far, not from the last corner, so that the next leg makes up for a
+            // leg that was too short.
             let leg = [0, 1].map(|axis| to[axis].saturating_sub(at[axis]).clamp(-127, 127) as i8);
             at = [0, 1].map(|axis| at[axis] + i32::from(leg[axis]));
             legs.push(leg);
@@ -120,7 +120,7 @@ pub struct Flight {
 impl Flight {
     /// Returns its position at the end of a tick, and `true` if it flies on from there.
     pub(crate) fn at(&self, now: Tick) -> (Vec2, bool) {
-        // A flight moves in the tick that starts it.
+        // A flight already moves in the tick in which it starts.
         let age = (now - self.since) + 1;
         let (full, rest) = ((age / LEG_TICKS) as usize, age % LEG_TICKS);
         let way = |legs: &[FlightLeg]| {

@@ -106,10 +106,10 @@ pub(crate) enum Timer {
 }
 
 const SHOTS_ROOM: usize = 256;
-/// Room for bullets without enemies, and for each enemy (measured: 3.3 of each, at the peak 5).
+/// Space for bullets without enemies, and per enemy (measured: 3.3 bullets each, 5 at the peak).
 const BULLETS_ROOM: usize = 128;
 const BULLETS_PER_ENEMY: usize = 8;
-/// Room for timers besides one per enemy: fuses, returning barrels and players.
+/// Space for timers besides one per enemy: fuses, returning barrels and players.
 const TIMERS_ROOM: usize = 128;
 
 impl Game {
@@ -155,7 +155,8 @@ clone_fields!(Game {
     seed
 } first |to, from| to.make_room(from.enemies.len()));
 
-/// The causes other than players, used as the upper half of a key's `of`: so keys of different kinds never collide.
+/// The causes other than players, used as the upper half of a key's `of`, so that keys of different kinds never
+/// collide.
 pub(crate) mod cause {
     pub(crate) const ENEMY: u64 = 1 << 32;
     pub(crate) const BARREL: u64 = 2 << 32;

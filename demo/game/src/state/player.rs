@@ -22,7 +22,7 @@ pub struct Player {
     /// Its health; 0: dead.
     pub health: i16,
     pub is_away: bool,
-    /// Whether the player is dead, without a life of the team left, and waits for the end of the wave.
+    /// Whether the player is dead and waits for the end of the wave, because the team has no lives left.
     pub is_out: bool,
     pub is_ready: bool,
     pub has_shield: bool,
@@ -35,7 +35,7 @@ pub struct Player {
     /// The tick before which the player cannot be hurt; [`Tick::MAX`] until the player acts.
     pub safe_until: Tick,
     pub(crate) born: Tick,
-    /// The health with which a player that is cut off returns; 0 if it was dead.
+    /// The health with which a disconnected player returns; 0 if it was dead.
     pub(crate) kept_health: i16,
     pub(crate) next_shot: Tick,
     pub(crate) dash_heading: Heading,
@@ -89,7 +89,7 @@ impl Player {
         self.next_dash.0.saturating_sub(now.0)
     }
 
-    /// Returns `true` if it has stood for a long time where it appeared, without acting.
+    /// Returns `true` if the player has stood for a long time where it appeared, without acting.
     pub(crate) fn is_idle(&self, now: Tick, tuning: &Tuning) -> bool {
         let stands = self.is_alive() && self.safe_until == Tick::MAX;
         stands && now >= self.born + tuning.patience_ticks
@@ -122,8 +122,8 @@ impl Player {
         };
     }
 
-    /// The key of a cue that happens once in a life. Its owner is the player, so it is shown when the player is drawn
-    /// there.
+    /// The key of a cue that occurs once in a life. The key's owner is the player, so the cue is shown at the time at
+    /// which this player is drawn.
     pub(crate) fn cue_key(&self, id: PlayerId) -> Key {
         Key::player(id, self.life)
     }
@@ -181,7 +181,7 @@ impl Player {
         let (count, apart) = weapon.fan();
         for n in 0..count {
             self.shots = self.shots.wrapping_add(1);
-            // In half angles, so that a fan of an even number has a middle.
+            // In half angles, so that a fan with an even number of shots is centred.
             let turned = self.facing.turned((2 * n - (count - 1)) * apart / 2);
             let toward = turned.unit();
             shots.push(Shot::fired(

@@ -82,7 +82,7 @@ pub const BULLET_RADIUS: f32 = 0.2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bullet {
-    /// Its key, made of the enemy and its count.
+    /// Its key, derived from the enemy's key and its count of bullets.
     pub key: Key,
     pub kind: EnemyKind,
     pub at: Vec2,

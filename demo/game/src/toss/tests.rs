@@ -20,7 +20,7 @@ const MIDDLE: Vec2 = Vec2::new(-28.0, -1.0);
 const BARREL_AT: Vec2 = Vec2::new(-26.0, 1.0);
 const CRATE_AT: Vec2 = Vec2::new(-25.0, -1.0);
 
-/// ONE is there, a barrel that is about to explode, and a crate and a barrel east of it.
+/// A game with ONE, a barrel that is about to explode, and a crate and a barrel east of it.
 fn field() -> SoloGame {
     let rules = Rules {
         crates: vec![CRATE_AT],
@@ -57,7 +57,7 @@ fn toss(game: &mut SoloGame, throws: &[(Prop, &[FlightLeg])]) {
 }
 
 #[test]
-fn a_blast_asks_a_second_time_only_if_it_throws_something() {
+fn a_blast_asks_for_a_toss_only_if_it_throws_something() {
     let mut game = field();
     let asked = |game: &SoloGame| -> Vec<Query> {
         let asks = game.effects().asks().iter();
@@ -202,7 +202,7 @@ fn a_thing_aloft_is_not_solid_and_cannot_be_hit() {
 
 /// A chain: a blast lights a barrel and throws it. The barrel explodes where it is when the fuse has burnt down.
 #[test]
-fn a_burning_barrel_flies_and_its_blast_is_where_it_is_then() {
+fn a_burning_barrel_explodes_where_it_has_flown() {
     let mut game = field();
     game.step();
     let bomb = game.sim().barrels[usize::from(BOMB)].question(BOMB);
@@ -297,7 +297,7 @@ fn a_crate_broken_by_the_blast_is_not_thrown() {
 }
 
 #[test]
-fn a_thing_put_back_ends_its_flight() {
+fn replacing_a_thing_ends_its_flight() {
     let mut game = field();
     toss(&mut game, &[(CRATE, &[[24, 0]; 10])]);
     game.run(5);
@@ -334,7 +334,7 @@ fn the_largest_toss_fits_its_bound() {
 }
 
 #[test]
-fn a_path_comes_as_near_to_its_corners_as_16ths_can_and_ends_with_the_movement() {
+fn a_path_is_within_a_32nd_of_its_corners_and_ends_with_the_movement() {
     let from = Vec2::new(3.3, -7.7);
     let mut luck = twinstep_core::Mwc::seed(4);
     let mut corner = from;
@@ -354,7 +354,7 @@ fn a_path_comes_as_near_to_its_corners_as_16ths_can_and_ends_with_the_movement()
         [[16, 0]]
     );
     assert!(Throw::through(CRATE, from, [from; 10]).legs.is_empty());
-    // Too fast for a byte: as fast as a leg can be, and the rest in the next one.
+    // Too fast for a byte: the first leg is as long as possible, and the next one covers the rest.
     let far = [from + Vec2::X * 10.0; 3];
     let told: Vec<FlightLeg> = Throw::through(CRATE, from, far).legs.to_vec();
     assert_eq!(told, [[127, 0], [33, 0]]);
