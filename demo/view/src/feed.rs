@@ -69,7 +69,7 @@ pub struct Feed {
     score: u32,
     title: String,
     is_alone: bool,
-    // When a screen last asked for a pause, or for its end.
+    // The time at which a screen last requested a pause, or its end.
     held: Option<Duration>,
 }
 
@@ -145,8 +145,7 @@ impl Feed {
         }
     }
 
-    /// Remembers that `names` names were given for this screen. If the screen gets fewer seats, a
-    /// note reports that.
+    /// Sets the number of names given for this screen. If the screen gets fewer seats, a note reports that.
     #[must_use]
     pub fn with_names(self, names: usize) -> Feed {
         let unused = Surplus::of(names);
@@ -164,7 +163,7 @@ impl Feed {
         &self.title
     }
 
-    // States that only bots play besides the local players: overlays pause the match.
+    // Declares that only bots play besides the local players, so that overlays pause the match.
     #[must_use]
     pub fn alone(self) -> Feed {
         Feed {
@@ -178,7 +177,7 @@ impl Feed {
         self.is_alone
     }
 
-    // Pauses a lone player's match while `holds`. A pause by the player itself stays.
+    // Pauses a lone player's match while `holds` is set. A pause requested by the player stays.
     pub fn hold(&mut self, holds: bool) {
         let (now, is_alone) = (self.now, self.is_alone);
         let Some(session) = self.source.session_mut().filter(|_| is_alone) else {
@@ -308,8 +307,7 @@ impl Feed {
         &self.news.fading
     }
 
-    /// The state of the picture: the prediction's state; if prediction is off, the authority's; for a replay, the
-    /// replay's.
+    /// The state behind the picture: the prediction's, or the authority's if prediction is off, or a replay's.
     #[must_use]
     pub fn game(&self) -> Option<&Game> {
         match self.replay() {
@@ -341,8 +339,8 @@ impl Feed {
         Some(tick * begins.0.saturating_sub(self.tick().0))
     }
 
-    /// Passes the poses of the authority to `put`: the confirmed, delayed state behind a prediction. A replay has none,
-    /// because its picture is the truth.
+    /// Passes the poses of the authority to `put`: the confirmed, delayed state behind a prediction. A replay has no
+    /// ghosts, because its picture is already the confirmed state.
     pub fn ghosts(&self, mut put: impl FnMut(ShowKey, Pose)) {
         let authority = self.source.session().and_then(Session::authority);
         if let Some(authority) = authority {
@@ -405,7 +403,7 @@ impl Feed {
         }
     }
 
-    /// Asks the match for a pause, or for its end. A note reports a request that cannot be sent; an event reports the
+    /// Requests a pause from the match, or its end. A note reports a request that cannot be sent; an event reports the
     /// match's decision.
     pub fn pause(&mut self) {
         let Some(session) = self.source.session_mut() else {
@@ -423,7 +421,7 @@ impl Feed {
         }
     }
 
-    /// Orders the nearest barrel within reach to be lit; if there is none, a note reports that.
+    /// Issues an order to light the nearest barrel within reach; if there is none, a note reports that.
     pub fn light(&mut self, seat: usize) {
         if self.source.session().is_none() {
             return;
@@ -454,7 +452,7 @@ impl Feed {
         match &mut self.source {
             #[cfg(not(target_arch = "wasm32"))]
             Source::Client(client) => client.transport().set_profile(*profile),
-            // A page's line is real.
+            // A page's connection is real.
             #[cfg(target_arch = "wasm32")]
             Source::Client(_) => {}
             Source::Rehearsal(rehearsal) => rehearsal.set_link(*profile),

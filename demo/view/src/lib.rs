@@ -6,7 +6,7 @@
 //! | `scene` | everything that one picture shows, and the effects of cues |
 //! | [`window`], [`terminal`] | two ways to draw it |
 //! | [`summary`] | the result of a shown match |
-//! | `tab`, `page` | the program in a browser; what its page gives |
+//! | `tab`, `page` | the program in a browser; the functions that its page provides |
 //! | [`rehearsal`] | a whole match in one process and virtual time |
 //! | [`say`], [`stop`], [`time`] | printing; the request to end this process; the time of day |
 //!

@@ -10,11 +10,11 @@ use std::time::Duration;
 use twinstep_client::SessionStats;
 use twinstep_web::page::answer;
 
-/// The maximum number of gamepads, and the numbers of each gamepad: two sticks, and its buttons as bits.
+/// The maximum number of gamepads. `PAD_NUMBERS` values describe each: two sticks, and the buttons as bits.
 const PADS: usize = 4;
 const PAD_NUMBERS: usize = 5;
 
-// Lengths are of bytes that the script finds by `twinstep_buffer`.
+// Lengths count bytes, which the script finds with `twinstep_buffer`.
 unsafe extern "C" {
     /// Milliseconds since the page was opened.
     safe fn powderkeg_now() -> f64;
@@ -75,7 +75,7 @@ pub fn unix_now() -> Duration {
     Duration::from_secs_f64(powderkeg_date() / 1e3)
 }
 
-/// The standard library's type has no clock here.
+/// Replaces the standard library's type, which has no clock here.
 #[derive(Clone, Copy, Debug)]
 pub struct Instant(Duration);
 

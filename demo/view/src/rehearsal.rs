@@ -5,12 +5,13 @@
 //!                then the local session: handle, advance, send
 //! ```
 //!
-//! The match and the sessions are those of production; only sockets and clocks are missing. So the same setup gives the
-//! same pictures on every machine, as fast as the machine draws. The pictures of documents, the tour and the tests of
-//! views use it, and so does a browser's page without a server.
+//! The match and the sessions are the real ones; only sockets and clocks are missing. So the same setup produces the
+//! same pictures on every machine, as fast as the machine draws. It serves the pictures of documents, the tour and the
+//! tests of views, and a browser page without a server.
 //!
-//! A *mirror* is a second copy of the local session: it gets the same packets and inputs at the same times, and differs
-//! only in when it draws other players. Its packets are dropped. Invariant: they equal the session's packets.
+//! A *mirror* is a second copy of the local session. It gets the same packets and inputs at the same times, and differs
+//! only in the time at which it draws other players. Its packets are dropped. Invariant: they equal the session's
+//! packets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use crate::time::{Instant, now};
 /// A frame has this many parts. Packets move in each part.
 const PARTS: u32 = 8;
 const BUDGET_TICKS: u32 = 128;
-/// A client counts its server as lost if it is silent for this long.
+/// A client considers its server lost if it is silent for this long.
 const SILENCE: Duration = Duration::from_millis(700);
 /// The maximum time played per frame. After a longer pause of the view, the match continues where it was.
 const FRAME_MAX: Duration = Duration::from_millis(100);
@@ -62,7 +63,7 @@ impl Setup {
     }
 }
 
-/// Shows what [`GameShow`] shows, but all other players at a chosen time.
+/// Like [`GameShow`], but draws all other players at a chosen time.
 #[derive(Clone, Copy, Debug)]
 pub struct ShowAt(pub When);
 
@@ -88,7 +89,7 @@ struct RehearsalMember {
     bot: Option<Bot>,
     /// The pad of a bot controlled from outside.
     held: Option<Pad>,
-    /// The end of its handshake with a restarted server.
+    /// The time at which its handshake with a restarted server ends.
     dialled_at: Option<Duration>,
 }
 
@@ -126,7 +127,7 @@ impl Rehearsal {
         let mut server =
             Match::new(config, game, Arc::clone(&rules), arbiter).expect("rules without a NaN");
         server.set_referee(Judge);
-        // A match of any length keeps none.
+        // In real time a match can last for any time, so its journal is not kept.
         if setup.frame.is_some() {
             server.keep_journal().expect("a journal in memory");
         }
@@ -193,13 +194,13 @@ impl Rehearsal {
         self.members[1 + nth].held = Some(pad);
     }
 
-    /// Samples the inputs of the next frame at once: see [`Session::sample_now`].
+    /// Samples the inputs of the next frame immediately: see [`Session::sample_now`].
     pub fn sample_now(&mut self) {
         self.session_mut().sample_now();
         self.mirrors.iter_mut().for_each(Session::sample_now);
     }
 
-    /// Gives an order of the first seat. An order that the session refuses is dropped.
+    /// Issues an order of the first seat. An order refused by the session is dropped.
     pub fn order(&mut self, command: Command) {
         let _ = self.members[0].session.command(0, command);
         for mirror in &mut self.mirrors {
@@ -207,7 +208,7 @@ impl Rehearsal {
         }
     }
 
-    /// Holds all packets between the local session and the server for `time`; then they arrive at once.
+    /// Holds all packets between the local session and the server for `time`; then they arrive together.
     pub fn hold(&mut self, time: Duration) {
         let until = self.now + time;
         let net = &mut self.members[0].net;
@@ -215,8 +216,8 @@ impl Rehearsal {
         net.down.hold(until);
     }
 
-    /// Kills the server. After `down`, another one resumes the match from the journal. The handshake of each client
-    /// with it takes a round trip.
+    /// Kills the server. After `down`, another one resumes the match from the journal. Each client's handshake with the
+    /// new server takes a round trip.
     pub fn kill(&mut self, down: Duration) {
         self.restart_at = Some(self.now + down);
     }
@@ -263,7 +264,7 @@ impl Rehearsal {
         self.advance_watched(pad, |_| {})
     }
 
-    /// Like [`advance`](Rehearsal::advance); passes the server's world to `watch` eight times.
+    /// Like [`advance`](Rehearsal::advance); passes the server's world to `watch` eight times per frame.
     ///
     /// # Errors
     /// The errors of [`advance`](Rehearsal::advance).
@@ -284,7 +285,7 @@ impl Rehearsal {
             }
             self.dial();
             watch(self.server.world());
-            // Each bot acts in its own part of the frame, so that their packets do not come together.
+            // Each bot acts in its own part of the frame, so that their packets do not arrive together.
             for at in 1..self.members.len() {
                 if at as u32 % PARTS == part {
                     self.play_bot(at);
@@ -400,7 +401,7 @@ impl Rehearsal {
     }
 
     fn play_bot(&mut self, at: usize) {
-        // In real time a human plays.
+        // In real time a human plays, and the bots wait until that player is ready.
         let waits = self.frame.is_none() && self.waits_for_persons();
         let member = &mut self.members[at];
         if let Some(pad) = member.held {

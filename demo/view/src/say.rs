@@ -1,7 +1,7 @@
 //! Printing: only this module writes to standard output and standard error.
 //!
-//! Printed text cannot control the terminal, even if it contains a path, a player's name or an error of a journal: see
-//! [`twinstep_protocol::text`]. If the reader of the output has closed its end, this is not an error, and the match
+//! Printed text cannot control the terminal, even if it contains a path, a player's name or an error from a journal:
+//! see [`twinstep_protocol::text`]. It is not an error if the reader of the output has closed its end; the match
 //! continues.
 
 use std::fmt::Display;

@@ -33,7 +33,7 @@ pub(crate) use sprite::Sprite;
 pub(crate) use thing::{ThingLook, ViewThing};
 use thing::{facing, look};
 
-/// After this time without a packet the line counts as silent.
+/// After this time without a packet the link counts as silent.
 const SILENCE: Duration = Duration::from_millis(500);
 const MEMORY: Duration = Duration::from_millis(1_500);
 
@@ -249,7 +249,7 @@ impl ViewScene {
             NetSample {
                 rtt_ms: stats.rtt_ms as f32,
                 jitter_ms: stats.jitter_ms as f32,
-                // The link counts no loss while nothing arrives.
+                // The link measures no loss while no packets arrive.
                 loss_percent: match rates.bytes_down > 0.0 {
                     true => stats.loss * 100.0,
                     false => 100.0,

@@ -1,4 +1,4 @@
-//! A flag that asks this process to end. Everything that waits checks it.
+//! A flag that asks this process to end. Every wait checks it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use twinstep_client::{PictureErrors, PictureStats, SessionStats};
 
 const EVERY: Duration = Duration::from_micros(111_111);
-/// The readings that a rate covers: 1 s.
+/// The number of readings covered by a rate: 1 s.
 const RATE_READINGS: usize = 9;
 const KEPT: usize = 90;
 
@@ -16,9 +16,9 @@ pub struct Rates {
     pub resim_ticks: f64,
     pub items_run: f64,
     pub items_taken: f64,
-    /// Bytes sent, with all headers.
+    /// Bytes sent, including all headers.
     pub bytes_up: f64,
-    /// Bytes received, with all headers.
+    /// Bytes received, including all headers.
     pub bytes_down: f64,
 }
 
@@ -36,7 +36,7 @@ pub struct GaugeWindow {
     pub key_ms: f64,
     pub stall_ms: f64,
     pub held_ms: f64,
-    // Sealed ticks without this session's input, and its ticks that a jump of the clock skipped.
+    // Sealed ticks without this session's input; then this session's ticks skipped by a clock jump.
     pub fills: u64,
     pub skipped_ticks: u64,
     pub clock_off_ms: f64,

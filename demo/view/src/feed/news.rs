@@ -1,5 +1,5 @@
-//! Output of a feed for its view, live or replayed: [`News`], which waits for the view, and [`Companion`], a player of
-//! the match.
+//! A feed's output for its view, live or replayed: [`News`], which is kept until the view takes it, and [`Companion`],
+//! a player of the match.
 
 use std::collections::VecDeque;
 
@@ -20,12 +20,12 @@ pub struct Companion {
     /// Whether its inputs arrive; `false` after a long silence.
     pub is_here: bool,
     pub is_late: bool,
-    /// The link as the server measures it. `None` if the player is not connected, or no measurement has arrived yet.
+    /// The link as measured by the server. `None` if the player is not connected, or no measurement has arrived yet.
     pub link: Option<LinkQuality>,
 }
 
 impl Companion {
-    /// The players of a session's match, in number order; empty before its world has arrived.
+    /// The players of a session's match, in number order; empty until its world has arrived.
     pub(super) fn all_of(session: &Session<Game, GameShow>) -> Vec<Companion> {
         let Some(world) = session.authority() else {
             return Vec::new();

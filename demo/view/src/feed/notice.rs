@@ -23,7 +23,7 @@ pub enum Notice {
         total_bytes: usize,
         rest: Option<Duration>,
     },
-    /// The world has arrived, and steps through the ticks since then.
+    /// The world has arrived, and is stepped through the ticks since then.
     CatchingUp {
         done_ticks: u32,
         total_ticks: u32,

@@ -23,7 +23,7 @@ use twinstep_protocol::replay::{Replay, ReplayError};
 use super::news::{Companion, News};
 use crate::time::{Instant, now};
 
-/// The maximum number of steps per advance. After a longer stall of the view, older time is skipped.
+/// The maximum number of steps per advance. After a longer stall of the view, the rest is skipped.
 const STEPS_MAX: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,7 +122,7 @@ pub struct Playback {
     at: Option<Duration>,
     /// The match time that is due and not stepped yet.
     owed: Duration,
-    /// The picture must be rebuilt, without interpolation from the old one.
+    /// Whether the picture must be rebuilt, without interpolation from the old one.
     jumped: bool,
     /// The target of a seek, for the next advance.
     wanted: Option<Tick>,
@@ -133,7 +133,7 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// Opens a journal at its first world, running.
+    /// Opens a journal at its first world, not paused.
     ///
     /// # Errors
     /// If the file is not a journal; is a journal of another game, version or rules; or does not contain a world.
@@ -214,7 +214,7 @@ impl Playback {
         self.tick() >= self.end || self.fault.is_some()
     }
 
-    /// Pauses, or continues. At its end it starts over.
+    /// Pauses or resumes. At the end of the journal it starts over.
     pub fn toggle_pause(&mut self) {
         if self.is_over() && !self.is_paused {
             self.seek(self.first);
@@ -250,7 +250,7 @@ impl Playback {
         self.seek(Tick(from.0.saturating_add_signed(ticks)));
     }
 
-    /// Goes `seconds` of match time forward (below 0: back), and continues there.
+    /// Seeks `seconds` of match time forward, or back if negative.
     pub fn skip_seconds(&mut self, seconds: i32) {
         let per_second = (1.0 / self.tick_length().as_secs_f64()).round() as i32;
         let from = self.wanted.unwrap_or(self.tick());

@@ -1,6 +1,6 @@
 //! [`Showing`]: selects which of a session's two worlds is shown, prediction or authority, and whether it is smoothed.
 //!
-//! Invariant: it only reads. Switching changes neither the match nor what is sent.
+//! Invariant: it only reads. Switching changes neither the match nor the sent packets.
 
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ impl Lagged {
         }
     }
 
-    /// Follows the authority: ticks that arrive together are spread over the time that they took to play.
+    /// Follows the authority: ticks that arrive together are shown one after the other, over their playing time.
     pub(crate) fn advance(&mut self, now: Duration, authority: &World<Game>, rules: &Rules) {
         let tick = authority.tick();
         if tick == self.tick {
@@ -149,7 +149,7 @@ impl Lagged {
         f64::from(self.before.0) + ticks * f64::from(self.alpha(now))
     }
 
-    /// Passes on the confirmed events of a cue, and holds back what is only guessed.
+    /// Passes a cue on once it is confirmed, and holds back a guessed one.
     fn handle(&mut self, event: CueEvent<Cue>, mut emit: impl FnMut(CueEvent<Cue>)) {
         let held = self.held.iter().position(|held| held.id == event.id);
         match (&event.kind, held) {

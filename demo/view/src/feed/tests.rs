@@ -44,7 +44,7 @@ fn me(feed: &Feed) -> Vec2 {
     shown.expect("drawn").1.at
 }
 
-/// Frames from the key press until the player is drawn elsewhere.
+/// The number of frames from the key press until the player is drawn elsewhere.
 fn frames_until_it_moves(feed: &mut Feed) -> u32 {
     let still = me(feed);
     let walk = Pad {
@@ -59,9 +59,9 @@ fn frames_until_it_moves(feed: &mut Feed) -> u32 {
         .expect("it walks")
 }
 
-/// Row 59: the prediction shows a key immediately, the authority when the turn with it has arrived.
+/// Row 59: the prediction shows a key press immediately, and the authority once the turn that contains it has arrived.
 #[test]
-fn without_prediction_a_key_waits_for_its_turn() {
+fn without_prediction_a_key_press_shows_once_its_turn_arrives() {
     let mut feed = live(&setup("rtt=100"));
     run(&mut feed, 120, Pad::default());
     assert!(feed.notice().is_none());
@@ -145,7 +145,7 @@ fn without_smoothing_the_picture_is_the_prediction_of_the_newest_tick() {
 }
 
 #[test]
-fn only_a_simulated_link_is_switched_by_name() {
+fn only_a_simulated_link_can_be_switched() {
     let mut feed = live(&setup("perfect"));
     run(&mut feed, 60, Pad::default());
     feed.set_link(3);
@@ -188,7 +188,7 @@ fn two_local_players_have_a_pad_each() {
 }
 
 #[test]
-fn players_are_listed_with_names_and_links_and_a_lost_one_has_no_link() {
+fn players_are_listed_with_names_and_links_and_a_disconnected_one_has_no_link() {
     let setup = Setup {
         names: vec!["  Anna\u{202e} ".to_owned(), String::new()],
         seats: 2,
@@ -307,11 +307,11 @@ fn replayed_cues_are_confirmed_and_a_seek_emits_no_cues() {
     assert_eq!(feed.poll_cue(), None);
 }
 
-/// A seek steps at most 10 s of match time in any match, and is done in the frame that asks for it. Its duration is
+/// A seek steps at most 10 s of match time in any match, and completes in the frame that requests it. Its duration is
 /// printed, not asserted: the machine may be busy. (34 ms for 300 enemies, in the tests' build.)
 #[test]
 #[expect(clippy::disallowed_methods, reason = "tells what a seek takes")]
-fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
+fn a_seek_in_a_crowded_match_steps_at_most_ten_seconds() {
     let rules = Arc::new(Rules::arena(300));
     let setup = Setup {
         bots: 0,
@@ -340,9 +340,9 @@ fn a_seek_anywhere_in_a_crowded_match_steps_ten_seconds_at_most() {
     }
 }
 
-/// Point F9 of the window: a client saves its own recording, at any moment.
+/// The window's key F9: a client saves its own recording, at any moment.
 #[test]
-fn a_replay_saved_in_play_is_the_match_as_it_was_confirmed_and_verifies() {
+fn a_replay_saved_during_play_contains_the_confirmed_match_and_verifies() {
     let folder = std::env::temp_dir().join(format!("powderkeg-save-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let setup = Setup {

@@ -21,14 +21,14 @@ pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
 const EMBER: Tint = Tint::new(0xff_6a_1f);
 const SMOKE: Tint = Tint::new(0x3a_3d_42);
 const WOOD: Tint = Tint::new(0xa8_7a_48);
-/// The height at which words start above their position, in units: names are below.
+/// The height at which words start above their position, in units. Names are below them.
 const FLOAT_HEIGHT: f32 = 1.8;
 
 struct Spray {
     at: Vec2,
     angle: f32,
     spread: f32,
-    /// The slowest and the fastest speed, in units per second.
+    /// The minimum and the maximum speed, in units per second.
     speed: (f32, f32),
     ms: u64,
 }
@@ -142,7 +142,7 @@ impl Thrower<'_> {
             140,
             WHITE.light(),
         );
-        // Its reach, so that players learn it.
+        // The range of the blast, so that players learn it.
         self.puff(
             Sprite::Wave,
             at,
@@ -208,7 +208,7 @@ fn start(effects: &mut ViewEffects, cause: Cause, cue: Cue, scene: &ViewScene, m
     }
     if let Some(sound) = sound(&cue, scene) {
         let at = subject.map(|thing| thing.at);
-        // Without a place there is no sound, except for sounds that come from everywhere.
+        // Without a position there is no sound, except for sounds that come from everywhere.
         if at.is_some() || sound.is_everywhere() {
             effects.play_sound(cause.cue, sound, at.filter(|_| !sound.is_everywhere()));
         }

@@ -50,7 +50,7 @@ pub(crate) struct Float {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CueFate {
     Open,
-    /// The cue happened, this many ticks after (below 0: before) the tick it was shown for.
+    /// The cue happened this many ticks after the tick for which it was shown; before it if negative.
     Confirmed(i64),
     Cancelled,
     NoCue,
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_cue_fades_its_sound_stops_and_its_line_is_marked() {
+    fn a_cancelled_cue_fades_and_stops_its_sound_and_marks_its_line() {
         let mut effects = ViewEffects::default();
         happens(&mut effects, 0, 1, started(Cue::PlayerDied(PlayerId(0))));
         assert_eq!(effects.lines.len(), 1);

@@ -17,11 +17,11 @@ pub(crate) struct ViewMember {
     pub(crate) is_ready: bool,
     pub(crate) is_out: bool,
     pub(crate) has_shield: bool,
-    /// The health as a part of the full health, from 0 (dead) to 1.
+    /// The health as a fraction of the full health, from 0 (dead) to 1.
     pub(crate) health: f32,
     pub(crate) weapon: Weapon,
     pub(crate) ammo: Option<u16>,
-    /// The progress of the dash's rest, 0 ..= 1.
+    /// The progress of the dash cooldown, 0 ..= 1.
     pub(crate) dash: f32,
     pub(crate) kills: u32,
     pub(crate) score: u32,

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn no_kind_of_enemy_has_a_player_s_hue() {
+    fn no_enemy_kind_has_the_hue_of_a_player() {
         use crate::scene::Sprite::{Charger, Gunner, Sapper, Spinner, Urchin};
 
         for mode in [ColorMode::Safe, ColorMode::Contrast] {

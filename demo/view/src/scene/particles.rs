@@ -1,4 +1,4 @@
-//! [`Particles`]: sparks, smoke, rings. Each belongs to the cue that threw it; the particles of a cancelled cue fade
+//! [`Particles`]: sparks, smoke, rings. Each belongs to the cue that caused it; the particles of a cancelled cue fade
 //! within a tenth of a second.
 //!
 //! A particle's position is a function of its age, without integration, so a paused replay stands still.
@@ -83,7 +83,7 @@ impl Particle {
             (1.0 - libm::expf(-self.drag * age)) / self.drag
         };
         let half = self.half.0 + (self.half.1 - self.half.0) * part;
-        // The particle fades late: almost opaque at first, then faster.
+        // The particle stays almost opaque at first, then fades faster.
         let left = 1.0 - part * part;
         Some(VisibleParticle {
             is_confirmed: self.is_confirmed,
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_particle_moves_fades_and_is_gone_after_its_life() {
+    fn a_particle_moves_and_fades_and_disappears_after_its_lifetime() {
         let mut particles = Particles::default();
         particles.add(spark(1));
         let seen: Vec<VisibleParticle> = [1_000, 1_500, 1_900]
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_cue_takes_its_own_particles_with_it_and_no_others() {
+    fn a_cancelled_cue_removes_its_own_particles_and_no_others() {
         let mut particles = Particles::default();
         particles.add(spark(1));
         particles.add(spark(2));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_the_bound() {
+    fn particles_never_exceed_their_limit() {
         let mut particles = Particles::default();
         (0..PARTICLES_MAX as u64 + 9).for_each(|cue| particles.add(spark(cue)));
         assert_eq!(particles.seen(SECOND).count(), PARTICLES_MAX);

@@ -10,17 +10,17 @@ pub(crate) enum Waveform {
     Saw,
 }
 
-/// A part of a sound: start and duration in milliseconds, pitch or brightness from and to, loudness.
+/// A part of a sound: its start and duration in milliseconds, its pitch or brightness at both ends, and its loudness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Layer {
-    /// A tone that glides from one pitch to another, in hertz, and dies away.
+    /// A tone that glides from one pitch to another, in hertz, and fades out.
     Tone(Waveform, u32, u32, [f32; 2], f32),
     /// Noise whose brightness (0 ..= 1, 0 is dark) changes from one value to another.
     Noise(u32, u32, [f32; 2], f32),
 }
 
-/// The sounds: the length in milliseconds, and the layers: kind, start, duration, pitch or brightness from and to,
-/// loudness. A note is a triangle wave and, softer, its octave.
+/// The sounds. Each has a length in milliseconds, and layers: kind, start, duration, pitch or brightness at both ends,
+/// loudness. A note is a triangle wave and, more softly, its octave.
 macro_rules! sounds {
     ($($name:ident $ms:literal [$($kind:ident $at:literal $long:literal $from:literal $to:literal $loud:literal),*])*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,7 +70,7 @@ sprites! {
     Reach: 224 x 224,
     /// A wide, soft circle, for the front of a blast.
     Wave: 96 x 96,
-    /// A dashed circle: ghosts of the authority.
+    /// A dashed circle, for ghosts of the authority.
     Dashes: 72 x 72,
     Streak: 64 x 12,
     Smoke: 48 x 48,

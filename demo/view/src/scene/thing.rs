@@ -29,10 +29,10 @@ pub(crate) enum ThingLook {
     },
     Prop {
         is_lit: bool,
-        /// For a thrown thing, the part of its flight so far, 0 ..= 1.
+        /// For a thrown thing, the completed fraction of its flight, 0 ..= 1.
         aloft: Option<f32>,
     },
-    /// A shot over everything: the part of its flight so far, 0 ..= 1.
+    /// A shot that flies over everything: the completed fraction of its flight, 0 ..= 1.
     Lobbed(f32),
     Fading,
 }

@@ -78,8 +78,7 @@ fn title(scene: &ViewScene) -> String {
     }
 }
 
-/// The inputs that the keys hold, as words: on terminals that do not report releases, a player could not see them
-/// otherwise.
+/// The held inputs as words: on terminals that do not report releases, a player could not see them otherwise.
 fn held(pad: &Pad) -> String {
     let arrow = |heading: Heading| {
         let eighth = (heading.angle() / TAU * 8.0).round() as usize % 8;

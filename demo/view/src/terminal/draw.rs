@@ -1,4 +1,4 @@
-//! [`draw`]: a scene on a terminal. A pure function: the same scene and size make the same picture.
+//! [`draw`]: a scene on a terminal. A pure function: the same scene and size produce the same picture.
 //!
 //! ```text
 //!   ┌ arena ───────────────┐┌ net ───────┐
@@ -39,7 +39,7 @@ struct Areas {
 }
 
 impl Areas {
-    /// Divides a screen; `width_to_height` is the arena's, in units.
+    /// Divides a screen; `width_to_height` is the arena's aspect ratio.
     fn of(screen: Rect, width_to_height: f32) -> Areas {
         let [main, keys] =
             Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(screen);

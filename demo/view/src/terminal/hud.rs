@@ -13,11 +13,11 @@ use crate::scene::palette::{ColorMode, Tint};
 use crate::scene::{ReelState, ViewMember, ViewScene, clock, weapon_name};
 
 pub(super) const COLUMNS: u16 = 32;
-/// The rows of the numbers, with the sparkline and the borders.
+/// The number of rows for the numbers, the sparkline and the borders.
 pub(super) const NET_ROWS: u16 = NUMBER_ROWS + 1 + SPARK_ROWS + 2;
 
 pub(super) const TEAM_ROWS: u16 = 10;
-/// The rows for the causes of rebuilds and the legend, if there is space.
+/// The number of rows for the causes of rebuilds and the legend, if there is space.
 pub(super) const EXTRA_ROWS: u16 = 5;
 
 const NUMBER_ROWS: u16 = 10;
@@ -203,7 +203,7 @@ fn lines(frame: &mut Frame<'_>, area: Rect, title: String, lines: Vec<Line<'_>>)
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// Draws the players: their health and weapons during a round, otherwise who is ready and how good the links are.
+/// Draws the players: their health and weapons during a round, otherwise their readiness and links.
 pub(super) fn team(frame: &mut Frame<'_>, area: Rect, scene: &ViewScene) {
     let waits = scene.phase.is_waiting();
     let title = match waits {

@@ -152,7 +152,7 @@ pub(super) struct Keys {
     walk: HeldKeys,
     aim: HeldKeys,
     aimed: Heading,
-    /// The aim was turned; it holds until the player aims again.
+    /// Whether the aim was turned; it then holds until the player aims again.
     is_turned: bool,
     fire: bool,
     space_at: Option<Duration>,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_given_once_per_press_and_rest_in_between() {
+    fn an_order_is_issued_once_per_press_and_not_too_often() {
         let mut keys = Keys::new(false);
         assert_eq!(press(&mut keys, 0, 'e'), Some(TerminalAct::Light));
         assert_eq!(press(&mut keys, 40, 'e'), None);

@@ -9,8 +9,8 @@
 //! the terminal is always restored.
 //!
 //! Most terminals do not report key releases. There, a press holds its direction until another press or the stop key. A
-//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. During the view no other code may write to
-//! the terminal: send logs to a file.
+//! terminal with the kitty protocol reports them. `NO_COLOR` is respected. While the view is open, no other code may
+//! write to the terminal: send logs to a file.
 
 mod arena;
 mod controls;
@@ -153,7 +153,7 @@ impl TerminalView {
                 self.look(feed);
                 screen.terminal.draw(|frame| draw::draw(frame, self))?;
             }
-            // Wait for the first input only, then take those that are there.
+            // Wait only for the first input, then take the others that have arrived.
             let mut patience = PAUSE;
             while let Some(input) = inputs.next(patience)? {
                 patience = Duration::ZERO;

@@ -105,7 +105,7 @@ fn watch_panics(kept: &Arc<Mutex<Vec<String>>>) -> PanicHook {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // During a panic the hook has restored the terminal already.
+        // During a panic the hook has already restored the terminal.
         if !thread::panicking() {
             give_back();
             let before = Arc::clone(&self.hook_before);

@@ -53,7 +53,7 @@ fn text(buffer: &Buffer) -> String {
 }
 
 #[test]
-fn a_line_without_packets_is_called_silent() {
+fn a_link_without_packets_is_shown_as_silent() {
     let mut view = played(240);
     assert_eq!(view.scene.loss(), "0.0 %");
     view.scene.silent = Duration::from_millis(501);
@@ -62,7 +62,7 @@ fn a_line_without_packets_is_called_silent() {
 }
 
 #[test]
-fn a_played_match_is_on_the_screen() {
+fn a_running_match_is_shown_on_the_screen() {
     let view = played(240);
     let text = text(&drawn(&view, 120, 36));
     let scene = &view.scene;
@@ -256,7 +256,7 @@ fn at_every_terminal_size_the_screen_shows_how_to_quit() {
     }
 }
 
-/// The campaign with two local players at one terminal, from the lobby on, with a bot that says it is ready.
+/// The campaign from the lobby on, with two local players at one terminal and a bot that gets ready.
 fn campaign() -> (Feed, TerminalView) {
     campaign_with(1)
 }
@@ -320,7 +320,7 @@ fn the_lobby_shows_readiness_and_links_and_one_key_readies_all_local_players() {
 }
 
 #[test]
-fn once_half_are_ready_the_lobby_shows_the_time_to_the_round() {
+fn the_lobby_shows_the_time_to_the_round_once_half_are_ready() {
     let (mut feed, mut view) = campaign_with(2);
     let lobby = play(&mut feed, &mut view, 300);
     let words = "2 of 4 are ready; it begins anyway in ";
@@ -350,7 +350,7 @@ fn two_players_at_one_terminal_walk_independently() {
 }
 
 #[test]
-fn a_boss_has_a_bar_and_the_end_has_a_table_with_the_best_first() {
+fn a_boss_has_a_health_bar_and_the_results_list_the_best_player_first() {
     let (mut feed, mut view) = campaign();
     play(&mut feed, &mut view, 120);
     view.scene.phase = RoundPhase::Wave;

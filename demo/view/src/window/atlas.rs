@@ -63,7 +63,7 @@ pub(crate) struct AtlasEntry {
 }
 
 pub(crate) struct Atlas {
-    /// Pixels per pixel of the design.
+    /// Pixels per design pixel.
     pub(crate) scale: f32,
     pub(crate) mode: ColorMode,
     pub(crate) side: usize,
@@ -130,7 +130,7 @@ impl Atlas {
         self.entries[sprite as usize]
     }
 
-    /// The picture of a letter; the baseline is [`below`](Atlas::below) above its lower edge.
+    /// The picture of a letter; its lower edge is [`below`](Atlas::below) pixels under the baseline.
     pub(crate) fn letter(&self, size: Type, glyph: usize) -> AtlasEntry {
         self.entries[Sprite::ALL.len() + size as usize * GLYPHS.len() + glyph]
     }

@@ -135,7 +135,7 @@ impl Batch {
         self.parts_of_nine(sprite, rect, border, tint, |_, _| true);
     }
 
-    /// Adds the lower and right edge of a sprite in nine parts, if the rest of it is hidden.
+    /// Adds only the lower and right edges of a sprite in nine parts, for a sprite that is otherwise hidden.
     pub(crate) fn nine_below(&mut self, sprite: Sprite, rect: Rect, border: f32, tint: Tint) {
         let at_edge = |row, column| row == 2 || column == 2;
         self.parts_of_nine(sprite, rect, border, tint, at_edge);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_ink_of_a_sprite_is_drawn_and_it_stays_where_it_was() {
+    fn only_the_ink_of_a_sprite_is_drawn_at_an_unchanged_position() {
         let mut batch = Batch::new(Atlas::new(1.0, ColorMode::Safe));
         let entry = batch.atlas.sprite(Sprite::PlayerHull);
         let [from, to] = entry.ink;

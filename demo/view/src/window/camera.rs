@@ -10,7 +10,7 @@ use twinstep_core::Mwc;
 const TALL: f32 = 23.0;
 const ROOM: Vec2 = vec2(9.0, 6.0);
 const MARGIN: f32 = 2.5;
-/// The camera looks ahead by this part of the distance to the player's aim.
+/// The camera looks ahead by this fraction of the distance to the player's aim.
 const AHEAD: f32 = 0.16;
 /// How fast zoom and look-ahead approach their targets, per second.
 const HASTE: f32 = 5.0;
@@ -127,7 +127,7 @@ impl Camera {
     }
 }
 
-/// The middle of a picture with this half size that shows as little as possible beyond `limit`.
+/// The centre at which a picture with this half size shows as little as possible beyond `limit`.
 fn kept_inside(at: Vec2, limit: Vec2, half: Vec2) -> Vec2 {
     let room = (limit - half).max(Vec2::ZERO);
     at.clamp(-room, room)
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn places_survive_a_round_trip_through_the_screen() {
+    fn positions_survive_a_round_trip_through_the_screen() {
         let camera = looked(&[vec2(3.0, 4.0)], vec2(1_280.0, 720.0));
         for at in [vec2(3.0, 4.0), vec2(-7.0, 9.5)] {
             assert!(camera.to_world(camera.to_screen(at)).distance(at) < 1e-4);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_player_to_follow_the_whole_arena_is_visible() {
+    fn the_whole_arena_is_visible_without_a_player_to_follow() {
         let camera = looked(&[], vec2(1_280.0, 720.0));
         assert!(camera.sees(HALF, 0.0) && camera.sees(-HALF, 0.0));
         assert_eq!(camera.to_screen(Vec2::ZERO), vec2(640.0, 360.0));

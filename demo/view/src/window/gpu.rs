@@ -16,7 +16,7 @@ use crate::scene::palette::Tint;
 
 /// The maximum number of quads in a draw call: indices have 16 bits.
 pub(crate) const QUADS_PER_CALL: usize = 16_000;
-/// The vertices and indices of a draw call, for opening the window.
+/// The maximum number of vertices and of indices in a draw call, which the window needs when it opens.
 pub(crate) const CALL_CAPACITY: (usize, usize) = (QUADS_PER_CALL * 4 + 1, QUADS_PER_CALL * 6 + 1);
 
 /// Corners are already in pixels, so there is no model matrix.

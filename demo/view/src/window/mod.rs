@@ -1,4 +1,4 @@
-//! The window: Powderkeg with keyboard, mouse, gamepads and sound. Only this module names macroquad.
+//! The window: Powderkeg with keyboard, mouse, gamepads and sound. Only this module uses macroquad.
 //!
 //! ```text
 //!   desk, gamepads ──▶ WindowStage::frame ──▶ Batch ──▶ gpu ──▶ the screen
@@ -21,8 +21,8 @@
 //! | `tour` | one session drawn in four ways, in a window or as an animated picture |
 //! | `sketch` | boxes and words for small examples |
 //!
-//! Invariants: a picture is a pure function of scene and effects; inputs of a frame are in that frame's picture; no
-//! file is loaded, and the build does not need a library.
+//! Invariants: a picture is a pure function of scene and effects; a frame's inputs show in that frame's picture; no
+//! file is loaded, and the build needs no system library.
 
 mod art;
 mod atlas;

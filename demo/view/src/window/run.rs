@@ -1,4 +1,4 @@
-//! The loop around a [`WindowStage`]. It owns what a stage does not have: the window, the frame clock, the devices
+//! The loop around a [`WindowStage`]. It owns everything that a stage lacks: the window, the frame clock, the devices
 //! (keyboard, mouse, gamepads, speaker), and the files (settings, pictures).
 
 use std::cell::{Cell, RefCell};
@@ -34,7 +34,7 @@ use crate::time::{Instant, now, unix_now};
 // The minimum time per frame if the driver does not wait for the screen: 250 frames a second.
 #[cfg(not(target_arch = "wasm32"))]
 const FRAME_MIN: Duration = Duration::from_millis(4);
-/// The time for which the reason for the match's end stays, if the player does not close it.
+/// The time for which the reason for the match's end stays on screen, if the player does not close it.
 const CLOSING_MAX: Duration = Duration::from_secs(20);
 /// A key pressed earlier than this was meant for the match, and does not close the reason.
 const CLOSING_MIN: Duration = Duration::from_millis(800);
@@ -64,7 +64,7 @@ pub struct WindowRefused {
 /// # Errors
 /// If a window cannot be opened.
 pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused> {
-    // A bad file is reported once the window is open.
+    // An unusable file is reported once the window is open.
     let settings = SettingsFile::of_user().load().unwrap_or_default();
     let vsync = options.vsync && settings.vsync;
     let options = WindowOptions { vsync, ..options };
@@ -73,7 +73,7 @@ pub fn run(feed: Feed, options: WindowOptions) -> Result<Summary, WindowRefused>
     let summary = Rc::new(RefCell::new(None));
     let (lent, out) = (Rc::clone(&feed), Rc::clone(&summary));
     let opened = open(&title, options, move || async move {
-        // Before the feed is taken: without graphics the match continues in another view.
+        // Before the feed is taken, because without graphics the match continues in another view.
         let gpu = match Gpu::new() {
             Ok(gpu) => gpu,
             Err(error) => {
@@ -164,7 +164,7 @@ where
         draw_call_index_capacity: CALL_CAPACITY.1,
         ..macroquad::conf::Conf::default()
     };
-    // Without a driver the library panics; here that is an ordinary error.
+    // Without a driver the library panics, which becomes an ordinary error here.
     let is_open = Rc::new(Cell::new(false));
     let opens = Rc::clone(&is_open);
     let quiet = Quiet::begin();
@@ -188,8 +188,8 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Silences panics of the thread that made it, until it is dropped. Panics of other threads, such as a match in this
-/// process, are reported as usual.
+/// Silences panics on the thread that created it, until it is dropped. Panics on other threads, such as those of a
+/// match in this process, are reported as usual.
 struct Quiet {
     /// Not `Send`, because it must end on the thread where it started.
     _here: PhantomData<*const ()>,
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "it is about threads")]
-    fn only_the_thread_that_opens_the_window_is_quiet() {
+    fn panics_are_silenced_only_on_the_thread_that_opens_the_window() {
         let is_quiet = || std::thread::spawn(|| IS_QUIET.get()).join().unwrap();
         let quiet = Quiet::begin();
         assert!(IS_QUIET.get() && !is_quiet());

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlay_key_toggles_it_and_escape_closes_it_before_quitting() {
+    fn an_overlay_key_toggles_its_overlay_and_escape_closes_it_before_quitting() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Help]);
         assert_eq!(screens.overlay, Some(Overlay::Help));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn ghosts_and_netgraph_are_on_or_off_and_other_keys_are_wishes() {
+    fn keys_toggle_ghosts_and_netgraph_and_other_keys_become_wishes() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(
             &mut screens,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_can_be_changed_by_gamepad_and_the_help_matches() {
+    fn settings_can_be_changed_by_gamepad_and_the_help_names_its_buttons() {
         let (mut screens, mut settings) = (Screens::default(), Settings::default());
         press(&mut screens, &mut settings, &[WindowAct::Settings]);
         assert!(screens.settings_foot(false).starts_with("arrows"));

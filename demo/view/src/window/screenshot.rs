@@ -1,5 +1,5 @@
 //! [`Screenshot`]: a batch as an image. The processor draws it, so no window, display or driver is needed, and every
-//! machine makes the same pixels. The crate `png` writes the file.
+//! machine produces the same pixels. The crate `png` writes the file.
 
 use std::path::Path;
 

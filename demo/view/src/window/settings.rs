@@ -184,8 +184,7 @@ impl SettingsFile {
         Ok(self.kept.clone())
     }
 
-    /// Writes the settings if they have changed. A file that cannot be written is not tried again before the next
-    /// change.
+    /// Writes the settings if they have changed. If the file cannot be written, the next attempt is at the next change.
     ///
     /// # Errors
     /// If the file cannot be written.

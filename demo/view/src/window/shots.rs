@@ -1,5 +1,5 @@
-//! `powderkeg shots`: pictures of moments of matches in virtual time. Neither a display nor a clock is needed, and the
-//! same seed makes the same pictures on every machine.
+//! `powderkeg shots`: screenshots of matches in virtual time. They need neither a display nor a clock, and the same
+//! seed produces the same pictures on every machine.
 //!
 //! ```text
 //!   Moment ──▶ Rehearsal, bot at the controls ──▶ WindowStage::frame until the moment has come ──▶ NN-name.png
@@ -304,7 +304,7 @@ fn pilot(pilot: Pilot, bot: &mut Bot, stage: &mut WindowStage, frame: u32) -> Pa
                 .zip(stage.feed.game())
                 .map(|(me, game)| bot.think(game, &rules, me, sampled))
                 .unwrap_or_default();
-            // `make_ready` says when the player is ready.
+            // `make_ready` decides when the player is ready.
             if let Some(order) = order.filter(|order| *order != Command::Ready) {
                 stage.feed.order(0, order);
             }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_the_mouse_are_in_the_units_of_the_picture() {
+    fn mouse_positions_are_in_the_units_of_the_picture() {
         for size in [SIZE, vec2(300.0, 900.0), vec2(900.0, 300.0)] {
             let mut sketch = Sketch::new([64.0, 32.0]);
             sketch.size = size;

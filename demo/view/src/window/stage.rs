@@ -113,7 +113,7 @@ impl WindowStage {
         self.settings.colors.floor()
     }
 
-    /// Plays one frame. Returns the wishes that only the window can fulfil.
+    /// Runs one frame. Returns the wishes that only the window can fulfil.
     ///
     /// # Errors
     /// If the match is over for this screen. The picture is still painted, and shows the reason.
@@ -179,7 +179,7 @@ impl WindowStage {
             match order {
                 SeatOrder::Dash => self.feed.order(*seat, Command::Dash),
                 SeatOrder::Light => self.feed.light(*seat),
-                // Only in some phases does the round wait for it.
+                // The round waits for players to be ready only in some phases.
                 SeatOrder::Ready if self.scene.phase.is_waiting() => {
                     self.feed.order(*seat, Command::Ready)
                 }
@@ -418,7 +418,7 @@ mod tests {
     use crate::rehearsal::{Rehearsal, Setup};
 
     #[test]
-    fn a_key_that_changes_the_picture_names_the_changed_place() {
+    fn a_key_that_changes_the_picture_or_sound_shows_a_line_about_it() {
         let setup = Setup::new(Arc::new(Rules::arena(0)), 1);
         let feed = Feed::rehearsal(Rehearsal::new(&setup), None);
         let size = glam::vec2(1_280.0, 720.0);

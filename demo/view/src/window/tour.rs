@@ -12,9 +12,9 @@
 //! All four get the same packets and inputs, and would send the same bytes ([`Rehearsal::add_mirror`]). All numbers are
 //! measured from the drawn positions.
 //!
-//! A prediction shows ticks that the server has not played yet, so its truth comes later. Therefore pictures and keys
-//! are shown [`AHEAD`] frames late. While the player steers there is no delay, and where the truth is unknown no ring
-//! is drawn.
+//! A prediction shows ticks that the server has not played yet, so the true state is known only later. Therefore
+//! pictures and keys are shown [`AHEAD`] frames late. While the player steers there is no delay, and no ring is drawn
+//! where the true state is unknown.
 
 mod animation;
 mod frame;
@@ -50,7 +50,7 @@ const AHEAD: usize = 50;
 const TRAIL: usize = 40;
 /// The number of frames for which a blast and the rings of barrels are shown.
 const BLAST: u32 = 75;
-/// A key that is not visible after this many frames has been lost.
+/// A key press that is not visible after this many frames counts as lost.
 const KEY_LOST: u32 = 90;
 const KEYS_KEPT: u32 = 10 * FRAMES_PER_SECOND;
 const HALF: Vec2 = vec2(15.0, 5.25);
@@ -116,8 +116,7 @@ pub(crate) struct Tour {
     chapter: usize,
     began: u32,
     meter: Meter,
-    /// The number below each pane, and the age of its friend. They are renewed twice a second, so that they can be
-    /// read.
+    /// The number below each pane, and the age of its friend; updated twice a second, so that they can be read.
     captions: [[String; 2]; 4],
     guessed: Vec<(CueId, u8)>,
     barrels: [[Vec2; 4]; 4],
@@ -217,7 +216,7 @@ impl Tour {
         if self.frames.len() > AHEAD
             && let Some(frame) = self.frames.pop_front()
         {
-            // Its truth is known now, unless the server stood still.
+            // The true state of this frame is known now, unless the server stood still.
             let frames = [&frame, &self.frames[0]];
             self.meter.measure(frames, &self.truth, &self.keys);
         }
@@ -260,7 +259,7 @@ impl Tour {
         if way == before {
             return;
         }
-        // A key between two ticks acts in its own frame, as in a match.
+        // A key pressed between two ticks takes effect in its own frame, as in a match.
         self.rehearsal.sample_now();
         if way != Vec2::ZERO {
             self.keys.push_back(KeyMark {

@@ -68,7 +68,7 @@ impl Hands {
             walk += ways(SECOND_WAYS, |act| board.holds(act));
             fires |= board.holds(WindowAct::SecondFire);
         }
-        // The last used device aims.
+        // The most recently used device aims.
         if board.mouse != self.mouse || board.button {
             self.mouse_aims = true;
         } else if stick.is_some_and(|stick| stick.right.length() > REST) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mouse_aims_from_the_player_on_the_screen_once_it_was_moved() {
+    fn the_mouse_aims_from_the_players_screen_position_once_it_has_moved() {
         let mut hands = Hands::default();
         let mut board = Board::default();
         hands.read(&board, &[], ALONE);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_seat_has_the_gamepad_or_else_the_arrows() {
+    fn the_second_seat_uses_the_gamepad_or_otherwise_the_arrow_keys() {
         let mut stick = Stick::default();
         stick.left = vec2(0.0, 1.0);
         stick.hold(vec![Button::Fire]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_given_once_for_the_seat_of_the_key() {
+    fn an_order_is_issued_once_for_the_seat_of_its_key() {
         assert_eq!(
             read(&[WindowAct::Dash, WindowAct::Ready], &[], ALONE).orders,
             [(0, SeatOrder::Dash), (0, SeatOrder::Ready)]
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cross_walks_where_the_stick_is_at_rest() {
+    fn the_dpad_walks_while_the_stick_is_at_rest() {
         let mut stick = Stick::default();
         stick.hold(vec![Button::Up, Button::Left]);
         let walk = |stick: &Stick| read(&[], std::slice::from_ref(stick), ALONE).pads[0].walk;

@@ -6,8 +6,8 @@
 //!   gamepads (feature) ──▶ Stick ────┘
 //! ```
 //!
-//! The first seat has keyboard and mouse, and the gamepad too if there is no second seat. A second seat has the
-//! gamepad; without one, the arrow keys.
+//! The first seat uses keyboard and mouse, and the gamepad too if there is no second seat. A second seat uses the
+//! gamepad or, without one, the arrow keys.
 
 mod gamepads;
 mod hands;
@@ -75,7 +75,7 @@ acts! {
 }
 
 impl WindowAct {
-    /// Control and W close a tab, which no page can prevent.
+    /// In a browser, replaces the Control keys, because Control and W close a tab, which no page can prevent.
     fn key_here(self) -> KeyCode {
         match self.key() {
             KeyCode::LeftControl if cfg!(target_arch = "wasm32") => KeyCode::LeftShift,

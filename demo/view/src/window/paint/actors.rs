@@ -15,7 +15,7 @@ use crate::window::atlas::Type;
 use crate::window::batch::Batch;
 use crate::window::text;
 
-/// The least zoom, in pixels per unit, at which enemies have shadows.
+/// The minimum zoom, in pixels per unit, at which enemies have shadows.
 const SHADOW_ZOOM: f32 = 18.0;
 
 pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
@@ -274,7 +274,7 @@ fn enemy(
         _ => (1.0, false),
     };
     if woken < 1.0 {
-        // While it wakes, a ring closes around the place where it will be.
+        // While an enemy wakes, a ring closes around its position.
         batch.disc(
             Sprite::Dashes,
             at,

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_of_a_label_lies_over_its_own_player() {
+    fn no_label_position_covers_its_own_player() {
         for scale in [0.5, 1.0, 2.0] {
             let label = label(100.0, 100.0);
             let places = places(&label, scale);

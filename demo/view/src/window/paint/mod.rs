@@ -1,5 +1,5 @@
 //! Painting: a [`ViewScene`](crate::scene::ViewScene) and its effects become a [`Batch`](super::batch::Batch). Pure:
-//! the same scene makes the same picture, and no window is needed.
+//! the same scene produces the same picture, and no window is needed.
 //!
 //! ```text
 //!   floor ─▶ actors, shots, bullets ─▶ effects ─▶ names ─▶ ghosts   the arena, through the camera
@@ -51,14 +51,14 @@ pub(crate) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
         ghosts::legend(&mut ui, picture);
     }
     if picture.screens.title {
-        // Its letters would shine through an overlay.
+        // The title's letters would shine through an overlay.
         if picture.screens.overlay.is_none() {
             title::paint(&mut ui, picture);
         }
     } else {
         let shows_netgraph = picture.screens.overlay.is_none();
         let is_over = matches!(picture.scene.phase, RoundPhase::Won | RoundPhase::Lost);
-        // The results are in front.
+        // The results are drawn in front of the netgraph.
         if shows_netgraph && is_over {
             netgraph::paint(&mut ui, picture);
         }

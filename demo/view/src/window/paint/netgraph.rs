@@ -51,15 +51,15 @@ const fn plot_of(
     }
 }
 
-// Of the numbers, and with the plots.
+// The height of the numbers alone, and with the plots.
 const HEIGHTS: [f32; 2] = [232.0, 392.0];
 
-// The possible places, best first: with plots at the right and at the left, and without.
+// The possible places, best first: with plots on the right, with plots on the left, then without plots.
 fn places(screen: Rect, scale: f32) -> [Rect; 4] {
     let mut inside = screen.shrunk(14.0 * scale);
     inside.cut_bottom(80.0 * scale);
     let [short, mut full] = HEIGHTS.map(|height| vec2(388.0, height) * scale);
-    // With plots only where the banner and the news fit above.
+    // Plots are shown only where the banner and the news fit above.
     if inside.size.y < full.y + 200.0 * scale {
         full = short;
     }
@@ -73,8 +73,8 @@ fn places(screen: Rect, scale: f32) -> [Rect; 4] {
     })
 }
 
-// The place where it stays as long as it hides none of these: the own players. In a window without such a place it is
-// not drawn.
+// The place `at` if it hides none of the local players, otherwise the first place that does not. In a window without
+// such a place, the netgraph is not drawn.
 pub(crate) fn free_place(at: usize, screen: Rect, scale: f32, own: &[Rect]) -> usize {
     let places = places(screen, scale);
     let is_free = |n: &usize| own.iter().all(|own| !own.overlaps(&places[*n]));
@@ -249,7 +249,7 @@ fn plot(ui: &mut Ui<'_>, plot: &Plot, samples: &[NetSample], mut rect: Rect) {
         EDGE,
     );
     let highest = samples.iter().map(plot.value).fold(plot.top, f32::max);
-    // Room for the ten seconds of the gauges, newest at the right.
+    // Space for the ten seconds of the gauges, with the newest at the right.
     let slots = 90.0;
     let width = rect.size.x / slots;
     for (n, sample) in samples.iter().rev().take(slots as usize).enumerate() {

@@ -279,7 +279,7 @@ fn text_stays_on_the_screen_and_does_not_overlap_at_any_window_size() {
 }
 
 #[test]
-fn clicks_find_the_rows_of_the_settings_and_the_bar_of_a_replay() {
+fn clicks_hit_the_rows_of_the_settings_and_the_bar_of_a_replay() {
     for (size, large) in SIZES
         .into_iter()
         .flat_map(|size| [(size, false), (size, true)])
@@ -300,7 +300,7 @@ fn clicks_find_the_rows_of_the_settings_and_the_bar_of_a_replay() {
 }
 
 #[test]
-fn the_netgraph_hides_no_own_player_and_stays_where_it_is_if_it_can() {
+fn the_netgraph_hides_no_local_player_and_stays_in_place_if_possible() {
     for (size, large) in SIZES
         .into_iter()
         .flat_map(|size| [(size, false), (size, true)])
@@ -312,7 +312,7 @@ fn the_netgraph_hides_no_own_player_and_stays_where_it_is_if_it_can() {
         let mut at = 0;
         let (mut moves, mut all) = (0, 0);
         for step in 0..400 {
-            // To and fro over the whole screen.
+            // Back and forth over the whole screen.
             let way = vec2((step % 20) as f32 / 20.0, (step / 20) as f32 / 20.0);
             let own = Rect::around(way * screen.size, Vec2::splat(20.0 * scale));
             let now = free_place(at, screen, scale, &[own]);
@@ -348,7 +348,7 @@ fn the_netgraph_hides_no_own_player_and_stays_where_it_is_if_it_can() {
 }
 
 #[test]
-fn the_lobby_lists_all_players_including_those_away() {
+fn the_lobby_lists_all_players_including_disconnected_ones() {
     let said: Vec<String> = said((1_280.0, 720.0), RoundPhase::Lobby, false, &[lobby::paint])
         .into_iter()
         .map(|(_, words)| words)
@@ -392,7 +392,7 @@ fn the_pointer_is_painted_after_everything_else() {
 
 /// `UPDATE_GOLDEN=1` rewrites the picture.
 #[test]
-fn the_same_scene_makes_the_golden_picture() {
+fn a_fixed_scene_matches_the_golden_picture() {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/window/paint/golden.png");
     let mut scene = full(RoundPhase::Wave);
     scene.boss = None;

@@ -1,4 +1,4 @@
-//! [`Mixer`]: adds the sounds that play now into blocks of stereo.
+//! [`Mixer`]: mixes the playing sounds into blocks of stereo.
 //!
 //! Own code: `kira` and `rodio` also mix, but their output to a device needs ALSA's headers to build. Without that part
 //! they would still need our output, and would replace only a hundred lines.
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn many_sounds_do_not_clip_stay_bounded_and_follow_the_volume() {
+    fn many_sounds_stay_bounded_and_do_not_clip_and_follow_the_volume() {
         let (orders, mut mixer) = mixer();
         (0..100).for_each(|cue| orders.send(play(cue, Sound::Blast, 0.0)).unwrap());
         mixer.apply_orders();

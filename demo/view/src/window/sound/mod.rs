@@ -6,8 +6,8 @@
 //!                            └──▶ system: Windows and macOS, whose own mixers are linked with every program
 //! ```
 //!
-//! On Linux a system library is not needed, at build time or later: the program speaks the socket's protocol. Without a
-//! device there is no sound, which is reported once.
+//! On Linux no system library is needed, at build time or at run time: the program speaks the sound server's protocol.
+//! Without a device there is no sound, which is reported once.
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod mixer;
@@ -88,7 +88,7 @@ impl Speaker {
     fn send(&mut self, order: SoundOrder) {
         match &mut self.0 {
             SpeakerKind::Silent => {}
-            // If the device was taken away, the sound is dropped.
+            // If the device has been removed, the sound is dropped.
             #[cfg(target_os = "linux")]
             SpeakerKind::Mixer { orders, .. } => drop(orders.send(order)),
             SpeakerKind::System(system) => system.apply(order),

@@ -9,7 +9,7 @@ use pulseaudio::{AsPlaybackSource, Client, ClientError, PlaybackStream};
 use super::mixer::Mixer;
 use super::synth::RATE;
 
-/// The maximum number of bytes that the sound server may hold: 46 ms, because a shot must sound immediately.
+/// The maximum number of bytes that the sound server may buffer: 46 ms, because a shot must sound immediately.
 const LATENCY_BYTES: u32 = 8_192;
 
 pub(super) struct SoundOutput {

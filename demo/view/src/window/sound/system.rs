@@ -21,7 +21,7 @@ impl System {
         Ok(System { bank, volume: 1.0 })
     }
 
-    /// Panning and muting are not available here; a cue's sound is short.
+    /// Panning is not available here. A playing sound is not stopped, because it is short.
     pub(super) fn apply(&mut self, order: SoundOrder) {
         match order {
             SoundOrder::Play { sound, volume, .. } => {

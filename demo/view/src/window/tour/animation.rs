@@ -1,7 +1,7 @@
 //! [`Animation`]: an animated PNG with one palette, in which each frame stores only what has changed.
 //!
-//! The palette of 16 colours is fixed, so frames need not be kept, and flat areas stay flat. Four bits for a pixel
-//! halve the file.
+//! The palette of 16 colours is fixed, so frames need not be kept, and flat areas stay flat. Four bits per pixel halve
+//! the file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -14,7 +14,7 @@ use crate::window::screenshot::Screenshot;
 
 // The index of a pixel that has not changed.
 const SAME: u8 = 0;
-// Besides that one.
+// Not counting that one.
 pub(super) const COLORS_MAX: usize = 15;
 // Colours are looked up by the five upper bits of each channel.
 const BITS: usize = 5;
@@ -86,7 +86,7 @@ impl Animation {
             self.packed.extend(pairs);
         }
         if !is_first {
-            // Each of these is checked against the others.
+            // In this order, because the writer checks each position and size against the current ones.
             self.writer.set_frame_position(0, 0)?;
             self.writer
                 .set_frame_dimension(width as u32, height as u32)?;
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_box_of_what_changed_is_stored() {
+    fn only_the_box_of_changed_pixels_is_stored() {
         let last = [1; 12];
         let mut pixels = last;
         assert_eq!(changed(&last, &pixels, 4), [0, 0, 1, 1]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_film_of_two_frames_is_read_again() {
+    fn an_animation_of_two_frames_can_be_decoded() {
         use crate::window::atlas::Atlas;
         use crate::window::batch::Batch;
         use crate::window::rect::Rect;
@@ -195,7 +195,7 @@ mod tests {
         let second = reader.next_frame(&mut bytes).unwrap();
         std::fs::remove_file(path).unwrap();
         assert_eq!((second.width, second.height), (5, 2));
-        // Two of the old place are dark again, one is the same, two are white.
+        // Two pixels of the old place are dark again, one is the same, two are white.
         let row = [
             bytes[0] >> 4,
             bytes[0] & 15,

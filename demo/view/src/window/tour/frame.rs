@@ -1,4 +1,4 @@
-//! [`TourFrame`]: the four pictures of a moment; and [`Truth`], the server's worlds to compare them with.
+//! [`TourFrame`]: the four pictures of a moment; and [`Truth`], the server's worlds with which they are compared.
 
 use std::collections::VecDeque;
 

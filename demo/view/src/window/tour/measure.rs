@@ -6,10 +6,10 @@ use powderkeg_game::{PLAYER_RADIUS, ShowKey};
 
 use super::frame::{FRAMES_PER_SECOND, FRIEND, KeyMark, OWN, PaneShot, TourFrame, Truth};
 
-/// The start of a chapter is not measured, while the clock settles on the new link.
+/// The first frames of a chapter, which are not measured because the clock settles on the new link.
 const SETTLE_FRAMES: u32 = 2 * FRAMES_PER_SECOND;
-/// The local player always walks, 0.16 units a tick. A shorter way in a frame is not a step; a longer way than two
-/// ticks is a jump.
+/// The local player always walks, at 0.16 units a tick. A shorter movement in a frame counts as standing still; one
+/// longer than two ticks of walking (`JUMPS`) counts as a jump.
 const STANDS: f32 = 0.03;
 const JUMPS: f32 = 0.35;
 
@@ -119,7 +119,7 @@ impl PaneMeter {
                 ShowKey::Player { id: OWN, .. } => {
                     let stands = way.is_some_and(|way| way < STANDS);
                     self.stands = if stands { self.stands + 1 } else { 0 };
-                    // Uneven frames are no pause.
+                    // Uneven frames do not count as a pause.
                     self.stood = self.stood.max(self.stands * u32::from(self.stands > 2));
                 }
                 ShowKey::Player { id: FRIEND, .. } => {

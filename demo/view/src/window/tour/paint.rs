@@ -136,7 +136,7 @@ fn pane(batch: &mut Batch, mut rect: Rect, tour: &Tour, frame: &TourFrame, at: u
     let mut foot = rect.cut_bottom(46.0 * scale);
     let strip = rect.cut_bottom(38.0 * scale);
     arena(batch, rect, tour, frame, at);
-    // Over what left the arena.
+    // Covers everything drawn outside of the arena.
     let mut ui = Ui::new(batch, rect);
     ui.batch.fill(title, PANEL);
     ui.batch.fill(strip, PANEL);

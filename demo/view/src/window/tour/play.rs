@@ -38,7 +38,7 @@ pub enum TourError {
     Window(NoWindow),
 }
 
-/// Writes a tour as an animated picture, and returns the number of its frames. The same seed makes the same picture.
+/// Writes a tour as an animated picture, and returns the number of its frames. The same seed produces the same picture.
 ///
 /// # Errors
 /// If the file cannot be written, or the session ends.

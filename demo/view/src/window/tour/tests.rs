@@ -22,7 +22,7 @@ fn values(tour: &Tour, measure: Measure) -> [f32; 4] {
 }
 
 #[test]
-fn over_a_bad_line_each_pane_behaves_as_its_caption_promises() {
+fn each_pane_behaves_over_a_bad_link_as_its_caption_promises() {
     let tour = played("BAD");
     let late = values(&tour, Measure::KeyLate);
     assert!(late[LOCKSTEP] >= 200.0, "{late:?}");
