@@ -1,5 +1,5 @@
 //! `powderkeg admin`: sends a request to the admin port of a server on this machine, and prints the response as text
-//! or, with `--json`, as it came.
+//! or, with `--json`, unchanged.
 //!
 //! The response is printed as the server sent it, except that text chosen by players is escaped.
 
@@ -178,7 +178,7 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
         (path, Some(body)) => client.post(&path, &body.to_string()),
     }?;
     if answer.status != 200 {
-        // The server's text says what was wrong.
+        // The server's text describes the error.
         let said = match (answer.status, &args.token_file) {
             (401, None) => {
                 "give --token-file FILE, the server's admin token file: KEY-FILE.admin in its --state directory \
@@ -485,9 +485,9 @@ mod tests {
         assert_eq!(nobody, "no players in that match");
     }
 
-    /// A server of another version may send any answer.
+    /// A server of another version may send any response.
     #[test]
-    fn an_unexpected_answer_does_not_panic() {
+    fn an_unexpected_response_does_not_panic() {
         for told in [
             json!(null),
             json!([1, null, []]),

@@ -168,7 +168,7 @@ impl BotClient {
         Some((world.tick(), world.digest().ok()?))
     }
 
-    /// The number of players at its screen; 0 before the server has sent it.
+    /// The number of players at its screen; 0 until the server has sent it.
     #[must_use]
     pub fn seats(&self) -> usize {
         self.client.session().seats().len()
@@ -213,7 +213,7 @@ struct Row {
 
 struct Last {
     stats: SessionStats,
-    /// Open cues started before the end of the run, and after.
+    /// The numbers of open cues that started before and after the end of the run.
     cues_open: (u64, u64),
     digest: Option<u64>,
     server_digest: Option<u64>,
@@ -263,7 +263,7 @@ pub fn run(options: &BotsOptions, rules: &Arc<Rules>) -> Result<RunReport, Failu
     report
 }
 
-/// Makes the `n`th bot's client. Its network and its decisions have their own generators.
+/// Creates the `n`th bot's client. Its network and its decisions use separate generators.
 ///
 /// # Errors
 /// If the ticket is not valid, or a socket cannot be opened.
@@ -304,7 +304,7 @@ fn measure(
                 .iter()
                 .map(|row| row.bot.complete(options.players))
                 .collect();
-            // The slowest client decides when all are in.
+            // The slowest client decides when all have joined.
             let latest = ticks.and_then(|ticks| ticks.into_iter().min());
             if let Some(tick) = latest {
                 let since = *full_since.get_or_insert(tick);
@@ -469,7 +469,7 @@ fn report(
     })
 }
 
-/// The difference of two counts; zero if the session ended and its counters with it.
+/// The difference of two counts; zero if the counters are gone because the session ended.
 fn since(from: ByteCounts, to: ByteCounts) -> ByteCounts {
     if to.packets < from.packets {
         ByteCounts::default()

@@ -1,7 +1,7 @@
-//! The command line: tasks, parsing, and errors.
+//! The command line: subcommands, parsing, and errors.
 //!
-//! Exit codes: 0: success. 1: the task ran, and something was wrong. 2: the command line is not valid, and no task
-//! ran.
+//! Exit codes: 0 for success; 1 if the subcommand ran and something was wrong; 2 if the command line is not valid and
+//! no subcommand ran.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -289,7 +289,7 @@ fn log(cli: &Cli) -> Result<(), Failure> {
     let environment = std::env::var(EnvFilter::DEFAULT_ENV).ok();
     let wished = cli.log.as_deref().or(environment.as_deref());
     let filter = wished.filter(|_| default != "off").unwrap_or(default);
-    // Both write a line for each bad datagram, which anyone can send.
+    // Both targets log a line for each bad datagram, which anyone can send.
     let quiet = format!("{filter},{LINK_LOG_TARGET}=off,{CIPHER_LOG_TARGET}=off");
     let filter = EnvFilter::try_new(quiet).map_err(|error| {
         let reason = format!("expected a filter such as `info` or `twinstep_host=debug`: {error}");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_subcommand_the_flags_are_plays() {
+    fn flags_without_a_subcommand_belong_to_play() {
         let cli = parsed("--link bad").unwrap();
         assert!(cli.task.is_none() && cli.play.link == "bad" && cli.play.seconds == 20);
     }
@@ -373,7 +373,7 @@ mod tests {
 
     /// An operator who adds `--json` to the last command writes it at its end.
     #[test]
-    fn the_flags_of_admin_may_come_before_or_after_its_subcommand() {
+    fn admin_flags_may_come_before_or_after_the_admin_subcommand() {
         for line in [
             "admin --to 127.0.0.1:1 --json matches",
             "admin --to 127.0.0.1:1 matches --json",

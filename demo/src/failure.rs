@@ -116,7 +116,7 @@ pub enum Failure {
     },
 }
 
-/// If rules are wrong, it is usually the campaign instead of an arena, or a different number of enemies.
+/// If the rules differ, it is usually the campaign instead of an arena, or a different number of enemies.
 fn arena_hint(enemies: Option<u16>) -> String {
     match enemies {
         None => {
@@ -213,7 +213,7 @@ const KEY_HINT: &str = "\n(`powderkeg key FILE` makes one)";
 
 fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {
-        // The key may be good.
+        // The key itself may be valid.
         TicketKeyError::Exists { .. } | TicketKeyError::Unreadable { .. } => "",
         TicketKeyError::Unwritable { .. } => "\n(choose an existing folder that is writable)",
         _ => KEY_HINT,

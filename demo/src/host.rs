@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An invite is a ticket: it admits one screen, until that screen has stored newer tickets for reconnecting. The host
-//! can type a player's name to make another invite for that player, even during the match. If the key is new for this
+//! can type a player's name to create another invite for that player, even during the match. If the key is new for this
 //! match, its invites cannot be used afterwards, and are removed at the end.
 
 use std::fmt::Write;
@@ -138,7 +138,8 @@ impl Inviter {
         made.clone()
     }
 
-    /// Returns the answer to a typed line: another invite for the player that it names; `None` for an empty line.
+    /// Handles a typed line: creates another invite for the named player, or saves the match. Returns the text to
+    /// print; `None` for an empty line.
     fn answer(&self, line: &str) -> Option<String> {
         let player = line.trim();
         if let Some(file) = player.strip_prefix("save ") {
@@ -195,8 +196,8 @@ fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
     dialled.into_iter().fold(server, Server::public)
 }
 
-/// Returns the addresses that players dial, in order: the given one, those of this machine on its networks, loopback.
-/// If the result is empty, the address that the server listens at is enough.
+/// Returns the addresses that players dial, in order: the given one, this machine's addresses on its networks,
+/// loopback. If the result is empty, the listening address is enough.
 fn dialled(
     listen: SocketAddr,
     public: Option<ServerAddress>,
@@ -298,7 +299,7 @@ fn in_order(outward: &[IpAddr], listed: impl Iterator<Item = (IpAddr, String)>) 
     ips
 }
 
-/// Creates a file that does not exist yet, because another match's invites may be in the same folder.
+/// Creates a new file, because another match's invites may be in the same folder.
 fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -319,7 +320,7 @@ fn free_file(folder: &Path, stem: &str) -> Result<PathBuf, Failure> {
     unreachable!("no folder has so many files")
 }
 
-/// Makes a folder that only its owner can read. An existing folder stays unchanged. Returns `true` if the folder is
+/// Creates a folder that only its owner can read. An existing folder stays unchanged. Returns `true` if the folder is
 /// new.
 fn make_private_folder(folder: &Path) -> Result<bool, Failure> {
     let is_new = !folder.exists();
@@ -423,7 +424,7 @@ mod tests {
 
     /// Finding O1: there was no second invite for a player.
     #[test]
-    fn a_typed_name_makes_another_invite_of_a_new_lineage_and_save_saves_the_match() {
+    fn a_typed_name_creates_an_invite_with_a_new_lineage_and_save_saves_the_match() {
         let folder = std::env::temp_dir().join(format!("powderkeg-again-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         make_private_folder(&folder).unwrap();
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn another_match_s_invites_stay_as_they_are() {
+    fn invites_of_another_match_are_not_changed() {
         let folder = std::env::temp_dir().join(format!("powderkeg-invites-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         make_private_folder(&folder).unwrap();

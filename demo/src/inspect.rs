@@ -14,7 +14,7 @@ use twinstep_ops::{InspectError, Inspected, Inspector};
 use crate::args::InspectArgs;
 use crate::failure::Failure;
 
-// More than the largest tape, which is refused with its name.
+// Larger than the largest tape, so that a larger file is refused as such, with its name.
 const READ_BYTES_MAX: u64 = 65 << 20;
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
@@ -68,7 +68,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    // A pipe would be waited for.
+    // Reading a pipe could block.
     if !path.metadata()?.is_file() {
         return Err(std::io::Error::other("it is not a regular file"));
     }

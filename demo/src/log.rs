@@ -87,7 +87,8 @@ where
         .finish()
 }
 
-/// Writes an event as an object without duplicate keys, for any names of fields: strict readers refuse duplicates.
+/// Writes an event as a JSON object without duplicate keys, whatever the field names, because strict readers refuse
+/// them.
 struct Objects;
 
 impl<S, N> FormatEvent<S, N> for Objects
@@ -122,7 +123,7 @@ where
 struct Keys(Vec<(String, Value)>);
 
 impl Keys {
-    /// Adds a field; a key that exists already gets an underscore.
+    /// Adds a field; an underscore is appended to a key that exists already.
     fn add(&mut self, name: &str, value: Value) {
         let mut key = name.to_owned();
         while self.0.iter().any(|(taken, _)| *taken == key) {
@@ -288,7 +289,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn no_text_at_all_can_imitate_another_field(evil in "([a-z=\" \\\\]|\\n|\\u{1b}|\\PC){0,40}") {
+        fn no_random_text_can_imitate_another_field(evil in "([a-z=\" \\\\]|\\n|\\u{1b}|\\PC){0,40}") {
             check_hostile_text(&evil);
         }
     }

@@ -59,7 +59,7 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
         Some((profile, args.seed)),
     )?;
     let mut client = tape_to(client, tape)?;
-    // Before the bots, because the first player may pause the match.
+    // The client joins before the bots, because only the first player may pause the match.
     for _ in 0..SEATED_WITHIN.as_millis() / PAUSE.as_millis() {
         let is_seated = !client.session().seats().is_empty();
         if is_seated || client.advance(|_| Pad::default()).is_err() {
@@ -108,8 +108,8 @@ pub(crate) fn play(args: &PlayArgs) -> Result<ExitCode, Failure> {
     ended.map_or(Ok(ExitCode::SUCCESS), |ended| Err(ended.into()))
 }
 
-/// Returns `true` if a bot plays in place of the local players where there is no view: others can join, or its tape is
-/// wanted.
+/// Returns `true` if a bot replaces the local players when there is no view, because others can join or a tape is
+/// requested.
 fn needs_client(args: &PlayArgs) -> bool {
     args.listen.is_some() || args.tape.is_some()
 }
@@ -299,7 +299,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     finish(bot.ended(), HasPlayed::of(Some(&stats)), args.enemies)
 }
 
-/// Reads the first ticket on standard input. A ticket that a mail program broke into lines is read until it is
+/// Reads the first ticket from standard input. A ticket that a mail program broke into lines is read until it is
 /// complete, until an empty line, or until the end of the input.
 fn paste() -> Result<Ticket, Failure> {
     let is_typed = std::io::stdin().is_terminal();
@@ -373,8 +373,8 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
 /// program.
 type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
-/// Returns to a match with the ticket that an earlier process kept, or with the older ticket if the kept one is
-/// refused. If both are refused, the error is the error of the kept ticket. Returns `None` if no ticket was kept.
+/// Rejoins a match with the ticket that an earlier process stored, or with the older ticket if the stored one is
+/// refused. If both are refused, the error is that of the stored ticket. Returns `None` if no ticket was stored.
 fn rejoin(
     kept: &Path,
     older: &Ticket,

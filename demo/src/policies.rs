@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_it_is_the_action_preset_with_claimed_deaths() {
+    fn the_default_policies_are_the_action_preset_with_claimed_deaths() {
         assert_eq!(config_of("").unwrap(), terms::policies());
     }
 

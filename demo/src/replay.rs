@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::view::{self, Shown, ViewChoice};
 
 pub(crate) fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
-    // Redirected output wants text, even if there is a display.
+    // Redirected output must be text, even if there is a display.
     let is_piped = !std::io::stdout().is_terminal() && !args.view.asks_for_window();
     if args.verify || args.summary || is_piped {
         return examine(args);
@@ -100,7 +100,7 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 /// Returns the tick up to which a damaged journal plays.
 fn reach(replay: &mut Replay<'_, Game>) -> Result<Tick, ReplayError> {
     let last = replay.index().worlds.last().map(|place| place.tick);
-    // From the last world, so that only the end is stepped.
+    // Starts at the last world, so that only the end is stepped.
     replay.seek(last.unwrap_or_default())?;
     while let Ok(true) = replay.step() {}
     Ok(replay.world().tick())
@@ -229,7 +229,7 @@ mod tests {
     /// Text that would set the terminal's title, clear the screen, reorder the row, hide letters and pile up marks.
     const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\r\n\u{202e}\u{2066}\u{200b}\u{3164}z\u{301}\u{302}\u{303}\u{e000}";
 
-    /// A match of one tick, by a client of any build, with `player` or without players.
+    /// The journal of a match of two ticks, from any build, with `player` or without players.
     fn journal(rules: &Rules, build: &str, player: Option<&str>) -> Vec<u8> {
         let hello = Hello::of::<Game>(rules, build).unwrap();
         let mut world = World::new(Game::new(rules, 1), Tick(0));
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(utc(0), "1970-01-01T00:00:00Z");
         assert_eq!(utc(951_868_799), "2000-02-29T23:59:59Z");
         assert_eq!(utc(1_795_717_145), "2026-11-26T18:19:05Z");
-        // A hostile journal may say any time.
+        // A hostile journal may contain any time.
         assert!(utc(u64::MAX).ends_with('Z'));
     }
 }

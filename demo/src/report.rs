@@ -1,8 +1,8 @@
 //! The report of a run: as JSON for programs, as text for people, and a list of faults.
 //!
 //! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
-//! *fill* is a sealed tick whose input of this player did not reach the server in time. *Others* is the distance
-//! between another player as drawn and where that player finally was at the drawn time, in player radii: at most this
+//! *fill* is a sealed tick whose input of this player did not reach the server in time. *Others* is the distance, in
+//! player radii, between another player as drawn and that player's final position at the drawn time. It is at most this
 //! for 95 % of the time.
 //!
 //! The window of the rates starts 60 ticks after the last player joined, and ends with the inputs. It covers rebuilds,
@@ -60,11 +60,11 @@ pub struct ClientReport {
     pub stall_ms: f64,
     /// The time for which the local player stood still because the server had stood still.
     pub held_ms: f64,
-    /// The client's ticks that a jump of the clock skipped.
+    /// The client's ticks skipped by a clock jump.
     pub skipped_ticks: u64,
-    // Those of them that a leap skipped: inputs had come more than 12 ticks too late.
+    // The part of them skipped by a leap, after inputs had come more than 12 ticks too late.
     pub leapt_ticks: u64,
-    // The longest time without this player's controls: fills one after the other.
+    // The longest run of consecutive fills.
     pub fills_run_max: u32,
     pub clock_off_ms: f64,
     /// Time in which the prediction was shorter than requested, because of the budget.
@@ -91,11 +91,11 @@ pub struct ClientReport {
     /// Bytes that the server sent here per second, by purpose.
     pub bytes_down_by_kind: Kinds,
     pub returns: u64,
-    /// Server silences long enough to redial that ended before the dial succeeded.
+    /// Server silences that were long enough to redial, but ended before the dial succeeded.
     pub silences: u64,
     /// Time in which the server was silent or lost.
     pub away_ms: f64,
-    /// Heals: desyncs after which it continued from the server's world.
+    /// The number of heals: desyncs after which the client continued from the server's world.
     pub heals: u64,
     /// The reason why the session ended before the run; `null` if it did not.
     pub ended: Option<String>,

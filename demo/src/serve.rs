@@ -1,4 +1,4 @@
-//! The tasks `serve`, `key` and `ticket`.
+//! The subcommands `serve`, `key` and `ticket`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -107,7 +107,7 @@ fn start(args: &ServeArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
     match stopped.map_err(signals::no_signals)? {
         Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
-        // Like a program that a signal ends.
+        // Like a program ended by a signal.
         Stopped::AtOnce => Ok(ExitCode::from(130)),
         Stopped::Over(_) | Stopped::InOrder => Ok(ExitCode::SUCCESS),
     }
@@ -125,7 +125,7 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = TicketKey::load(&args.key_file)?;
     let seats = if args.spectate { 0 } else { args.seats };
-    // Newer than all revoked tickets, if this is where the server records them.
+    // The ticket is newer than all revoked ones, if this is where the server records them.
     let known = LineageFile::load(beside(&args.key_file))?;
     let holder = Holder {
         match_id: args.match_id,
@@ -159,7 +159,7 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A link that joins by a ticket. The secret is behind the #, which no browser sends to a server.
+/// A link that joins with a ticket. The secret follows the #, and no browser sends that part to a server.
 pub(crate) fn link(page: &str, ticket: &Ticket) -> String {
     format!("{page}#{}", ticket.to_line())
 }
@@ -185,7 +185,7 @@ fn make_folder(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Returns a name for a new journal in a folder, and makes the folder if needed.
+/// Returns a name for a new journal in a folder, and creates the folder if needed.
 pub(crate) fn new_journal(folder: &Path) -> Result<PathBuf, Failure> {
     make_folder(folder)?;
     let now = unix_now().as_millis();

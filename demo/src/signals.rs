@@ -1,8 +1,8 @@
 //! The signals that ask this process to end: Ctrl-C (if it is not a key of the view), SIGTERM, or the end of the
 //! terminal.
 //!
-//! Invariant: at the first signal the player leaves as if it had pressed a key, and the terminal is restored. At the
-//! second signal, the process exits immediately, and also restores the terminal.
+//! Invariant: at the first signal the player leaves as after a key press, and the terminal is restored. At the second
+//! signal, the process exits immediately, and also restores the terminal.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

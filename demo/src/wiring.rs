@@ -8,7 +8,7 @@ use twinstep_host::{Blueprint, Server};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_udp::{Ticket, UdpClient};
 
-/// Makes a server of one match, not listening yet.
+/// Creates a server of one match, which does not listen yet.
 ///
 /// # Panics
 /// If the level has a wall without size. The built-in level does not.
@@ -23,7 +23,7 @@ pub fn server(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Server<Game>
 /// Like [`server`].
 #[must_use]
 pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint<Game> {
-    // Secrets must not follow from the seed, which is part of every world.
+    // Secrets must not be derivable from the seed, which is part of every world.
     let arbiter = Arbiter::new(rules, Luck::Drawn(random_seed)).expect("walls with a size");
     Blueprint::action(Game::new(rules, seed), rules.clone())
         .build(terms::BUILD)
@@ -39,7 +39,7 @@ fn random_seed() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Makes a client that dials the ticket's server, through a simulated network if `link` is given.
+/// Creates a client that dials the ticket's server, through a simulated network if `link` is given.
 ///
 /// # Errors
 /// If the ticket is for a different program or out of date, or a socket cannot be opened.

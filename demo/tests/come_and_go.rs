@@ -1,4 +1,4 @@
-//! Processes of players that join, crash, return and leave.
+//! Processes of players that join, crash, reconnect and leave.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -49,9 +49,9 @@ fn a_ticket_in_a_file_is_readable_only_by_its_owner() {
     assert!(of(&["--spectate"]).starts_with("twinstep-ticket-"));
 }
 
-/// The ticket itself is out of date by then: the second process enters with the ticket that the first one stored.
+/// The first ticket is out of date by then: the second process enters with the ticket that the first process stored.
 #[test]
-fn a_player_with_a_killed_process_returns_with_its_stored_ticket() {
+fn a_player_reconnects_with_its_stored_ticket_after_its_process_is_killed() {
     let folder = Folder::with_a_key("killed");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
@@ -76,9 +76,9 @@ fn a_player_with_a_killed_process_returns_with_its_stored_ticket() {
     assert!(server.end().0);
 }
 
-/// Finding O3-2: a player that came back to a full server ended immediately, and with the wrong reason.
+/// Finding O3-2: a player that reconnected to a full server exited immediately, with the wrong reason.
 #[test]
-fn a_returning_player_enters_a_full_server_when_a_seat_is_free() {
+fn a_reconnecting_player_enters_a_full_server_when_a_seat_becomes_free() {
     let folder = Folder::with_a_key("full");
     let key = folder.file("key");
     let listen = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
@@ -109,7 +109,7 @@ fn a_returning_player_enters_a_full_server_when_a_seat_is_free() {
 
 /// Row 73: with `--stay`, the match survives the host's own game until the last player has left.
 #[test]
-fn a_match_outlives_the_game_of_its_host_until_all_players_have_left() {
+fn a_match_outlives_its_hosts_game_until_all_players_have_left() {
     let folder = Folder::with_a_key("listen");
     let key = folder.file("key");
     let mut host = Process::start(&[
@@ -140,12 +140,12 @@ fn a_match_outlives_the_game_of_its_host_until_all_players_have_left() {
 }
 
 #[test]
-fn a_server_asked_twice_ends_immediately() {
+fn a_server_signalled_twice_exits_immediately() {
     let folder = Folder::with_a_key("twice");
     let key = folder.file("key");
     let mut server = Process::start(&["serve", "--listen", "127.0.0.1:0", "--key-file", &key]);
     let address = address_in(server.log());
-    // A player that no longer responds would delay an orderly end.
+    // A player that no longer responds would delay an orderly shutdown.
     let ticket = folder.ticket(&address, "anna");
     let player = Process::start(&["join", &ticket, "--bot"]);
     within(|| Path::new(&format!("{ticket}.rejoin")).exists());

@@ -57,7 +57,7 @@ fn a_wrong_flag_is_named() {
 }
 
 #[test]
-fn bad_files_are_named_with_what_to_do() {
+fn bad_files_are_reported_with_a_remedy() {
     let folder = Folder::with_a_key("files");
     let (missing, text) = (folder.file("missing"), folder.file("text"));
     fs::write(&text, "hello").unwrap();
@@ -90,7 +90,7 @@ fn bad_files_are_named_with_what_to_do() {
 
     let journals = folder.file("journals");
     fs::create_dir(&journals).unwrap();
-    // A loss of power leaves a file with a length, but without its bytes.
+    // A power loss can leave a file with its length, but without its bytes.
     fs::write(format!("{journals}/old.journal"), [0; 200]).unwrap();
     let at = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
     refused(
@@ -117,7 +117,7 @@ fn a_port_in_use_is_reported() {
 }
 
 #[test]
-fn a_run_of_bots_ends_well_and_reports() {
+fn a_bots_run_succeeds_and_prints_a_report() {
     let folder = Folder::new("bots");
     let journals = folder.file("journals");
     let run = [
@@ -178,7 +178,7 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
     );
 
     let mut bytes = fs::read(journal).unwrap();
-    // After the first world, which is most of a short match.
+    // After the first world, which is most of a short journal.
     let flipped = bytes.len() - 400;
     bytes[flipped] ^= 1;
     let damaged = folder.file("damaged.journal");
@@ -253,7 +253,7 @@ fn check_closed_pipe(args: &[&str]) {
     );
 }
 
-/// Runs a server and a player that joins with a ticket, and ends the server like an operator.
+/// Runs a server and a player that joins with a ticket, and stops the server as an operator would.
 #[cfg(unix)]
 #[test]
 fn a_player_joins_with_a_ticket_and_gets_the_reason_for_the_servers_end() {

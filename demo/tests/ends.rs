@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::common::{Folder, Process, address, powderkeg, refused, run, succeed, within};
 
-/// Finding O5: a full disk had ended the match, but the process exited with success; and the same happened when it was
-/// restarted on that disk.
+/// Finding O5: a full disk ended the match, but the process exited successfully, and did so again when it was restarted
+/// on that disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_with_a_full_disk_ends_with_an_error_and_an_incident_file() {
@@ -191,7 +191,7 @@ fn a_join_refused_by_a_draining_server_exits_with_1() {
 /// Finding P3-H2: the process read a closed terminal 11,600 times a second, forever.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
+fn a_player_leaves_and_its_process_exits_when_its_terminal_is_closed() {
     let folder = Folder::with_a_key("closed-terminal");
     let own = ["--key-file", &folder.file("key"), "--enemies", "0"];
     let mut server = Process::start(&[&["serve", "--listen", "127.0.0.1:0"], &own[..]].concat());
@@ -224,7 +224,7 @@ fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
         // Without a process that reaps orphans, an ended process stays as a zombie.
         status.map_or(true, |status| status.contains("State:\tZ"))
     };
-    // Long enough to be in the loop of its view.
+    // Long enough for the player to be in the loop of its view.
     std::thread::sleep(Duration::from_millis(500));
     assert!(!is_gone());
     terminal.0.kill().unwrap();
@@ -235,7 +235,7 @@ fn a_player_whose_terminal_is_closed_leaves_and_the_process_ends() {
 /// Finding O3-9: the server panicked.
 #[cfg(unix)]
 #[test]
-fn a_low_limit_of_open_files_is_reported() {
+fn a_low_open_file_limit_is_reported() {
     let folder = Folder::with_a_key("few-files");
     for most in [8, 16] {
         let script = format!("ulimit -n {most}; exec \"$0\" \"$@\"");

@@ -246,7 +246,7 @@ fn a_server_with_players_allocates_itself_if_it_is_not_allocated() {
 
 #[test]
 fn a_bad_sidecar_does_not_disturb_the_game_and_is_notified_later() {
-    // Late, because the sidecar is not there when the server starts.
+    // The sidecar starts later than the server.
     let port = {
         let reserved = TcpListener::bind("127.0.0.1:0").unwrap();
         reserved.local_addr().unwrap().port()

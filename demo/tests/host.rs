@@ -28,7 +28,7 @@ fn hosted(args: &[&str]) -> (Process, String) {
 }
 
 #[test]
-fn friends_join_by_a_file_or_by_its_pasted_line_and_the_invites_end_with_the_match() {
+fn friends_join_with_a_file_or_its_pasted_line_and_the_invites_expire_with_the_match() {
     let folder = Folder::new("host");
     let invites = folder.file("invites");
     let (host, said) = hosted(&["--players", "3", "--invites", &invites, "--enemies", "12"]);

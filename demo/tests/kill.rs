@@ -1,5 +1,5 @@
-//! `kill -9` of a real server during a match, and orderly restarts, again and again: all players return automatically,
-//! and one journal holds the whole match.
+//! `kill -9` of a real server during a match, and orderly restarts, again and again: all players reconnect
+//! automatically, and one journal holds the whole match.
 //!
 //! Also: clients or their servers are killed at the worst moments, and no player is locked out.
 //!
@@ -154,7 +154,7 @@ fn all_players_reconnect_after_the_server_is_restarted_mid_match() {
 }
 
 #[test]
-fn a_match_whose_server_is_killed_in_a_pause_stays_paused_until_a_player_resumes_it() {
+fn a_match_killed_during_a_pause_stays_paused_until_a_player_resumes_it() {
     // Row 81. Twice, because the resumed match must not lose the pause either.
     let mut game = Match::start();
     // The demo's referee admits the first player's requests.
@@ -305,9 +305,9 @@ fn returns_after(kills: u32, in_order: bool) {
     assert!(median < Duration::from_secs(4), "{median:?}");
 }
 
-/// Makes a client that keeps its newest ticket in a file, like the command `join`. Its line takes
-/// 100 ms each way and loses one datagram in fifty. The flag reports that it has received a newer
-/// ticket. The client may die just before it stores that ticket.
+/// Creates a client that keeps its newest ticket in a file, like the command `join`. Its link takes 100 ms each way and
+/// loses one datagram in fifty. The returned flag is set when the client receives a newer ticket, which it stores only
+/// if `stores` is set.
 fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<AtomicBool>) {
     let kept = format!("{ticket}.rejoin");
     let newest = if PathBuf::from(&kept).exists() {
@@ -367,7 +367,7 @@ fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> 
 
 /// Finding O1: seven of seven players killed within 2.5 s of a reconnect were locked out forever.
 #[test]
-fn clients_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() {
+fn clients_killed_at_any_moment_after_joining_or_reconnecting_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 3);
     let mut luck = Mwc::seed(u64::from(number("TWINSTEP_SEED", 1)));
     let lives = (0..=kills).map(|kill| {
@@ -382,19 +382,19 @@ fn clients_killed_at_any_moment_after_joining_or_returning_are_not_locked_out() 
 #[test]
 fn clients_killed_while_receiving_a_ticket_are_not_locked_out() {
     let kills = number("TWINSTEP_CLIENT_KILLS", 4) / 2;
-    // Long enough for the client to store a ticket, which later tickets make an older one.
+    // Long enough for the client to store a ticket, which later tickets supersede.
     let first = Some(Duration::from_millis(1_500));
     let lives = iter::once(first).chain((0..kills).map(|_| None));
     let kills = killed_again_and_again(lives);
     println!("{kills} kills of clients: 0 locked out");
 }
 
-/// Finding O2: at the third crash right after a return all players were locked out.
+/// Finding O2: the third crash right after a reconnect locked out all players.
 #[test]
-fn a_server_killed_right_after_each_reconnect_locks_no_player_out() {
+fn a_server_killed_right_after_each_reconnect_locks_out_no_player() {
     let kills = number("TWINSTEP_RETURN_KILLS", 4);
     let mut game = Match::start();
-    // The server's packets at a return are in flight for 50 ms.
+    // The server's packets at a reconnect are in flight for 50 ms.
     let mut bots: Vec<BotClient> = (1..=2).map(|n| game.bot(n, "rtt=100")).collect();
     play(&mut bots, BotHands::On, |bots| {
         bots.iter().all(|bot| bot.stats().authority_tick > 60)

@@ -169,7 +169,7 @@ fn a_draining_server_keeps_its_players_and_their_matches() {
 }
 
 #[test]
-fn a_draining_server_ends_when_all_players_have_left_or_when_asked_again() {
+fn a_draining_server_exits_when_all_players_have_left_or_when_signalled_again() {
     let folder = Folder::with_a_key("many-left");
     let server = Served::start(&folder, "127.0.0.1:0", "3600");
     let one = bot(&server.ticket(&folder, "anna", "7"));
@@ -193,7 +193,7 @@ fn a_draining_server_ends_when_all_players_have_left_or_when_asked_again() {
     server.process.signal("TERM");
     let (code, log) = server.exit();
     assert_eq!(code, Some(130), "{log:?}");
-    // Its match can be resumed, like after a kill.
+    // Its match can be resumed, as after a kill.
     let journal = format!("{}/match-8.journal", folder.file("journals"));
     succeed(&["journal", "check", &journal]);
     drop(one);

@@ -1,4 +1,4 @@
-//! `powderkeg serve` and `powderkeg admin` as an operator types them, together.
+//! `powderkeg serve` and `powderkeg admin` together, as an operator uses them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -63,7 +63,7 @@ impl Served {
 }
 
 #[test]
-fn an_operator_lists_bans_and_pardons_with_the_command_line() {
+fn an_operator_lists_and_bans_and_unbans_players_with_the_command_line() {
     let folder = Folder::with_a_key("operating");
     let (server, _) = serve(&folder, "text");
     let anna = folder.ticket(&server.address, "anna");

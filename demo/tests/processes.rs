@@ -1,4 +1,4 @@
-//! Powderkeg as its users run it: as processes that start, talk, are killed and end.
+//! Powderkeg as its users run it: as processes that start, exchange data, are killed and exit.
 
 mod come_and_go;
 mod command_line;

@@ -1,8 +1,8 @@
 //! A Prometheus that scrapes a server during play: every expression of the dashboard and of the alerts is evaluated.
 //!
-//! An expression of a panel that is empty unless something is wrong ends with `> 0`, and is evaluated without it. An
-//! alert is evaluated selector by selector, with each word of a label's pattern separately: a selector with a renamed
-//! word does not find a series.
+//! A panel expression that is empty unless something is wrong ends with `> 0`, and is evaluated without that ending. An
+//! alert is evaluated selector by selector, with each word of a label's pattern separately, because a selector with a
+//! renamed word does not find a series.
 
 use std::collections::BTreeSet;
 use std::fs;

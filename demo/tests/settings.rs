@@ -65,9 +65,9 @@ fn a_settings_file_is_checked_printed_and_used() {
     );
 }
 
-/// The start makes a missing folder, `--check` does not; and both refuse a file with a folder's name.
+/// The start creates a missing folder, `--check` does not; and both refuse a file in place of a folder.
 #[test]
-fn folders_are_checked_before_the_start_and_made_by_it() {
+fn folders_are_checked_before_the_start_and_created_by_it() {
     let folder = Folder::with_a_key("settings-folders");
     let key = folder.file("key");
     let told = |name: &str, path: &str, more: &[&str]| {
@@ -96,7 +96,7 @@ fn folders_are_checked_before_the_start_and_made_by_it() {
 
 /// The logging flags belong to the program, but are also settings of its server.
 #[test]
-fn the_log_of_a_server_is_set_like_its_other_settings() {
+fn a_servers_log_is_configured_like_its_other_settings() {
     let folder = Folder::with_a_key("settings-log");
     let (key, file) = (folder.file("key"), folder.file("serve.toml"));
     let text = format!("listen = \"127.0.0.1:0\"\nkey-file = \"{key}\"\nlog-format = \"json\"\n");
@@ -137,7 +137,7 @@ fn the_log_of_a_server_is_set_like_its_other_settings() {
     );
 }
 
-/// A whole rotation of keys, with a process and its signal: both keys, then only the new one.
+/// A complete key rotation, with a process and its signals: first both keys are valid, then only the new one.
 #[cfg(unix)]
 #[test]
 fn keys_are_rotated_while_players_play() {
@@ -175,7 +175,7 @@ fn keys_are_rotated_while_players_play() {
     let mut anna = join(&folder.ticket(&at, "anna"));
     within(|| plays("anna"));
 
-    // The new key makes tickets, and tickets of the old one are still valid.
+    // Tickets are made with the new key, and tickets of the old one are still valid.
     let of_old = folder.ticket(&at, "bob");
     fs::rename(&key, &old).unwrap();
     assert!(run(&["key", &key]).status.success());
@@ -212,7 +212,7 @@ fn keys_are_rotated_while_players_play() {
     within(|| plays("emil"));
     assert!(plays("anna") && !plays("dora") && !anna.has_ended());
 
-    // Another server with the same file of bans has banned a player.
+    // Another server with the same ban file has banned a player.
     let ban = "[{\"identity\":\"bob\",\"since_unix_s\":1,\"until_unix_s\":null,\"reason\":\"x\"}]";
     assert!(plays("bob"));
     fs::write(folder.file("key.bans"), ban).unwrap();

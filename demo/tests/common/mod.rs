@@ -113,7 +113,7 @@ impl Drop for Process {
     }
 }
 
-/// Returns the address on this machine that a line names, if any.
+/// Returns the local address in a line, if any.
 pub(crate) fn address(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("127.0.0.1:")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -124,7 +124,7 @@ pub(crate) fn address(line: &str) -> Option<String> {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a new folder for each call, because tests of one program run in parallel.
+    /// Creates a new folder for each call, because tests of one program run in parallel.
     pub(crate) fn new(name: &str) -> Folder {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let (process, nth) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
