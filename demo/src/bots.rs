@@ -5,8 +5,8 @@
 //!   ├── joining ──────┤ counted from here ─────────┤ no orders ───────┤ no inputs, until each client is settled
 //! ```
 //!
-//! A client is settled when its authority has reached the server's last tick of the run, each order has an outcome, and
-//! no cue is open. The client's counters are read at that moment.
+//! A client is settled when its authority has reached the server's last tick of the run, each of its orders has been
+//! executed or refused, and no cue of the run is open. The client's counters are read at that moment.
 
 use std::path::PathBuf;
 use std::sync::Arc;

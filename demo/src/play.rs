@@ -374,7 +374,8 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
 type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
 /// Rejoins a match with the ticket that an earlier process stored, or with the older ticket if the stored one is
-/// refused. If both are refused, the error is that of the stored ticket. Returns `None` if no ticket was stored.
+/// refused. If both are refused, the error is that of the stored ticket. Returns `None` if there is no stored ticket,
+/// or if it is unreadable.
 fn rejoin(
     kept: &Path,
     older: &Ticket,

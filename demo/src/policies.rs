@@ -220,7 +220,7 @@ mod tests {
             let error = config_of(flags).unwrap_err().to_string();
             assert!(error.contains("expected"), "{flags}: {error}");
         }
-        // Combinations that make no sense are refused by the server.
+        // Invalid combinations are refused by the server.
         let alone = config_of("--sealing wait-for-all").unwrap();
         assert!(
             alone

@@ -11,7 +11,7 @@ use twinstep_udp::{Holder, Identity, LineageFile, MatchId, Role, Ticket};
 use crate::common::{Folder, Process, address, powderkeg, refused, run};
 
 #[test]
-fn a_wrong_flag_is_named() {
+fn an_invalid_flag_is_named_in_the_error() {
     refused(&["--wings"], &["--wings"]);
     refused(
         &["bots", "--link", "moon"],

@@ -140,7 +140,7 @@ fn a_servers_log_is_configured_like_its_other_settings() {
 /// A complete key rotation, with a process and its signals: first both keys are valid, then only the new one.
 #[cfg(unix)]
 #[test]
-fn keys_are_rotated_while_players_play() {
+fn keys_can_be_rotated_while_players_are_connected() {
     let folder = Folder::with_a_key("rotation");
     let (key, old) = (folder.file("key"), folder.file("key.old"));
     let own = [

@@ -284,7 +284,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
         }
         let miss = offset + bullet.step * ticks;
         if miss.length_squared() < MISS * MISS {
-            // A bullet on a collision course passes on neither side, so step to either side.
+            // A bullet that flies straight at the bot passes on neither side, so step to either side.
             let aside = match miss.length_squared() > 1e-4 {
                 true => -miss.normalize_or_zero(),
                 false => bullet.step.perp().normalize_or_zero(),
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     // A direction is held for at least `REACTION_TICKS`, and is one of eight.
-    fn keys_give_eight_directions_and_are_held_for_a_while() {
+    fn a_bot_with_keys_uses_eight_directions_and_holds_each_for_a_while() {
         let (pads, _) = play(Sticks::Keys, 600);
         let ways: std::collections::BTreeSet<u8> = pads.iter().map(|pad| pad.walk.0).collect();
         assert!((4..=9).contains(&ways.len()), "{ways:?}");

@@ -24,7 +24,7 @@ pub(super) enum Fired {
     Volley(Key, u16),
 }
 
-/// The number of an enemy, and the positions of the living players if it fires.
+/// The slot of an enemy, and the positions of the living players if the enemy fires.
 type Seen = (u16, Option<ArrayVec<Vec2, PLAYERS_MAX>>);
 
 impl Enemy {

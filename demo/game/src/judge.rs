@@ -1,7 +1,7 @@
 //! The server's referee: it admits orders, claims and answers, and claims harm that an owner has not claimed.
 //!
 //! ```text
-//!   "I was hit", "I died"  ──▶ near something that could do it, a moment ago at most?  ──▶ into a frame
+//!   "I was hit", "I died"  ──▶ near a possible cause, at most a moment ago?  ──▶ into a frame
 //!   Claims::OwnerOnly            an owner's screen alone decides; the server tests none (row 64)
 //!   Claims::OwnerWithin(ticks)   if the owner has not claimed a touch `ticks` after it in the *sealed* game,
 //!                                the referee claims it: a player cannot be immortal
@@ -9,7 +9,7 @@
 //!
 //! A wait longer than `OWED_WITHIN_MAX` is shortened to it, because the match keeps no older worlds.
 //!
-//! Either way the harm is a claim in a frame, so all sides run the same `step`.
+//! In both modes the harm is a claim in a frame, so all sides run the same `step`.
 //!
 //! Invariant: the referee has no memory. Its decisions follow from the last 64 worlds of the match, so a restarted
 //! server decides the same.

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_of_dead_or_absent_players_are_refused() {
+    fn orders_from_dead_or_absent_players_are_refused() {
         let mut game = with_player(quiet());
         let died = Command::Died { by: Key::default() };
         assert_eq!(admit(game.sim(), &rules(), ONE, &died), Ok(()));

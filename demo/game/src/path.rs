@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rush_rests_threatens_and_darts() {
+    fn a_rush_rests_and_threatens_and_then_darts() {
         let stops = vec![Vec2::ZERO, Vec2::X * 8.0, Vec2::Y];
         let path = Path::Rush {
             stops,

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weapon_comes_with_all_its_ammunition() {
+    fn a_picked_up_weapon_has_full_ammunition() {
         for weapon in [Weapon::Scatter, Weapon::Lance, Weapon::Thumper] {
             let mut game = with_player(quiet());
             let at = player(&game).at;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enemy_drops_what_it_carries_where_it_dies() {
+    fn an_enemy_drops_its_item_where_it_dies() {
         let mut game = with_player(quiet());
         let at = Vec2::new(5.0, 1.0);
         let key = put_kind(&mut game, 0, EnemyKind::Sapper, at);

@@ -49,7 +49,7 @@ pub enum Outcome {
     Blast {
         hits: BlastHits,
     },
-    /// The flying things: first the thrown ones, nearest first, then those that are only pushed.
+    /// The flying things: first the thrown ones, nearest first, then the ones that are only pushed.
     Toss {
         throws: ArrayVec<Throw, TOSSED_MAX>,
     },

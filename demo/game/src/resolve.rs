@@ -7,8 +7,8 @@
 //!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what no client could know before
 //! ```
 //!
-//! Besides `judge`, this is the only file in the game that uses the server crate. It keeps no state: for each query,
-//! the physics mirror is filled from the positions in the server's world, and random numbers are drawn anew.
+//! Besides `judge`, this is the only file in the game that uses the server crate. It keeps no state between queries:
+//! each time, the physics mirror is filled from the positions in the server's world, and random numbers are drawn anew.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc, PlayerId};
@@ -39,7 +39,7 @@ const BODIES_MAX: usize = 64;
 /// The thickness of the arena's solid edge, in units.
 const EDGE: f32 = 4.0;
 
-/// The source of the server's random numbers: one seed per query, derived from its key.
+/// The source of the server's random numbers. Each query gets its own generator.
 pub enum Luck {
     /// Random numbers from a seed, for tests: the same queries get the same answers in each run. A player that knows
     /// the seed could predict them.

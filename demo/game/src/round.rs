@@ -187,7 +187,7 @@ impl Game {
                 self.enter(RoundPhase::Lull, frame);
                 fx.cue(self.wave_key(), Cue::WaveCleared(self.wave));
             }
-            // Players that are out come back with the next wave.
+            // Players that are out come back as soon as a wave is cleared.
             self.respawn(frame, fx, |player| player.is_out);
         } else if self.is_lost(frame) {
             self.enter(RoundPhase::Lost, frame);

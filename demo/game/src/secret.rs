@@ -4,7 +4,7 @@
 //!   crate breaks, lance hits ──▶ Query ──▶ the server's luck, drawn at that moment ──▶ Outcome in a frame
 //! ```
 //!
-//! Invariant: before the query is asked, its answer does not exist: not in a world, in a packet, or in a generator that
+//! Invariant: the answer does not exist before the query is asked: not in a world, in a packet, or in a generator that
 //! a client could copy. So no client can know it in advance.
 //!
 //! The odds are public; only the server calls these two functions.
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_odds_are_as_stated() {
+    fn critical_hits_and_loot_have_the_stated_odds() {
         let mut luck = Mwc::seed(6);
         let tuning = rules().tuning;
         let crits = (0..10_000).filter(|_| crit(&mut luck, &tuning)).count() as u32;

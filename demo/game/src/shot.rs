@@ -20,7 +20,7 @@ use super::hit::{Bomb, Victim};
 use super::state::{BARREL_RADIUS, Game, SHOT_RADIUS, Shot, crates};
 use super::weapon::Weapon;
 
-/// The least distance from walls and crates at which a shell lands, in units.
+/// The minimum distance from walls and crates at which a shell lands, in units.
 const SHELL_RADIUS: f32 = 0.3;
 
 impl Game {

@@ -125,7 +125,7 @@ fn a_match_continues_from_a_save_without_a_difference() {
 }
 
 #[test]
-fn a_copy_into_an_old_copy_is_equal_and_keeps_its_lists() {
+fn cloning_into_an_old_copy_gives_an_equal_state_and_keeps_its_buffers() {
     let mut game = Match::new(4, 60);
     let mut copy = game.run(900).game.sim().clone();
     let buffers = |game: &Game| {
@@ -163,7 +163,7 @@ fn a_prediction_with_all_inputs_equals_the_authority() {
 }
 
 #[test]
-fn a_thousand_enemies_play_as_well() {
+fn a_match_runs_with_a_thousand_enemies() {
     let mut game = Match::new(8, 1_000);
     game.run(1_200);
     let sim = game.game.sim();

@@ -16,7 +16,7 @@
 //! - A thing in the air is *aloft*: players and shots pass below it, it does not hide other bodies, and no blast, spark
 //!   or order reaches it. A fuse keeps burning, and the blast is where the barrel is at that time.
 //! - A path starts where the thing lay at the time of the query; a thing that has moved since stays where it is. So the
-//!   legs need no start, and an answer that arrives late or twice does no harm.
+//!   answer needs no start position, and does no harm if it arrives late or twice.
 //! - Props do not move before the answer is in a frame.
 
 use glam::Vec2;

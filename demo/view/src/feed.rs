@@ -279,7 +279,7 @@ impl Feed {
         }
     }
 
-    /// The team's points; they stay available after the match.
+    /// The team's points, which stay available after the match.
     #[must_use]
     pub fn score(&self) -> u32 {
         self.score

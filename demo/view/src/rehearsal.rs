@@ -127,7 +127,7 @@ impl Rehearsal {
         let mut server =
             Match::new(config, game, Arc::clone(&rules), arbiter).expect("rules without a NaN");
         server.set_referee(Judge);
-        // In real time a match can last for any time, so its journal is not kept.
+        // A match in real time can be of any length, so its journal is not kept.
         if setup.frame.is_some() {
             server.keep_journal().expect("a journal in memory");
         }

@@ -6,7 +6,7 @@
 //!   Feed ── cues ──▶ ViewEffects ────────────────┴─▶ terminal::draw   cells
 //! ```
 //!
-//! Both views draw only from these two. So a test can make a picture, and inspect it, without a window or a match.
+//! Both views draw only from these two. So a test can create and inspect a picture without a window or a match.
 
 pub(crate) mod bursts;
 pub(crate) mod effects;

@@ -382,7 +382,7 @@ fn a_ghost_shell_lands_without_a_query_and_withholds_its_blast() {
 
 /// Row 70.
 #[test]
-fn every_weapons_shots_are_promoted_once_they_are_known() {
+fn shots_of_every_weapon_are_promoted_once_their_input_is_known() {
     for weapon in Weapon::ALL {
         let mut game = row(1);
         fire(&mut game, weapon);

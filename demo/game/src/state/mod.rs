@@ -69,7 +69,7 @@ pub struct Game {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RoundPhase {
     Endless,
-    /// Players gather and say when they are ready; they cannot be hurt.
+    /// Players gather and get ready; they cannot be hurt.
     Lobby,
     /// All players are ready; they cannot be hurt yet.
     Countdown,

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_colour_is_its_own_nearest() {
+    fn each_palette_colour_maps_to_itself() {
         let colors = [[0; 3], [0x12, 0x18, 0x20], [0xf0, 0xe4, 0x42], [0xff; 3]];
         let nearest = nearest(&colors);
         for (at, color) in colors.into_iter().enumerate().skip(1) {

@@ -43,7 +43,7 @@ fn only_plain_lockstep_stands_still_in_a_hiccup() {
 }
 
 #[test]
-fn a_blast_is_shown_at_once_and_corrected() {
+fn a_blast_is_shown_immediately_and_corrected_later() {
     let tour = played("BLAST");
     let late = values(&tour, Measure::BlastLate);
     assert!(late[LOCKSTEP] >= 100.0 && late[AUTO] == 0.0, "{late:?}");
