@@ -116,7 +116,8 @@ pub enum Failure {
     },
 }
 
-/// If the rules differ, it is usually the campaign instead of an arena, or a different number of enemies.
+/// Rules usually differ because one side has the campaign and the other an arena, or because the numbers of enemies
+/// differ.
 fn arena_hint(enemies: Option<u16>) -> String {
     match enemies {
         None => {

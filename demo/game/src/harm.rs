@@ -34,8 +34,8 @@ impl Player {
 impl Game {
     /// Applies a player's claim that it was hit and survived. The named cause, an enemy's touch or a bullet, determines
     /// the damage. The claim has no effect if the player cannot be hurt now, or could not have survived; otherwise a
-    /// client could remove bullets from the air and stay safe at no cost. In that case the referee claims the harm
-    /// owed.
+    /// client could remove bullets from the air and stay safe at no cost. If the claim has no effect, the referee
+    /// claims the harm owed.
     pub(super) fn apply_hit_claim(
         &mut self,
         id: PlayerId,

@@ -69,7 +69,7 @@ pub struct Feed {
     score: u32,
     title: String,
     is_alone: bool,
-    // The time at which a screen last requested a pause, or its end.
+    // The time at which a screen last requested a pause, or the end of one.
     held: Option<Duration>,
 }
 
@@ -403,8 +403,8 @@ impl Feed {
         }
     }
 
-    /// Requests a pause from the match, or its end. A note reports a request that cannot be sent; an event reports the
-    /// match's decision.
+    /// Requests a pause of the match, or the end of the pause. A note reports a request that cannot be sent; an event
+    /// reports the match's decision.
     pub fn pause(&mut self) {
         let Some(session) = self.source.session_mut() else {
             return;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The match and the sessions are the real ones; only sockets and clocks are missing. So the same setup produces the
-//! same pictures on every machine, as fast as the machine draws. It serves the pictures of documents, the tour and the
-//! tests of views, and a browser page without a server.
+//! same pictures on every machine, as fast as the machine draws. It is used for the pictures in documents, the
+//! tour, the tests of views, and a browser page without a server.
 //!
 //! A *mirror* is a second copy of the local session. It gets the same packets and inputs at the same times, and differs
 //! only in the time at which it draws other players. Its packets are dropped. Invariant: they equal the session's
