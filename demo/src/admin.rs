@@ -26,7 +26,7 @@ pub(crate) struct AdminArgs {
     /// was started with --admin-token-file. Not needed for ready, matches and metrics, nor at a Unix socket
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Print the server's answer unchanged, as JSON
+    /// Print the server's response unchanged, as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -73,7 +73,7 @@ enum AdminTask {
     },
     /// List the banned players
     Bans,
-    /// Revoke all tickets of a player made so far; a connected player stays and gets a new one
+    /// Revoke all tickets issued to a player so far; a connected player stays and gets a new one
     Revoke {
         /// The name on the ticket
         identity: String,
@@ -88,7 +88,7 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` begins a new match from it
+    /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` starts a new match from it
     SaveGame {
         /// The name of the file, without .save, in the server's folder of saved games
         name: String,
@@ -116,7 +116,7 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Play single ticks of a paused match
+    /// Run single ticks of a paused match
     Step {
         /// The match
         #[arg(default_value_t = 1)]

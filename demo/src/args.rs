@@ -174,7 +174,7 @@ pub(crate) struct HostArgs {
     /// The folder for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
-    /// Begin from a saved game: made by `admin save-game`, or by typing `save FILE` in a running host. Each identity
+    /// Start from a saved game, created by `admin save-game` or by typing `save FILE` in a running host. Each identity
     /// (player-1, ...) gets its seat again
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
@@ -223,7 +223,7 @@ pub(crate) struct TicketArgs {
     /// The match to join, if the server has several
     #[arg(long = "match", value_name = "ID", default_value_t = MatchId(1))]
     pub(crate) match_id: MatchId,
-    /// Make a spectator's ticket
+    /// Create a spectator ticket
     #[arg(long, conflicts_with = "seats")]
     pub(crate) spectate: bool,
     /// Write the ticket to this file, which only its owner may read, instead of standard output
@@ -258,13 +258,13 @@ pub(crate) struct InspectArgs {
     pub(crate) journal: PathBuf,
     /// Recordings of its clients, made with `join --tape` or `play --tape`
     pub(crate) tapes: Vec<PathBuf>,
-    /// The new file for the page, which any browser opens
+    /// The HTML file to create; any browser opens it
     #[arg(long, value_name = "FILE", default_value = "match.html")]
     pub(crate) out: PathBuf,
     /// The first tick of the page
     #[arg(long, value_name = "TICK", default_value_t = 0)]
     pub(crate) from: u32,
-    /// The first tick that is no longer on the page [default: up to the end]
+    /// The end of the page: the first tick not shown [default: the end of the journal]
     #[arg(long, value_name = "TICK")]
     pub(crate) to: Option<u32>,
     /// The match was in an arena with this many enemies instead of the campaign

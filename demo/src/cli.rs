@@ -57,12 +57,12 @@ enum Task {
     Serve(Box<ServeArgs>),
     /// Inspect or control a server on this machine: who plays, kick, ban
     Admin(AdminArgs),
-    /// Make a key file: the server and `powderkeg ticket` need the same one
+    /// Create a key file, shared by the server and `powderkeg ticket`
     Key {
         /// The new file
         file: PathBuf,
     },
-    /// Make a ticket for one player: valid for 24 h, or until that player uses a newer one
+    /// Create a ticket for one player, valid for 24 h or until that player uses a newer one
     Ticket(Box<TicketArgs>),
     /// Join the match of an invite or a ticket
     Join(JoinArgs),

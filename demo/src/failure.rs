@@ -59,7 +59,7 @@ pub enum Failure {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("cannot make {path}: {source}; choose a new name in a writable folder")]
+    #[error("cannot create {path}: {source}; choose a new name in a writable folder")]
     NewFile {
         path: PathBuf,
         source: std::io::Error,
@@ -200,7 +200,7 @@ fn journal_hint(error: &JournalFileError) -> String {
             "\n(`powderkeg journal check {}` shows what is lost; `powderkeg journal repair` cuts it off)",
             path.display()
         ),
-        JournalFileError::Cut { .. } => "\n(serve --new-match begins a new one)".to_owned(),
+        JournalFileError::Cut { .. } => "\n(serve --new-match starts a new one)".to_owned(),
         JournalFileError::Resume { source, .. } => match source {
             ResumeError::Seats { .. } => SEATS_HINT.to_owned(),
             ResumeError::Start(error) => start_hint(error),
@@ -210,7 +210,7 @@ fn journal_hint(error: &JournalFileError) -> String {
     }
 }
 
-const KEY_HINT: &str = "\n(`powderkeg key FILE` makes one)";
+const KEY_HINT: &str = "\n(`powderkeg key FILE` creates one)";
 
 fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {

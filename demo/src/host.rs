@@ -146,7 +146,7 @@ impl Inviter {
             return Some(match self.save(file.trim()) {
                 Ok(bytes) => {
                     format!(
-                        "saved {file} ({bytes} bytes): `powderkeg host --load {file}` begins a new match from it"
+                        "saved {file} ({bytes} bytes): `powderkeg host --load {file}` starts a new match from it"
                     )
                 }
                 Err(failure) => failure.to_string(),
@@ -395,7 +395,7 @@ fn words(
     let _ = writeln!(
         out,
         "If a friend has lost an invite: type the player's name here, such as player-2, and press \
-         Enter.\nTo save the match: type save FILE; `powderkeg host --load FILE` begins a new match from it.\nCtrl-C ends the match."
+         Enter.\nTo save the match: type save FILE; `powderkeg host --load FILE` starts a new match from it.\nCtrl-C ends the match."
     );
     out
 }

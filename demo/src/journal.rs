@@ -116,7 +116,7 @@ fn words(checkup: &Checkup) -> String {
     let _ = match harm {
         Harm::Torn => writeln!(
             out,
-            "lost: nothing that a player saw; the last record is incomplete ({behind} bytes)"
+            "lost: no data that a player saw; the last record is incomplete ({behind} bytes)"
         ),
         Harm::Junk => writeln!(
             out,

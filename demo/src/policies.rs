@@ -14,8 +14,8 @@ const HEADING: &str = "Policies of the match";
 /// that.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
-    /// When the server takes the inputs of a tick. deadline: on time; late inputs are filled in.
-    /// wait-for-all[:SECONDS]: when all have come; removes a player that is silent for SECONDS (default 20), and needs
+    /// When the server seals a tick. deadline: on time; late inputs are filled in. wait-for-all[:SECONDS]: when all
+    /// inputs have arrived; removes a player that is silent for SECONDS (default 20), and needs
     /// --command-delay
     #[arg(long, value_name = "HOW", help_heading = HEADING, default_value = "deadline", value_parser = sealing)]
     sealing: SealWhen,
@@ -33,7 +33,7 @@ pub(crate) struct PolicyArgs {
     /// (default 10)
     #[arg(long, value_name = "WHAT", help_heading = HEADING, default_value = "ignore", value_parser = laggards)]
     laggards: Laggards,
-    /// Ticks between reading the controls and using them
+    /// Ticks between sampling an input and applying it
     #[arg(long, value_name = "N", help_heading = HEADING, default_value_t = 0, value_parser = value_parser!(u8).range(..=32))]
     input_delay: u8,
     /// Where blasts are computed. server: the server. owner: the client of the player that lit the barrel, checked by

@@ -292,7 +292,7 @@ player       rtt    lead  margin redone  fills  stall rebuilt others    age   cu
 const KEY: &str = "\
 lead: ticks that the prediction is ahead · margin: ticks that inputs arrive early · redone: ticks simulated again
 fills: inputs that the server filled in · stall: waiting for the server · rebuilt: corrections of the prediction
-others: other players off their true places, 95 % of the time at most · age: of what is drawn · cues: sounds and flashes";
+others: distance of other players from their true positions, 95th percentile · age: of what is drawn · cues: sounds and flashes";
 
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -37,7 +37,7 @@ pub(crate) struct ServeArgs {
     settings: Settings,
     #[command(flatten)]
     many: ManySettings,
-    /// Begin from a saved game (`powderkeg admin save-game`); without effect if a match is resumed from a journal
+    /// Start from a saved game (`powderkeg admin save-game`); ignored if a match is resumed from a journal
     #[arg(long, value_name = "FILE", conflicts_with = "matches")]
     load: Option<PathBuf>,
     /// Play an endless arena with this many enemies instead of the campaign; players must join with the same number

@@ -36,9 +36,9 @@ pub enum Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    #[error("{0} is not alive; wait until it returns")]
+    #[error("{0} is not alive; wait until it respawns")]
     NotAlive(PlayerId),
-    #[error("the round has begun; wait for the end of the round")]
+    #[error("the round has already started; wait until it ends")]
     NotAsked,
     #[error("barrel {0} is gone or already lit; choose another")]
     NoBarrel(u8),
@@ -67,7 +67,7 @@ impl Refusal {
     pub fn words(number: u16) -> Option<&'static str> {
         Some(match number {
             1 => "refused: you are not alive",
-            2 => "refused: the round has begun",
+            2 => "refused: the round has already started",
             3 => "refused: that barrel is lit or gone",
             4 => "refused: that barrel is out of reach",
             5 => "refused: only the first player may pause or change the speed",

@@ -553,7 +553,7 @@ fn nearest_barrel(game: &Game, rules: &Rules, player: PlayerId) -> Option<u8> {
 #[non_exhaustive]
 pub enum SaveError {
     #[error(
-        "nothing to save: a recording begins when this screen joins a match, and a replay is already a file"
+        "nothing to save: a recording starts when this screen joins a match, and a replay is already a file"
     )]
     Nothing,
     #[error("cannot write {path}: {source}; start powderkeg in a directory that you can write to")]

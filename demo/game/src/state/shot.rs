@@ -33,7 +33,7 @@ fn not_spent<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     let pierced = u8::deserialize(from)?;
     match usize::from(pierced) < PIERCED_MAX {
         true => Ok(pierced),
-        false => Err(D::Error::custom("a shot that has hit more than it can")),
+        false => Err(D::Error::custom("a shot with more hits than it can have")),
     }
 }
 

@@ -167,7 +167,7 @@ fn banner(frame: &mut Frame<'_>, arena: Rect, words: &str) {
 }
 
 fn log(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
-    let block = Block::bordered().title(" cues: what was shown, and what the server said ");
+    let block = Block::bordered().title(" cues: shown, and confirmed or cancelled by the server ");
     let inner = block.inner(area);
     frame.render_widget(block.border_style(Style::new().dark_gray()), area);
     let columns = (usize::from(inner.width) / LOG_LINE_COLUMNS).max(1);

@@ -282,7 +282,7 @@ pub(super) fn banner_text(scene: &ViewScene) -> Option<String> {
     let ready = here().filter(|member| member.is_ready).count();
     let mut count = format!("{ready} of {} are ready", here().count());
     if let Some(left) = scene.begins_left {
-        count += &format!("; it begins anyway in {} s", left.ceil());
+        count += &format!("; it starts anyway in {} s", left.ceil());
     }
     let own = || here().filter(|member| member.is_local);
     let asks = match own().count() {

@@ -323,7 +323,7 @@ fn the_lobby_shows_readiness_and_links_and_one_key_readies_all_local_players() {
 fn the_lobby_shows_the_time_to_the_round_once_half_are_ready() {
     let (mut feed, mut view) = campaign_with(2);
     let lobby = play(&mut feed, &mut view, 300);
-    let words = "2 of 4 are ready; it begins anyway in ";
+    let words = "2 of 4 are ready; it starts anyway in ";
     assert!(lobby.contains(words), "{lobby}");
     let left = feed.begins_in().unwrap().as_secs_f32();
     let later = play(&mut feed, &mut view, 120);

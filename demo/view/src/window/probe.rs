@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub enum NoWindow {
     #[error("there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set")]
     NoDisplay,
-    #[error("the display {display} does not answer ({why}); check DISPLAY, or start it")]
+    #[error("the display {display} does not respond ({why}); check DISPLAY, or start it")]
     Silent { display: String, why: String },
     #[error(
         "{library} is missing: install the package {package} (on Debian: apt-get install {package})"

@@ -200,7 +200,7 @@ impl SettingsFile {
             path: path.clone(),
             done: "stored",
             why: error.to_string(),
-            next: "they are lost when the window is closed; make the file and its folder writable",
+            next: "they are lost when the window is closed; give write access to the file and its folder",
         })
     }
 }
@@ -227,7 +227,7 @@ fn read_text(_: &Path) -> io::Result<String> {
 #[cfg(target_arch = "wasm32")]
 fn write_text(_: &Path, text: String) -> io::Result<()> {
     let is_kept = crate::page::keep_settings(&text);
-    let refused = || io::Error::other("the browser stores nothing for this page");
+    let refused = || io::Error::other("the browser refuses to store data for this page");
     is_kept.then_some(()).ok_or_else(refused)
 }
 

@@ -308,7 +308,7 @@ impl WindowStage {
         );
         if is_about_prediction && self.feed.replay().is_some() {
             self.show_note(
-                "F2 to F6 need a match in play: a replay predicts nothing",
+                "F2 to F6 need a live match: a replay has no prediction",
                 WARN,
             );
             return true;
@@ -330,7 +330,7 @@ impl WindowStage {
                 self.feed.set_predicts(predicts);
                 let words = match predicts {
                     true => "prediction on: your keys show at once",
-                    false => "prediction off: your keys show when the server's answer is here",
+                    false => "prediction off: your keys show when the server's response arrives",
                 };
                 self.show_note(words, INK);
             }

@@ -114,7 +114,7 @@ enum SoundOrder {
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(
     target_os = "linux",
-    error("no sound: PulseAudio or PipeWire does not answer ({0}); start it, or use --mute")
+    error("no sound: PulseAudio or PipeWire does not respond ({0}); start it, or use --mute")
 )]
 #[cfg_attr(
     not(target_os = "linux"),

@@ -29,7 +29,7 @@ pub(super) struct Chapter {
 
 const LOCKSTEP: Caption = (
     KeyLate,
-    "late: your key shows when\nthe server's answer is here",
+    "late: your key shows when\nthe server's response arrives",
 );
 const RAW: Caption = (
     Jump,
@@ -37,7 +37,7 @@ const RAW: Caption = (
 );
 const SMOOTHED: Caption = (
     Off,
-    "radii: your friend is that far from\nthe ring; no jumps, but bows",
+    "radii: your friend is that far from\nthe ring; no jumps, but detours",
 );
 const AUTO: Caption = (
     Off,
@@ -90,7 +90,7 @@ pub(super) const CHAPTERS: [Chapter; 8] = [
     },
     Chapter {
         name: "HICCUP",
-        words: "Wi-Fi pauses for half a second, then all packets come at once.",
+        words: "Wi-Fi pauses for half a second, then all packets arrive at once.",
         filmed: [62, 91],
         act: Some((65, Act::Hold(500))),
         captions: [
@@ -116,7 +116,7 @@ pub(super) const CHAPTERS: [Chapter; 8] = [
         captions: [
             (
                 BlastLate,
-                "late: the blast shows when\nthe server's answer is here",
+                "late: the blast shows when\nthe server's response arrives",
             ),
             (
                 BarrelOff,
@@ -142,7 +142,7 @@ pub(super) const CHAPTERS: [Chapter; 8] = [
         captions: [
             (
                 Stood,
-                "you stand still until answers\nof the new server are here",
+                "you stand still until the\nnew server responds",
             ),
             (
                 Stood,
