@@ -25,7 +25,7 @@ pub fn read(path: &str) -> String {
     text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Reads the rows of a document whose first cell `is_name`.
+/// Reads a document's table rows whose first cell satisfies `is_name`.
 ///
 /// # Panics
 /// If a row does not have three filled cells, or cites a test in another format.

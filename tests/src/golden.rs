@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-/// Compares `now` with the file's content. `also` is a further step for an intended change, for the message.
+/// Compares `now` with the file's content. `also` describes a further step for an intended change, and is shown in the
+/// message.
 ///
 /// # Panics
-/// If they differ. The message has both.
+/// If they differ. The message contains both.
 pub fn check(file: &str, now: &str, also: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("golden")

@@ -1,4 +1,4 @@
-//! The imports between the files of a package, read from their text, for the rule that imports have no circles.
+//! Finds circles in the imports between the files of a package, from their text.
 //!
 //! ```text
 //!  text ─▶ code ─▶ paths (`use` trees unfolded) ─▶ the file that a path names, the file that defines its name ─▶ circles
@@ -6,7 +6,7 @@
 //!
 //! A reader of an import opens both the named file and the file that defines the name, so both count as imported. A
 //! `mod` line and a `pub use` are not imports: a `mod` line gives a file's place, and a `pub use` gives an item a
-//! public name. A file's own tests at its end are not read: a test of small things may use large ones.
+//! public name. Tests at the end of a file are ignored, because they may import files that depend on the tested one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ struct File {
     defines: BTreeSet<String>,
 }
 
-/// The circles of imports in a package, each as the files along it. `sources` has the path of each file from the
-/// package's source folder (`session/config.rs`) and its text. No file is in two circles.
+/// The circles of imports in a package, each as the files along it. `sources` has each file's path relative to the
+/// package's source folder (`session/config.rs`), and its text. No file is in two circles.
 #[must_use]
 pub fn circles(sources: &[(String, String)]) -> Vec<Vec<String>> {
     let files: Vec<File> = sources
@@ -77,7 +77,7 @@ fn imports(files: &[File], at: usize) -> BTreeSet<usize> {
         match definers[..] {
             [definer] => found.insert(definer),
             [] => found.insert(home),
-            // Only a compiler could tell which file it is.
+            // Only a compiler could determine which file it is.
             [..] => false,
         };
         // A parent re-exports the items of its children, so a path through it is no dependency.

@@ -1,4 +1,4 @@
-//! Helpers of the test programs that play no world: golden files, documents that cite tests, and import circles.
+//! Helpers for test programs that run no world: golden files, documents that cite tests, and import circles.
 
 #![allow(missing_docs, reason = "no author of a game imports it")]
 

@@ -1,4 +1,4 @@
-//! A game of bodies in the state: players run, and kick a ball between crates and a wall of tiles.
+//! A game with physical bodies in its state: players run, and kick a ball between crates and a wall of tiles.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ pub const RIGHT: u8 = 2;
 pub const UP: u8 = 4;
 pub const DOWN: u8 = 8;
 pub const KICK: u8 = 16;
-// The length of a leg, in units between the centres.
+// The reach of a kick: the maximum distance between the centres of player and ball.
 const LEG: f32 = 1.6;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pitch {
-    // The players by their index, the ball, the crates after it.
+    // The ids of players are their indices; the ball and then the crates follow.
     pub bodies: Bodies<u8>,
     pub kicks: u32,
-    // Hits of the ball that could be heard.
+    // The number of audible hits of the ball.
     pub hits: u32,
     held: [u8; 16],
 }
@@ -90,7 +90,7 @@ impl Pitch {
         Vec2::new(axis(LEFT, RIGHT), axis(DOWN, UP)).normalize_or_zero()
     }
 
-    // The kick of a player whose leg reaches the ball.
+    // The kick of a player, if it reaches the ball.
     fn kick(&self, player: PlayerId) -> Option<Vec2> {
         let at = |id| Some(self.bodies.get(id)?.at);
         let way = at(BALL)? - at(player.index() as u8)?;
@@ -174,7 +174,7 @@ impl Play for Pitch {
         (sticks != Sticks::Still).then_some(luck)
     }
 
-    // Runs to the ball, most of the time, and kicks.
+    // Usually runs to the ball, and kicks it.
     fn drive(
         &self,
         luck: &mut Option<Mwc>,

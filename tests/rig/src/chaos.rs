@@ -1,4 +1,4 @@
-//! A plan of faults drawn from a seed, and its world: first chaos, then healing.
+//! Runs a world with a plan of faults drawn from a seed: first chaos, then healing.
 //!
 //! ```text
 //!  seed ─▶ Plan::draw ─▶ Rig ─▶ misfortunes, each a function here ─▶ converge
@@ -39,9 +39,9 @@ pub struct Run {
     pub cues: u64,
     pub queries: u64,
     pub commands: u64,
-    /// The number of times that the clients remaining until the end reconnected by frames.
+    /// The number of times that clients remaining until the end reconnected and got only the missing frames.
     pub resumed: u64,
-    /// The number of times that the clients remaining until the end reconnected by a world.
+    /// The number of times that clients remaining until the end reconnected and loaded a world.
     pub reloaded: u64,
     pub reached: Reached,
 }
@@ -68,13 +68,13 @@ impl Run {
     }
 }
 
-/// Runs chaos in the history game. A static function, so that the generic world is compiled once in this crate, not in
+/// Runs chaos in the history game. A function pointer, so that the generic world is compiled once in this crate, not in
 /// each test program.
 pub static HISTORY: fn(&Plan) -> Run = run::<History>;
 pub static POWDERKEG: fn(&Plan) -> Run = run::<powderkeg_game::Game>;
 pub static EDGES: fn(&Plan) -> Run = run::<Edges>;
 
-/// Plays a plan's chaos, then heals the network and requires convergence.
+/// Runs a plan's chaos, then heals the network and requires convergence.
 ///
 /// # Panics
 /// If a safety condition is violated, or the world does not converge.
@@ -138,7 +138,7 @@ impl<'a, S: Play> Chaos<'a, S> {
     fn pass(&mut self, time: Duration) {
         let left = self.end.saturating_sub(self.rig.now);
         self.rig.run(time.min(left));
-        // The host's patience ends.
+        // The host no longer waits for players.
         if self.rig.now >= self.starts_at {
             self.rig.match_.start();
         }
@@ -176,7 +176,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         Duration::from_millis(u64::from(self.luck.below(3_000)))
     }
 
-    /// Draws a time from 1 ms to 4 s, uniform in its logarithm.
+    /// Draws a time from 1 ms to 4 s, log-uniformly.
     fn a_moment(&mut self) -> Duration {
         let ms = 1 << self.luck.below(12);
         Duration::from_millis(u64::from(ms + self.luck.below(ms)))

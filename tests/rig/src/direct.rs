@@ -1,6 +1,6 @@
 //! A match and its sessions without a network. Packets are delivered immediately, unless a test holds them back.
 //!
-//! The rig plays whole worlds; this is for tests of one frame, one packet or one tick.
+//! The rig runs whole worlds; this module is for tests of one frame, one packet or one tick.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     /// The maximum number of steps of a client's prediction in one frame. With 0 the client shows the confirmed world.
     pub budget_ticks: u32,
     pub mute_until: Duration,
-    /// The clients receive no packet before these times.
+    /// Until these times, the clients receive no packets.
     pub deaf_until: Vec<Duration>,
     pub up: Vec<(usize, Vec<u8>)>,
     pub journal: Vec<u8>,
@@ -44,7 +44,7 @@ pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
     frame: Duration,
 }
 
-/// A game with a world of any size. Players count up its first bytes.
+/// A game with a world of any size. Players increment its first bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Heavy {
     bytes: Vec<u8>,
@@ -182,7 +182,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         let mut buffer = [0; PACKET_BYTES_MAX];
         for (i, session) in self.sessions.iter_mut().enumerate() {
             let held = input(i, session);
-            // A closed session returns an error, and stays silent.
+            // A closed session returns an error, and sends nothing.
             let _ = session.advance(self.now, self.budget_ticks, |_| held.clone());
             if let Some(mut rebuild) = session.poll_rebuild() {
                 rebuild.run();
@@ -224,7 +224,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         }
     }
 
-    /// Plays frames of all clients, each followed by the match.
+    /// Runs frames of all clients, and advances the match after each.
     pub fn run(
         &mut self,
         frames: u32,
@@ -237,7 +237,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         self
     }
 
-    /// Plays one frame of all clients and of the match. Packets of each client take this long each way.
+    /// Runs one frame of all clients, and advances the match. Packets of each client take this long each way.
     pub fn frame_over(
         &mut self,
         legs: &[Duration],

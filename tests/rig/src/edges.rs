@@ -20,7 +20,7 @@ mod shape;
 pub use driver::{Driver, LARGE_EVERY};
 pub use shape::{Shape, Tag};
 
-/// The size of an input without its filling, in bytes.
+/// The size of an input without its padding, in bytes.
 const INPUT_HEAD_BYTES: usize = 3;
 /// A stick value that makes the step panic.
 const PANICS: u8 = 253;
@@ -30,7 +30,7 @@ const NANS: u8 = 254;
 const CLAIMS: u8 = 255;
 /// If a query's mark has this bit, its owner's client answers with poison.
 const POISONED: u32 = 1 << 30;
-/// The prefix of intended panics.
+/// The prefix of intended panic messages.
 pub const MEANT: &str = "meant:";
 
 pub fn silence_intended_panics() {
@@ -108,8 +108,8 @@ pub struct Pad {
 
 impl Controls for Pad {}
 
-/// A player's command, or a claim of its simulation. Each `mark` is unique among commands. `Panic`
-/// and `Nan` poison the step.
+/// A player's command, or a claim from its simulation. Each `mark` is unique among commands. `Panic` and `Nan` poison
+/// the step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     Keep { mark: u32, value: Shape },
@@ -175,8 +175,8 @@ pub struct Edges {
 
 /// A long list of small numbers, one byte each on the wire. Clones share it.
 ///
-/// Numbers below 251 have the same encoding as bytes, so the list is serialised as bytes: otherwise digests of worlds
-/// of megabytes would take most of a test's time.
+/// Numbers below 251 have the same encoding as bytes, so the list is serialised as bytes: otherwise digesting large
+/// worlds would take most of a test's time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ballast(Arc<Vec<u8>>);
 

@@ -159,7 +159,7 @@ impl History {
                 fx.cue(key, Cue::Shot);
             }
             player.firing = pad.fire;
-            // The player's own client decides that the player died, at some inputs.
+            // At some inputs, the player's own client decides that the player died.
             if frame.is_local(id) && player.held != 0 && player.held % 251 == 0 {
                 fx.claim(id, Command::Died);
             }
@@ -198,8 +198,8 @@ impl Play for History {
         twinstep_client::Hidden
     }
 
-    /// No client can predict an answer: it comes from a generator outside the simulation. Some answers are late, and
-    /// some never come.
+    /// No client can predict all answers: some are drawn from a generator outside the simulation. Some answers are
+    /// late, and some never arrive.
     fn resolver(_rules: &u32, seed: u64) -> impl twinstep_server::Resolver<Self> {
         let mut chance = Mwc::seed(seed ^ 0x7e57);
         move |_: &twinstep_server::HookContext<'_, Self>, _: Key, query: &u32| {

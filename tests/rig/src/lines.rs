@@ -159,7 +159,7 @@ pub struct Lines<S: Play> {
     pub match_: Match<S>,
     pub players: Vec<Player<S>>,
     pub now: Duration,
-    /// Where players that join from now on rebuild their predictions: inline, or in threads.
+    /// Where players that join later rebuild their predictions: inline, or on threads.
     pub reconcile: Reconcile,
     rules: Arc<S::Rules>,
     key: TicketKey,
@@ -282,8 +282,8 @@ impl<S: Play> Lines<S> {
         (player.client, player.ended) = (client, None);
     }
 
-    /// Lets this many strangers with valid tickets connect. They do not send a hello, and connect again whenever they
-    /// are refused or closed.
+    /// Connects this many strangers with valid tickets. They do not send a hello, and connect again whenever they are
+    /// refused or disconnected.
     pub fn add_mute_strangers(&mut self, strangers: u8) {
         for n in 0..strangers {
             let ticket = self.ticket(&format!("stranger {n}"), 1, &NextTicket::default());
@@ -374,7 +374,7 @@ impl<S: Play> Lines<S> {
     }
 
     /// Kills the server's process. After `down`, another process resumes the match from its journal. Datagrams that
-    /// arrive earlier are lost.
+    /// arrive before then are lost.
     pub fn kill(&mut self, down: Duration) {
         self.dead_until = Some(self.now + down);
     }

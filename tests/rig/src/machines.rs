@@ -24,11 +24,11 @@ mod floats;
 
 pub use floats::system_functions;
 
-/// The expected digests of every machine. `UPDATE_GOLDEN=1` writes this file.
+/// The digests expected on every machine. `UPDATE_GOLDEN=1` writes this file.
 pub const GOLDEN: &str = include_str!("../../golden/digests.txt");
 
 const TICKS: u32 = 10_000;
-// A match prints a digest each time this many ticks have passed.
+// Each match adds a line with its digest every this many ticks.
 const TICKS_PER_LINE: u32 = 1_000;
 
 /// All digests of this machine, in the format of [`GOLDEN`].
@@ -85,7 +85,7 @@ pub fn differences(kept: &str, now: &str) -> Vec<String> {
     lines
 }
 
-/// Plays four simulated players, and replays the journal: bytes are read back, not only written.
+/// Records a match of four simulated players, and replays its journal, so that bytes are read as well as written.
 fn play<S: Play>(name: &str, seed: u64, sticks: Sticks, lines: &mut String) {
     let played = recorded::<S>(seed, 4, TICKS, sticks);
     let replay = Replay::<S>::open(&played.journal, &played.rules, &played.hello);

@@ -1,5 +1,5 @@
 //! A strategy game for the rig's worlds in lockstep, after Return to the Roots and Stone Monarch: any number of
-//! villagers, which each register their own next event; selections as state; bombs whose hits the server decides.
+//! villagers, each of which schedules its own next event; selections as state; bombs whose hits the server decides.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::rig::{Play, Sticks};
 const MAP: (i16, i16) = (4_000, 2_000);
 /// The number of ticks between two events of a villager.
 const BEAT_TICKS: u32 = 20;
-/// The number of steps that a villager walks from event to event.
+/// The number of steps that a villager walks between two events.
 const STRIDE: i16 = 60;
 /// The radius of a blast, in steps.
 const BLAST_RADIUS: i16 = 100;
-/// Health lost to a blast. A villager starts with 100.
+/// The health that a blast takes. A villager starts with 100.
 const DAMAGE: u8 = 40;
 /// The maximum number of villagers that one blast hits.
 pub const HITS_MAX: usize = 48;
@@ -50,21 +50,21 @@ pub struct Villager {
     pub owner: PlayerId,
     pub health: u8,
     pub at: Place,
-    /// The villager's destination. A villager without an order turns back there.
+    /// The villager's destination. A villager without an order turns back when it arrives.
     pub to: Place,
     is_ordered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// Selects the player's villagers in a box, from its left upper to its right lower corner.
+    /// Selects the player's villagers in a box, given by its upper left and lower right corners.
     Select(Place, Place),
     Go(Place),
     Bomb(Place),
 }
 
 impl Simulation for Realm {
-    // The rules are the number of villagers of a town.
+    // The rules are the number of villagers per town.
     game_types!("realm", u16, (), Order, Place, Vec<u32>, Never);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
@@ -151,7 +151,7 @@ impl Realm {
         }
     }
 
-    /// Lets a villager walk. Returns `false` if it is dead.
+    /// Moves a villager. Returns `false` if it is dead.
     fn walk(&mut self, id: u32) -> bool {
         let Some(one) = self.villagers.get_mut(&id) else {
             return false;
@@ -209,7 +209,7 @@ impl Realm {
                 (at.0.max(other.0), at.1.max(other.1)),
             ),
             1 => Order::Go(at),
-            // Where villagers are.
+            // Bombs aim at villagers.
             _ => {
                 let n = luck.below(self.villagers.len().max(1) as u32);
                 Order::Bomb(self.villagers.values().nth(n as usize)?.at)
@@ -223,7 +223,7 @@ impl Play for Realm {
     /// `None` for an idle player.
     type Driver = Option<Mwc>;
 
-    /// The crowd is the number of each town's villagers.
+    /// The crowd is the number of villagers per town.
     fn rules(crowd: u16) -> u16 {
         if crowd == 0 { 50 } else { crowd }
     }

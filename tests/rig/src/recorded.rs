@@ -1,4 +1,5 @@
-//! Long matches without a network: the simulated players' inputs on the server's own world, written to a journal.
+//! Long matches without a network: simulated players' inputs are applied to the server's world, and written to a
+//! journal.
 
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet, RosterChange};
 use twinstep_core::turn::Cadence;
@@ -17,7 +18,7 @@ pub struct Recorded<S: Play> {
     pub hello: Hello,
 }
 
-/// Records a match of `players` from tick 0, at 60 Hz, in turns of two ticks.
+/// Records a match with `players` players from tick 0, at 60 Hz, in turns of two ticks.
 ///
 /// # Panics
 /// If the game asks more queries than a frame may hold.

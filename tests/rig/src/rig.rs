@@ -229,8 +229,7 @@ impl<S: Play> Rig<S> {
                         _ => luck.fork(Key::new(peer.0, seat as u32)),
                     };
                     let mut driver = S::driver(self.config.sticks, luck);
-                    // A client's luck forks from the seed, so equal draws of several clients would be mistaken for one
-                    // command.
+                    // Different clients may draw equal values, and equal commands would be mistaken for one.
                     if self.config.fair {
                         self.players_so_far += 1;
                         S::number(&mut driver, self.players_so_far);
@@ -316,7 +315,7 @@ impl<S: Play> Rig<S> {
         line
     }
 
-    /// Lets a client say goodbye, and removes the client once the server has received that.
+    /// Makes a client leave: delivers its goodbye to the server, and returns the removed client.
     pub fn leave(&mut self, client: usize) -> RigClient<S> {
         let mut gone = self.clients.remove(client);
         self.left.push((gone.identity.clone(), gone.seats));
@@ -353,7 +352,7 @@ impl<S: Play> Rig<S> {
         client.compared = None;
     }
 
-    /// From now on, permits one client's confirmed state to differ.
+    /// Permits one client's confirmed state to differ from now on.
     pub fn flip_excuse(&mut self, client: usize) {
         self.clients[client].flipped = true;
         self.clients[client].healed = u64::MAX;

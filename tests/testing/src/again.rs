@@ -10,14 +10,14 @@ pub(crate) fn test_name() -> Option<String> {
     (name != "main").then(|| name.to_owned())
 }
 
-/// The command, with these environment variables.
+/// The command that runs the current test again, with these environment variables.
 pub(crate) fn command(variables: &[(&str, u64)]) -> String {
     let mut words: Vec<String> = variables
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     words.push("cargo test".to_owned());
-    // Cargo sets it for the tests that it runs.
+    // Cargo sets this variable for the tests that it runs.
     if let Ok(package) = env::var("CARGO_PKG_NAME") {
         words.push(format!("-p {package}"));
     }

@@ -28,8 +28,8 @@ use crate::table::Table;
 use crate::variants::Missing;
 use crate::verdicts::{Causes, CueCounts, CueLines, Growth};
 
-/// Sets up an arena; [`run`](Arena::run) plays it. The script gives the players' actions, and the server's answers
-/// unless there is a [`resolver`](Arena::resolver).
+/// Sets up an arena; [`run`](Arena::run) runs it. The script supplies the players' actions and, unless a
+/// [`resolver`](Arena::resolver) is set, the server's answers.
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter; // your simulation
@@ -101,7 +101,7 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Sets the seed of everything random. The environment variable `TWINSTEP_SEED` overrides it.
+    /// Sets the seed for all randomness. The environment variable `TWINSTEP_SEED` overrides it.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.script = self.script.seed(seed);
@@ -149,14 +149,14 @@ impl<S: Simulation> Arena<S> {
         self
     }
 
-    /// Plays the arena. Cost for a minute of a small game with four players: about 1 s with some optimisation
-    /// (`[profile.dev] opt-level = 1` in your `Cargo.toml`), otherwise 5 s.
+    /// Runs the arena. A minute of a small game with four players takes about 1 s with some optimisation
+    /// (`[profile.dev] opt-level = 1` in your `Cargo.toml`), and 5 s without.
     ///
     /// # Errors
     /// If a check fails. Returns the first [`Failure`].
     ///
     /// # Panics
-    /// If the match cannot be started: a configuration out of range, or a NaN in rules or state.
+    /// If the match cannot be started because the configuration is out of range, or the rules or the state hold a NaN.
     pub fn run(mut self) -> Result<Played, Failure> {
         self.script.begin();
         let seconds = from_env("TWINSTEP_SECONDS").and_then(|seconds| u32::try_from(seconds).ok());
@@ -165,7 +165,7 @@ impl<S: Simulation> Arena<S> {
         self.policies.players_max = self.policies.players_max.max(players);
         let lockstep = self.policies.command_delay > 0;
         let mut table = self.table();
-        // A panic ends the run; its half-done state is not used.
+        // A panic ends the run, so its incomplete state is not used.
         let played = catch_unwind(AssertUnwindSafe(|| {
             table.play(Duration::from_secs(seconds.into()))?;
             table.verdicts.replay(&table.match_)
@@ -216,7 +216,7 @@ impl<S: Simulation> Arena<S> {
             None => match_.set_referee(judge_of::<S>(judge)),
         }
         let (rules, start, configure) = (self.rules.clone(), self.start, self.configure);
-        // Even-numbered clients join by the start state, the others by a world download.
+        // Even-numbered clients join from the start state, the others download a world.
         let session = move |n: usize| {
             let mut config = configure(SessionConfig::new(rules.clone()));
             config.verify = true;

@@ -28,11 +28,11 @@ use crate::process::{self, Judged, ask, judge};
 /// The number of runs without a change that must agree before a change is blamed. A value drawn once per process may
 /// agree by chance.
 const SAME_RUNS: usize = 8;
-/// The number of processes that repeat a step in the same way.
+/// The number of processes that repeat the same step under the same conditions.
 const ALIKE: usize = 4;
 /// The number of runs with a change that must differ before the change is blamed.
 const OTHER_RUNS: usize = 4;
-/// The reasons for skipped steps, if no fault was found.
+/// The reasons why parts of the check in a second process were skipped, if no fault was found.
 #[derive(Default)]
 pub(crate) struct Second {
     pub(crate) skipped: Option<String>,
@@ -68,7 +68,7 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
         }
     }
 
-    /// Names the cause of a difference that all changes together produce.
+    /// Finds the cause of a difference that appears under all changes together.
     fn blame(&self, found: Found, changes: &[Change]) -> Found {
         if matches!(found.kind, Kind::Script | Kind::RulesDiffer) {
             // Whatever makes these differ, the fault is in the script or the rules.
@@ -214,12 +214,12 @@ pub(crate) fn first<S: Simulation>(
     Ok(second)
 }
 
-/// Names the cause of a step with two results, if this process could not: repeats the step in other processes.
+/// Finds the cause of a step with two results if this process could not, by repeating the step in other processes.
 ///
 /// ```text
-///   two processes with the same addresses ── alike, and otherwise with its memory elsewhere ──▶ an address
-///                                         ── alike, and not constant ─────────────────────────▶ a static
-///   a process with a frozen clock         ── constant, and otherwise without ─────────────────▶ a clock
+///   several processes with equal addresses ── agree, but not if the step's memory moves ──▶ an address
+///                                          ── agree, but their results vary ──────────────▶ a static
+///   a process with a frozen clock          ── constant results, but not without ──────────▶ a clock
 /// ```
 pub(crate) fn settle(check: &str, found: &mut Found) {
     let (Some(test), Some(step)) = (test_name(), found.step.take()) else {
@@ -244,7 +244,8 @@ pub(crate) fn settle(check: &str, found: &mut Found) {
         if (1..=ALIKE as u64).any(moves) && repeats(0, &fixed).as_ref() == Some(&alike[0]) {
             found.kind = Kind::Address;
         } else if !is_constant(&alike[0]) {
-            // The processes start alike, and then differ, so each keeps something.
+            // The processes agree, but their results vary from one repetition to the next, so each process keeps a
+            // value.
             found.kind = Kind::Static;
         }
         return;

@@ -1,5 +1,5 @@
-//! Finds the reason why one step has two results: repeats it, immediately, after pauses, on other threads and with its
-//! memory at other addresses, and compares the results.
+//! Finds the reason why one step has two results. Repeats the step immediately, after pauses, on other threads and with
+//! its memory at other addresses, and compares the results.
 //!
 //! ```text
 //!   the repetitions ── differ by the same number each time ─────────▶ a counter outside the state
@@ -13,7 +13,7 @@
 //!                   ── differ, and leave no trace ──────────────────▶ a generator, or the last digits of a clock
 //! ```
 //!
-//! Two processes settle what one cannot: see `blame`.
+//! If one process cannot find the cause, `blame` compares several.
 
 use std::hint::black_box;
 use std::thread;
@@ -31,20 +31,20 @@ use crate::traces::{LARGE_BYTES, SMALL_BYTES, Traces, elsewhere, fill};
 
 /// The number of fields compared to recognise a different order.
 const LOOKED_AT: usize = 64;
-/// The number of repetitions of a step to detect that it sometimes disagrees with itself.
+/// A step is repeated this many times to detect that its result sometimes varies.
 const TRIES: usize = 24;
-/// The number of repetitions of a step with its memory at other addresses.
+/// A step is repeated with its memory at this many other places.
 const PLACES: u64 = 16;
-/// The repetitions in each place.
+/// The number of repetitions at each place.
 const SAME_PLACE: usize = 3;
 /// The number of new threads that must start in the same way.
 const THREADS: u64 = 6;
-/// Runs without a pause, and then with a pause before each. With this many, a step with two random results shows both,
-/// and goes up and down.
+/// The number of runs without a pause. In this many runs, a step with two random results shows both, and its values
+/// rise and fall.
 const RUNS: usize = 24;
 const PAUSED_RUNS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(3);
-/// The pause for clocks of whole seconds.
+/// The pause that reveals clocks with a resolution of a second.
 const LONG_PAUSE: Duration = Duration::from_millis(1_100);
 /// A number this close to one of the process's addresses counts as an address.
 const NEAR: u64 = 1 << 36;
@@ -69,7 +69,7 @@ impl<S: Simulation> Repeatable<'_, S> {
     /// Repeats the step and drops each world, so that the next one has the same address. Returns the digests.
     fn in_place(&self) -> [Option<u64>; TRIES] {
         let mut digests = [None; TRIES];
-        // The first one finds a heap that others left.
+        // The first run meets a heap that other code has changed, so its digest is not kept.
         self.digest();
         digests.fill_with(|| self.digest());
         digests
@@ -83,7 +83,7 @@ impl<S: Simulation> Repeatable<'_, S> {
     fn depends_on_places(&self) -> bool {
         let here = self.in_place();
         let there = |seed| elsewhere(seed, || self.digest());
-        // The same place gives the same result, before and after, or it is not the place.
+        // The place is the cause only if each place always gives the same result.
         let moved = |seed| {
             let one = there(seed);
             one != here[0] && (0..SAME_PLACE).all(|_| there(seed) == one)
@@ -113,8 +113,8 @@ impl<S: Simulation> Repeatable<'_, S> {
         Traces::of(|| drop(self.run()))
     }
 
-    /// Returns `true` if new threads start with the same result, wherever their memory lies, and then continue with
-    /// different ones.
+    /// Returns `true` if all new threads give the same sequence of results, wherever their memory lies, and the results
+    /// within the sequence differ.
     fn counts_in_its_thread(&self) -> bool {
         let runs: Vec<_> = (0..THREADS)
             .map_while(|places| self.on_a_thread(places))
@@ -127,7 +127,7 @@ fn is_constant<T: PartialEq>(values: &[T]) -> bool {
     values.windows(2).all(|pair| pair[0] == pair[1])
 }
 
-/// Finds the cause of two results, `truth` and `again`, of one state and one frame.
+/// Finds the reason why one state and one frame have two results, `truth` and `again`.
 pub(crate) fn of<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -202,8 +202,8 @@ pub(crate) fn of_a_rare_one<S: Simulation>(
     unsettled(found.at(fields), before, frame)
 }
 
-/// Checks whether the step itself gives two results, after another comparison failed. A random step may agree with
-/// itself in some comparisons, and fail in any later one.
+/// Checks, after another comparison failed, whether the step itself gives two results. A random step may pass some
+/// comparisons and fail any later one.
 pub(crate) fn if_impure<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -241,7 +241,7 @@ fn kind<S: Simulation>(trial: &Repeatable<'_, S>, truth: &World<S>) -> Kind {
     let is_reordered = differing.any(|fields| is_reordered(fields));
     let traces = trial.traces();
     if traces.starts_threads && !traces.hashes {
-        // Threads are rarely late, so their results look like results of a clock or another thread.
+        // Threads rarely change their order, so the differences look like those of a clock or of another thread.
         return Kind::ThreadOrder;
     }
     // The first differing field, in each run; in runs where it does not differ, its first value.
@@ -269,7 +269,7 @@ fn kind<S: Simulation>(trial: &Repeatable<'_, S>, truth: &World<S>) -> Kind {
     by_traces(trial, is_reordered)
 }
 
-/// Names the cause by the traces that the step leaves; [`Kind::Impure`] if it leaves none.
+/// Infers the cause from the traces that the step leaves; [`Kind::Impure`] if it leaves none.
 fn by_traces<S: Simulation>(trial: &Repeatable<'_, S>, is_reordered: bool) -> Kind {
     let traces = trial.traces();
     if traces.starts_threads && !traces.hashes {
@@ -285,7 +285,7 @@ fn by_traces<S: Simulation>(trial: &Repeatable<'_, S>, is_reordered: bool) -> Ki
     }
 }
 
-/// Returns `true` if the step starts threads, so that a comparison may find their order.
+/// Returns `true` if the step starts threads, so that a comparison may fail because of their order.
 pub(crate) fn starts_threads<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -299,7 +299,7 @@ pub(crate) fn starts_threads<S: Simulation>(
     trial.traces().starts_threads
 }
 
-/// Names the cause by the numbers of one field; `None` if they do not show it.
+/// Infers the cause from the numbers in one field; `None` if they do not show it.
 fn by_numbers<S: Simulation>(
     trial: &Repeatable<'_, S>,
     at_first: f64,
@@ -332,7 +332,7 @@ fn by_numbers<S: Simulation>(
     ((goes_up || goes_down) && most(slow) > most(quick)).then_some(Kind::Clock)
 }
 
-/// Names the cause if all repetitions agree, and only the first run differs.
+/// Infers the cause if all repetitions agree and only the first run differs.
 fn by_one_result<S: Simulation>(
     trial: &Repeatable<'_, S>,
     truth: &World<S>,
@@ -347,7 +347,7 @@ fn by_one_result<S: Simulation>(
     thread::sleep(LONG_PAUSE);
     let later = trial.on_a_thread(0).and_then(|digests| digests[0]);
     if later == truth.digest().ok() {
-        // Another thread gives what this one gave first.
+        // Another thread gives the first result of this one.
         return by_traces(trial, false);
     }
     if later.is_some() && later != last {

@@ -10,8 +10,8 @@
 //!                       from the bytes of worlds in the middle
 //! ```
 //!
-//! Invariant: `check` reports the first disagreement of the first tick with a disagreement. A comparison runs after the
-//! ones on which it relies.
+//! Invariant: `check` reports the first disagreement in the first tick that has one. A comparison runs after the ones
+//! on which it relies.
 
 mod ways;
 
@@ -44,8 +44,8 @@ use crate::variants::VariantTally;
 const PAUSE: Duration = Duration::from_millis(1_100);
 const SECOND_MATCH: &str = "a second match in the same process";
 
-/// Runs a game in ways that must agree. Returns the first fault, or a report of the features tried and the game's
-/// costs. Call it in a test:
+/// Runs a game in several ways that must agree. Returns the first fault, or a report of the features tried and the
+/// game's costs. Call it in a test:
 ///
 /// ```
 /// use twinstep_core::testing::doc::Counter; // your simulation
@@ -56,11 +56,11 @@ const SECOND_MATCH: &str = "a second match in the same process";
 /// ```
 ///
 /// Cost: about twelve steps, seven copies and one round trip through serde per tick; in a second process three steps
-/// per tick; and a 1.1 s pause that shows clocks.
+/// per tick; and a 1.1 s pause that reveals clocks.
 ///
 /// # Errors
-/// If the game has a fault. Returns the first [`Fault`]: its kind, tick, fields, advice, and a command that finds it
-/// again.
+/// If the game has a fault. Returns the first [`Fault`]: its kind, tick, fields, advice, and a command that reproduces
+/// it.
 ///
 /// # Panics
 /// If one of the script's closures panics.
@@ -119,7 +119,7 @@ enum SecondProcess<'a> {
     No(&'static str),
     /// This is the second process of another check.
     Settled,
-    /// Yes, under this name.
+    /// Yes: the second process finds the check by this name.
     Yes(&'a str),
 }
 
@@ -179,7 +179,7 @@ fn whole<S: Simulation>(
         Ok(ways.keys.counts())
     })?;
     if let Err(mut found) = once_more(rules, &first, &trace, Kind::Static, SECOND_MATCH) {
-        // A clock may have moved on by a second between the runs; if so, it does so again.
+        // A clock may have advanced by a second between the runs. In that case it also does after a pause.
         let now = digests(rules, &first, &trace.frames);
         thread::sleep(PAUSE);
         if digests(rules, &first, &trace.frames) != now {
@@ -220,7 +220,7 @@ fn whole<S: Simulation>(
         pause = PAUSE.saturating_sub(waited.elapsed());
         thread::sleep(pause);
         let later = "the same match a second later";
-        // First of all, because what a second here changes, a second process also changes.
+        // This comes first, because a second process also runs a second later.
         once_more(rules, &first, &trace, Kind::Clock, later)?;
     }
     let second = second.map_err(|(found, is_again)| match is_again {
@@ -289,7 +289,7 @@ fn once_more<S: Simulation>(
     Err(found)
 }
 
-/// Names a fault found only once.
+/// Finds the cause of a fault that was found only once.
 fn rare<S: Simulation>(
     rules: &S::Rules,
     first: &World<S>,
@@ -318,7 +318,7 @@ fn run_again<S: Simulation>(
             return Err(Found::new(kind, frame.tick, format!("{}: {words}", text())));
         }
         if world.digest() != Ok(*digest) {
-            // A step that disagrees with itself here too is not a matter of time.
+            // If the step also disagrees with itself here, time is not the cause.
             if let Some(found) = cause::if_impure(rules, &before, frame, &world) {
                 return Err(found);
             }

@@ -34,7 +34,7 @@ fn count_one() {
     if TOGETHER.load(Ordering::Relaxed) {
         ALL.fetch_add(1, Ordering::Relaxed);
     }
-    // The counter is gone while its thread ends.
+    // The counter no longer exists while its thread ends.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
@@ -75,8 +75,8 @@ impl Counting {
         COUNT.with(Cell::get)
     }
 
-    /// Bytes that this thread allocated, minus those that it freed, whichever thread had allocated them; always 0 if
-    /// this is not the program's allocator.
+    /// Bytes that this thread allocated, minus those that it freed, whichever thread allocated them; always 0 if this
+    /// is not the program's allocator.
     ///
     /// ```
     /// #[global_allocator]

@@ -31,7 +31,7 @@ pub struct Failure {
     pub at: Duration,
     /// The client and the error.
     pub what: String,
-    /// A command that plays the failed run again.
+    /// A command that reproduces the failed run.
     pub again: String,
 }
 

@@ -16,14 +16,15 @@ pub(crate) const FIELDS_MAX: usize = 8;
 #[expect(missing_docs, reason = "`name` explains the variants")]
 pub enum Kind {
     Clock,
-    /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than by making a list of it), or on
-    /// a generator built from a hasher. Runs cannot distinguish the two, because both are drawn again each time.
+    /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than through a list made from it),
+    /// or on a generator built from a hasher. Runs cannot distinguish the two, because both are random again in each
+    /// run.
     Chance,
-    /// The step depends on chance, but not by a hasher: it draws from a generator outside the state. Without
+    /// The step depends on chance, but not through a hasher: it draws from a generator outside the state. Without
     /// libfaketime, it may also read the last digits of a clock.
     Random,
     ThreadOrder,
-    /// The step keeps a value in a static, an atomic, or a cell in the rules: a count, or a generator.
+    /// The step keeps a value in a static, an atomic, or a cell in the rules, such as a count or a generator.
     Static,
     Thread,
     Address,
@@ -254,13 +255,13 @@ impl fmt::Display for Kind {
 pub struct Fault {
     /// The kind of fault.
     pub kind: Kind,
-    /// The tick whose step shows it.
+    /// The tick whose step shows the fault.
     pub tick: Tick,
     /// The two compared runs, as "one != the other"; or the event, such as a panic.
     pub what: String,
     /// The first fields that differ, each with both values in the order of `what`. Empty if no states were compared.
     pub fields: Vec<Difference>,
-    /// A command that finds the fault again.
+    /// A command that reproduces the fault.
     pub again: String,
 }
 
@@ -291,7 +292,7 @@ pub(crate) struct Found {
     pub(crate) tick: Tick,
     pub(crate) what: String,
     pub(crate) fields: Vec<Difference>,
-    /// A world and a frame as bytes: the step with two results, if its cause is not settled here.
+    /// The step with two results, as the bytes of its world and frame, if this process cannot find the cause.
     pub(crate) step: Option<(Vec<u8>, Vec<u8>)>,
 }
 

@@ -6,8 +6,8 @@
 //!   predicted     ──── … ─────── p2 fires ──▶  cue Shot(p2) under key 7     renamed: the key counts all players' shots
 //! ```
 //!
-//! Law **Stable names**. A few renamed keys are chance: two causes may have the same value. Many renamed keys mean a
-//! counter.
+//! Law **Stable names**. A few renamed keys may be chance, because two causes can have the same value. Many renamed
+//! keys mean a counter.
 
 use twinstep_core::bounds::PLAYERS_MAX;
 use twinstep_core::frame::{FrameData, Learned, Perspective, PlayerSet};
@@ -22,7 +22,7 @@ use crate::values::Values;
 const STRETCH_TICKS: usize = 10;
 /// Fewer renamed keys than this are not a fault.
 const RENAMED_MIN: u32 = 3;
-/// Renamed keys are a fault if there is at least one for each group of this many unchanged keys.
+/// Renamed keys are a fault if there is at least one for every this many unchanged keys.
 const RENAMED_IN: u32 = 8;
 
 pub(crate) struct Keys<S: Simulation> {
@@ -50,8 +50,8 @@ impl<S: Simulation> Keys<S> {
         }
     }
 
-    /// Records a stepped tick, and checks the stretch when it is full. In that case `stray` is the world of the wrong
-    /// prediction.
+    /// Records a stepped tick. If the stretch is full, checks it, and leaves the world of the wrong prediction in
+    /// `stray`.
     pub(crate) fn record(
         &mut self,
         before: &World<S>,

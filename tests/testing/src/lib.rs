@@ -1,6 +1,6 @@
 //! Tests for the author of any game on Twinstep: [`check`] finds causes of desyncs before players meet them, and
 //! [`arena`] plays the game over a bad network in virtual time. Add the crate to your `[dev-dependencies]`; it does not
-//! bring a window, physics, sockets or an async runtime.
+//! pull in a window, physics, sockets or an async runtime.
 //!
 //! # One line: is my step sound?
 //!
@@ -39,7 +39,8 @@
 //!
 //! # A script for a larger game
 //!
-//! Every closure draws from the generator that it gets as an argument, so one seed is one run. It may read the state:
+//! Every closure draws from the generator that it gets as an argument, so a seed always gives the same run. It may also
+//! read the state:
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -96,7 +97,7 @@
 //! # Ten lines: does it hold over a bad network?
 //!
 //! The same script plays real sessions against a real match. Time is virtual, so the speed of your machine does not
-//! matter. Links go down, processes freeze, half of the players come late; then the network heals.
+//! matter. Links go down, processes freeze, half of the players join late; then the network heals.
 //!
 //! ```
 //! # use twinstep_core::testing::doc::Counter as Race;
@@ -115,13 +116,13 @@
 //!
 //! In every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
 //! and no client may be disconnected. After the network has healed, all clients must be up to date, and each command
-//! must have run once or been refused. A [`Failure`] names the client, the error, and the command that plays it again.
-//! Also check [`Played`], because these faults correct themselves and do not fail a run: rebuilds by cause; cues by
-//! kind, and a line where most guesses of a kind were wrong; variants of commands, queries, outcomes and cues that
-//! never occurred; and a world that grows, with the list that grows.
+//! must have run once or been refused. A [`Failure`] names the client, the error, and a command that reproduces it.
+//! Also check [`Played`]: it shows faults that do not fail a run, because they correct themselves. It lists rebuilds by
+//! cause; cues by kind, with a line for each kind that was mostly guessed wrong; variants of commands, queries,
+//! outcomes and cues that never occurred; and, if the world grows, the list that grows most.
 //!
-//! For failures that the arena does not have, build your own test on [`scene`]: it advances time, carries packets and
-//! runs jobs, and leaves the rest to you. Twinstep's own test rig is built on it.
+//! For failures that the arena does not simulate, build your own test on [`scene`]: it advances time, carries packets
+//! and runs jobs, and leaves the rest to you. Twinstep's own test rig is built on it.
 //!
 //! # What `check` does
 //!
@@ -129,7 +130,7 @@
 //! |---|---|
 //! | again from a copy | statics, chance, clocks, addresses; an incomplete `clone` |
 //! | from a copy that went through serde | skipped or rounded fields, once a later tick depends on them: the report names the fields that came out differently (a skipped `cooldown` shows as `shots`); `HashMap`s in the state |
-//! | over a stray prediction, by `clone_from` | fields that `clone_from` omits |
+//! | from a diverged prediction that `clone_from` has overwritten | fields that `clone_from` omits |
 //! | as a prediction, on screens with all players, one and none | state, cues and queries that differ by phase or screen without [`withhold`] |
 //! | as a rebuild after a wrong guess | loops of [`each`](twinstep_core::Effects::each) that look at more than their reads |
 //! | on another thread | thread-locals |
@@ -141,15 +142,15 @@
 //! | 1.1 s later | clocks with a resolution of a second |
 //! | from seven serialised worlds of the run, each on a new thread | thread-locals that a late joiner fills differently (caches) |
 //! | in a second process | hash orders, addresses, values drawn once per process |
-//! | there with other variables and another working folder: `HOME`, `USER`, `RUST_LOG`, locale and time zone differ; most others are not set; common switches that are not set here (`CI`, `DEBUG`, `SEED`, `VERBOSE` and so on) are `1`, and so is each variable that a source file of your workspace names in quotes | steps that read the environment |
-//! | there on one core (Linux) | steps that divide work by the number of cores |
+//! | in a second process with other variables and another working folder: `HOME`, `USER`, `RUST_LOG`, locale and time zone differ; most others are not set; common switches that are not set here (`CI`, `DEBUG`, `SEED`, `VERBOSE` and so on) are `1`, and so is each variable that a source file of your workspace names in quotes | steps that read the environment |
+//! | in a second process on one core (Linux) | steps that divide work by the number of cores |
 //! | there without the earlier checks of the test, and after the matches of [`Script::also_on`] | statics that keep something of an earlier match, such as its map |
-//! | there from the middle, the latest world first | statics and cells of the rules that a late joiner fills otherwise: caches |
-//! | there with a clock a year ahead, which moves by a day, an hour, a minute and a second at each reading, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates: year, month, day, weekday; and clocks of minutes and hours |
+//! | there from the middle, the latest world first | statics and cells in the rules that a late joiner fills differently (caches) |
+//! | in a second process with a clock a year ahead, which moves by a day, an hour, a minute and a second at each reading, if libfaketime is installed (Debian: `apt-get install libfaketime`) | dates: year, month, day, weekday; and clocks of minutes and hours |
 //!
 //! Players join, drop, reconnect and leave; inputs, answers and claims are late or refused; each input, command and
-//! outcome is measured, written, read back, and compared with the others. The second process is the same test, run
-//! alone, so it needs the test harness; the report states if there was none.
+//! outcome is measured, written, read back, and compared with the others. The second process runs the same test alone,
+//! so it needs the test harness; the report states if no second process ran.
 //!
 //! # What it finds, by name
 //!
@@ -158,29 +159,29 @@
 //! | planted | found by | verdict |
 //! |---|---|---|
 //! | `#[serde(skip)]` on a cooldown | serde | a field of the state is lost by serde |
-//! | a float serialised as a shorter one | serde | a field of the state loses precision in serde |
+//! | a float serialised with less precision | serde | a field of the state loses precision in serde |
 //! | an untagged enum in the state | serde | the state cannot be read back from its bytes |
 //! | a `HashMap` in the state | serde | the state depends on hash order: a HashMap or HashSet |
-//! | a list made of a `HashMap` within the step | repetition | the state depends on hash order: a HashMap or HashSet |
-//! | the first of equals in a `HashMap` | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
+//! | a list made from a `HashMap` within the step | repetition | the state depends on hash order: a HashMap or HashSet |
+//! | the first of equal values in a `HashMap` | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
 //! | pushes in the order of a `HashMap` | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
 //! | a static counter | repetition | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
 //! | an atomic in the rules, hidden from serde | repetition | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
-//! | a static that is set by the first match | a second match | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
+//! | a static set by the first match | a second match | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
 //! | `Instant` | repetition | the step reads a clock |
 //! | `SystemTime` in seconds | 1.1 s later | the step reads a clock |
 //! | the day of the week, a month | a second process, with another clock | the step reads a clock |
-//! | a random generator of the system | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
+//! | the system's random generator | repetition | the step depends on chance: a HashMap or HashSet, or a random generator |
 //! | a thread-local counter | repetition, on new threads | the step depends on its thread: a thread-local, or the thread's id |
 //! | the thread's name | another thread | the step depends on its thread: a thread-local, or the thread's id |
 //! | the address of a list | repetition | the step uses a memory address: as a value, as an order, or in a hash |
 //! | the address of a static | a second process | the step uses a memory address: as a value, as an order, or in a hash |
-//! | an order of addresses, digits of an address | repetition, with its memory elsewhere | the step uses a memory address: as a value, as an order, or in a hash |
-//! | results in the order in which threads finish, a sum of floats by threads | repetition | the step depends on the order in which its threads run |
+//! | sorting by addresses, digits of an address | repetition, with its memory elsewhere | the step uses a memory address: as a value, as an order, or in a hash |
+//! | results in the order in which threads finish, a sum of floats over threads | repetition | the step depends on the order in which its threads run |
 //! | nanoseconds of a clock, a clock as a float | repetition, and a process with a frozen clock | the step reads a clock |
-//! | a generator in a static | repetition, in two processes that begin alike | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
-//! | a generator of the system without a hasher | repetition, in two processes | the step depends on chance: a random generator, or the last digits of a clock |
-//! | a salt that is drawn once | a second process | the step gives a different result in another process |
+//! | a generator in a static | repetition, in two processes that start alike | the step keeps a value outside the state: a static, an atomic, or a cell in the rules |
+//! | the system's random generator without a hasher | repetition, in two processes | the step depends on chance: a random generator, or the last digits of a clock |
+//! | a salt drawn once per process | a second process | the step gives a different result in another process |
 //! | a cache in a thread-local | from the middle, on a new thread | the step depends on when a value was first asked for: a cache outside the state |
 //! | a cache in a static | a second process, from the middle | the step depends on when a value was first asked for: a cache outside the state |
 //! | a cache in the rules, hidden from serde | a second process, from the middle | the step depends on when a value was first asked for: a cache outside the state |
@@ -196,9 +197,9 @@
 //! | an atomic in the rules | after each step | the rules change during the game |
 //! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |
 //! | counting the local players | as a prediction | the state differs by phase without `withhold` |
-//! | a cue only for the player's own screen, a value of a cue that depends on the screen | as a prediction | a cue or a query differs by phase or screen without `withhold` |
-//! | a query of predictions only | as a prediction | a cue or a query differs by phase or screen without `withhold` |
-//! | a static that a loop looks at | as a rebuild | a loop of `Effects::each` looks at more than its reads |
+//! | a cue only on the player's own screen, a cue value that depends on the screen | as a prediction | a cue or a query differs by phase or screen without `withhold` |
+//! | a query asked only in predictions | as a prediction | a cue or a query differs by phase or screen without `withhold` |
+//! | a static that a loop reads | as a rebuild | a loop of `Effects::each` looks at more than its reads |
 //! | cues named by a shared counter | other inputs of others | keys come from a counter shared by all players |
 //! | queries named by a shared counter | other inputs of others | keys come from a counter shared by all players |
 //! | two queries under one key | after each step | one step asks two queries under the same key |

@@ -1,7 +1,7 @@
 //! [`Line`]: the reference run of a check, tick by tick: frames from the script, one authority, and a prediction that
 //! makes the claims.
 //!
-//! Invariant: two processes that run one script step the same frames, unless the step or the script is at fault.
+//! Invariant: two processes with the same script step the same frames, unless the step or the script is at fault.
 
 use serde::Serialize;
 use twinstep_core::digest::{DigestError, digest};
@@ -40,9 +40,9 @@ impl<S: Simulation> Emitted<S> {
         self.asks.extend_from_slice(fx.asks());
     }
 
-    /// Returns the first cue or query here that `other` lacks, as text.
+    /// Returns the first cue or query that `other` lacks, as text.
     pub(crate) fn beyond(&self, other: &Emitted<S>) -> Option<String> {
-        // A cue may come with the confirmed step only, and never with the prediction only.
+        // A cue may be emitted by the confirmed step alone, but not by the prediction alone.
         let cue = self.cues.iter().find(|it| !other.cues.contains(it));
         let ask = self.asks.iter().find(|it| !other.asks.contains(it));
         match (cue, ask) {
@@ -61,7 +61,7 @@ pub(crate) struct Line<'r, S: Simulation> {
     pub(crate) before: World<S>,
     pub(crate) frame: FrameData<S>,
     pub(crate) emitted: Emitted<S>,
-    /// The world after the same tick as a prediction, on a screen with all players.
+    /// The world after the same tick, stepped as a prediction on a screen with all players.
     pub(crate) predicted: World<S>,
     /// The cues and queries of that prediction.
     pub(crate) foreseen: Emitted<S>,
@@ -125,7 +125,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         let stepped = self.steps.confirmed(&mut self.world, &self.frame);
         let fx = match stepped {
             Ok(fx) => fx,
-            // In debug builds the step itself panics at a second query.
+            // In debug builds the step itself panics at a second query under one key.
             Err(words) => match self.steps.asked_twice() {
                 Some(key) => return Err(asked_twice(tick, key)),
                 None => return Err(self.panicked(&words)),
@@ -203,7 +203,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         }
     }
 
-    /// Finds what makes the step panic: tries the frame again without parts of it.
+    /// Finds the part of the frame that makes the step panic, by stepping the frame without some of its parts.
     fn panicked(&mut self, words: &str) -> Found {
         let tick = self.frame.tick;
         let frame = &self.frame;
@@ -232,7 +232,7 @@ impl<'r, S: Simulation> Line<'r, S> {
     }
 
     pub(crate) fn digests(&self) -> (u64, u64) {
-        // A world with a NaN was reported before.
+        // A world with a NaN has already been reported.
         let world = self.world.digest().unwrap_or_default();
         (frame_digest(&self.frame), world)
     }

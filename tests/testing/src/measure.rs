@@ -26,11 +26,11 @@ pub struct Cost {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Costs {
-    /// A step.
+    /// The cost of a step.
     pub step: Cost,
     /// The cost of `clone_from`, with which each rebuild of a prediction starts.
     pub clone_from: Cost,
-    /// A digest, taken once per turn.
+    /// The cost of a digest, which is taken once per turn.
     pub digest: Cost,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn costs<S: Simulation>(
     frame: &FrameData<S>,
 ) -> Costs {
     let mut world = before.clone();
-    // In play a step starts with lists that have already grown.
+    // In a real match, a step starts with lists that have already grown.
     let warm = steps.confirmed(&mut world, frame).is_ok();
     let mut costs = Costs {
         clone_from: cost(&mut world, |world| world.clone_from(before)),

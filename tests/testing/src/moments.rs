@@ -1,5 +1,5 @@
-//! Runs that start in the middle, as a late joiner's does, from the bytes of a world, on a new thread, with different
-//! addresses in memory.
+//! Runs that start in the middle from the bytes of a world, like the run of a late joiner, each on a new thread and
+//! with different addresses in memory.
 //!
 //! ```text
 //!   the match       ──▶ t0 ─────────── t75 ───────── t150 ───────── t225 ─── …
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Invariant: each tick after the first moment is stepped by at least two of these runs, and one run goes from the
-//! middle to the end. In the second process the latest run comes first, so that caches are filled differently than
-//! here.
+//! middle to the end. In the second process the latest run comes first, so that caches are filled differently from
+//! those here.
 
 use std::thread;
 
@@ -47,7 +47,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Returns the end of the run that starts at `tick`, in a match of this many ticks; `None` if none starts there.
+    /// Returns the end of the run that starts at `tick`, in a match of this many ticks; `None` if no run starts there.
     pub(crate) fn until(tick: Tick, ticks: u32) -> Option<Tick> {
         let part = (1..PARTS).find(|part| tick.0 == ticks / PARTS * part && tick.0 > 0)?;
         Some(Tick(match part == PARTS / 2 {
@@ -104,7 +104,7 @@ pub(crate) fn compare<S: Simulation>(
     for moment in moments {
         let run = |seed| {
             on_a_new_thread(seed, || moment.run(rules, frames, digests)).unwrap_or_else(|| {
-                // The step's panics are caught, so the thread's own end is one of the author's types.
+                // Panics of the step are caught, so another method of the author's types has panicked.
                 Some((moment.tick, Err("the thread ended".to_owned())))
             })
         };
@@ -115,7 +115,7 @@ pub(crate) fn compare<S: Simulation>(
         let up_to = &frames[..=tick.0 as usize];
         let is_again = |seed| same(run(seed).as_ref(), tick, &differs);
         if !(2..2 + TRIES as u64).all(is_again) {
-            // It differs each time, because of chance, an address or a clock.
+            // The result is not the same each time, because of chance, an address or a clock.
             let before = fold(rules, first, &frames[..tick.0 as usize]);
             let truth = fold(rules, first, up_to);
             let Some((before, truth)) = before.zip(truth) else {
@@ -135,7 +135,7 @@ pub(crate) fn compare<S: Simulation>(
             // A second match agreed a moment ago.
             Kind::Clock
         } else if same(moment.run(rules, frames, digests).as_ref(), tick, &differs) {
-            // Here, where everything was asked for since the start, only the bytes can make the difference.
+            // On this thread the caches have been filled since the start, so only the bytes can cause the difference.
             Kind::LostField
         } else {
             let from_the_start = on_a_new_thread(1, || fold(rules, first, up_to)).flatten();

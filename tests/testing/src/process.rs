@@ -51,7 +51,7 @@ const REPEATS: usize = 24;
 /// One in this many repetitions starts after a pause, in which a clock advances.
 const PAUSE_EVERY: usize = 4;
 const PAUSE: Duration = Duration::from_millis(3);
-/// A difference below this is not a moved clock.
+/// A smaller difference between the two processes' times does not prove that the clock was changed.
 const SHIFTED: Duration = Duration::from_secs(24 * 60 * 60);
 
 thread_local! {
@@ -129,7 +129,7 @@ fn compare<S: Simulation>(
         None => return "unread request".to_owned(),
     };
     if how.leaves_folder {
-        // Only now: until here the test may have read files of its package.
+        // Not earlier, because the test may have read files of its package until now.
         let _ = env::set_current_dir(env::temp_dir());
     }
     if digest(rules) != Ok(trace.rules) {
@@ -195,7 +195,7 @@ fn repeat<S: Simulation>(rules: &S::Rules, before: &World<S>, frame: &FrameData<
         if n % PAUSE_EVERY == PAUSE_EVERY - 1 {
             thread::sleep(PAUSE);
         }
-        // Cloned within the pattern of places that the seed gives.
+        // Cloned here, so that the clone's addresses also depend on the seed.
         let mut world = before.clone();
         let stepped = steps.confirmed(&mut world, frame).is_ok();
         let digest = stepped.then(|| world.digest().ok()).flatten();
@@ -212,7 +212,7 @@ fn answer_of<S: Simulation>(word: &str, tick: Tick, world: &World<S>) -> String 
     format!("{word} {} {hex}", tick.0)
 }
 
-/// The reply of a second process that found no difference.
+/// The result of a second process that found no difference.
 pub(crate) enum Judged {
     Agreed {
         is_shifted: bool,
@@ -279,7 +279,7 @@ pub(crate) fn judge<S: Simulation>(
 pub(crate) struct Answer {
     /// The second process's time and reply, if it reached the check.
     said: Option<String>,
-    /// The end of its other output.
+    /// The end of the second process's other output.
     words: String,
 }
 

@@ -1,4 +1,4 @@
-//! [`Report`]: the coverage of a check without a fault, and the costs of the game.
+//! [`Report`]: the coverage of a check that found no fault, and the costs of the game.
 
 use std::any::TypeId;
 use std::fmt;
@@ -41,19 +41,19 @@ pub struct Size {
 pub struct Tried {
     pub ticks: u32,
     pub players: usize,
-    /// Players that joined, dropped, returned or left.
+    /// The number of times that a player joined, dropped, reconnected or left.
     pub changes: u32,
     pub commands: u32,
     pub refused: u32,
     pub claims: u32,
-    /// Queries asked.
+    /// The number of queries asked.
     pub asked: u32,
-    /// Queries without an answer.
+    /// The number of queries without an answer.
     pub unanswered: u32,
-    /// Queries dropped because too many were open.
+    /// The number of queries dropped because too many were open.
     pub dropped_asks: u64,
     pub cues: u64,
-    /// Ticks in which a prediction withheld an effect.
+    /// The number of ticks in which a prediction withheld an effect.
     pub withheld_ticks: u32,
     /// The number of cues and queries that kept their key when another player acted differently, and the number that
     /// did not.

@@ -1,6 +1,6 @@
 //! [`Scene`]: a match, clients and the links between them in virtual time, moment by moment; and [`Passing`], which
-//! advances the time. [`arena`](crate::arena()) and Twinstep's own test rig are built on it: build yours here if your
-//! game needs failures that the arena does not have.
+//! advances the time. [`arena`](crate::arena()) and Twinstep's own test rig are built on it. Build your own test rig on
+//! it if your game needs failures that the arena does not simulate.
 //!
 //! ```text
 //!   the next moment at which work is due: a packet, a tick, a job, a frame
@@ -8,7 +8,7 @@
 //!     └─▶ step_client(i): receive ─▶ draws? Session::advance ─▶ send     unless this client is frozen
 //! ```
 //!
-//! Invariant: this module has no randomness and no clock, so a world built on it follows from its own seed.
+//! Invariant: this module has no randomness and no clock, so a world built on it depends only on its own seed.
 
 use std::collections::BTreeSet;
 use std::ops::DerefMut;
@@ -28,19 +28,20 @@ const MOMENT_MAX: Duration = Duration::from_millis(5);
 
 /// A client's place in a scene: the link, the times of frames, and a freeze of the process.
 pub struct Place {
-    /// The id of its session at the server.
+    /// The id of the client's session at the server.
     pub peer: SessionId,
     /// The link to the server, with a leg for each direction.
     pub line: SimLink,
-    /// The time between two frames that it draws.
+    /// The time between two frames drawn by the client.
     pub frame: Duration,
-    /// The time of its next frame.
+    /// The time of the next frame.
     pub next_frame: Duration,
-    /// The end of its process's freeze; packets wait until then.
+    /// The end of the client process's freeze; packets wait until then.
     pub frozen_until: Duration,
     /// The packets in both directions, since recording started.
     pub recorded: Option<Recorded>,
-    /// The ends of a link that carries only small datagrams, as a real transport has them.
+    /// The two ends of a link that carries only small datagrams; like a real transport, they send larger packets in
+    /// parts.
     narrow: Option<Box<Narrow>>,
     open_cues: BTreeSet<CueId>,
 }
@@ -92,7 +93,7 @@ impl Place {
         }
     }
 
-    /// Drops all cues, because the client's process restarted.
+    /// Drops all cues, as when the client's process restarts.
     pub fn forget_cues(&mut self) {
         self.open_cues.clear();
     }
@@ -215,7 +216,7 @@ pub trait Seated {
     fn place_mut(&mut self) -> &mut Place;
 }
 
-/// The resolver's jobs under way.
+/// The resolver's jobs in progress.
 pub struct Jobs<S: Simulation> {
     due: Vec<(Duration, JobId, S::Outcome)>,
 }
@@ -234,7 +235,7 @@ impl<S: Simulation> Jobs<S> {
         self.due.push((at, id, outcome));
     }
 
-    /// Gives the match the answers due, in an order on which it must not rely.
+    /// Passes all due answers to the match, in an order on which the match must not rely.
     pub fn complete(&mut self, now: Duration, match_: &mut Match<S>) {
         let mut at = 0;
         while at < self.due.len() {
@@ -247,7 +248,7 @@ impl<S: Simulation> Jobs<S> {
         }
     }
 
-    /// Drops all jobs, because the server's process ended.
+    /// Drops all jobs, as when the server's process ends.
     pub fn forget(&mut self) {
         self.due.clear();
     }
@@ -350,13 +351,13 @@ pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
     /// The error that ends a run.
     type Wrong;
 
-    /// Does the server's work of a moment.
+    /// Does the server's work at the current moment.
     ///
     /// # Errors
     /// If a check failed.
     fn serve(&mut self) -> Result<(), Self::Wrong>;
 
-    /// Does the work of the client at this index.
+    /// Does the work at the current moment of the client at this index.
     ///
     /// # Errors
     /// If a check failed.
@@ -378,7 +379,7 @@ pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
                 self.serve()?;
             }
             let mut client = 0;
-            // A client that leaves in its part shortens the list.
+            // A client that leaves while it is stepped shortens the list.
             while client < self.clients.len() {
                 if self.now >= self.clients[client].place().frozen_until {
                     self.step_client(client)?;

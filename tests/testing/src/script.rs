@@ -151,8 +151,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Admits commands and claims like the server's referee; without it, all are admitted. One claim in eight is always
-    /// refused.
+    /// Admits commands and claims like the server's referee. Without this closure, all are admitted. One claim in eight
+    /// is always refused.
     #[must_use]
     pub fn admits(
         mut self,
@@ -198,7 +198,7 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Sets the seed of everything random; 1 by default. The environment variable `TWINSTEP_SEED` overrides it.
+    /// Sets the seed for all randomness; 1 by default. The environment variable `TWINSTEP_SEED` overrides it.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Script<S> {
         self.seed = seed;
@@ -213,7 +213,7 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Does not run a second process. The report states that.
+    /// Runs the check without a second process. The report states that.
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
         self.second_process = false;
@@ -289,7 +289,7 @@ impl<S: Simulation> Script<S> {
 /// Reads a number from an environment variable, if it is set.
 ///
 /// # Panics
-/// If the variable is set to something else.
+/// If the variable is set, but not to a number.
 pub(crate) fn from_env(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     let number = text.parse();

@@ -13,11 +13,11 @@ use crate::script::{Asked, Script, Seen};
 use crate::values::Values;
 
 const COME_EVERY_TICKS: u32 = 5;
-/// In one in this many ticks, a player drops or leaves.
+/// A player drops or leaves in one of this many ticks.
 const GOES_IN: u32 = 60;
 /// A player that dropped or left comes back about this many ticks later.
 const BACK_IN: u32 = 25;
-/// Each player's input is late in one in this many ticks.
+/// Each player's input is late in one of this many ticks.
 const LATE_IN: u32 = 24;
 /// One in this many answers and claims is refused.
 const REFUSED_IN: u32 = 8;
@@ -55,7 +55,8 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Handles a claim of a step for a local player: the referee decides, and the claim is sealed a little later.
+    /// Handles a claim that a step made for a local player: the referee decides, and the claim is sealed a little
+    /// later.
     pub(crate) fn claim(
         &mut self,
         tick: Tick,
@@ -187,7 +188,8 @@ impl<S: Simulation> Sealer<S> {
         frame: &mut FrameData<S>,
     ) -> Result<(), Found> {
         let tick = world.tick();
-        // Not by when it was asked: a query of a burst may have waited to be opened.
+        // The tick that asked a query does not show whether it is new: a query from a burst may have waited to be
+        // opened.
         let known: Vec<(Tick, Key)> = self
             .due
             .iter()

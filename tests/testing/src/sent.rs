@@ -1,7 +1,7 @@
 //! Frames and other values as bytes, for the second process.
 //!
-//! Invariant: both processes are one program, so the format has no version. If a value cannot be read, the reply says
-//! so.
+//! Invariant: both processes run the same program, so the format has no version. If a value cannot be read, the reply
+//! states that.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,7 @@ pub(crate) fn take_frame<S: Simulation>(from: &mut &[u8]) -> Option<FrameData<S>
 
 pub(crate) fn put(to: &mut Vec<u8>, value: &impl Serialize) {
     let mut bytes = Vec::new();
-    // The check encodes each value of a frame before; a missing part is detected on reading.
+    // The check has already encoded each value of the frame; a missing part is detected on reading.
     let _ = codec::append(value, &mut bytes);
     put_bytes(to, &bytes);
 }

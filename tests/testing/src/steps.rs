@@ -72,10 +72,10 @@ impl<'r, S: Simulation> Steps<'r, S> {
         step: impl FnOnce(&mut Stepper<S>) -> Result<(), FrameError>,
     ) -> Result<&Effects<S>, String> {
         let stepper = &mut self.stepper;
-        // The half-stepped world of a panic is not used.
+        // After a panic, the half-stepped world is not used.
         match catch_unwind(AssertUnwindSafe(|| step(stepper))) {
             Ok(Ok(())) => Ok(self.stepper.effects()),
-            // A check makes each frame for its world.
+            // A check builds each frame for its world.
             Ok(Err(error)) => panic!("a frame of the check does not fit: {error}"),
             Err(panic) => Err(panic_message(&*panic)),
         }

@@ -27,7 +27,8 @@ const FAILURE_EVERY: Duration = Duration::from_secs(8);
 const FAILURE_MS_MAX: u32 = 3_000;
 const JOB_MS_MAX: u32 = 400;
 const GOOD_NETWORK: Duration = Duration::from_secs(6);
-/// The time for which the game continues without commands. Open orders are settled in it. Queries stay open for 2 s.
+/// The time for which the game continues without new commands, so that open ones are settled. Queries stay open for 2
+/// s.
 const QUIET: Duration = Duration::from_secs(6);
 /// The maximum number of ticks by which a client trails the server at the end, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;
@@ -184,7 +185,7 @@ impl<S: Simulation> Table<S> {
         let now = self.now;
         self.decide(i);
         let (client, verdicts) = (&mut self.scene.clients[i], &mut self.verdicts);
-        // Polled also while the link is down: these packets are lost, not late.
+        // Also polled while the link is down, because these packets are lost, not late.
         while let Some(bytes) = client.place.line.down.poll(now) {
             if now >= client.down_until {
                 client.session.handle(now, bytes);
@@ -245,7 +246,7 @@ impl<S: Simulation> Table<S> {
         Ok(())
     }
 
-    /// Decides a client's input and command, once for each tick that it sees.
+    /// Decides a client's next input and command, once for each input that the session samples.
     fn decide(&mut self, i: usize) {
         let client = &mut self.scene.clients[i];
         let (Some(world), Some(&player)) =
@@ -266,7 +267,7 @@ impl<S: Simulation> Table<S> {
         let (input, order) = self.script.drive(&seen);
         client.decided = Some((tick, input));
         if let Some(order) = order.filter(|_| self.orders) {
-            // A command refused because too many are open counts as not given.
+            // A command refused because too many are open counts as not issued.
             let _ = client.session.command(0, order);
         }
     }
@@ -385,7 +386,7 @@ impl<S: Simulation> Passing for Table<S> {
         scene.jobs.complete(now, &mut scene.match_);
         scene.match_.advance(now);
         let takes = |_: &S::Outcome| Some(Duration::from_millis(luck.below(JOB_MS_MAX).into()));
-        // There is no file and no ticket here, and an ending session reports that itself.
+        // The arena has no files or tickets, and each session reports its own end.
         scene.drain(takes, |output| {
             if let Output::Journal(bytes) = output {
                 verdicts.journal.extend_from_slice(bytes);

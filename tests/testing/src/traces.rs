@@ -12,7 +12,8 @@ use std::thread;
 
 use twinstep_core::Mwc;
 
-/// Other threads of the process may also start threads; a step that starts threads does so in each of this many runs.
+/// A step counts as starting threads only if it does so in each of this many runs, because other code in the process
+/// may also start threads.
 const RUNS: usize = 64;
 /// The number of hashers created by one `next_hasher` call.
 const HASHERS: u64 = 2;
@@ -59,14 +60,15 @@ fn passed(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.wrapping_sub(before?))
 }
 
-/// The first key of this thread's next hasher. The standard library counts it up, from a random start for each thread.
+/// The first key of this thread's next hasher. The standard library increments it for each hasher, starting at a random
+/// value in each thread.
 fn next_hasher() -> Option<u64> {
     let key = || number_after(&format!("{:?}", RandomState::new().build_hasher()), "k0: ");
     let (one, next) = (key()?, key()?);
     (next == one.wrapping_add(1)).then_some(next)
 }
 
-/// The number of the next thread. The standard library counts them.
+/// The number of the next thread. The standard library numbers all threads of a process.
 fn next_thread() -> Option<u64> {
     let id = thread::scope(|scope| scope.spawn(|| thread::current().id()).join().ok())?;
     number_after(&format!("{id:?}"), "ThreadId(")

@@ -10,7 +10,7 @@ use twinstep_core::{Simulation, Tick};
 
 use crate::fault::{FIELDS_MAX, Found, Kind};
 
-/// The number of different values of a type kept and compared with each new one.
+/// For each type, this many different values are kept and compared with each new one.
 const REMEMBERED_MAX: usize = 48;
 
 struct OfType<T> {

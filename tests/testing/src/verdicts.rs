@@ -1,7 +1,7 @@
-//! [`Verdicts`]: the findings of an arena that did not fail: cancelled cues, values that never occurred, a growing
+//! [`Verdicts`]: the findings of an arena that did not fail: cancelled cues, variants that never occurred, a growing
 //! world.
 //!
-//! The events come from the match's journal, which is played once more at the end; cues come from the clients.
+//! The events come from the match's journal, which is replayed at the end; cues come from the clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use twinstep_server::Match;
 use crate::failure::{FailureKind, Wrong};
 use crate::variants::{VariantTally, Variants};
 
-/// If fewer cues of a kind than this were cancelled, it may be chance.
+/// Fewer cancelled cues of a kind than this may be chance.
 const CANCELLED_MIN: u64 = 10;
 /// A world that gained less than this in the second half of a run does not grow.
 const GROWN_BYTES_MIN: usize = 512;
@@ -89,7 +89,7 @@ impl<S: Simulation> Verdicts<S> {
         self.cues.iter().map(named).collect()
     }
 
-    /// Plays the journal once more. Returns the variants that never occurred, and the growth of the world.
+    /// Replays the journal. Returns the variants that never occurred, and the growth of the world.
     pub(crate) fn replay(&self, match_: &Match<S>) -> Result<(Vec<String>, Option<Growth>), Wrong> {
         let (rules, hello) = match_.origin();
         let fault = |error: &dyn fmt::Display| {
@@ -167,7 +167,7 @@ impl fmt::Display for CueLines<'_> {
         });
         writeln!(f, "  cues: {}", Vec::from_iter(counted).join("; "))?;
         for (kind, CueCounts { started, cancelled }) in self.0 {
-            // A cue that is always guessed wrong starts twice: the guess, which is cancelled, and what happened.
+            // A cue that is always guessed wrong starts twice: the guess, which is cancelled, and the correct one.
             if *cancelled >= CANCELLED_MIN && 5 * cancelled > 2 * started {
                 writeln!(
                     f,

@@ -1,4 +1,4 @@
-//! Games played over a bad network in virtual time, sound ones and faulty ones.
+//! Sound and faulty games, played over a bad network in virtual time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -163,7 +163,7 @@ enum Call {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Noise {
     Hopped(PlayerId),
-    /// Its value depends on the phase.
+    /// A cue with a value that depends on the phase.
     Steps(u32),
     Won,
 }
@@ -194,8 +194,8 @@ game!(Chronicle, (), u8, Call, Never, Never, Noise, frame, fx, me => {
     }
 });
 
-/// Findings A3-4 and A3-7: most cues were cancelled, variants were never tried and the world grew without end, and the
-/// arena said "all agreed".
+/// Findings A3-4 and A3-7: most cues were cancelled, variants were never tried and the world kept growing, but the
+/// arena reported "all agreed".
 #[test]
 fn an_arena_names_cancelled_cues_values_that_never_occurred_and_the_list_that_grows() {
     let script =

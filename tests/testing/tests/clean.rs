@@ -213,7 +213,7 @@ fn a_report_counts_the_lead_by_the_games_tick_length() {
     assert!(report.to_string().contains("of 144 at 120 Hz"), "{report}");
 }
 
-/// A report without a fault does not prove much about untried features, so it names them.
+/// A report without a fault does not prove much about untried features, so it lists them.
 #[test]
 fn features_that_the_script_never_uses_are_listed() {
     let idle = check(race(), 6, Script::inputs([0]).ticks(60)).unwrap();

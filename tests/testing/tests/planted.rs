@@ -31,7 +31,7 @@ struct Leads {
 }
 game!(Leads, frame, _fx, me => {
     let held: HashMap<u8, u8> = frame.inputs().map(|(p, held)| (p.0, *held)).collect();
-    // Of equal values the last one wins, and the map decides which that is.
+    // The last of equal values wins, and the order of the map decides which value is last.
     me.leader = held.iter().max_by_key(|(_, held)| **held).map(|(player, _)| *player);
 });
 

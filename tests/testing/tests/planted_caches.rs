@@ -14,7 +14,7 @@ use crate::planting::{expect, game, planted, presses, sum};
 thread_local! {
     static COSTS: RefCell<BTreeMap<u32, u32>> = const { RefCell::new(BTreeMap::new()) };
 }
-// The cost of a place depends on the crowd of the tick in which it was first asked for.
+// The cost of a place depends on the crowd at the tick in which it was first looked up.
 planted!(a_cache_in_a_thread_local_is_reported, Cache at "sim.way": Walks { crowd: u32, way: u32 }, frame, me => {
     me.crowd = me.crowd % 97 + sum(frame);
     let place = frame.tick().0 / 7 % 11;
@@ -91,7 +91,7 @@ planted!(the_working_folder_is_reported, Environment at "sim.depth": Folders { d
     me.depth = std::env::current_dir().map_or(0, |folder| folder.components().count() as u32) + sum(frame);
 });
 
-/// A switch that a developer's shell may have.
+/// A variable that a developer's shell may set.
 const SWITCH: &str = "SHLVL";
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Switches {
@@ -103,7 +103,7 @@ game!(Switches, frame, _fx, me => {
 
 #[test]
 fn a_variable_set_only_here_is_reported() {
-    // The second process must reach the check, so the variable is asked for afterwards.
+    // The second process must reach the check, so the variable is only read after it.
     let found = check(Switches::default(), (), presses());
     if std::env::var_os(SWITCH).is_some() {
         let fault = expect(found, Kind::Environment, "sim.on");

@@ -219,10 +219,10 @@ game!(Sounds, (), u8, Never, u8, Never, u8, frame, fx, me => {
         match me.how {
             // A sound for the player's own screen only.
             0 if is_own => fx.cue(key, 7),
-            // A louder one there.
+            // A louder sound on that screen.
             1 => fx.cue(key, if is_own { 9 } else { 7 }),
             2 if is_own => fx.ask(key, 7),
-            // These are right: everybody's, and one that waits for the truth.
+            // These two are correct: a cue for every screen, and a cue that waits for confirmation.
             3 => fx.cue(key, 7),
             4 => fx.cue_when_confirmed(key, 7),
             5 if is_own => {

@@ -1,5 +1,5 @@
-//! Tiny games with bugs that look similar, and must get different names: orders and numbers of hashes, addresses,
-//! threads, clocks and generators.
+//! Tiny games with bugs that look similar but must be reported as different kinds: orders and numbers that come from
+//! hashes, addresses, threads, clocks and generators.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -56,7 +56,7 @@ planted!(the_order_of_threads_is_reported, ThreadOrder at "sim.order": Finishes 
             let (done, held) = (done.clone(), *held);
             scope.spawn(move || {
                 thread::yield_now();
-                // What it sends is the work that it did.
+                // The thread sends its result.
                 let _ = done.send(player.0 * 3 + held);
             });
         }

@@ -29,8 +29,8 @@ macro_rules! game {
 }
 pub(crate) use game;
 
-/// A state with these fields and a step with a planted bug, and the test that [`check`](twinstep_testing::check) finds
-/// it.
+/// A state with these fields, a step with a planted bug, and a test that [`check`](twinstep_testing::check) finds the
+/// bug.
 macro_rules! planted {
     ($test:ident, $kind:ident at $($rest:tt)*) => {
         planted!($test, $kind without libfaketime $kind at $($rest)*);
@@ -55,7 +55,7 @@ macro_rules! planted {
 }
 pub(crate) use planted;
 
-// Without it no clock can be stopped, and its last digits look like chance.
+// Without libfaketime no clock can be stopped, so the last digits of a clock look like chance.
 pub(crate) fn has_libfaketime() -> bool {
     let folders = std::fs::read_dir("/usr/lib")
         .into_iter()

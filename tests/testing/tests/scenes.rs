@@ -1,4 +1,4 @@
-//! An author's own world on a scene: freezes, stalls, waiting packets, and the record of cues.
+//! An author's own test rig on a scene: freezes, stalls, waiting packets, and records of cues.
 
 use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
@@ -16,7 +16,7 @@ use twinstep_testing::scene::{Passing, Place, Recorded, Scene, Seated};
 const FRAME: Duration = Duration::from_millis(10);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Holds 1 in every frame.
+/// A player that holds 1 in every frame.
 struct Player {
     place: Place,
     session: Session<Counter>,

@@ -34,7 +34,7 @@ pub extern "C" fn digests(of_the_system: bool) -> *const std::ffi::c_char {
     } else {
         table()
     };
-    // Read once and never freed: the module ends then.
+    // Never freed: the module ends after the text has been read.
     std::ffi::CString::new(text)
         .expect("no zero in it")
         .into_raw()

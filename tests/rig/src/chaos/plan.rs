@@ -1,7 +1,6 @@
-//! The properties of one seed's world, drawn before it is played. Each edge has a name here.
+//! The properties of one seed's world, drawn before it runs.
 //!
-//! Sizes and numbers are drawn uniformly in their logarithm, so that extreme worlds occur, but are rare enough to be
-//! affordable.
+//! Sizes and numbers are drawn log-uniformly, so that extreme worlds occur, but are rare enough to be affordable.
 
 use std::time::Duration;
 
@@ -43,7 +42,7 @@ pub enum Misfortune {
 pub enum Crashes {
     Usual,
     WhileJoining,
-    /// The server crashes several times in a few seconds.
+    /// The server crashes several times within a few seconds.
     Again,
 }
 
@@ -425,7 +424,7 @@ fn load(luck: &mut Mwc, is_full: bool, policies: &MatchConfig) -> Load {
         load.claims_in_10_s = 80;
         load.asks = 1;
     }
-    // Of a generator of its own, so that the other draws do not depend on it.
+    // Drawn from a separate generator, so that the other draws do not depend on it.
     let mut large = luck.fork(Key::new(0, 86));
     if one_in(&mut large, 3) {
         let most = pick(
@@ -437,7 +436,7 @@ fn load(luck: &mut Mwc, is_full: bool, policies: &MatchConfig) -> Load {
     load
 }
 
-/// Draws clients of one to four seats: a few, or as many as fit.
+/// Draws clients with one to four seats each: a few clients, or as many as fit.
 fn people(luck: &mut Mwc, is_full: bool) -> Vec<Person> {
     let most = luck.below(5).min(luck.below(5));
     let players = match is_full {

@@ -1,4 +1,4 @@
-//! The edges that a world reached, measured while it is played.
+//! The edges that a world reached, measured while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,9 +47,9 @@ edges! {
     /// Twelve or more players were present, with inputs and commands of maximum size.
     AllAtMaximum,
     NoCommands,
-    /// The world had less than 400 bytes.
+    /// The world was smaller than 400 bytes.
     TinyWorld,
-    /// The world had more than 1 MiB.
+    /// The world was larger than 1 MiB.
     LargeWorld,
     HugeWorld,
     WorldPastItsBound,
@@ -98,7 +98,7 @@ edges! {
 }
 
 impl Edge {
-    /// Returns `true` if only a world of several minutes can reach this edge.
+    /// Returns `true` if only a world that lasts several minutes can reach this edge.
     #[must_use]
     pub fn takes_minutes(self) -> bool {
         matches!(

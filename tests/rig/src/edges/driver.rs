@@ -17,7 +17,7 @@ use crate::rig::{Play, RigConfig, Role, Sticks};
 const OUTCOME_HEAD_BYTES: usize = 6;
 /// The size of a command without its value, in bytes: its tag and mark.
 const COMMAND_HEAD_BYTES: usize = 6;
-/// One in this many commands is large, and so is its query's outcome, if the load has large ones.
+/// If the load has large entries, one in this many commands is large, and so is the outcome of its query.
 pub const LARGE_EVERY: u32 = 5;
 const HOOK_FAILS: u32 = 200;
 /// One in this many commands of a poisoner is poison.
@@ -31,7 +31,7 @@ pub struct Driver {
     pad: Pad,
     mark: u32,
     orders: u32,
-    /// Commands that are due, in units of 1 / (10 × hertz).
+    /// The number of commands due, in units of 1 / (10 × hertz).
     due: u32,
     role: Role,
 }
@@ -85,7 +85,7 @@ impl Driver {
 
 /// The answer that a client predicts: correct three times out of four.
 fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
-    // Only commands ask for large ones, whose rate is bounded.
+    // Only commands ask for large outcomes, because the rate of commands is bounded.
     let is_large =
         load.large_bytes > 0 && query.about.is_some() && query.number.is_multiple_of(LARGE_EVERY);
     let bytes = match is_large {
@@ -107,7 +107,7 @@ fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
 fn nonsense(luck: &mut Mwc) -> Outcome {
     let (seed, kind) = (luck.next_u32(), luck.below(3));
     let too_many = OUTCOME_BYTES_MAX + 100 + luck.below(2_000) as usize;
-    // In a debug build an outcome that is too large is an author's mistake, and panics.
+    // In debug builds an outcome that is too large counts as the author's mistake, and panics.
     let bytes = if cfg!(debug_assertions) {
         100
     } else {
@@ -200,7 +200,7 @@ impl Play for Edges {
         mark % 37 != 5
     }
 
-    /// Faulty hooks owe claims of any size.
+    /// Faulty hooks demand claims of any size, or panic.
     fn owed(&self, load: &Load, player: PlayerId, now: Tick) -> Option<Command> {
         let is_due = (now.0 + u32::from(player.0) * 31).is_multiple_of(307);
         match load.hooks {

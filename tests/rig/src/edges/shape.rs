@@ -1,4 +1,4 @@
-//! Values of every shape that serde knows, with a wanted size: the contents of commands, queries and outcomes in the
+//! Values of every shape that serde knows, with a given size: the contents of commands, queries and outcomes in the
 //! edge-case game.
 //!
 //! Each value is generated from a number, so that a client can predict the server's answer.
@@ -12,7 +12,7 @@ use twinstep_core::Key;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     Nothing,
-    /// Text of one-byte and of four-byte letters.
+    /// Text with one-byte and four-byte characters.
     Text(String),
     /// Small numbers of a wide type: one byte each on the wire, eight in memory.
     Numbers(Vec<u64>),
@@ -75,7 +75,7 @@ const PLAIN: [Tag; 16] = [
 impl Shape {
     pub const KINDS: u32 = 9;
 
-    /// Creates the value of a number, with at most `bytes` bytes on the wire, and not many fewer.
+    /// Creates the value for a number. Its encoding takes at most `bytes` bytes, and not many fewer.
     #[must_use]
     pub fn made(number: u32, bytes: usize) -> Shape {
         // The tag, and the length: three bytes above 250.
@@ -123,7 +123,7 @@ impl Shape {
     }
 }
 
-/// Every fourth letter takes four bytes.
+/// Every fourth character takes four bytes.
 fn text(room: usize) -> String {
     let mut text = String::with_capacity(room);
     while text.len() + 7 <= room {

@@ -1,7 +1,7 @@
 //! Float operations, each over the same thousands of inputs: tiny, huge, subnormal, infinite, and typical of games.
 //!
 //! The operations that the guide's chapter on determinism permits are in [`operations`], with one digest each. The
-//! forbidden functions, which are the system's, are in [`system_functions`].
+//! forbidden functions, which the system provides, are in [`system_functions`].
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ const SIGN: u32 = 1 << 31;
 const SIGN_F64: u64 = 1 << 63;
 
 /// The bits of the result, with one fixed NaN: a machine may choose any NaN. The bits are tested, because the compiler
-/// may remove `if x.is_nan() { f32::NAN } else { x }`, and does so after a root.
+/// may remove `if x.is_nan() { f32::NAN } else { x }`, and does so after a square root.
 fn two(x: f32, y: f32) -> u64 {
     let bits = |x: f32| {
         let bits = x.to_bits();

@@ -1,4 +1,4 @@
-//! The queries passed to resolvers. No query is asked again if its outcome was written before a crash.
+//! The queries passed to resolvers. A query must not be resolved again if its outcome was written before a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ pub(super) struct Asked(Mutex<AskedKeys>);
 
 #[derive(Default)]
 struct AskedKeys {
-    /// The tick after the last one that asked each query.
+    /// For each query, the tick after the one that last asked it.
     at: BTreeMap<Key, Tick>,
     settled: BTreeSet<Key>,
     again: Vec<Key>,

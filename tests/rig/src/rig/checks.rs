@@ -28,8 +28,8 @@ impl<S: Play> Rig<S> {
         let tick = authority.tick();
         let lead = stats.prediction_tick - tick.0;
         let length = authority.turn().cadence.tick();
-        // Shorter ticks allowed a larger lead, and a late world moves the authority: what was stepped or sampled
-        // earlier may exceed today's limit.
+        // Shorter ticks allowed a larger lead, and a late world moves the authority, so ticks stepped or sampled
+        // earlier may exceed the current limit.
         let (played, sampled) = client.gone_to;
         assert!(
             lead <= lead_max(length) || stats.prediction_tick <= played,
@@ -64,7 +64,7 @@ impl<S: Play> Rig<S> {
     /// Heals the network, waits, and then checks that all clients are live, equal, and on target.
     ///
     /// # Panics
-    /// If a client is not.
+    /// If a client fails one of these checks.
     pub fn converge(&mut self) {
         for i in 0..self.clients.len() {
             self.relink(i, LinkProfile::LAN);
@@ -73,7 +73,7 @@ impl<S: Play> Rig<S> {
         self.stalled_until = Duration::ZERO;
         self.run(Duration::from_secs(6));
         self.run_until_slow_clients_are_back();
-        // A request of a player may have arrived only now.
+        // A player's request may have arrived only now.
         if self.match_.is_paused() {
             let resumed = self.match_.request(MatchRequest::Resume);
             resumed.expect("hosts may resume");
@@ -117,7 +117,7 @@ impl<S: Play> Rig<S> {
                 stats.margin_ticks_now,
                 stats.margin_ticks_target
             );
-            // The process before a restart may have given commands that ran later.
+            // The process before a restart may have issued commands that ran later.
             assert!(
                 client.restarted
                     || stats.commands_sent == stats.commands_executed + stats.commands_refused,
@@ -151,7 +151,7 @@ impl<S: Play> Rig<S> {
         let tick = self.match_.world().turn().cadence.tick();
         let frame = client.place.frame.as_secs_f64() / tick.as_secs_f64();
         if client.session.seats().is_empty() {
-            // Its clock corrects no smaller error.
+            // A spectator's clock does not correct smaller errors.
             return off <= 0.024 / tick.as_secs_f64() + frame;
         }
         let cadence = self.match_.world().turn().cadence;
@@ -221,7 +221,7 @@ impl<S: Play> Rig<S> {
         let Some(ran) = self.match_.world().sim().ran() else {
             return;
         };
-        // A corrupted packet may contain commands that no client gave.
+        // A corrupted packet may contain commands that no client issued.
         let is_spoiled = self.spoiled;
         for (i, (player, command)) in ran.iter().enumerate() {
             assert!(
@@ -240,7 +240,7 @@ impl<S: Play> Rig<S> {
                 .iter()
                 .filter_map(|(_, command)| mine(command))
                 .collect();
-            // Order holds within a seat.
+            // Order is guaranteed only within a seat.
             for seat in 0..client.drivers.len() {
                 let of_seat = order.iter().filter(|at| client.sent[**at].0 == seat);
                 assert!(
@@ -250,7 +250,7 @@ impl<S: Play> Rig<S> {
                 );
             }
             if client.restarted || self.is_outgrown(client) {
-                // The session cannot count the commands of the process before it.
+                // The session cannot count the commands of the previous process.
                 continue;
             }
             let executed = client.session.counters().commands_executed;

@@ -14,14 +14,14 @@ use super::play::{Play, Role};
 
 /// An identity that was too slow is barred for this long.
 pub(super) const BAR: Duration = Duration::from_secs(30);
-/// The length of the intervals over which waiting times are summed up.
+/// Waiting times are summed up over intervals of this length.
 const PART: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     /// The players of the client's last session that had seats.
     pub(super) players: Vec<PlayerId>,
-    /// The start of each part, and the pause within it; oldest first.
+    /// The start of each interval and the waiting time within it, oldest first.
     parts: VecDeque<(Duration, Duration)>,
     since: Option<Duration>,
     /// The end and the length of the last completed wait.
@@ -100,7 +100,7 @@ pub struct RigClient<S: Play> {
     pub(super) excuse: Duration,
     pub(super) cut_at: Option<Duration>,
     pub(super) awaited: Awaited,
-    /// When the client left the match, and the waiting time excused by then.
+    /// When the client was last in the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
     /// The times at which the server received the client's packets, over the last seconds.
     pub(super) received_at: VecDeque<Duration>,
@@ -165,7 +165,7 @@ impl<S: Play> RigClient<S> {
             rebuild.run();
             self.session.hand_back(rebuild);
         }
-        // A closed session returns an error, and stays silent.
+        // A closed session returns an error, and sends nothing.
         let _ = self.session.advance(theirs, budget, &mut input);
         let Some(mut rebuild) = self.session.poll_rebuild() else {
             return;

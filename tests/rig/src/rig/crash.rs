@@ -26,7 +26,7 @@ impl<S: Play> Rig<S> {
     /// Kills the server during its next outputs. Another server resumes the match after `down`.
     ///
     /// # Panics
-    /// If the journal leads to a world never played, or a client has seen more than the journal holds.
+    /// If the journal leads to a world that never existed, or a client has seen more than the journal holds.
     pub fn crash(&mut self, down: Duration) -> Crash {
         self.kill();
         self.resume_killed(down)
@@ -135,7 +135,7 @@ impl<S: Play> Rig<S> {
 
     /// Executes a random prefix of the match's outputs.
     fn die_while_draining(&mut self) {
-        // Often cut within the journal record, which comes first.
+        // Often cut within the journal record, which is the first output.
         let mut left = match self.luck.below(3) {
             0 => 0,
             _ => self.luck.below(12),

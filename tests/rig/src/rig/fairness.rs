@@ -21,13 +21,13 @@ use crate::edges::LARGE_EVERY;
 
 /// The longest time that a bad link may delay a command.
 const LINE_PATIENCE: Duration = Duration::from_secs(8);
-/// The longest time in a minute that a match may pause for its players.
+/// The longest time per minute that a match may pause for its players.
 const WAIT_PATIENCE: Duration = Duration::from_secs(25);
 /// Silence after a restart of the server is excused for this long.
 const EXCUSED: Duration = Duration::from_secs(30);
 /// A resumed match waits for its players for at most this long.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// An honest client is in its match after this time and the time that its world takes.
+/// An honest client must be in its match after this time plus the download time of its world.
 const JOIN_PATIENCE: Duration = Duration::from_secs(40);
 /// The effects of a fault end at most this long after the fault.
 const RECOVERY: Duration = Duration::from_secs(2);
@@ -63,13 +63,13 @@ impl<S: Play> RigClient<S> {
 }
 
 impl<S: Play> Rig<S> {
-    /// Excuses a fault of a client that lasts until `until`.
+    /// Excuses a client for a fault that lasts until `until`.
     pub(super) fn disturb(&mut self, client: usize, until: Duration) {
         let lasts = until.saturating_sub(self.now);
         self.clients[client].excuse += lasts + RECOVERY;
     }
 
-    /// Excuses a fault of the server that lasts until `until`.
+    /// Excuses all clients for a server fault that lasts until `until`.
     pub(super) fn disturb_all(&mut self, until: Duration) {
         self.served_since = self.served_since.max(until);
         self.excuse += until.saturating_sub(self.now) + RECOVERY;
@@ -109,8 +109,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Returns the longest time that a command may take when every player has issued as many commands as it may: each
-    /// tick runs at least one command, and players take turns.
+    /// Returns the longest time that a command may take, given the number of open commands: each tick runs at least one
+    /// command, and players take turns.
     pub(super) fn order_patience(&self) -> Duration {
         self.patience_for(0)
     }
@@ -131,7 +131,7 @@ impl<S: Play> Rig<S> {
         LINE_PATIENCE + self.wait_patience() + cadence.tick() * (queued + ahead)
     }
 
-    /// Returns the longest time that the download of all worlds may take: 256 KiB a second, one after the other.
+    /// Returns the longest time that downloading all worlds may take, one after the other, at 256 KiB per second.
     pub(super) fn worlds_take(&self) -> Duration {
         let bytes = self.match_.world().sim().bytes() + FRAME_BYTES_MAX * 60;
         let world = Duration::from_secs_f64(bytes as f64 / f64::from(256 << 10));
@@ -169,7 +169,7 @@ impl<S: Play> Rig<S> {
         let passed = self.now - self.looked_at;
         let moved = self.match_.world().tick() != self.moved.0;
         self.record_waits(passed, moved);
-        // Guests that have their world wait for the others'.
+        // Guests that have their world wait until the other guests have theirs.
         let begins = self.match_.world().tick() == self.config.policies.start;
         if begins && self.config.policies.start_when != StartWhen::Immediately {
             self.excuse += passed;
@@ -374,7 +374,7 @@ impl<S: Play> Rig<S> {
         self.clients[i].was_dropped = is_dropped;
     }
 
-    /// Runs until every open command has its result, at most for the time that may take.
+    /// Runs until every open command has its result, for at most `order_patience`.
     pub(super) fn run_until_orders_are_settled(&mut self) {
         let end = self.now + self.order_patience();
         let open = |client: &RigClient<S>| client.role.is_honest() && !client.given_at.is_empty();

@@ -119,7 +119,8 @@ impl Hostile {
     }
 }
 
-/// Moves the stamp of each command in a client's own packet by `ahead` ticks, which depends on its sequence.
+/// Moves the stamp of each command in a client's own packet ahead, by a number of ticks that depends on the command's
+/// sequence.
 fn stamp_ahead<S: Play>(
     packet: &mut [u8],
     seats: usize,
@@ -132,7 +133,7 @@ fn stamp_ahead<S: Play>(
     if kind != UpKind::Play || !parts.has(UpPart::Commands) {
         return Ok(());
     }
-    // Sequence and acks of the link; the wanted frame, the authority tick and the load.
+    // The link's sequence and acks; the next wanted frame, the authority tick and the load.
     reader.bytes(5 + 4)?;
     if parts.has(UpPart::Inputs) {
         inputs::read::<S::Input>(&mut reader, Tick(0), seats, |_, _, _| {})?;

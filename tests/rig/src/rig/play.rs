@@ -41,14 +41,14 @@ impl Sticks {
 pub enum Starts {
     Unknown,
     Known,
-    /// Half of the clients. A quarter has a wrong world.
+    /// Half of the clients know it, and a quarter have a wrong world.
     Mixed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Honest,
-    /// Plays by the rules, and constantly holds the input that makes the step ask queries.
+    /// Keeps the rules, but constantly holds the input that makes the step ask queries.
     Hogs,
     /// Issues some commands that poison the step.
     Poisons,
@@ -86,8 +86,8 @@ pub trait Play: Simulation {
         Self::rules(config.crowd)
     }
     fn start(rules: &Self::Rules, seed: u64) -> Self;
-    // The configuration of a session. `knows`: it has the rules; otherwise the server sends them, if the game's rules
-    // can be decoded.
+    // The configuration of a session. Unless `knows` is `true`, the session gets the rules from the server, if the
+    // game's rules can be decoded.
     fn session(rules: &Arc<Self::Rules>, _knows: bool) -> SessionConfig<Self> {
         SessionConfig::new(rules.clone())
     }
@@ -117,7 +117,7 @@ pub trait Play: Simulation {
     fn admit(&self, _rules: &Self::Rules, _by: PlayerId, _command: &Self::Command) -> bool {
         true
     }
-    /// The claim that a player owes, as the referee decides.
+    /// The claim that a player owes, as decided by the referee.
     fn owed(&self, _rules: &Self::Rules, _player: PlayerId, _now: Tick) -> Option<Self::Command> {
         None
     }
@@ -194,7 +194,7 @@ pub struct RigConfig {
     /// it lie or freeze.
     pub fair: bool,
     pub journal: bool,
-    // Tapes are taken by the caller.
+    // Whether sessions record tapes, which the caller takes from them.
     pub taped: bool,
     pub tickets: bool,
 }

@@ -1,4 +1,4 @@
-//! Clients that lose their server and reconnect, with the tickets that a host would give them.
+//! Clients that lose their server and reconnect, with the tickets that a host would issue.
 
 use twinstep_client::Event;
 use twinstep_protocol::packet::closed::CloseCode;
@@ -31,7 +31,7 @@ impl<S: Play> Rig<S> {
     /// If the match refuses the client.
     pub fn redial(&mut self, which: usize) {
         if self.clients[which].session.closed().is_some() {
-            // A closed session stays closed. A client that lost its line before it was removed does not know that yet.
+            // A closed session cannot be reused. A client that was removed after its link broke does not know that yet.
             return self.restart(which);
         }
         let Some(peer) = self.dial_again(which) else {

@@ -88,7 +88,7 @@ impl<S: Play> Rig<S> {
         jobs.complete(now, match_);
         self.elsewhere.hand_back(now, match_);
         let before = (self.counter)();
-        // A match must take a clock that goes back for a paused one.
+        // A match must treat a clock that goes back as a clock that stands still.
         if self.config.clock_goes_back && self.luck.below(200) == 0 {
             let back = Duration::from_millis(u64::from(self.luck.below(700)));
             self.match_.advance(now.saturating_sub(back));
@@ -266,7 +266,7 @@ impl<S: Play> Rig<S> {
         if !self.observed {
             return;
         }
-        // A session that did nothing is as it was at the last check; time passes for its player all the same.
+        // A session that did nothing has not changed since the last check, but time has passed for its player.
         if is_due || arrived || sent {
             let stats = client.session.counters();
             client.malformed = stats.malformed;

@@ -1,5 +1,5 @@
-//! The time that the match has paused for each client, measured by the rig itself. Only because of these pauses may a
-//! player be removed as too slow. The player is admitted again as soon as the bar ends.
+//! The time that the match has paused for each client, measured by the rig itself. Only these pauses justify removing a
+//! player as too slow. The player is admitted again as soon as the bar ends.
 //!
 //! ```text
 //!  the match is paused    ─▶ each client it waits for: its share ─▶ within the window ≥ its budget? ─▶ may be removed
@@ -71,8 +71,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Returns `true` if every accusation against this client must be true: the client is honest and the match waits
-    /// for all.
+    /// Returns `true` if this client may be removed as too slow only with cause: the client is honest, and the match
+    /// waits for all.
     fn keeps_the_rules(&self, client: &RigClient<S>) -> bool {
         let waits = matches!(self.config.policies.sealing, SealWhen::WaitForAll { .. });
         waits && client.role.is_honest() && self.config.fair
@@ -84,7 +84,7 @@ impl<S: Play> Rig<S> {
         let SealWhen::WaitForAll { kick_after } = self.config.policies.sealing else {
             return;
         };
-        // The same budget as in `SealWhen::WaitForAll`. The match keeps spent time for up to a twelfth of its window
+        // The same budget as in `SealWhen::WaitForAll`. The match counts spent time for up to a twelfth of its window
         // longer.
         let budget = kick_after.max(WAITED_PER_MINUTE);
         let window = MINUTE.max(budget * 3);

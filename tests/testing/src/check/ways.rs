@@ -19,7 +19,7 @@ use crate::steps::{Steps, differences};
 const REBUILD_IN: u32 = 4;
 /// Every this many ticks, `clone_from` replaces the start state instead of a later one.
 const FROM_START_TICKS: u32 = 50;
-/// The number of times that a comparison must find a fault again before the fault is named after it.
+/// The number of times that a comparison must find a fault again before that comparison's verdict is reported.
 const CONFIRMED_BY: usize = 8;
 const LEADS: [u32; 3] = [1, 8, 40];
 /// Floats whose relative difference is below this count as rounded.
@@ -146,7 +146,7 @@ impl<S: Simulation> Ways<S> {
                 Kind::CloneFrom => ways.over_another(line),
                 Kind::Reads => ways.with_memos(line),
                 Kind::LostField | Kind::Lossy => ways.through_serde(line).map(|_| ()),
-                // Decoding draws a hash anew each time; and threads may keep their order by chance.
+                // Each decoding draws a new hash seed, and threads may keep their order by chance.
                 Kind::HashOrder => {
                     let (rules, before) = (line.steps.rules, &line.before);
                     return !cause::starts_threads(rules, before, &line.frame);
@@ -173,7 +173,8 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with the step of a client that joins late, reconnects or is healed.
+    /// Compares with a step of the state after a round trip through serde, as in a client that joins late, reconnects
+    /// or is healed.
     fn through_serde(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         self.bytes.clear();
@@ -232,7 +233,7 @@ impl<S: Simulation> Ways<S> {
         if is_stray && !from_start && self.luck.below(REBUILD_IN) > 0 {
             return self.step_stray(line);
         }
-        // In lockstep the copy is older instead.
+        // In lockstep there is no prediction, so `clone_from` overwrites an older state.
         if !line.predicts() && !from_start && self.luck.below(REBUILD_IN) > 0 {
             return Ok(());
         }
@@ -283,7 +284,7 @@ impl<S: Simulation> Ways<S> {
     fn as_predictions(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
         let verdict = |what: &str, fields: Option<Vec<Difference>>, effect: Option<String>| {
-            // Queries are a part of the world, but they are emitted.
+            // Open queries are part of the world, but they count as emitted effects.
             let is_state = |field: &Difference| !field.path.starts_with("open");
             match (fields, effect) {
                 (None, None) => Ok(()),
@@ -344,7 +345,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with a rebuild. Its loops reuse results of a prediction with other inputs for this tick.
+    /// Compares with a rebuild whose loops reuse results of a prediction with other inputs for this tick.
     fn with_memos(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let (frame, tick) = (&line.frame, line.frame.tick);
         let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();

@@ -74,9 +74,9 @@ const SWITCHED_ON: &str = "1";
 
 #[derive(Clone)]
 pub(crate) enum Change {
-    /// The clock is a year ahead, by means of this library.
+    /// The clock is a year ahead, faked by this library.
     Clock(PathBuf),
-    /// The clock stands still, by means of this library.
+    /// The clock stands still, faked by this library.
     Frozen(PathBuf),
     /// The program and its stack lie at the same addresses in each process, where the system's `setarch` can do that.
     FixedAddresses,
@@ -143,7 +143,7 @@ impl Change {
         clock_library().map(Change::Frozen)
     }
 
-    /// The change of the clock, if libfaketime is installed.
+    /// A clock that is a year ahead, if libfaketime is installed.
     pub(crate) fn of_the_clock() -> Option<Change> {
         clock_library().map(Change::Clock)
     }

@@ -1,4 +1,4 @@
-//! [`Request`]: the run that the first process sends to the second, and what to do with it.
+//! [`Request`]: a task that the first process sends to the second, with the data it needs.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::Simulation;
