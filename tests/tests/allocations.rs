@@ -1,5 +1,5 @@
-//! No heap allocation in the steady state: allocations are counted per thread, inside of `handle`, `advance` and drain
-//! of client and match, with fire, blasts, rebuilds and journal worlds.
+//! No heap allocations in the steady state. Allocations are counted per thread, within `handle`, `advance` and drain of
+//! client and match, with fire, blasts, rebuilds and journal worlds.
 //!
 //! The game's resolver is excluded and counted separately.
 
@@ -33,10 +33,10 @@ fn background_rebuilds_do_not_allocate() {
     a_minute_allocates(0, 0, Some(1));
 }
 
-/// The attack of other inputs in each tick: clients rebuild in almost every turn. Compared with inputs that change ten
-/// times less often, it costs a match and its four clients little memory, and after a minute no more.
+/// If inputs change every tick, clients rebuild in almost every turn. Compared with inputs that change a tenth as
+/// often, this costs the match and its four clients little more memory, and no more after the first minute.
 #[test]
-fn inputs_that_change_in_each_tick_cost_bounded_memory() {
+fn inputs_that_change_every_tick_cost_bounded_memory() {
     let minutes = |sticks| {
         let mut config = RigConfig::new(5, LinkProfile::WAN);
         config.sticks = sticks;
@@ -64,8 +64,8 @@ fn inputs_that_change_in_each_tick_cost_bounded_memory() {
     assert!(attack[2] < attack[0] + (128 << 10), "{attack:?}");
 }
 
-/// Waves come and go, weapons are found, objects are thrown about. Each wave is larger than the one before, so pictures
-/// still grow a few times; states and frames do not.
+/// Waves come and go, players find weapons, and objects are thrown. Each wave is larger than the previous one, so
+/// pictures still grow a few times; states and frames do not.
 #[test]
 fn a_campaign_allocates_only_for_larger_pictures_after_its_first_waves() {
     a_minute_allocates(CAMPAIGN, 40, None);
@@ -91,10 +91,10 @@ fn a_frame_of_local_play_does_not_allocate() {
     assert_eq!(Counting::so_far() - before, 0, "allocations in 42 s");
 }
 
-/// laminar allocates one buffer for each received packet, three for each sent packet, and a block for every 31 of
-/// either. Neither end allocates anything else: received bytes are passed on in laminar's buffer.
+/// laminar allocates one buffer for each received packet, three for each sent packet, and a block for every 31 received
+/// or sent packets. Neither end allocates anything else: received bytes are passed on in laminar's buffer.
 #[test]
-fn both_ends_of_a_session_allocate_what_laminar_does() {
+fn both_ends_of_a_session_allocate_only_what_laminar_allocates() {
     const PACKETS: u64 = 310;
     let (key, here) = (
         TicketKey::generate(),
@@ -130,7 +130,7 @@ fn both_ends_of_a_session_allocate_what_laminar_does() {
     };
     let (mut player, mut heard, mut packet) = (None, 0, vec![7; PACKET_MAX]);
     let (mut taking, mut sending) = (0, 0);
-    // The client's counts.
+    // The client's allocations.
     let (mut took, mut sent_up) = (0, 0);
     for n in 0..2 * PACKETS {
         if n == PACKETS {
@@ -207,7 +207,7 @@ fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
     rig.count_with(Counting::so_far);
-    // Until every list, such as the list of drawn things, has reached about its largest size in each copy of the world.
+    // Until every list, such as that of drawn objects, has nearly reached its largest size in each copy of the world.
     rig.run(Duration::from_secs(60));
     let (before, journal) = (rig.counts(), rig.journal.len());
     let (queries, rebuilds) = (rig.match_.stats().queries, rig.stats(0).timeline.rebuilds);

@@ -1,4 +1,5 @@
-//! Background rebuilds (Finding K7): the same worlds as inline, even with faults, and no client waits for a rebuild.
+//! Background rebuilds (Finding K7) produce the same worlds as inline ones, even with faults, and no client waits for
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,23 +85,24 @@ fn is_the_same<S: Play>(seed: u64) {
     }
 }
 
-/// Finding K7: a rebuild produces the same world on any thread. In seeds 3, 18, 19 and 37, a client advanced twice at
-/// one moment sampled an input a frame later or earlier, since its clock was steered twice.
+/// Finding K7: a rebuild produces the same world on any thread. In seeds 3, 18, 19 and 37, a client that was advanced
+/// twice at one moment sampled an input a frame later or earlier, because its clock was steered twice.
 #[test]
-fn history_rebuilt_elsewhere_is_the_same_in_every_frame() {
+fn background_rebuilds_of_history_equal_inline_ones_in_every_frame() {
     [1, 2, 3, 18, 19, 37]
         .into_iter()
         .for_each(is_the_same::<History>);
 }
 
 #[test]
-fn powderkeg_rebuilt_elsewhere_is_the_same_in_every_frame() {
+fn background_rebuilds_of_powderkeg_equal_inline_ones_in_every_frame() {
     is_the_same::<Game>(11);
 }
 
-/// One to five frames late: the same end, no command lost, and as many rebuilds as inline.
+/// Rebuilds that are one to five frames late reach the same state, lose no command, and are about as many as inline
+/// ones.
 #[test]
-fn late_rebuilds_lead_to_the_same_end_as_inline_ones() {
+fn late_rebuilds_reach_the_same_state_as_inline_ones() {
     for seed in [21, 22] {
         let (inline, _) = eventful::<History>(seed, None);
         for late in [1, 2, 5] {
@@ -116,7 +118,7 @@ fn late_rebuilds_lead_to_the_same_end_as_inline_ones() {
                 assert!(stats.timeline.away_steps > 100);
                 assert!(late > 1 || stats.timeline.overtaken <= few / 10);
             }
-            // Once players no longer move or send commands, the prediction equals the future.
+            // Once players no longer move or send commands, the prediction equals the later confirmed states.
             away.command(false);
             for i in 0..3 {
                 away.hold(i, Some(Default::default()));
@@ -131,7 +133,7 @@ fn late_rebuilds_lead_to_the_same_end_as_inline_ones() {
                 away.run(MS * 150);
                 let truth = away.match_.digest_at(tick).expect("remembered");
                 let after = away.stats(0).timeline;
-                // The referee's own claims continue.
+                // The referee still makes claims.
                 assert_eq!(
                     (before.by_input, before.by_own_command),
                     (after.by_input, after.by_own_command),
@@ -148,16 +150,16 @@ fn late_rebuilds_lead_to_the_same_end_as_inline_ones() {
     }
 }
 
-/// The production threads: whenever a rebuild comes back, no client diverges, and all commands have a result.
+/// On production threads, whenever rebuilds complete, no client diverges, and every command has a result.
 #[test]
-fn threads_rebuild_for_clients_on_bad_lines() {
+fn threads_rebuild_predictions_for_clients_on_bad_links() {
     let mut lines = Lines::<History>::new(5, LinkProfile::WAN, 1);
     lines.reconcile = Reconcile::Background;
     for name in ["Anna", "Bert", "Cleo"] {
         lines.join(name);
     }
     lines.run(SECOND * 12);
-    // Threads take real time. A busy machine has little of it for them while twelve virtual seconds pass.
+    // Threads take real time, and a busy machine may run them only briefly while twelve virtual seconds pass.
     let is_rebuilt = |lines: &Lines<History>, i| {
         let timeline = lines.stats(i).timeline;
         timeline.rebuilds > 30 && timeline.away_steps > 50
@@ -197,7 +199,7 @@ impl Simulation for Fragile {
 
 /// A panic of the author's code in a rebuild is an event. The process and the match continue.
 #[test]
-fn a_panic_in_a_rebuild_is_an_event() {
+fn a_panic_in_a_rebuild_is_reported_as_an_event() {
     let sessions = (0..2).map(|_| {
         let mut config = SessionConfig::<Fragile>::new(Arc::new(()));
         config.verify = false;

@@ -1,4 +1,4 @@
-//! Bodies that the engine moves in the state, and players that kick a ball (`tests/rig/src/ball.rs`).
+//! Physical bodies in the state, moved by the engine, and players that kick a ball (`tests/rig/src/ball.rs`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ use twinstep_testing::{Script, arena, check};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-// Four players on a bad line; one comes late, one is healed, the server is killed and resumes. The rig checks at each
-// drawn frame that every client's authority equals the server's world.
+// Four players on a bad link: one joins late, one is healed, and the server is killed and resumes. The rig checks at
+// each drawn frame that every client's authority equals the server's world.
 #[test]
-fn a_ball_stays_the_same_through_a_late_join_a_heal_and_a_crash() {
+fn a_ball_is_the_same_on_all_sides_after_a_late_join_a_heal_and_a_crash() {
     let mut config = RigConfig::new(93, LinkProfile::BAD);
     config.clients = 3;
     let mut rig = Rig::<Pitch>::new(config);
@@ -60,7 +60,7 @@ fn a_ball_stays_the_same_through_a_late_join_a_heal_and_a_crash() {
 }
 
 #[test]
-fn a_saved_ball_rolls_on() {
+fn a_ball_keeps_rolling_after_its_save_is_loaded() {
     let rules = || Arc::new(room());
     let begun = Match::new(
         MatchConfig::action(),
@@ -94,7 +94,7 @@ fn a_saved_ball_rolls_on() {
     let loaded = again.world().sim().clone();
     let ticks = first.match_.world().tick() - again.world().tick();
     assert!(ticks <= 2);
-    // The same world, or the world at the start of its turn.
+    // The saved world is the current one, or the one at the start of the current turn.
     assert!(ticks > 0 || loaded == pitch);
     let mut bytes = Vec::new();
     codec::append(&loaded, &mut bytes).unwrap();
@@ -116,7 +116,7 @@ fn a_saved_ball_rolls_on() {
 }
 
 #[test]
-fn the_ball_is_clean_and_holds_over_a_bad_network() {
+fn the_ball_game_passes_a_check_and_an_arena() {
     let script = || {
         let mut mind = Some(Mwc::seed(3));
         Script::<Pitch>::new(move |seen, _| {
@@ -139,7 +139,7 @@ fn the_ball_is_clean_and_holds_over_a_bad_network() {
     println!("{played}");
 }
 
-// Bodies with 1.5 units between them, all under way; every third is a ball.
+// Moving bodies, 1.5 units apart; every third one is a ball.
 fn crowd(count: u32) -> Bodies<u32> {
     let side = f64::from(count).sqrt().ceil() as u32;
     let mut bodies = Bodies::default();
@@ -166,11 +166,11 @@ fn crowd(count: u32) -> Bodies<u32> {
 }
 
 // Prints the table of the guide's chapter 22:
-// cargo test --release --workspace --test worlds costs_by_bodies -- --ignored --nocapture
+// cargo test --release --workspace --test worlds the_costs_by_number_of_bodies_are_printed -- --ignored --nocapture
 #[test]
 #[ignore = "measures; needs a release build"]
 #[expect(clippy::disallowed_methods, reason = "it measures")]
-fn costs_by_bodies() {
+fn the_costs_by_number_of_bodies_are_printed() {
     let tick = SECOND / 60;
     for (gravity, drag) in [(0.0, 0.2), (-9.81, 0.0)] {
         for count in [1, 10, 30, 100, 300, 1_000] {

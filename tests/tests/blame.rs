@@ -113,7 +113,7 @@ fn is_in(table: &Direct<Fragile>, client: u64) -> bool {
     table.match_.stage(SessionId(client)).is_some()
 }
 
-/// Lets one attacker among three send `poison` in the same ticks in which the other players give commands.
+/// One of three players sends `poison` in the same ticks in which the other two issue commands.
 fn attack(poison: Order, bytes: usize) -> Direct<Fragile> {
     let mut table = large(3, MatchConfig::action(), bytes);
     for _ in 0..12 {
@@ -126,7 +126,7 @@ fn attack(poison: Order, bytes: usize) -> Direct<Fragile> {
     table
 }
 
-/// A large world is not digested or copied every tick. Instead, it is scanned for NaN and folded.
+/// A large world is not digested or copied every tick. Instead, it is scanned for NaNs and recomputed from frames.
 ///
 /// Findings K4 and K6: every author of the frame was struck, no command ran, and a NaN ended the match.
 #[test]
@@ -154,7 +154,7 @@ fn only_the_author_of_a_poison_command_is_struck_and_other_commands_run() {
     }
 }
 
-// Finding K4: of several players with one strike too many, only the last was removed.
+// Finding K4: if several players had one strike too many, only the last one was removed.
 #[test]
 fn all_authors_of_poison_commands_are_removed() {
     let mut table = fragile(3, MatchConfig::action());
@@ -205,7 +205,7 @@ fn an_outcome_breaking_the_step_is_dropped() {
 }
 
 #[test]
-fn an_input_breaking_the_step_is_neutral_and_its_player_is_removed() {
+fn an_input_breaking_the_step_is_made_neutral_and_its_player_is_removed() {
     let mut table = fragile(3, MatchConfig::action());
     table.run(120, |client, _| if client == 1 { POISON } else { 1 });
     assert!(is_in(&table, 0) && !is_in(&table, 1) && is_in(&table, 2));
@@ -246,7 +246,7 @@ impl Referee<Fragile> for Puzzled {
 
 // Finding K9: a panic of `admit` or `owed` ended the match.
 #[test]
-fn a_panicking_referee_refuses_and_the_match_continues() {
+fn a_panic_of_the_referee_refuses_the_command_and_the_match_continues() {
     let config = MatchConfig {
         claims: Claims::OwnerWithin(10),
         ..MatchConfig::action()

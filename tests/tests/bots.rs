@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const ANNA: PlayerId = PlayerId(0);
 const BEN: PlayerId = PlayerId(1);
 
-/// All players run after the nearest other player. The input is a direction; a command is a shout.
+/// Each player chases the nearest other player. The input is a direction; a command is a shout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Chase {
     runners: Table<PlayerId, Runner>,
@@ -115,7 +115,7 @@ impl Play for Chase {
         (luck, [0, 0])
     }
 
-    // The same actions with bots and without.
+    // The actions are the same with and without bots.
     fn drive(
         &self,
         (luck, way): &mut Self::Driver,
@@ -136,7 +136,7 @@ impl Play for Chase {
     }
 }
 
-/// Two human players and the seats up to `bots` for bots, or as many clients.
+/// A match with this many clients. Bots play the free seats with a number below `bots`.
 fn played(seed: u64, link: &str, clients: usize, bots: u16) -> Rig<Chase> {
     let mut config = RigConfig::new(seed, link.parse().expect("a link"));
     config.clients = clients;
@@ -154,7 +154,7 @@ fn timelines(rig: &Rig<Chase>) -> Vec<TimelineStats> {
 }
 
 #[test]
-fn six_bots_cost_no_rebuild_and_no_byte() {
+fn six_bots_cause_no_rebuilds_and_no_traffic() {
     for (seed, link) in [(1, "lan"), (2, "rtt=120,jitter=20"), (3, "bad")] {
         let (without, with) = (played(seed, link, 2, 0), played(seed, link, 2, 8));
         assert_eq!(timelines(&with), timelines(&without), "{link}");
@@ -166,7 +166,7 @@ fn six_bots_cost_no_rebuild_and_no_byte() {
             (bytes.turns, bytes.idle, bytes.digests)
         };
         assert_eq!(turns(&with), turns(&without), "{link}");
-        // All but worlds: a late joiner's has six runners more.
+        // All bytes except worlds: the world sent to a late joiner has six more runners.
         let down = |rig: &Rig<Chase>| ByteCounts {
             bulk: 0,
             ..rig.bytes_down(0)
@@ -184,7 +184,7 @@ fn six_bots_cost_no_rebuild_and_no_byte() {
     }
 }
 
-/// The journal's last tick, and the digest of its world played again.
+/// The journal's last tick, and the digest of the world replayed up to it.
 fn replayed(rig: &Rig<Chase>, rules: &u8) -> (Tick, u64) {
     let hello = Hello::of::<Chase>(rules, "").expect("rules without NaN");
     let mut replay = Replay::<Chase>::open(&rig.journal, rules, &hello).expect("a journal");
@@ -204,7 +204,7 @@ fn seats_pass_between_humans_and_bots_mid_match() {
         Vec::from_iter(players.filter(|player| has_bot(rig, *player)))
     };
     assert_eq!(bot_seats(&rig), [PlayerId(2), PlayerId(3)]);
-    // A human player that leaves, and one that is cut off.
+    // One human player leaves, and another is cut off.
     rig.leave(1);
     rig.run(SECOND);
     assert_eq!(bot_seats(&rig), [BEN, PlayerId(2), PlayerId(3)]);
@@ -224,7 +224,7 @@ fn seats_pass_between_humans_and_bots_mid_match() {
     rig.redial(0);
     rig.run(SECOND * 4);
     assert_eq!(bot_seats(&rig), [BEN, PlayerId(2), PlayerId(3)]);
-    // A newcomer takes the lowest seat that no human had, with its runner; a returning human takes its own seat.
+    // A newcomer takes the lowest seat that no human has had, with its runner; a returning player takes its own seat.
     rig.join("carl");
     rig.run(SECOND * 5);
     assert_eq!(bot_seats(&rig), [BEN, PlayerId(3)]);
@@ -252,7 +252,7 @@ fn seats_pass_between_humans_and_bots_mid_match() {
 }
 
 #[test]
-fn a_check_plays_bots() {
+fn a_check_runs_a_game_with_bots() {
     let script = Script::inputs([[0, 0], [3, -2], [-7, 7]])
         .players(3)
         .commands(|_, luck| (luck.below(60) == 0).then_some(()));

@@ -1,5 +1,5 @@
-//! The byte budget of the action preset: 4 players, 100 ms round trip, no jitter, no loss, a pad of 3
-//! bytes, announcements on; mean over 60 s after 5 s, all headers counted.
+//! The byte budget of the action preset: 4 players, 100 ms round trip, no jitter, no loss, a 3-byte pad, announcements
+//! on; mean over 60 s after 5 s, with all headers.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn controls_changing_every_tick_stay_in_budget() {
 /// Row 57: only inputs cross the network.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_thousand_enemies_cost_no_byte_more_than_ten() {
+fn a_thousand_enemies_cost_no_more_bytes_than_ten() {
     let without_outcomes = |crowd| {
         let (up, down) = measure(Sticks::Still, crowd, 20);
         (

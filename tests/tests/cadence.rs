@@ -1,5 +1,5 @@
-//! Load reports that make ticks and turns longer: which clients' reports count, for how long, and at which player's
-//! cost.
+//! Load reports make ticks and turns longer. These tests check which clients' reports count, for how long, and which
+//! player is charged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,13 @@ use twinstep_server::config::{TickLength, TurnLength};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// The position of load and pauses in a Play packet: after its kind, link and present parts.
+/// The position of load and late turns in a Play packet: after the first byte, the link, and the wanted and shown
+/// ticks.
 const LOAD_AT: usize = 1 + LINK_BYTES + 2 + 1;
 
-/// Finding C3: one client's report made ticks and turns as long as they can be, for all players.
+/// Finding C3: one client's report gave all players the longest permitted ticks and turns.
 #[test]
-fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
+fn a_clients_load_report_counts_only_if_its_batches_are_late() {
     let normal = MS(50);
     let policies = MatchConfig {
         turn: TurnLength::adaptive(3, 20),
@@ -36,7 +37,7 @@ fn a_clients_report_of_its_load_counts_only_if_its_batches_are_late() {
         all.frame(|_, _| 1);
         for (_, packet) in all.up.iter_mut().filter(|(client, _)| *client == 2) {
             if matches!(UpKind::read(packet[0]), Ok((UpKind::Play, _))) {
-                // Busy all the time, and three more pauses.
+                // Always busy, with three more late turns in each packet.
                 pauses = pauses.wrapping_add(3);
                 packet[LOAD_AT] = 0xf0 | pauses & 15;
             }
@@ -69,7 +70,7 @@ fn a_player_who_slows_the_match_is_named_and_the_match_speeds_up_when_it_leaves(
 }
 
 #[test]
-fn a_step_represents_the_same_time_for_any_tick_length() {
+fn a_step_simulates_the_same_time_at_any_tick_length() {
     let tick = MS(40);
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.policies.tick = tick;
@@ -103,7 +104,7 @@ fn a_step_represents_the_same_time_for_any_tick_length() {
     rig.converge();
 }
 
-/// Finding C3: a late client that reported a busy machine made ticks as long as they may be for as long as it stayed.
+/// Finding C3: a late client that reported a busy machine gave all players the longest permitted ticks while it stayed.
 #[test]
 fn one_client_slows_the_match_for_a_bounded_part_of_each_minute() {
     let mut config = RigConfig::strategy(11, LinkProfile::LAN);
@@ -136,7 +137,7 @@ fn several_slow_clients_slow_the_match_for_no_longer_than_one() {
     }
     for minute in 1..=3 {
         for _ in 0..20 {
-            // The machines are late for a moment, again and again, and report that they are busy.
+            // The machines are repeatedly late for a moment, and report that they are busy.
             let until = rig.now + MS(400);
             (2..4).for_each(|liar| rig.freeze(liar, until));
             rig.run(SECOND * 3);

@@ -63,11 +63,11 @@ fn a_campaign_is_identical_on_all_screens() {
     assert_eq!(kinds.get("nothing"), None);
 }
 
-/// Rows 37 and 38: eight players over a bad link. No client pauses, every cue is settled, and moving things are drawn
-/// near their true place: other players late, at what is known of them.
+/// Rows 37 and 38: eight players over a bad link. No client pauses, every cue is settled, and moving objects are drawn
+/// near their true places. Other players are drawn late, from their known inputs.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn eight_players_see_each_other_in_place_over_a_bad_link() {
+fn eight_players_are_drawn_near_their_true_places_over_a_bad_link() {
     let mut config = RigConfig::new(83, LinkProfile::BAD);
     config.crowd = CAMPAIGN;
     config.clients = 8;

@@ -1,10 +1,10 @@
-//! Safety under chaos, liveness after healing: many seeds, all kinds of faults, at all edges.
+//! Safety under chaos, liveness after healing: many seeds, all kinds of faults, and all edge cases.
 //!
 //! `TWINSTEP_SEEDS=1000` runs this many seeds, starting at `TWINSTEP_FROM`; `TWINSTEP_SEED=17` reruns one;
 //! `TWINSTEP_SECONDS` sets the virtual length of each (default 30). `TWINSTEP_LONG=6` makes every sixth run 5 minutes
-//! long, and every sixth of these 30 minutes, so that budgets of a minute are spent and regained (`bash ci/night.sh`
-//! plays these all night). With `TWINSTEP_PLAN=1` plans are only shown. With `TWINSTEP_GO_ON=1` the other seeds are
-//! played even if one failed, and all failed seeds are listed. `TWINSTEP_TIMES=1` prints the time of each.
+//! long, and every sixth of these 30 minutes, so that per-minute budgets are spent and renewed (`bash ci/night.sh` runs
+//! such worlds all night). With `TWINSTEP_PLAN=1` plans are only shown. With `TWINSTEP_GO_ON=1` the other seeds run
+//! even if one failed, and all failed seeds are listed. `TWINSTEP_TIMES=1` prints the time that each takes.
 //!
 //! This program also holds tests that are too long for debug builds, and tests of the same subjects.
 
@@ -32,11 +32,11 @@ use twinstep_rig::edges::silence_intended_panics;
 use twinstep_server::internal::panic_message;
 
 const MANY: u64 = 500;
-/// Seconds of a long world. The longest worlds take six times this time.
+/// The length of a long world in seconds. The longest worlds are six times as long.
 const LONG: u64 = 5 * 60;
 const LONGEST: u64 = 30 * 60;
 
-/// The length of a seed's world, if one in `long` is a long one.
+/// The length of a seed's world, if one in `long` worlds is long.
 fn length(seed: u64, usual: u64, long: Option<u64>) -> u64 {
     match long {
         Some(long) if seed % long == long - 1 => match seed / long % 6 {
@@ -122,7 +122,7 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
         failed.join("\n")
     );
     if runs < 5 {
-        // In a few seeds all worlds may be in lockstep, or have no return or command.
+        // With few seeds, all worlds may be in lockstep, or have no reconnect or no command.
         return;
     }
     assert!(total.rebuilds > 0, "no prediction was wrong");
@@ -131,7 +131,7 @@ fn check_plans(name: &str, game: Game, seeds: u64, change: fn(Plan) -> Plan) {
         total.cues > 0 && total.queries > 0 && total.commands > 0,
         "the worlds were empty"
     );
-    // Only the seeds that the check plays reach these; a smaller selection may not.
+    // The seeds of a complete check reach these edges; a smaller selection may not.
     let takes_minutes = |edge: &Edge| edge.takes_minutes();
     let mut of_minutes = Edge::ALL.iter().copied().filter(takes_minutes);
     assert!(
@@ -160,7 +160,7 @@ fn the_game_of_edges_survives_chaos() {
     check("the_game_of_edges_survives_chaos", Game::Edges, 6);
 }
 
-/// Findings K3-P and HW6: one player poisons by commands, inputs, claims and answers, over any link.
+/// Findings K3-P and HW6: one player sends poison in commands, inputs, claims and answers, over any link.
 #[test]
 fn a_poisoner_ends_no_other_client() {
     check_plans(

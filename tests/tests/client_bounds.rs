@@ -1,4 +1,4 @@
-//! Law Bounded, at a client: its inputs stay within the window and all arrive, and unread events are bounded.
+//! Law Bounded, for clients: inputs stay within the window and all arrive, and unread events are bounded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,8 +51,8 @@ fn restless(n: &mut u8) -> Pad {
     Pad([*n; 16])
 }
 
-/// Finding K8: the input delay kept growing while the client received no packet, so inputs passed the window: with four
-/// seats the client panicked, with one the server struck it.
+/// Finding K8: the input delay kept growing while the client received no packet, so inputs left the window. With four
+/// seats the client panicked; with one seat the server gave it strikes.
 #[test]
 fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
     for seats in [1, 4] {
@@ -87,9 +87,9 @@ fn inputs_stay_within_the_window_while_the_delay_grows_over_a_silent_link() {
 }
 
 /// Finding K16: an input that did not fit next to the newest ones was never sent. Here the server is frozen and does
-/// not receive packets. When it continues, it needs the oldest inputs first.
+/// not receive packets. When it resumes, it needs the oldest inputs first.
 #[test]
-fn inputs_larger_than_a_datagram_arrive_in_several() {
+fn inputs_larger_than_a_datagram_arrive_in_several_datagrams() {
     let mut table = table(MatchConfig::action(), 4);
     let mut n = 0;
     table.run(2 * SECOND, |_, _| restless(&mut n));
@@ -112,7 +112,7 @@ fn inputs_larger_than_a_datagram_arrive_in_several() {
     assert_eq!(table.match_.stats().malformed, 0);
 }
 
-/// Finding K7: the steps of a catch-up were outside any budget.
+/// Finding K7: no budget limited the steps of a catch-up.
 #[test]
 fn a_catch_up_runs_in_bursts_and_shortens_only_the_lead() {
     let mut table = table(MatchConfig::action(), 1);

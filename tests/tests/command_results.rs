@@ -22,7 +22,7 @@ const MS: Duration = Duration::from_millis(1);
 /// runs once.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn commands_survive_many_returns_in_order_and_once() {
+fn commands_run_once_and_in_order_despite_many_reconnects() {
     for seed in 0..6 {
         let mut rig = Rig::<History>::new(RigConfig::new(seed, LinkProfile::WAN));
         rig.run(6 * SECOND);
@@ -56,7 +56,7 @@ impl Referee<History> for Never {
 }
 
 /// The referee refuses a command while the owner is away: the server holds the command when the session ends, and
-/// judges it at the tick of the command. The owner learns of the refusal after its return.
+/// judges it at the tick of the command. The owner learns of the refusal when it reconnects.
 #[test]
 fn a_reconnecting_client_gets_the_refusals_it_missed() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, "rtt=100".parse().unwrap()));
@@ -92,8 +92,8 @@ fn a_reconnecting_client_gets_the_refusals_it_missed() {
     assert_eq!(whys, [CommandRefusal::Referee(7); 12]);
 }
 
-/// A refusal is in no journal, so a resumed match does not know of it. The owner sees that a later command ran, and a
-/// player's commands run in order.
+/// A journal does not contain refusals, so a resumed match does not know of them. But the owner sees that a later
+/// command ran, and a player's commands run in order.
 #[test]
 fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
     let (refused, admitted) = (
@@ -111,7 +111,7 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
         let session = &mut rig.clients[0].session;
         session.command(0, refused(900 + n)).expect("a seat");
         session.command(0, admitted(900 + n)).expect("a seat");
-        // The command is held when the transport dies, and its turn is sealed before the server dies.
+        // The command is still held when the transport dies, and its turn is sealed before the server is killed.
         rig.run(15 * MS * (2 + n));
         rig.cut(0);
         rig.run(500 * MS);
@@ -131,11 +131,11 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
     }
 }
 
-/// A match that waits for all removes a player that is silent for too long, and refuses its commands for the turn whose
-/// batch is missing. When the client reconnects under the same number, it gets that result, whether or not its session
+/// A match that waits for all removes a player that is silent for too long, and refuses its commands for the turn with
+/// the missing batch. When the client reconnects under the same number, it gets that result, whether or not its session
 /// had ended before.
 #[test]
-fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
+fn commands_of_a_client_removed_while_away_are_refused_when_it_reconnects() {
     for hung_up in [false, true] {
         let mut config = RigConfig::strategy(7, LinkProfile::LAN);
         config.sticks = Sticks::Still;
@@ -177,8 +177,8 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_returns() {
     }
 }
 
-/// A server that lost its power resumes from an older world: claims of undone ticks are dropped with them, so a player
-/// may claim immediately in the new ticks.
+/// After a power loss, a server resumes from an older world. Claims of undone ticks are dropped, so a player may
+/// immediately make a claim in the new ticks.
 #[test]
 fn claims_are_dropped_with_the_ticks_undone_by_a_crash() {
     let mut claims = 0;
@@ -188,7 +188,7 @@ fn claims_are_dropped_with_the_ticks_undone_by_a_crash() {
         rig.run(7 * SECOND);
         let kept = rig.journal.len();
         rig.run(20 * SECOND);
-        // Until they are back, the server does not know their confirmed states.
+        // Until the clients are back, the server does not know their confirmed states.
         (0..4).for_each(|client| rig.flip_excuse(client));
         rig.lose_power(kept);
         (0..4).for_each(|client| rig.redial(client));

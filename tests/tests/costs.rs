@@ -1,5 +1,5 @@
-//! The cost of one identity for the others: waiting, join slots, and data about players. Attackers here are raw
-//! sessions that send arbitrary values. Reconnecting must not reset a limit.
+//! The costs that one identity can cause for others: waiting, join slots, and data about players. Attackers here are
+//! raw sessions that send arbitrary values. Reconnecting must not reset a limit.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn reconnecting_does_not_refill_the_patience_budget() {
     rig.run(SECOND * 5);
     let began = turn(&rig);
     let mut dialled = 0;
-    // Silent for seven seconds, then reconnected.
+    // The player is silent for seven seconds, then reconnects.
     for _ in 0..12 {
         rig.cut(1);
         rig.run(SECOND * 7);
@@ -98,7 +98,7 @@ fn reconnecting_does_not_refill_the_patience_budget() {
     assert!(turn(&rig) - before >= 60, "the others do not play on");
 }
 
-/// Finding C1: a turn may be due before the turn before it was sealed, and the overlap was charged twice.
+/// Finding C1: a turn may be due before the previous one is sealed, and the overlap was charged twice.
 #[test]
 fn a_player_is_charged_only_for_the_others_waiting_time() {
     let mut config = RigConfig::strategy(4, LinkProfile::LAN);
@@ -139,7 +139,7 @@ fn equally_slow_players_are_not_removed() {
 }
 
 #[test]
-fn a_longer_patience_is_a_larger_budget() {
+fn a_longer_patience_gives_a_larger_budget() {
     let mut config = RigConfig::strategy(6, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 60,
@@ -154,9 +154,9 @@ fn a_longer_patience_is_a_larger_budget() {
     assert_eq!(closed, Some(SessionEnd::Server(CloseCode::TooSlow)));
 }
 
-/// Finding HW2: a missing player was removed together with another player whose patience ended.
+/// Finding HW2: when the match's patience with one player ended, another missing player was removed with it.
 #[test]
-fn a_player_who_is_missed_late_gets_the_same_patience() {
+fn a_player_missed_later_gets_the_same_patience() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 30,
@@ -194,9 +194,9 @@ fn a_player_who_is_missed_late_gets_the_same_patience() {
     assert!(turn(&rig) - before >= 30, "it does not play on");
 }
 
-/// Finding HW5: a client that reconnected with an empty budget was removed at its first batch that was not early.
+/// Finding HW5: a client that reconnected with an empty budget was removed as soon as a batch was not early.
 #[test]
-fn a_player_with_its_patience_spent_continues_while_no_player_waits() {
+fn a_player_with_a_spent_budget_stays_while_no_player_waits_for_it() {
     let mut config = RigConfig::strategy(13, LinkProfile::LAN);
     config.policies.command_delay = 3;
     config.policies.turn = TurnLength::Fixed(3);
@@ -212,7 +212,7 @@ fn a_player_with_its_patience_spent_continues_while_no_player_waits() {
         assert!(rig.now < SECOND * 120, "it is never removed");
     }
     rig.run(SECOND * 31);
-    // Each of its batches arrives after its turn is due, and before the turns between have run.
+    // Each of its batches arrives after its turn is due, but before clients have run the turns in between.
     rig.relink(1, late(MS(250)));
     rig.restart(1);
     rig.relink(1, late(MS(250)));
@@ -226,7 +226,7 @@ fn a_player_with_its_patience_spent_continues_while_no_player_waits() {
     println!("{before:?} {after:?}");
 }
 
-/// Finding C4: spectators that see the match five seconds later received names within 20 ms and links within a second.
+/// Finding C4: spectators with a delay of five seconds received names within 20 ms and link data within a second.
 #[test]
 fn a_delayed_spectator_sees_players_only_after_its_delay() {
     let mut config = RigConfig::new(7, LinkProfile::LAN);
@@ -268,9 +268,9 @@ fn a_delayed_spectator_sees_players_only_after_its_delay() {
     }
 }
 
-/// Finding K15: a host clock that went back ended the process.
+/// Finding K15: when the host's clock went back, the process ended.
 #[test]
-fn a_clock_going_back_stops_time() {
+fn time_stands_still_while_the_clock_goes_back() {
     let config = RigConfig::strategy(8, LinkProfile::LAN);
     for config in [config, RigConfig::new(9, LinkProfile::LAN)] {
         let mut rig = Rig::<History>::new(config);
@@ -300,7 +300,7 @@ fn a_clock_going_back_stops_time() {
 
 /// Regression: a client that trailed while the server's process was frozen was also removed for that time.
 #[test]
-fn a_stall_of_the_server_is_not_charged_to_clients() {
+fn a_server_stall_is_not_charged_to_clients() {
     let mut config = RigConfig::new(11, LinkProfile::LAN);
     config.policies.laggards = Laggards::Kick { after: SECOND * 5 };
     let mut rig = Rig::<History>::new(config);
@@ -319,8 +319,8 @@ fn a_stall_of_the_server_is_not_charged_to_clients() {
     assert_eq!(closed, Some(SessionEnd::Server(CloseCode::TooSlow)));
 }
 
-/// Regression: an identity of two seats had two accounts once it returned with one seat, and was barred for the seat
-/// that it had left empty while it played in the other one.
+/// Regression: an identity with two seats that reconnected with one seat had two accounts, and was barred for the empty
+/// seat while it played in the other one.
 #[test]
 fn a_client_reconnecting_with_fewer_seats_has_one_account() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);

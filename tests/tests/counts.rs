@@ -36,9 +36,9 @@ fn surprises(announce: Announce) -> u64 {
         .sum()
 }
 
-/// Most announcements are of ticks that the prediction has passed. The next rebuild must use them.
+/// Most announcements are for ticks that the prediction has passed. The next rebuild must use them.
 #[test]
-fn a_late_announcement_is_not_predicted_again() {
+fn a_late_announcement_is_used_by_the_next_rebuild() {
     let (announced, guessed) = (surprises(Announce::Ahead), surprises(Announce::Never));
     println!("turns with a wrong guess: {announced} with announcements, {guessed} without");
     assert!(
@@ -59,7 +59,7 @@ fn a_command_runs_at_the_tick_assumed_by_its_owner() {
         let stats = rig.stats(i);
         let elsewhere = stats.timeline.by_own_command;
         println!("{elsewhere} of {} commands", stats.commands_sent);
-        // Some commands are refused, and claims, which are of a confirmed tick, always arrive late.
+        // Some commands are refused, and claims always arrive late, because they belong to a confirmed tick.
         assert!(stats.commands_sent > 20);
         assert!(
             elsewhere * 3 < stats.commands_sent,
@@ -78,7 +78,7 @@ fn a_joiner_knows_the_open_queries() {
         rig.run(Duration::from_millis(20));
     }
     let joiner = rig.join("joiner");
-    // The rig compares its confirmed state with the server's after every frame.
+    // The rig compares the joiner's confirmed state with the server's after every frame.
     rig.run(Duration::from_secs(5));
     let stats = rig.stats(joiner);
     assert!(stats.authority_tick > 0, "it never played");
@@ -139,7 +139,7 @@ fn record_cost(which: usize) {
     COSTS.set(costs);
 }
 
-/// A megabyte that no step touches, and that counts operations on it.
+/// A megabyte that no step touches. Operations on it are counted.
 #[derive(Debug, Deserialize)]
 struct Bulky(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! A server killed at any moment: all sent frames stay valid, and all clients continue.
+//! A server may be killed at any moment: all sent frames stay valid, and all clients continue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,8 +27,8 @@ fn action(seed: u64) -> RigConfig {
     config
 }
 
-/// Finding K22: a joiner's world is the one at the start of its turn: later ticks are not written, so a crash loses
-/// them. (It used to be the current world, so a client that joined mid-turn had seen ticks that no longer existed.)
+/// Finding K22: a joiner gets the world at the start of the turn, because a crash loses later ticks, which are not
+/// written yet. (It used to get the current world, so after a crash it had seen ticks that no longer existed.)
 #[test]
 fn a_mid_turn_joiner_sees_only_journalled_frames() {
     for step in 0..24 {
@@ -42,7 +42,7 @@ fn a_mid_turn_joiner_sees_only_journalled_frames() {
             rig.run(Duration::from_millis(5));
             assert!(rig.now < SECOND * 3, "its world arrives");
         }
-        // The rig checks that no client has seen more than the next process resumes with.
+        // The rig checks that no client has seen ticks that the next process does not have.
         rig.crash(Duration::ZERO);
     }
 }
@@ -102,7 +102,7 @@ fn a_killed_server_resumes_where_it_was_and_resolves_no_query_twice() {
         let back = [Back::Anew, Back::GoingOn][seed as usize % 2];
         all.extend(crashes::<History>(action(seed), back, 3));
     }
-    // The plan served its purpose: torn records, open queries, and unsent ticks.
+    // The crashes covered torn records, open queries, and unsent ticks.
     assert!(all.iter().any(|crash| crash.torn_bytes > 0));
     assert!(all.iter().any(|crash| crash.open > 0));
     assert!(all.iter().any(|crash| crash.killed_at > crash.resumed_at));
@@ -112,7 +112,7 @@ fn a_killed_server_resumes_where_it_was_and_resolves_no_query_twice() {
 /// again. It must not count twice.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn claims_are_not_admitted_twice_over_a_crash() {
+fn claims_are_not_admitted_twice_after_a_crash() {
     let mut all = 0;
     for seed in 20..26 {
         let mut rig = Rig::<History>::new(RigConfig::new(seed, LinkProfile::WAN));
@@ -144,10 +144,10 @@ fn claims_are_not_admitted_twice_over_a_crash() {
     assert!(all > 50, "{all} claims: too few to tell");
 }
 
-/// Turns that wait for all players are also resumed: sealed batches are not sent again, and the match does not wait for
-/// unsent ones.
+/// A match that waits for all players is also resumed: clients do not send sealed batches again, and the match does not
+/// wait for batches that they never sent.
 #[test]
-fn a_match_in_lockstep_survives_kills() {
+fn a_lockstep_match_survives_repeated_kills() {
     for seed in 0..4 {
         let back = [Back::GoingOn, Back::Anew][seed as usize % 2];
         let config = RigConfig::strategy(seed, LinkProfile::LAN);
@@ -155,7 +155,7 @@ fn a_match_in_lockstep_survives_kills() {
     }
 }
 
-/// The clock pauses until all are back, for at most 5 s. A client that stays away is dropped after 30 s.
+/// The clock pauses until all players are back, for at most 5 s. A client that stays away is dropped after 30 s.
 #[test]
 fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
     let mut rig = Rig::<History>::new(RigConfig::new(5, LinkProfile::LAN));
@@ -194,7 +194,7 @@ fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
 /// If the match waits for all players, a player that is not back yet is excused for 30 s, before its patience budget is
 /// used.
 #[test]
-fn after_a_restart_no_player_is_kicked_during_the_grace_time() {
+fn after_a_restart_no_player_is_kicked_during_the_grace_period() {
     let mut config = RigConfig::strategy(9, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 2,
@@ -271,7 +271,7 @@ fn the_command_delay_stays_fixed_across_restarts() {
 }
 
 #[test]
-fn an_authors_own_configuration_fits_after_a_restart() {
+fn a_resumed_match_keeps_its_fixed_settings() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(10, LinkProfile::LAN));
     rig.run(SECOND * 3);
     let mut own = rig.config.policies.clone();

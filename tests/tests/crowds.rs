@@ -1,5 +1,5 @@
-//! Sixteen players at their largest permitted rates, and two hundred spectators. Played in release alone, because of
-//! its cost: `cargo test --release -p twinstep-tests --test chaos crowds`.
+//! Sixteen players at their largest permitted rates, and two hundred spectators. Run only in release builds, because of
+//! the cost: `cargo test --release -p twinstep-tests --test chaos crowds`.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const WATCHED: Spectators = Spectators {
 /// received less than was sealed, trailed more and more, and was removed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn sixteen_players_actions_reach_every_client_over_a_long_line() {
+fn sixteen_players_actions_reach_every_client_over_a_long_link() {
     for (hz, link) in [
         (60, "rtt=300,jitter=40,loss=5"),
         (240, "rtt=250,jitter=20,loss=2"),
@@ -32,7 +32,7 @@ fn sixteen_players_actions_reach_every_client_over_a_long_line() {
         rig.observe(false);
         rig.run(SECOND * 8);
         assert!(rig.all_play(), "{hz} Hz over {link}");
-        // A round trip is unavoidable, and a lost packet costs another one.
+        // One round trip is unavoidable, and a lost packet costs a second one.
         let most = hz * 3 / 4;
         let (mut worst, mut sum) = (0, 0);
         for _ in 0..30 {
@@ -58,7 +58,7 @@ fn sixteen_players_actions_reach_every_client_over_a_long_line() {
     }
 }
 
-/// Regression: one packet in 100 ms, always from the first unacknowledged frame, held less than sixteen players fill.
+/// Regression: one packet per 100 ms, starting at the first unacknowledged frame, was too small for sixteen players.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_delayed_spectator_keeps_up_with_sixteen_players() {

@@ -1,5 +1,5 @@
 //! Interrupted loads of large worlds, with the production transports, in virtual time. The next connection continues
-//! where the one before ended. A client that stays away for too long loads the world from its beginning.
+//! where the previous one stopped. A client that stays away for too long loads the world from the start.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Loads {
         self.lines.cut(self.late, false);
     }
 
-    /// Runs until the late player plays. Returns the time since it joined, and the received bytes in worlds.
+    /// Runs until the late player plays. Returns the time since it joined, and the received bytes in world sizes.
     fn ends(mut self) -> (Duration, f64) {
         while !self.lines.plays(self.late) {
             self.lines.run(SECOND / 10);
@@ -71,9 +71,9 @@ impl Loads {
     }
 }
 
-/// Finding P3-B1: an interrupted load started at byte 0 again.
+/// Finding P3-B1: an interrupted load started again at byte 0.
 #[test]
-fn an_interrupted_load_continues_where_it_ended() {
+fn an_interrupted_load_continues_where_it_stopped() {
     let (whole, once) = Loads::begin(600_000, 256).ends();
     let mut loads = Loads::begin(600_000, 256);
     loads.lines.run(10 * SECOND);
@@ -83,10 +83,10 @@ fn an_interrupted_load_continues_where_it_ended() {
     assert!(share < once + 0.1, "{share} and {once}");
 }
 
-/// Finding P3-B1. The second cut comes more than a minute after the first one: a client tries to return for a minute.
+/// Finding P3-B1. The cuts are more than a minute apart, because a client tries to reconnect for a minute.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_load_of_four_minutes_continues_after_one_cut_and_after_two() {
+fn a_four_minute_load_continues_after_one_cut_and_after_two() {
     let whole = 257 * SECOND;
     for cuts in [&[125][..], &[100, 80]] {
         let mut loads = Loads::begin(8_000_000, 256);
@@ -101,7 +101,7 @@ fn a_load_of_four_minutes_continues_after_one_cut_and_after_two() {
     }
 }
 
-/// Finding P3-B1: a machine that sleeps for longer than its world is kept.
+/// Finding P3-B1: a machine sleeps for longer than the server keeps its world.
 #[test]
 fn a_load_interrupted_for_longer_than_its_world_is_kept_restarts_and_completes() {
     let mut loads = Loads::begin(600_000, 256);
@@ -114,7 +114,7 @@ fn a_load_interrupted_for_longer_than_its_world_is_kept_restarts_and_completes()
     assert!(share > 1.3, "{share}");
 }
 
-/// Finding P3-B1: the client has its world, but is minutes behind: it lacks only frames.
+/// Finding P3-B1: the client has its world but is minutes behind, so it needs only frames.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_client_cut_off_while_catching_up_continues_by_frames() {

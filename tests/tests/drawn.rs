@@ -1,5 +1,5 @@
-//! The golden table of what players see of each other: how far from its final position, and how smoothly, another
-//! player is drawn. `UPDATE_GOLDEN=1` rewrites it.
+//! The golden table of how accurately and how smoothly players are drawn on each other's screens: the distance from the
+//! final position, and the evenness of the motion. `UPDATE_GOLDEN=1` rewrites it.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ struct Measured {
     jerk: Vec<f32>,
     too_fast: u32,
     frames: u32,
-    // The sessions' own numbers, of each client.
+    // Each client's own session statistics.
     seen: Vec<PictureStats>,
     own: Vec<(SessionStats, SessionStats)>,
 }
@@ -124,7 +124,7 @@ fn truth(path: &Path, life: u32, time: f64) -> Option<Vec2> {
 }
 
 fn judge(path: &Path, frames: &[Option<DrawnPlayer>], measured: &mut Measured) {
-    // The steps of the real player in the ticks about a time, and the largest change between two of them.
+    // The real player's steps in the ticks around a time.
     let steps = |time: f64| {
         let from = (time as usize).saturating_sub(ABOUT);
         let pairs = path[from.min(path.len())..(time as usize + ABOUT).min(path.len())].windows(2);
@@ -204,7 +204,7 @@ fn other_players_are_drawn_where_they_were() {
             all.seen.iter().map(of).sum::<f32>() / all.seen.len() as f32
         };
         let radii = |of: fn(&PictureStats) -> f32| mean(of) / PLAYER_RADIUS;
-        // The two ways of measuring agree, within the width of a bucket.
+        // The session's own measurement agrees with this one, within the width of a bucket.
         let truth = part(&mut all.off, 0.95);
         let told = radii(|seen| seen.others_off_p95);
         assert!(
@@ -363,7 +363,7 @@ fn frames(
 }
 
 #[test]
-fn a_player_drawn_at_what_is_known_is_drawn_where_it_was() {
+fn a_player_drawn_from_known_inputs_is_drawn_where_it_was() {
     WHEN.set(When::Known { guess: 0 });
     let frames = frames("rtt=200", Sticks::Sticky, 60, |_| ());
     let off = frames
@@ -375,7 +375,7 @@ fn a_player_drawn_at_what_is_known_is_drawn_where_it_was() {
 }
 
 #[test]
-fn a_change_of_the_drawn_time_in_play_is_smooth() {
+fn the_drawn_time_changes_smoothly_during_play() {
     let all = [
         When::Predicted,
         When::Known { guess: 0 },
@@ -403,11 +403,11 @@ fn a_change_of_the_drawn_time_in_play_is_smooth() {
     }
 }
 
-// When a line becomes better, other players are drawn nearer to now within two seconds. It took them ten and more.
+// When a link becomes better, other players are drawn closer to the present within two seconds. It used to take ten.
 #[test]
-fn the_drawn_time_follows_a_better_line_within_two_seconds() {
+fn the_drawn_time_adapts_to_a_better_link_within_two_seconds() {
     WHEN.set(When::Auto);
-    // Over a good line they are drawn at the prediction, whose clock comes back by a tenth of its speed.
+    // Over a good link, the drawn time approaches the prediction, at a tenth of normal speed.
     for (seed, from, to, most) in [
         (1, "awful", "wan", 2.0),
         (2, "awful", "bad", 2.0),
@@ -452,9 +452,9 @@ fn the_drawn_time_follows_a_better_line_within_two_seconds() {
     }
 }
 
-// While a player's entities change their time, forth and back, each of its cues is shown once, and only once.
+// While the drawn time of a player's entities changes back and forth, each of its cues is shown exactly once.
 #[test]
-fn a_cue_is_shown_once_while_its_players_time_changes() {
+fn a_cue_is_shown_once_while_its_players_drawn_time_changes() {
     let all = [
         When::Predicted,
         When::Known { guess: 0 },
@@ -469,18 +469,18 @@ fn a_cue_is_shown_once_while_its_players_time_changes() {
         rig.run(FRAME);
     }
     let stats = rig.stats(0);
-    // Four players have a cue each every fourth tick. The newest cues are not due, and the first came before the client
-    // joined.
+    // Each of four players emits a cue every fourth tick. The newest cues are not due yet, and the first ones preceded
+    // the client's join.
     let ticks = u64::from(stats.prediction_tick);
     println!("{} cues in {ticks} ticks", stats.cues_started);
     assert!((ticks - 120..=ticks).contains(&stats.cues_started));
     assert_eq!(stats.cues_cancelled, 0);
 }
 
-// A cue that follows from a guessed input is cancelled if the guess is wrong. Where its player is drawn by what is
-// known, the cue waits for the input, even if the picture shows some guessed ticks.
+// A cue that follows from a guessed input is cancelled if the guess is wrong. If the cue's player is drawn from known
+// inputs, the cue waits for the input, even if the picture shows some guessed ticks.
 #[test]
-fn a_cue_waits_for_the_input_of_a_player_that_is_drawn_by_what_is_known() {
+fn a_cue_of_a_player_drawn_from_known_inputs_waits_for_the_input() {
     let played = |when: When| {
         WHEN.set(when);
         let mut config = RigConfig::new(7, "rtt=200".parse().expect("a link"));
@@ -509,8 +509,8 @@ const FRAMES: [(&str, &[u64]); 6] = [
 ];
 const TICKS_HZ: [u32; 6] = [20, 30, 60, 75, 128, 240];
 
-/// A world whose client draws with these times between frames. Starting at 6 s, `drawn` gets each frame's time and
-/// where the client's own player is drawn, and returns the input that is held starting with the next frame.
+/// Runs a world in which the client draws with these times between frames. Starting at 6 s, `drawn` gets each frame's
+/// time and the drawn position of the client's own player, and returns the input to hold from the next frame onwards.
 fn own_frames(
     hz: u32,
     frames: &[u64],
@@ -546,8 +546,8 @@ fn own_frames(
     });
 }
 
-/// The local player walks as evenly as time passes, at any rates of frames and ticks. It was drawn at the newest tick,
-/// so that it stood in 58 % of the frames at 144 frames and 60 ticks a second.
+/// The local player walks as evenly as time passes, at any rates of frames and ticks. It used to be drawn at the newest
+/// tick, and so stood still in 58 % of the frames at 144 frames and 60 ticks a second.
 #[test]
 fn the_local_player_walks_smoothly_at_every_frame_rate() {
     let mut wrong = Vec::new();
@@ -580,7 +580,7 @@ fn the_local_player_walks_smoothly_at_every_frame_rate() {
 }
 
 #[test]
-fn a_key_between_two_ticks_is_felt_in_its_own_frame() {
+fn a_key_pressed_between_two_ticks_shows_in_its_own_frame() {
     for hz in TICKS_HZ {
         for (name, frames) in FRAMES {
             let (mut nth, mut back, mut turned) = (0, 0, 0);

@@ -31,7 +31,7 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
     let mut table = Direct::of(policies, sim, sessions);
     table.match_.keep_journal().expect("a journal");
     table.match_.encode_aside(BYTES / 2);
-    // A match knows the size of its world from its first tick on.
+    // A match knows the size of its world after its first tick.
     table.mute_until = Duration::from_millis(100);
     table.run(5, |_, _| 0);
     let watched = table.match_.config().spectators.delay_ticks > 0;
@@ -100,10 +100,10 @@ fn joiners_within_a_second_share_one_encoding() {
     assert!(server.tick() - one.tick() < 8 && server.tick() - two.tick() < 8);
 }
 
-/// Covers encodings that arrive at once, and encodings that arrive one tick too late, when the next turn has started.
-/// In that case the world is encoded again, and in the end the match writes it itself.
+/// Covers encodings that complete immediately, and encodings that complete too late, when the next turn has started. In
+/// that case the world is encoded again, and finally the match encodes it itself.
 #[test]
-fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
+fn the_journal_gets_its_worlds_on_time_or_slightly_late() {
     let mut times = Vec::new();
     for later in [0, 1, 5] {
         let mut table = table(1, MatchConfig::action());
@@ -117,8 +117,8 @@ fn the_journal_gets_its_worlds_in_time_or_a_little_later() {
         }
         times.push(encoded);
     }
-    // One for the joiner, and one for each world of the journal. For the journal's first world, three that came too
-    // late, or one that came more than three turns later: after that, the match encodes its worlds itself for a minute.
+    // One encoding for the joiner, and one for each world of the journal. If encodings are late, the first world needs
+    // three; if one is more than three turns late, the match then encodes its worlds itself for a minute.
     assert_eq!(times, [1 + 3, 1 + 3, 1 + 1]);
 }
 
@@ -142,7 +142,7 @@ fn a_match_encodes_worlds_itself_if_the_host_returns_none() {
     assert!(play(&mut table, 12 * SECOND, 0) > 0);
 }
 
-/// An encoding takes longer than a world stays fresh. A world's age counts from its completion.
+/// An encoding takes longer than a world stays fresh. A world's age counts from the end of its encoding.
 #[test]
 fn clients_join_even_if_an_encoding_takes_seconds() {
     for later in [90, 200] {
@@ -152,7 +152,7 @@ fn clients_join_even_if_an_encoding_takes_seconds() {
     }
 }
 
-/// Finding of a review: the journal got each world that came between two turns, and each hello an encoding.
+/// Regression: the journal got every world that was completed between two turns, and every hello started an encoding.
 #[test]
 fn a_client_requesting_worlds_repeatedly_costs_one_encoding_per_join() {
     let mut table = table(2, MatchConfig::strategy());
@@ -189,7 +189,7 @@ fn worlds_for_delayed_spectators_are_also_encoded_in_the_background() {
     let world = table.to_encode.pop().unwrap().run();
     table.match_.hand_world(world);
     let encoded = play(&mut table, 21 * SECOND, 1);
-    // Every five seconds, and for the journal.
+    // One encoding every five seconds, and those for the journal.
     assert!((4..=4 + 2 * 3).contains(&encoded), "{encoded}");
     assert!(plays(&table, 0));
     let who = table
@@ -215,7 +215,7 @@ struct Moody(Vec<u8>);
 
 impl Serialize for Moody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A measurement of the size is also an encoding.
+        // Measuring the size also counts as an encoding.
         let by = std::any::type_name::<S>();
         let is_encoding = !by.contains("Hasher") && !by.contains("NanScan");
         match MOOD.get() {

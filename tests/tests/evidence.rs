@@ -1,4 +1,4 @@
-//! Desyncs are reported with evidence: the tick, the field, and the side at fault.
+//! Desync reports contain evidence: the tick, the field, and the side at fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use twinstep_server::{Match, MatchConfig, Output, SessionId, Trouble};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_diverged_client_is_reported_with_its_field_and_the_server_is_acquitted() {
+fn a_diverged_client_is_reported_with_its_field_and_the_server_is_not_blamed() {
     let mut rig = Rig::<History>::new(RigConfig::new(31, LinkProfile::LAN));
     rig.run(SECOND * 15);
     rig.flip(2);
@@ -55,8 +55,8 @@ fn a_diverged_client_is_reported_with_its_field_and_the_server_is_acquitted() {
     rig.converge();
 }
 
-/// Finding A3-2: a client differs again while the server's world of the first difference is on its way. The reports of
-/// both sides name the field, and the first world is the one compared.
+/// Finding A3-2: a client diverges again while the server's world for the first difference is in flight. The reports of
+/// both sides name the field, and the first world is compared.
 #[test]
 fn a_client_diverging_again_immediately_is_reported_with_its_field() {
     let mut rig = Rig::<History>::new(RigConfig::new(36, "rtt=120".parse().unwrap()));
@@ -107,7 +107,7 @@ fn a_server_diverging_from_its_own_journal_is_reported_at_fault() {
 }
 
 #[test]
-fn evidence_of_any_tick_comes_from_the_journal() {
+fn evidence_for_any_tick_comes_from_the_journal() {
     let mut rig = Rig::<History>::new(RigConfig::new(33, LinkProfile::LAN));
     rig.run(SECOND * 30);
     let (rules, _) = rig.match_.origin();
@@ -214,7 +214,8 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     let mut buffer = [0; PACKET_BYTES_MAX];
     for frame in 1..=400 {
         let now = SECOND * frame / 60;
-        // Its input changes, because a resting client announces that in the rare part, which this test writes itself.
+        // The input changes every tick, because a resting client would write a packet part that this test writes
+        // itself.
         session.advance(now, 64, |_| frame as u8).unwrap();
         while let Some(len) = session.poll_transmit(now, &mut buffer) {
             let mut packet = buffer[..len].to_vec();
@@ -261,7 +262,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     (None, began)
 }
 
-/// Finding K22: evidence of a tick in the middle of a turn showed a world not written yet.
+/// Finding K22: evidence for a tick in the middle of a turn revealed a world that was not written yet.
 #[test]
 fn a_mid_turn_tick_has_no_evidence() {
     let (shown, began) = evidence_of(0);

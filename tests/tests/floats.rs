@@ -1,12 +1,12 @@
-//! Float operations give the same bits on every machine that plays a match; lockstep depends on that.
+//! Float operations give the same bits on every machine in a match; lockstep depends on that.
 
 use twinstep_rig::machines::{differences, table};
 use twinstep_tests::golden;
 
 // Row 71: 10,000 ticks of Powderkeg (floats in every step: vectors, roots, angles), as many of a strategy game and of a
-// game of bodies that the physics engine moves, and a table of float operations lead to the digests in a file, with
-// every optimisation level and on every machine: debug and release builds are both tested. `ci/machines.sh` does the
-// same on other targets.
+// game with bodies moved by the physics engine, and a table of float operations give the digests in a file, at every
+// optimisation level and on every machine. Debug and release builds are both tested; `ci/machines.sh` does the same on
+// other targets.
 #[test]
 fn digests_are_equal_at_every_optimisation_level_and_on_every_machine() {
     let table = table();

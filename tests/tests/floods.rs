@@ -1,12 +1,12 @@
-//! The number of steps that other players can make an honest client simulate again: a row for each attack, and honest
-//! play for comparison.
+//! The number of steps that other players can force an honest client to simulate again: a row for each attack, and a
+//! row of honest play for comparison.
 //!
 //! ```text
 //!  clients 1..=n flood ──▶ match ──▶ client 0 plays by keys: its rebuilds, re-simulated ticks, bytes, inputs
 //! ```
 //!
-//! Inputs that arrive at the deadline are never announced: rows without announcements show that attack, by all players
-//! together.
+//! Inputs that arrive at the deadline are never announced. The rows without announcements show that attack, carried out
+//! by all players together.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -88,7 +88,7 @@ impl Flood {
         let timeline =
             |each: fn(&TimelineStats) -> u64| (each(&is.timeline) - each(&was.timeline)) as f64;
         let (rebuilds, resim) = (timeline(|s| s.rebuilds), timeline(|s| s.resim_ticks));
-        // A client corrects its own commands and queries at once.
+        // A client corrects its own commands and queries immediately.
         let by_own = timeline(|s| s.by_own_command + s.by_outcome);
         assert!(
             rebuilds - by_own <= turns * PER_TURN + CREDIT,
@@ -113,8 +113,8 @@ impl Flood {
     }
 }
 
-/// Finding O3-16: a wrong guess every turn caused a rebuild every turn. Finding O3-17: the commands behind one stamped
-/// far ahead were announced again for each next tick, and ran in none of them.
+/// Finding O3-16: a wrong guess every turn caused a rebuild every turn. Finding O3-17: the commands queued behind a
+/// command stamped far ahead were announced for one tick after the other, and ran in none of them.
 #[test]
 fn the_flood_table_is_unchanged() {
     let mut table = String::from(

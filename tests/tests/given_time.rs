@@ -1,4 +1,4 @@
-//! A client with a given time and stopwatch, in virtual time. It keeps its budget without reading a clock.
+//! A client that gets the time and a stopwatch from its caller keeps its budget without reading a clock.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ impl Table {
         }
     }
 
-    /// Plays, and returns the longest time that an advance of the first client took. That client receives its server's
-    /// packets only if `hears`.
+    /// Runs this many frames, and returns the longest time that an advance of the first client took. That client
+    /// receives packets only if `hears` is `true`.
     fn play(&mut self, frames: u32, hears: bool) -> Duration {
         let mut longest = Duration::ZERO;
         for frame in 0..frames {
@@ -80,7 +80,7 @@ impl Table {
             let now = self.now;
             for (n, (client, server)) in self.clients.iter_mut().enumerate() {
                 let before = SPENT.get();
-                // The second one turns often, so that it is guessed wrongly.
+                // The second client often changes its input, so that guesses are wrong.
                 let held = (n as u32 * frame / 7 % 2) as u8;
                 let played = client.advance_at(now, || SPENT.get(), |_| held);
                 played.expect("it plays");
@@ -108,7 +108,7 @@ impl Table {
 }
 
 #[test]
-fn a_given_stopwatch_keeps_the_frame_budget_through_an_outage() {
+fn a_client_with_a_given_stopwatch_keeps_its_frame_budget_through_an_outage() {
     let mut table = Table::new();
     table.play(5 * SECOND, true);
     let quiet = table.play(5 * SECOND, true);

@@ -1,4 +1,4 @@
-//! Golden bytes: the first packets of each kind, of one short match. A change here changes the wire: raise
+//! Golden bytes: the first packets of each kind in one short match. A change here changes the wire: raise
 //! `WIRE_VERSION` with it. `UPDATE_GOLDEN=1` rewrites the file.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Games with expensive steps keep their prediction if their loops take over results ([`Effects::each`]): a rebuild
-//! runs again what a wrong guess touched, and the lead is not shed. Taken results equal the results of a plain loop.
+//! Games with expensive steps keep their prediction if their loops reuse results ([`Effects::each`]): a rebuild runs
+//! only items touched by a wrong guess, and the lead is not shortened. Reused results equal those of a plain loop.
 //!
 //! [`Effects::each`]: twinstep_core::Effects::each
 
@@ -25,12 +25,12 @@ struct Played {
     /// The share of items in repeated ticks that were run.
     run: f64,
     rebuilds: u64,
-    /// Rebuilds that waited for others.
+    /// The number of deferred rebuilds.
     put_off: u64,
     away_steps: u64,
 }
 
-/// Plays six seconds. A frame has time for `budget` steps; a repeated one costs `cost` / 256 steps.
+/// Runs for six seconds. A frame has time for `budget` steps; a repeated step costs `cost` / 256 of a step.
 fn played(link: LinkProfile, crowd: u16, how: Reconcile, [budget, cost]: [u32; 2]) -> Played {
     let mut config = RigConfig::new(7, link);
     config.sticks = Sticks::Keys;
@@ -88,10 +88,10 @@ fn a_rebuild_runs_only_the_items_touched_by_a_wrong_guess() {
     }
 }
 
-/// With a 1 ms step, a 4 ms frame has time for four steps. With an eighth of its cost, a repeated step fits. Without
+/// With a 1 ms step, a 4 ms frame has time for four steps. At an eighth of that cost, repeated steps fit. Without
 /// memos, rebuilds become rare before the lead is shortened.
 #[test]
-fn a_step_of_a_millisecond_keeps_its_lead() {
+fn a_game_with_one_millisecond_steps_keeps_its_lead() {
     for (name, link, least) in [
         ("wan", LinkProfile::WAN, 0.95),
         ("bad", LinkProfile::BAD, 0.9),
@@ -202,8 +202,8 @@ fn town(count: usize) -> Town {
     }
 }
 
-/// Steps a world of this town once, as a prediction with these memos. Returns the town, and the number of items
-/// and of values whose result was taken over, and that were run in a repeated tick.
+/// Steps a world with this town once, with these memos, as a rebuild does. Returns the town and, for items and for
+/// values, the number of results that were reused and the number that were run in a repeated tick.
 fn step(town: &Town, memos: &mut Memos) -> (Town, [u64; 2], [u64; 2]) {
     step_at(town, memos, Tick(5))
 }
@@ -216,7 +216,7 @@ fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2], [u64;
     let mut stepper = Stepper::default();
     let mut plain = world.clone();
     let no_claimants = PlayerSet::default();
-    // As in a timeline, whose authority has stepped before: a stepper without a loop so far uses no memos.
+    // In a timeline, the authority has stepped before; a stepper that has not run a loop yet uses no memos.
     let stepped = stepper.step(&mut plain, &frame, &(), perspective, no_claimants);
     stepped.unwrap();
     let stepped = stepper.step_with(&mut world, &frame, &(), perspective, no_claimants, memos);
@@ -234,7 +234,7 @@ fn step_at(town: &Town, memos: &mut Memos, tick: Tick) -> (Town, [u64; 2], [u64;
 }
 
 #[test]
-fn equal_items_are_taken_over_and_others_run() {
+fn results_of_equal_items_are_reused_and_other_items_run() {
     let mut memos = Memos::default();
     let mut town = town(100);
     assert_eq!(step(&town, &mut memos).1, [0, 0], "a new tick");
@@ -260,7 +260,7 @@ fn equal_items_are_taken_over_and_others_run() {
 }
 
 #[test]
-fn a_value_of_equal_input_is_taken_over() {
+fn a_value_is_reused_for_an_equal_input() {
     let mut memos = Memos::default();
     let mut town = town(3);
     step(&town, &mut memos);
@@ -271,7 +271,7 @@ fn a_value_of_equal_input_is_taken_over() {
 }
 
 #[test]
-fn memos_of_new_ticks_are_absorbed() {
+fn absorbed_memos_of_new_ticks_are_reused() {
     let (mut ours, mut theirs) = (Memos::default(), Memos::default());
     let town = town(10);
     step_at(&town, &mut ours, Tick(1));
@@ -284,7 +284,7 @@ fn memos_of_new_ticks_are_absorbed() {
 }
 
 #[test]
-fn memos_take_at_most_their_limit() {
+fn memos_stay_within_their_size_limit() {
     let mut memos = Memos::default();
     let town = town(20_000);
     for tick in 0..40 {
@@ -314,7 +314,7 @@ fn a_function_reading_a_static_is_detected() {
 
 #[test]
 #[cfg_attr(debug_assertions, should_panic(expected = "a name of its own"))]
-fn two_loops_of_one_name_are_an_error() {
+fn two_loops_with_one_name_are_an_error() {
     let town = Town {
         twice: true,
         ..town(3)

@@ -1,5 +1,5 @@
-//! Hiccups: a link holds the packets of one or both directions for a while, and delivers them at once, as a radio link
-//! does. The local player must not notice more of it than its length.
+//! Hiccups: a link holds back the packets in one or both directions for a while and then delivers them all at once, as
+//! a radio link does. The local player must not notice more than the length of the hiccup.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn felt(
     let every = Duration::from_secs(60) / a_minute;
     let hiccups = (Duration::from_secs(12).as_nanos() / every.as_nanos()).max(1);
     for nth in 0..hiccups as u32 {
-        // Each starts at another phase of a turn and of a frame.
+        // Each hiccup starts at a different phase of a turn and of a frame.
         rig.run(MS * (nth * 7 % 40));
         let (before, until) = (rig.stats(0).fills, rig.now + length);
         let hold = |leg: &mut Leg, is: bool| is.then(|| leg.hold(until));
@@ -104,7 +104,7 @@ fn a_hiccup_costs_no_more_than_its_length() {
 }
 
 #[test]
-fn the_time_for_which_the_local_player_stood_is_counted() {
+fn the_time_for_which_the_local_player_stands_still_is_counted() {
     let mut config = RigConfig::new(4, "rtt=20,jitter=0,loss=0".parse().expect("a link"));
     (config.sticks, config.clients, config.fps) = (Sticks::Sticky, 2, 144);
     let mut rig = Rig::<History>::new(config);

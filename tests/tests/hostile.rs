@@ -1,5 +1,5 @@
-//! Law Hostile wire: a million random and mutated packets at a live match and a live client, some of them from a
-//! connected peer, and play continues. Inside of the cipher: the transport has its own test of a million.
+//! Law Hostile wire: a live match and a live client receive a million random and mutated packets, some of them from a
+//! connected peer, and play continues. The packets bypass encryption, which has its own such test.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::SessionId;
 use twinstep_server::config::{AnsweredBy, SealWhen};
 
-/// A fifth in debug builds: the check plays all of them in release.
+/// A fifth in debug builds, because the release build sends all of them.
 const PACKETS: u32 = if cfg!(debug_assertions) {
     200_000
 } else {
@@ -75,7 +75,7 @@ fn packets_at_a_live_match(config: RigConfig, packets: u32) {
     let tick = rig.match_.world().tick();
     for n in 0..packets {
         spoil(&mut luck, &real.up, &mut packet);
-        // From strangers, and from the first client's own session, which may be closed for it.
+        // From strangers, and from the first client's own session, which may be closed for that.
         let peer = if n % 2 == 0 {
             rig.clients[0].peer()
         } else {
@@ -177,10 +177,9 @@ fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
     world.is_sound()
 }
 
-/// Counts near the largest integer would wrap in a sum. A file or peer that contains them is
-/// refused.
+/// Counts near the largest integer would wrap in a sum. A world from a file or a peer that contains them is refused.
 #[test]
-fn a_world_whose_counts_would_wrap_is_not_sound() {
+fn a_world_whose_counts_would_wrap_is_refused() {
     assert!(is_believed(1, 2, 3));
     assert!(is_believed(COUNT_MAX, COUNT_MAX, COUNT_MAX));
     for wrong in [COUNT_MAX + 1, u32::MAX] {

@@ -1,4 +1,4 @@
-//! Tests of the definition of an import circle. `structure.rs` looks for circles in every package.
+//! Tests of the definition of an import circle. `structure.rs` searches every package for circles.
 
 use twinstep_tests::imports::circles;
 

@@ -1,4 +1,4 @@
-//! A match's page shows the content of the journal and of a client's tape.
+//! The page of a match shows the contents of its journal and of a client's tape.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,10 +19,10 @@ use twinstep_rig::recorded::recorded;
 use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
 
 const SECOND: Duration = Duration::from_secs(1);
-// A name that would be a program if it were markup.
+// A name that would run as a script if it were inserted as markup.
 const EVIL: &str = "</script><script>throw 1</script>";
 
-// The data of a page, by the class of its elements.
+// The data of a page, separated by the class of its elements.
 struct Page {
     head: Value,
     blocks: Vec<Value>,
@@ -229,7 +229,7 @@ fn a_page_shows_each_tick_of_a_journal_and_what_a_client_assumed_and_showed() {
             .all(|of| of[1].as_u64().unwrap() <= stats.timeline.items_taken)
     );
 
-    // What the client assumed of another player was not what happened; and what it then showed was corrected.
+    // What the client assumed about another player differs from what happened, and what it showed was corrected.
     let (mut assumed, mut corrected, mut given) = (0, 0, 0);
     for tick in (inspected.ticks.start.0..inspected.ticks.end.0).map(Tick) {
         let lines = page.lines(tick);
@@ -249,7 +249,7 @@ fn a_page_shows_each_tick_of_a_journal_and_what_a_client_assumed_and_showed() {
         }
     }
     assert!(assumed > 20 && corrected > 20, "{assumed}, {corrected}");
-    // The last one may be newer than the last tick.
+    // The last command may be newer than the last tick.
     let sent = stats.commands_sent;
     assert!(given + 1 >= sent && given <= sent, "{given} of {sent}");
 }
@@ -358,7 +358,7 @@ fn a_match_unfit_for_a_page_is_refused_with_a_reason() {
 // `TWINSTEP_PAGE=DIR` writes the page of ten minutes there.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_page_of_many_players_takes_some_hundred_bytes_a_tick() {
+fn a_page_of_many_players_takes_a_few_hundred_bytes_per_tick() {
     let is_kept = std::env::var_os("TWINSTEP_PAGE").is_some();
     let ticks = if is_kept { 36_000 } else { 1_200 };
     let played = recorded::<Game>(11, 8, ticks, Sticks::Analog);

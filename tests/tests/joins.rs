@@ -1,5 +1,5 @@
-//! Join slots: which sessions take one, keep it, or must give it up. Attackers here are raw sessions that send
-//! arbitrary packets. Reconnecting must not help them.
+//! Join slots: which sessions get one, keep it, or must give it up. Attackers here are raw sessions that send arbitrary
+//! packets. Reconnecting must not help them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,9 +96,9 @@ fn join_times_next_to_stallers(stallers: u64, seats: usize) -> (Vec<Duration>, u
     (took, stallers.iter().map(|s| s.refused).sum())
 }
 
-/// Finding C2: two joiners that never acknowledged their world kept all other joiners out.
+/// Finding C2: two joiners that never acknowledged their world kept out all other joiners.
 #[test]
-fn a_joiner_gets_in_while_other_joiners_stall_and_redial() {
+fn a_joiner_is_admitted_while_other_joiners_stall_and_redial() {
     for (stallers, seats) in [(2, 1), (4, 1), (8, 0)] {
         let (took, refused) = join_times_next_to_stallers(stallers, seats);
         assert!(
@@ -119,7 +119,7 @@ fn a_slow_loader_gives_up_its_slot_and_still_joins() {
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 2);
     let slow = rig.join("slow");
-    // Its hello arrives, and then no packet for six seconds.
+    // Its hello arrives, but no packet arrives for the next six seconds.
     while rig.match_.stage(rig.clients[slow].peer()) != Some(SessionStage::Loading) {
         rig.run(MS(1));
     }
@@ -162,7 +162,7 @@ fn a_newcomer_gets_the_seat_of_a_session_whose_download_stalled() {
     );
 }
 
-/// Regression: a stranger at a full match caused the removal of players that were about to return, one after the other.
+/// Regression: when a stranger dialled a full match, players about to reconnect were removed, one after the other.
 #[test]
 fn a_returning_player_keeps_its_seat_even_on_a_slow_link() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -221,7 +221,7 @@ fn a_client_playing_before_its_world_arrives_keeps_its_slot() {
     );
 }
 
-/// Requests a world, rarely acknowledges a chunk of it, and redials when it is removed.
+/// A client that requests a world, rarely acknowledges a chunk of it, and redials when it is removed.
 struct Drip {
     identity: String,
     peer: SessionId,
@@ -254,7 +254,7 @@ impl Drip {
                 let rules = Arc::new(Edges::rules_for(&rig.config));
                 let session = Session::<Edges>::new(SessionConfig::new(rules));
                 let hello = session.unwrap().poll_transmit(rig.now, &mut buffer);
-                // Each session requests its world with its first packet; here one session after the other does so.
+                // Each new session requests its world in its first packet.
                 let mut packet = Writer::new(&mut buffer);
                 packet.advance(1);
                 self.link.write(rig.now, &mut packet).unwrap();
@@ -289,7 +289,7 @@ fn fourteen_slow_loaders(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
 /// Finding O3-18: fourteen joiners that acknowledged two chunks a second of a 2 MB world were sent 2.2 MB/s, mostly
 /// repeats.
 #[test]
-fn a_client_rarely_acknowledging_chunks_gets_few_bytes() {
+fn a_client_that_rarely_acknowledges_chunks_gets_few_bytes() {
     let (mut rig, mut drips) = fourteen_slow_loaders(1);
     let began = rig.now;
     let mut honest = None;
@@ -308,10 +308,10 @@ fn a_client_rarely_acknowledging_chunks_gets_few_bytes() {
     assert_eq!(rig.match_.stage(honest), Some(SessionStage::Playing));
 }
 
-/// Finding O3-18: a player waited for up to 42 s after fourteen joiners that acknowledge 10 KB/s each. Alone it takes 4
-/// s.
+/// Finding O3-18: a player waited for up to 42 s behind fourteen joiners that each acknowledged 10 KB/s. Alone, a join
+/// takes 4 s.
 #[test]
-fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
+fn a_joiner_waits_only_briefly_next_to_fourteen_slow_loaders() {
     let (mut rig, mut drips) = fourteen_slow_loaders(5);
     for _ in 0..2 {
         drips.iter_mut().for_each(|drip| drip.act(&mut rig));
@@ -330,7 +330,7 @@ fn a_joiner_waits_little_next_to_fourteen_slow_loaders() {
 
 /// Finding P3-B1: a join is judged by its progress. A join without progress ends sooner than one that advances.
 #[test]
-fn a_client_without_acknowledgements_is_removed_in_bounded_time() {
+fn a_client_that_sends_no_acknowledgements_is_removed_within_a_bounded_time() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
     config.clients = 1;
     let mut rig = Rig::<Game>::new(config);

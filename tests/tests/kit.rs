@@ -1,5 +1,5 @@
-//! The test kit for authors (`twinstep-testing`) on the games of this repository: it does not find a defect in them.
-//! `twinstep-bench quick --only world` measures its speed.
+//! Applies the test kit for authors (`twinstep-testing`) to the games of this repository: it must not find a defect in
+//! them. `twinstep-bench quick --only world` measures its speed.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn orders() -> Script<Realm> {
 }
 
 #[test]
-fn reports_of_a_game_in_lockstep_have_no_words_about_predictions() {
+fn reports_of_a_lockstep_game_do_not_mention_predictions() {
     let script = orders().lockstep().tick_length(Duration::from_millis(50));
     let checked = check(Realm::default(), 50, script).unwrap();
     let played = arena(Realm::default(), 50, orders())
@@ -79,7 +79,7 @@ fn reports_of_a_game_in_lockstep_have_no_words_about_predictions() {
     assert!(predicted.contains("ticks of lead"), "{predicted}");
 }
 
-// Depends on the phase, which is the same in each step in lockstep.
+// A game whose step depends on the phase, which is the same in every step in lockstep.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Phased(u32);
 
@@ -114,7 +114,7 @@ fn a_fault_affecting_only_predictions_is_ignored_in_lockstep() {
 
 /// The arena uses Powderkeg's own physics, referee and guesses.
 #[test]
-fn powderkeg_holds_over_a_bad_network() {
+fn powderkeg_passes_the_arena_over_a_bad_network() {
     let rules = Rules::arena(40);
     let start = Game::new(&rules, 5);
     let arbiter = Arbiter::new(&rules, Luck::Seeded(7)).expect("walls that a mirror can hold");

@@ -1,4 +1,4 @@
-//! Large orders and outcomes: sealed in fragments, run once, whole, in one tick.
+//! Large orders and outcomes: they are sealed in fragments, but run once, completely, in one tick.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use twinstep_server::{Admission, Decision, HookContext, MatchConfig, Referee};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-// Units with numbers that take three bytes each.
+// Unit numbers that take three bytes each.
 fn units(count: u16) -> Vec<u16> {
     (300..300 + count).collect()
 }
@@ -31,7 +31,7 @@ enum March {
     Bomb,
 }
 
-// An army. Its state is what happened to it.
+// An army whose state is a log of the orders and outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Army {
     orders: Vec<(Tick, PlayerId, March)>,
@@ -72,8 +72,8 @@ fn orders(army: &Army) -> Vec<(PlayerId, March)> {
         .collect()
 }
 
-// Row 86: a selection of a thousand units and a bomb that hits six hundred run once, whole, in one tick, with a
-// prediction and in lockstep, and a small order keeps its place behind a large one.
+// Row 86: an order that selects a thousand units and a bomb that hits six hundred run once, completely, in one tick,
+// with prediction and in lockstep. A small order keeps its place behind a large one.
 #[test]
 fn a_thousand_units_are_selected_and_six_hundred_are_hit_in_one_tick() {
     for policies in [MatchConfig::action(), MatchConfig::strategy()] {
@@ -102,9 +102,9 @@ fn a_thousand_units_are_selected_and_six_hundred_are_hit_in_one_tick() {
     }
 }
 
-// The client computes the tick in which its large order ends, as it does for small ones.
+// The client computes the tick in which its large order is complete, as it does for small orders.
 #[test]
-fn a_lone_client_with_large_orders_is_not_rebuilt() {
+fn large_orders_of_a_lone_client_cause_no_rebuild() {
     let mut table = table(MatchConfig::action(), 1);
     let before = table.sessions[0].stats().timeline.rebuilds;
     for n in 0..4 {
@@ -140,9 +140,9 @@ fn large_orders_do_not_delay_small_ones_of_other_players() {
     assert!(small < large, "{small} is not before {large}");
 }
 
-// Half a large order takes memory only in its own client's lane, and delays only that client's later orders.
+// An incomplete large order takes memory only in its own client's lane, and delays only that client's later orders.
 #[test]
-fn half_a_large_order_blocks_only_later_orders_of_its_player() {
+fn an_incomplete_large_order_delays_only_later_orders_of_its_player() {
     let mut table = table(MatchConfig::action(), 2);
     let large = March::Select(units(1_000));
     table.sessions[0].command(0, large.clone()).unwrap();
@@ -166,7 +166,7 @@ fn half_a_large_order_blocks_only_later_orders_of_its_player() {
         std::slice::from_ref(&other)
     );
     assert!(table.match_.world().unfinished().is_empty());
-    // The rest arrives at last.
+    // Finally, the rest arrives.
     table.rest(SECOND * 4);
     let me = PlayerId(0);
     let all = [other, (me, large), (me, March::Halt(1))];
@@ -212,7 +212,7 @@ fn no_byte_of_a_refused_large_order_enters_a_frame() {
 }
 
 #[test]
-fn an_order_of_exactly_the_largest_size_runs_and_a_larger_one_is_an_error_with_both_sizes() {
+fn an_order_of_the_maximum_size_runs_and_a_larger_one_is_an_error_with_both_sizes() {
     let mut table = table(MatchConfig::action(), 1);
     let of = |bytes: usize| March::Select(vec![9; bytes - 4]);
     let largest = of(COMMAND_BYTES_MAX);
@@ -292,7 +292,7 @@ fn lossy(config: RigConfig) -> Rig<Edges> {
     })
 }
 
-// Plays until the server is between two fragments.
+// Runs until the server is between two fragments.
 fn reach_fragments(rig: &mut Rig<Edges>) {
     for _ in 0..20_000 {
         if !rig.match_.world().unfinished().is_empty() {
@@ -321,8 +321,8 @@ fn check_large_ran(rig: &mut Rig<Edges>) {
     assert_eq!(replay.verify().fault, None);
 }
 
-// Row 86: over lossy links, with clients that join, are healed and lose their server between two fragments, each
-// command has one fate, each query one answer, and all worlds are equal every tick, as the rig checks.
+// Row 86: over lossy links, with clients that join, are healed or lose their server between two fragments, each command
+// has exactly one result and each query exactly one answer. The rig checks that all worlds are equal every tick.
 #[test]
 fn joins_heals_and_crashes_between_two_fragments_lose_and_repeat_no_entry() {
     for config in [

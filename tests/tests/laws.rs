@@ -24,7 +24,7 @@ fn played(seed: u64, link: LinkProfile, seconds: u32) -> Rig<History> {
     rig
 }
 
-/// Law Pure: the same frames lead to the same states, bit for bit.
+/// Law Pure: the same frames produce the same states, bit for bit.
 #[test]
 fn the_same_frames_lead_to_the_same_states() {
     let play = || {
@@ -92,7 +92,7 @@ fn a_correctly_filled_tick_does_not_cost_a_rebuild() {
     }
 }
 
-/// Law Stable names: keys by cause survive wrong guesses, so few cues are cancelled.
+/// Law Stable names: keys that name causes survive wrong guesses, so few cues are cancelled.
 #[test]
 fn few_cues_are_cancelled() {
     let rig = played(2, LinkProfile::WAN, 30);
@@ -111,7 +111,7 @@ fn few_cues_are_cancelled() {
 
 /// Law Bounded: a client that never acknowledges gets few packets, and finally none.
 #[test]
-fn a_client_without_acks_is_slowed_and_closed() {
+fn a_client_that_sends_no_acks_gets_fewer_packets_and_is_disconnected() {
     let mut rig = played(1, LinkProfile::LAN, 3);
     rig.relink(0, MUTE);
     let mut reported = |after, seconds| {
@@ -120,7 +120,7 @@ fn a_client_without_acks_is_slowed_and_closed() {
         rig.run(SECOND * seconds);
         rig.bytes_down(0).packets - before
     };
-    // Each of at most 4 packets.
+    // Each of the ten sends a second has at most 4 packets.
     let slow = reported(ACK_SLOW_AFTER + SECOND / 2, 2);
     assert!((16..=4 * 10 * 2).contains(&slow), "{slow} in 2 s");
     let sparse = reported(SECOND, 4);
@@ -141,7 +141,7 @@ fn a_slow_client_receives_turns_next_to_a_busy_lane() {
     rig.run(2 * SECOND);
     let after = rig.bytes_down(0);
     assert!(after.bulk > before.bulk, "the lane is busy");
-    // Ten times a second, and as much each time.
+    // The same amount, ten times a second.
     let turns = after.inputs - before.inputs;
     assert!(turns > 1_000, "{turns} bytes of inputs in 2 s");
 }
@@ -183,7 +183,7 @@ fn a_flood_of_commands_is_refused_with_a_reason() {
     assert!(given > 300);
 }
 
-/// Law Bounded: the largest frame that can be sealed fits its bytes.
+/// Law Bounded: the largest frame that can be sealed fits in `FRAME_BYTES_MAX`.
 #[test]
 fn the_largest_frame_fits_frame_bytes_max() {
     let mut rig = played(11, LinkProfile::PERFECT, 3);
@@ -220,9 +220,9 @@ fn the_largest_frame_fits_frame_bytes_max() {
     );
 }
 
-/// Law Canonical: entries that are out of order, double or misplaced are not stepped.
+/// Law Canonical: a frame with entries that are out of order, duplicated or misplaced is not stepped.
 #[test]
-fn a_frame_out_of_order_is_refused_without_effect() {
+fn a_frame_with_entries_out_of_order_is_refused_without_effect() {
     let mut world = World::new(History::new(1), Tick(0));
     let mut stepper = Stepper::default();
     let before = world.digest().unwrap();
@@ -272,7 +272,7 @@ fn a_frame_out_of_order_is_refused_without_effect() {
     assert_eq!(world.digest().unwrap(), before);
 }
 
-/// Law Journal first: no packet contains a tick that the journal does not have yet.
+/// Law Journal first: no packet contains a tick that is not yet in the journal.
 #[test]
 fn a_turn_is_written_before_any_client_receives_it() {
     let mut rig = played(3, LinkProfile::LAN, 1);

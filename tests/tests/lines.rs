@@ -1,5 +1,5 @@
-//! Lines that fall silent, die, or lead to a dead address, and servers that freeze: with the production transports, in
-//! virtual time. A silent path has no further cost, a dead path costs a dial, and the player gets an event for it.
+//! Links that fall silent, die, or lead to a dead address, and servers that freeze, over the production transports, in
+//! virtual time. A silent path costs only the silence; a dead path costs one dial and causes an event.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 const DEAD: LinkProfile = LinkProfile::both(LegProfile::BLACKOUT);
 
-/// Players that have been in their match for 6 s, and have return tickets.
+/// Players that have been in their match for 6 s, and have reconnect tickets.
 fn playing(seed: u64, link: &str, players: usize, addresses: u8) -> Lines<History> {
     let mut lines = Lines::new(seed, link.parse().unwrap(), addresses);
     for n in 0..players {
@@ -54,7 +54,7 @@ fn a_silent_link_costs_no_more_than_its_silence() {
             assert!(lines.plays(0), "{what}");
             assert_eq!(returns(&lines, 0), 0, "{what}: it was no return");
             let longest = lines.players[0].stood.iter().max().copied();
-            // One way for a repeated packet, its losses, and a keep-alive.
+            // The time for a repeated packet, its losses, and a keep-alive.
             let most = silent_ms * MS + 2 * rtt + 350 * MS;
             assert!(
                 longest.unwrap_or_default() <= most,
@@ -73,7 +73,7 @@ fn a_silent_link_costs_no_more_than_its_silence() {
 
 /// A permanently dead path: the client takes the other path, and both ends agree on it.
 #[test]
-fn a_client_leaves_a_dead_link_for_another_address() {
+fn a_client_switches_from_a_dead_link_to_another_address() {
     for seed in 1..4 {
         let mut lines = playing(seed, "rtt=60", 2, 2);
         lines.relink(0, 0, DEAD);
@@ -81,7 +81,7 @@ fn a_client_leaves_a_dead_link_for_another_address() {
         assert!(lines.plays(0), "seed {seed}");
         assert_eq!(returns(&lines, 0), 1);
         assert_eq!(lines.match_.sessions(), 2, "the old session is over");
-        // Finding A1: silence, one second for the dead address, and a dial.
+        // Finding A1: the client detects the silence, spends a second on the dead address, and dials the other one.
         let longest = lines.players[0].stood.iter().max().unwrap();
         assert!(*longest < 2_300 * MS, "seed {seed}: {longest:?}");
         // Finding F2: the statistics continue.
@@ -98,12 +98,12 @@ fn a_client_leaves_a_dead_link_for_another_address() {
 }
 
 /// A path that passes only small datagrams: no client could join over it, and the client reported a silent server
-/// (finding P3-U1). If it is small in one direction or both, its clients join, play, watch and return as others do.
+/// (finding P3-U1). Now clients join, play, spectate and reconnect over it as over others.
 #[test]
 fn a_path_limited_to_small_datagrams_is_as_playable_as_others() {
-    // The port is a part of the payload of these lines.
+    // On these links the payload includes the port.
     let mtu = |payload: u32| format!("rtt=60,jitter=0,loss=0,mtu={}", payload + 28 + 2);
-    // In release all of them.
+    // Release builds test all sizes.
     let payloads: &[u32] = match cfg!(debug_assertions) {
         true => &[508],
         false => &[1_000, 700, 548, 508],
@@ -148,7 +148,7 @@ fn a_path_limited_to_small_datagrams_is_as_playable_as_others() {
     }
 }
 
-/// Finding A3: a session ended for good when the client returned through another, very lossy address.
+/// Finding A3: a session ended permanently when the client reconnected through another, very lossy address.
 #[test]
 fn a_client_retries_for_a_minute_even_if_one_address_is_lossy() {
     let lossy: LinkProfile = "rtt=100,jitter=0,loss=85".parse().unwrap();
@@ -166,7 +166,7 @@ fn a_client_retries_for_a_minute_even_if_one_address_is_lossy() {
     }
 }
 
-/// Finding O6: clients needed seconds to return after the server's process had been frozen.
+/// Finding O6: clients needed seconds to reconnect after the server's process had been frozen.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn after_a_server_stall_all_clients_are_back_within_a_second_and_a_half() {
@@ -194,9 +194,9 @@ fn after_a_server_stall_all_clients_are_back_within_a_second_and_a_half() {
     }
 }
 
-/// Finding A2: a player that was away for longer than two seconds had no control for five seconds, without an event.
+/// Finding A2: a player away for longer than two seconds had no control for five seconds, and got no event.
 #[test]
-fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
+fn a_returning_player_is_in_control_immediately_and_gets_events_for_lost_control() {
     let mut lines = playing(1, "rtt=60", 2, 1);
     let player = lines.players[0].client.session().seats()[0];
     let presence = |lines: &Lines<History>| lines.match_.world().presence(player);
@@ -230,11 +230,11 @@ fn a_returning_player_is_in_control_at_once_and_knows_when_it_was_not() {
     assert_eq!(reported, [&lost, &back]);
 }
 
-/// Regression: a client whose link was dead for about the input window was late by a few ticks when it returned, made
-/// that up by running faster, and was dropped for it although it sent inputs.
+/// Regression: a client whose link was dead for about as long as the input window was a few ticks late afterwards,
+/// caught up by running faster, and was dropped meanwhile although it sent inputs.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_client_silent_for_the_input_window_is_in_time_at_once() {
+fn a_client_silent_for_the_input_window_is_in_time_immediately_afterwards() {
     for link in ["lan", "rtt=60", "rtt=150", "rtt=300"] {
         for silence_ms in (1_200..1_800).step_by(40) {
             let mut lines = playing(1, link, 2, 1);
@@ -249,10 +249,10 @@ fn a_client_silent_for_the_input_window_is_in_time_at_once() {
 }
 
 /// Findings A1, A3, F1: even if addresses change, links fail or the server's process restarts, a client with a ticket
-/// returns.
+/// reconnects.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn all_clients_return_once_their_links_work_again() {
+fn all_clients_reconnect_once_their_links_work_again() {
     for seed in 0..12 {
         let mut luck = Mwc::seed(seed ^ 0x11e5);
         let addresses = 1 + luck.below(4) as u8;
@@ -273,7 +273,7 @@ fn all_clients_return_once_their_links_work_again() {
             }
             lines.run(luck.below(2_500) * MS);
             if lines.now - healed > 20 * SECOND {
-                // All lines work again before a client stops trying.
+                // All links work again before a client stops trying.
                 (0..players).for_each(|n| lines.cut(n, false));
                 lines.run(8 * SECOND);
                 healed = lines.now;
@@ -294,7 +294,7 @@ fn all_clients_return_once_their_links_work_again() {
     }
 }
 
-/// A full match of 8. Its players crash one after the other while strangers hold as many connections as they get.
+/// A full match of 8. Its players crash one after the other while strangers hold as many connections as they can get.
 /// Returns the time until each plays again.
 fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
     let mut lines = playing(u64::from(strangers), "rtt=40", 8, 1);
@@ -309,18 +309,18 @@ fn back_after(strangers: u8, crashes: usize) -> Vec<Duration> {
             lines.run(SECOND / 50);
         }
         took.push(lines.now - began);
-        // An identity gets a world to join with once in 5 s.
+        // An identity gets a world at most once in 5 s.
         let next = began + SECOND;
         lines.run(next.saturating_sub(lines.now));
     }
     took
 }
 
-/// Finding O3-1: 15 strangers with valid tickets, which connected and did not send their hello, kept out a player whose
+/// Finding O3-1: 15 strangers with valid tickets, which connected without sending a hello, kept out a player whose
 /// process had crashed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn mute_strangers_block_no_players_return() {
+fn mute_strangers_do_not_keep_players_from_reconnecting() {
     let crashes = match cfg!(debug_assertions) {
         true => 10,
         false => 50,
@@ -333,7 +333,7 @@ fn mute_strangers_block_no_players_return() {
     }
 }
 
-/// Returns how long all four clients take to be back after the server's process was dead for `down`.
+/// Returns the time until all four clients are back after the server's process was dead for `down`.
 fn back_after_kill(seed: u64, link: &str, down: Duration) -> Duration {
     let mut lines = playing(seed, link, 4, 1);
     lines.kill(down);
@@ -346,10 +346,10 @@ fn back_after_kill(seed: u64, link: &str, down: Duration) -> Duration {
     lines.now - began
 }
 
-/// A bound on the time to return, for every cause of delay. Finding A3-11 has its own test in
+/// The time to reconnect is bounded for every cause of delay. Finding A3-11 has its own test in
 /// `core/udp/src/tests/sessions.rs`.
 #[test]
-fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line() {
+fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_link() {
     let worlds = match cfg!(debug_assertions) {
         true => 1,
         false => 10,
@@ -378,8 +378,8 @@ fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_line()
     }
 }
 
-/// Finding P3-P3: the link dies, the machine sleeps for a minute, and both are back: the client had given up without a
-/// dial.
+/// Finding P3-P3: the link dies while the machine sleeps for a minute, and then both are back. The client used to give
+/// up without dialling.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_waking_laptop_dials_before_it_gives_up() {

@@ -1,5 +1,5 @@
-//! A match that waits for its players: each condition, the rules that its host chooses, and guests that misbehave. In
-//! virtual time, in lockstep and with prediction.
+//! A match that waits for its players: every start condition, the rules chosen by its host, and guests that misbehave.
+//! In virtual time, in lockstep and with prediction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn a_match_starts_when_enough_players_are_there_and_all_are_ready() {
     }
 }
 
-// Admits the requests of the first player, who hosts the game.
+// A referee that admits only requests of the first player, who hosts the game.
 struct FirstDecides;
 
 impl Referee<Isle> for FirstDecides {
@@ -121,7 +121,7 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
         party.clients[1].session.request(0, start).unwrap();
         party.run(2 * SECOND);
         assert_eq!(party.clients[1].requests, [by_default]);
-        // A decided request is not repeated over another path, where the referee may decide otherwise.
+        // A decided request is not repeated after a reconnect, when the referee might decide differently.
         party.redial(0, LinkProfile::WAN, true);
         party.run(2 * SECOND);
         assert!(party.waits());
@@ -149,7 +149,7 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
 }
 
 #[test]
-fn a_flood_of_starts_is_cut_off_and_disturbs_no_other_guest() {
+fn a_flood_of_start_requests_is_cut_off_and_disturbs_no_other_guest() {
     let map = Map::new("isle", 100);
     let mut party = Party::new(action(), map.clone());
     party.match_ = {
@@ -336,7 +336,7 @@ fn a_loaded_match_started_by_its_host_does_not_wait_for_absent_owners() {
         party.run(SECOND);
         let ran = party.tick() - saved_at;
         assert!(ran >= 10, "{ran} ticks in the second after the start");
-        // Ben is late, and has his player again.
+        // Ben is late, and gets his player back.
         let ben = party.come("ben", link, holder(&map));
         party.run(4 * SECOND);
         assert_eq!(party.clients[ben].session.seats(), [PlayerId(1)]);
@@ -344,9 +344,9 @@ fn a_loaded_match_started_by_its_host_does_not_wait_for_absent_owners() {
     }
 }
 
-// Each identity keeps its seat free until the start, however many others come first.
+// A seat is kept free for each identity until the start, however many others come first.
 #[test]
-fn a_match_waiting_for_identities_keeps_their_seats() {
+fn a_match_that_waits_for_identities_reserves_their_seats() {
     let awaited = vec!["anna".to_owned(), "ben".to_owned(), "cleo".to_owned()];
     for policies in modes(StartWhen::Identities(awaited)) {
         let map = Map::new("isle", 100);
@@ -423,8 +423,8 @@ fn guests_without_rules_get_a_chosen_map_and_play_to_equal_digests() {
     }
 }
 
-/// Row 82: the first turn follows from the round trips of all, measured in the lobby. A client that is early and alone
-/// knows only its own round trip.
+/// Row 82: the first turn follows from the round trips of all, measured in the lobby. A client that is alone in the
+/// lobby knows only its own round trip.
 #[test]
 fn the_first_turn_is_as_long_as_the_longest_round_trip() {
     let map = Map::new("isle", 100);
@@ -472,8 +472,8 @@ fn a_new_choice_reaches_guests_still_loading_the_old_one_and_resets_readiness() 
     assert_eq!(party.clients[1].session.rules().unwrap().name, "at last");
 }
 
-// A client with the chosen rules gets no byte of them. A client that has others and takes none is refused, in the
-// hello or by a later choice.
+// A client that already has the chosen rules is not sent any of them. A client that has different rules and does not
+// accept new ones is refused, at its hello or when the host chooses later.
 #[test]
 fn rules_are_sent_only_to_clients_that_lack_and_accept_them() {
     let (one, two) = (Map::largest("one"), Map::largest("second"));
@@ -514,7 +514,7 @@ fn a_late_joiner_gets_the_rules_with_its_world() {
             party.run(10 * SECOND);
             assert_eq!(party.stage(late), Some(SessionStage::Playing));
             party.check_equal();
-            // The client has the rules now, and reconnects with its world.
+            // The client now has the rules, and reconnects with its world.
             party.redial(late, LinkProfile::WAN, true);
             party.run(5 * SECOND);
             let bulk = party
@@ -559,9 +559,9 @@ fn a_leaving_guest_frees_its_seat() {
     party.check_equal();
 }
 
-// A hostile client that reconnects and asks for the rules again and again gets them as rarely as a world.
+// A hostile client that repeatedly reconnects and requests the rules gets them as rarely as a world.
 #[test]
-fn a_hundred_reconnects_cost_few_rules_and_change_no_seat() {
+fn a_hundred_reconnects_get_the_rules_rarely_and_change_no_seat() {
     let mut party = Party::new(modes(StartWhen::HostSays)[0].clone(), Map::largest("isle"));
     party.come("anna", LinkProfile::LAN, taker());
     let again = party.come("ben", LinkProfile::LAN, taker());
@@ -574,7 +574,7 @@ fn a_hundred_reconnects_cost_few_rules_and_change_no_seat() {
         let id = party.dial(&identity).unwrap();
         party.clients[again].id = id;
         party.clients[again].line = SimLink::new(LinkProfile::LAN, id.0);
-        // A new process, which does not have the rules.
+        // A new process does not have the rules.
         party.clients[again].session = Session::new(taker()).unwrap();
     }
     let bytes = party.match_.bytes_down_to("ben").bulk;
@@ -590,9 +590,9 @@ fn a_hundred_reconnects_cost_few_rules_and_change_no_seat() {
     party.check_equal();
 }
 
-// No player is dropped or charged for an hour in the lobby, and the match needs few bytes for it.
+// No player is dropped or charged during an hour in the lobby, and the match sends few bytes.
 #[test]
-fn a_lobby_of_an_hour_over_bad_links_loses_no_guest() {
+fn an_hour_in_the_lobby_over_bad_links_loses_no_guest() {
     for policies in modes(StartWhen::Players(3)) {
         let map = Map::new("isle", 100);
         let mut party = Party::new(policies, map.clone());
@@ -622,9 +622,9 @@ fn a_lobby_of_an_hour_over_bad_links_loses_no_guest() {
     }
 }
 
-// A guest whose connection is too slow for its world does not keep the others from playing.
+// A guest with a connection that is too slow for its world does not keep the others from playing.
 #[test]
-fn the_first_tick_waits_for_worlds_but_not_for_ever() {
+fn the_first_tick_waits_for_worlds_only_for_a_bounded_time() {
     let map = Map::new("isle", 100);
     let mut party = Party::new(modes(StartWhen::HostSays)[0].clone(), map.clone());
     party.come("anna", LinkProfile::LAN, holder(&map));
@@ -639,7 +639,7 @@ fn the_first_tick_waits_for_worlds_but_not_for_ever() {
     party.check_equal();
 }
 
-// Law Journal first. A crash in the lobby loses only the lobby; the journal starts with the chosen rules.
+// Law Journal first. A crash before the start loses only the lobby; the journal starts with the chosen rules.
 #[test]
 fn the_journal_starts_with_the_match_and_has_the_chosen_rules() {
     for policies in modes(StartWhen::Players(2)) {
@@ -660,7 +660,7 @@ fn the_journal_starts_with_the_match_and_has_the_chosen_rules() {
         assert_eq!(replay.world().tick(), Tick(0));
         assert!(replay.verify().fault.is_none());
         drop(replay);
-        // Another server resumes it, and waits for no lobby.
+        // Another server resumes the match without a lobby.
         party.crash(rules);
         party.run(8 * SECOND);
         assert_eq!(party.came(), [0, 0]);
@@ -670,7 +670,7 @@ fn the_journal_starts_with_the_match_and_has_the_chosen_rules() {
 
 // Law Hostile wire: rules of a hostile server.
 #[test]
-fn damaged_too_large_or_mismatched_rules_end_the_session() {
+fn damaged_oversized_or_mismatched_rules_end_the_session() {
     let good = twinstep_protocol::lobby::pack_rules(&Map::new("isle", 100), 7).unwrap();
     let cut = good[..good.len() / 2].to_vec();
     for message in [good.to_vec(), cut, vec![1; 8], Vec::new()] {

@@ -65,16 +65,16 @@ fn the_match_waits_for_a_missing_batch_and_reports_its_player() {
     rig.converge();
 }
 
-/// A client whose state differs does not run turns, so it does not close batches, and the match waits for it. Its heal
-/// is a world that is ahead: the client never runs the turns between, but must close their batches.
+/// A client whose state differs does not run turns, so it does not close batches, and the match waits for it. The heal
+/// is a world that is ahead: the client never runs the turns in between, but must close their batches.
 #[test]
 fn the_wait_for_a_healing_client_is_bounded() {
     let mut rig = quiet(17, LinkProfile::WAN, 2);
     rig.flip(1);
     rig.run(SECOND * 3);
     assert_eq!(rig.stats(1).heals, 1);
-    // A second difference within ten seconds: the heal comes late, when the match has sealed all that the closed
-    // batches allow, and waits.
+    // A second difference within ten seconds is healed late. By then the match has sealed all turns for which it has
+    // batches, and waits.
     rig.flip(1);
     rig.run(SECOND * 3);
     let differing = rig.clients[1].session.seats()[0];
@@ -93,7 +93,7 @@ fn the_wait_for_a_healing_client_is_bounded() {
 
 /// Row 9: an idle player sends an empty batch for every turn, which is not the same as a missing batch.
 #[test]
-fn an_idle_player_is_not_missed() {
+fn an_idle_player_does_not_count_as_missing() {
     let mut rig = quiet(4, LinkProfile::LAN, 2);
     let before = turn(&rig);
     rig.watch(SECOND * 10, |rig| {
@@ -104,8 +104,8 @@ fn an_idle_player_is_not_missed() {
     assert!(rig.match_.world().sim().log.is_empty());
 }
 
-/// Rows 11, 41 and 75: a command given before turn n runs leaves at once and runs in turn n + m, not before. Its
-/// owner's own copy runs it only with the server's turn.
+/// Rows 11, 41 and 75: a command issued before turn n runs is sent immediately and runs in turn n + m, not earlier. The
+/// owner's client also runs it only with the server's turn.
 #[test]
 fn a_command_runs_m_turns_after_its_batch_is_closed() {
     for m in 1..=4u8 {
@@ -133,7 +133,7 @@ fn a_command_runs_m_turns_after_its_batch_is_closed() {
     }
 }
 
-/// Row 75: a client's own command runs from the server's copy only.
+/// Row 75: a client runs its own command only when it receives the command in the server's turn.
 #[test]
 fn a_clients_own_command_does_not_run_before_the_servers_turn() {
     let mut rig = quiet(6, LinkProfile::LAN, 2);
@@ -147,7 +147,7 @@ fn a_clients_own_command_does_not_run_before_the_servers_turn() {
     assert!(own.sim().log.is_empty(), "it ran from its own copy");
     let others = rig.clients[1].session.authority().expect("it plays");
     let ran = |log: &[(Tick, PlayerId, Command)]| log.iter().any(|c| c.2 == Command::Note(1));
-    // The server waits for a batch that its owner cannot close, but it has received the command.
+    // The server waits for a batch that the owner cannot close, but it has received the command.
     assert!(ran(&others.sim().log) || ran(&rig.match_.world().sim().log));
     rig.relink(0, LinkProfile::LAN);
     rig.run(SECOND * 2);
@@ -157,7 +157,7 @@ fn a_clients_own_command_does_not_run_before_the_servers_turn() {
 
 /// Row 12: the command delay never changes during a match.
 #[test]
-fn another_command_delay_is_refused_in_play() {
+fn a_different_command_delay_is_refused_during_a_match() {
     let mut rig = quiet(7, LinkProfile::LAN, 2);
     let other = MatchConfig {
         command_delay: 3,
@@ -192,10 +192,10 @@ fn queues_are_bounded_by_the_delay_and_never_empty() {
     }
 }
 
-/// Row 13: if one client does not receive packets while the others continue, m sealed turns of each player wait for it,
-/// and m more batches wait at the server. No player ever has more.
+/// Row 13: if one client does not receive packets while the others continue, m sealed turns of each player are on the
+/// way to it, and m more batches wait at the server. No player ever has more orders in flight.
 #[test]
-fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {
+fn a_player_has_at_most_two_command_delays_of_orders_in_flight() {
     for m in 1..=4u8 {
         let mut rig = quiet(8, LinkProfile::PERFECT, m);
         rig.relink(0, DEAF);
@@ -203,7 +203,7 @@ fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {
         rig.watch(SECOND * 5, |rig| {
             let deaf = rig.clients[0].session.authority().expect("it plays");
             let other = rig.clients[1].session.seats()[0];
-            // The turn that the deaf client has started is no longer under way.
+            // The turn that the deaf client has started is no longer in flight.
             let began = deaf.turn().number + u32::from(deaf.tick() > deaf.turn().began);
             let sealed = turn(rig) - began;
             most = most.max(sealed + rig.match_.open_batches(other));
@@ -213,7 +213,7 @@ fn a_player_has_exactly_two_delays_of_orders_under_way_at_worst() {
 }
 
 /// Row 16: turn n + m is sealed when turn n is due, on a schedule without drift: always the same time after a client
-/// started turn n. The two legs share the slack of m turns, so on a perfect line that time is half of it.
+/// started turn n. The two directions share the slack of m turns, so on a perfect link that time is half of the slack.
 #[test]
 fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
     for m in 1..=4u8 {
@@ -238,7 +238,7 @@ fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
         let turns = sealed.len() as u32 - 1;
         let off = (sealed[turns as usize] - sealed[0]).abs_diff(MS(150) * turns);
         assert!(off < MS(6), "{off:?} off in {turns} turns");
-        // `sealed[0]` is turn `first.0`, and `begun[0]` is the turn before `first.1 + 1`.
+        // `sealed[0]` is turn `first.0`, and `begun[0]` is turn `first.1`.
         for (i, began) in begun.iter().enumerate() {
             let n = first.1 + i as u32;
             let Some(i) = (n + u32::from(m)).checked_sub(first.0) else {
@@ -283,7 +283,7 @@ fn a_new_cadence_starts_at_the_same_turn_for_all() {
 /// Row 21: m turns are sealed without a batch of a joining player: the turn in which the player joins, and the m − 1
 /// turns after it, for which the server supplies empty batches. Then the match waits for the player.
 #[test]
-fn a_joiner_gets_empty_turns() {
+fn a_joiner_gets_empty_batches_for_its_first_turns() {
     for m in 1..=4u8 {
         let mut config = config(11, LinkProfile::PERFECT, m);
         config.clients = 1;
@@ -335,8 +335,8 @@ fn a_player_silent_for_too_long_is_removed_and_the_match_continues() {
     rig.converge();
 }
 
-/// Rows 30 and 91: also in lockstep, whether turns are sealed by deadline or when all batches have arrived, players
-/// come and go at any turn without a pause for the others.
+/// Rows 30 and 91: in lockstep, too, players join and leave at any turn without a pause for the others, whether turns
+/// are sealed at a deadline or when all batches have arrived.
 #[test]
 fn guests_come_and_go_in_lockstep_without_a_pause_for_the_others() {
     for (waits, rtt_ms) in [(true, 60), (true, 200), (false, 60), (false, 200)] {
@@ -398,7 +398,7 @@ fn a_command_of_one_turn_is_sent_in_the_next_and_runs_in_the_third() {
     assert_eq!(ran.0 / 3, given.expect("a turn has a middle") + 2);
 }
 
-/// Row 43: a late turn pauses its client for its lateness, within a frame, and no other client.
+/// Row 43: a late turn pauses its client for as long as it is late, give or take a frame, and no other client.
 #[test]
 fn a_late_turn_pauses_only_the_clients_still_waiting_for_it() {
     let frame = MS(17);
@@ -454,11 +454,11 @@ fn a_late_turn_pauses_only_the_clients_still_waiting_for_it() {
     }
 }
 
-/// Row 74: 150 ms turns and m = 2 hide up to 150 ms on each leg: no pause, no waiting. The time until a client reads
-/// the network again is added to that: a frame, 17 ms at 60 frames a second. So 150 ms fit if clients read all the
-/// time.
+/// Row 74: 150 ms turns and m = 2 hide up to 150 ms in each direction, without a pause. The time until a client next
+/// reads the network adds to the latency: a frame, 17 ms at 60 frames a second. So 150 ms fit only if clients read
+/// continuously.
 #[test]
-fn a_turn_of_latency_on_each_leg_costs_no_pause() {
+fn one_turn_of_latency_in_each_direction_causes_no_pause() {
     for (delay, fps) in [(5, 60), (50, 60), (100, 60), (133, 60), (150, 2_000)] {
         let mut config = config(15, both(delay), 2);
         config.fps = fps;
@@ -479,7 +479,7 @@ fn a_turn_of_latency_on_each_leg_costs_no_pause() {
 
 /// Row 76: a 100 ms spike within a turn of slack pauses no client.
 #[test]
-fn a_short_spike_is_absorbed() {
+fn a_short_latency_spike_causes_no_pause() {
     let mut rig = Rig::<History>::new(config(16, both(10), 2));
     rig.run(SECOND * 6);
     let before: Vec<_> = (0..4).map(|i| rig.stats(i).late_turns).collect();
@@ -501,17 +501,17 @@ fn a_short_spike_is_absorbed() {
     }
 }
 
-/// A server that lost its power resumes at an older turn. Clients have closed batches beyond it, which must neither be
-/// taken for cheating nor leave older ones open.
+/// After a power loss, a server resumes at an older turn. Clients have closed batches beyond that turn, which must
+/// neither count as cheating nor leave older batches open.
 #[test]
-fn after_a_power_loss_batches_start_again() {
+fn a_lockstep_match_continues_after_a_power_loss() {
     for lost in [SECOND, SECOND * 6] {
         let mut rig = Rig::<History>::new(config(18, LinkProfile::LAN, 2));
         rig.run(SECOND * 10);
         let kept = rig.journal.len();
         rig.run(lost);
         for client in 0..4 {
-            // Until it is back, the server does not know its confirmed state.
+            // Until the client is back, the server does not know its confirmed state.
             rig.flip_excuse(client);
         }
         rig.lose_power(kept);
@@ -527,7 +527,7 @@ fn after_a_power_loss_batches_start_again() {
     }
 }
 
-/// A server whose process was frozen while it waited does not blame the missing player.
+/// A server process that was frozen while the match waited does not blame the missing player.
 #[test]
 fn a_server_stall_removes_no_player() {
     let mut rig = quiet(19, LinkProfile::LAN, 2);
@@ -542,8 +542,8 @@ fn a_server_stall_removes_no_player() {
     rig.converge();
 }
 
-/// Regression: a late batch was treated as missing, so a player whose link is longer than the delay was dropped, and
-/// its clock was never corrected.
+/// Regression: a late batch was treated as missing, so a player with a link longer than the delay was dropped, and its
+/// clock was never corrected.
 #[test]
 fn a_player_on_a_link_longer_than_the_delay_is_present_and_its_commands_run() {
     let mut config = config(9, both(60), 1);
@@ -563,7 +563,7 @@ fn a_player_on_a_link_longer_than_the_delay_is_present_and_its_commands_run() {
     });
     assert!(rig.stats(0).commands_executed > before + 5);
     assert!(rig.stats(0).fills > 0, "its inputs come too late");
-    // Over a line that fits into the delay every batch is in time, at whatever moment its client started.
+    // Over a link that fits into the delay every batch is in time, whenever its client started.
     let mut fits = self::config(9, both(60), 4);
     fits.policies.sealing = SealWhen::Deadline;
     fits.policies.turn = TurnLength::Fixed(1);

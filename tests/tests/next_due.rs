@@ -1,4 +1,4 @@
-//! `Session::next_due`: a program without a picture sleeps until then, and plays as well as one that draws.
+//! `Session::next_due`: a program that does not draw can sleep until that time, and plays as well as one that draws.
 
 use std::time::Duration;
 

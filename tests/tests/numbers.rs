@@ -1,5 +1,5 @@
-//! Player numbers when players join, leave and return. Every player gets a number, and never
-//! another player's character. The rate of joins is bounded. All in virtual time.
+//! Player numbers when players join, leave and return. Every player gets a number, but never another player's
+//! character. The rate of joins is bounded. All in virtual time.
 
 use std::time::Duration;
 
@@ -86,9 +86,9 @@ fn a_number_whose_last_player_has_not_left_is_assigned_last() {
     rig.converge();
 }
 
-/// Each return costs every client a presence change, so returns are limited by time and not only by the link.
+/// Each reconnect costs every client a presence change, so reconnects are limited by time and not only by the link.
 #[test]
-fn an_identity_enters_at_most_once_in_five_seconds() {
+fn an_identity_joins_at_most_once_in_five_seconds() {
     let mut config = RigConfig::new(2, LinkProfile::LAN);
     config.policies.players_max = 4;
     let mut rig = Rig::<History>::new(config);
@@ -117,7 +117,7 @@ fn an_identity_enters_at_most_once_in_five_seconds() {
     }
 }
 
-/// A client removed while its link was dead may return as any free player.
+/// A client removed while its link was dead may reconnect as any free player.
 #[test]
 fn a_client_reconnecting_as_another_player_continues_as_that_player() {
     for (seed, predicts, away) in [(3, true, 1), (4, true, 35), (5, false, 1), (6, false, 35)] {
@@ -130,7 +130,7 @@ fn a_client_reconnecting_as_another_player_continues_as_that_player() {
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 6);
         let was = rig.clients[2].session.seats()[0];
-        // Its number will be another player's, so the results of commands in flight would be unknown.
+        // The client's number will be given to another player, so the results of commands in flight would be unknown.
         rig.command(false);
         rig.run(SECOND);
         rig.cut(2);
@@ -139,7 +139,7 @@ fn a_client_reconnecting_as_another_player_continues_as_that_player() {
         let free = rig.clients[0].session.seats()[0];
         rig.leave(0);
         rig.run(SECOND);
-        // Its number is another player's by then.
+        // By then the client's number belongs to another player.
         let other = rig.join("dora");
         let others = rig.join("emil");
         rig.run(SECOND * away);
@@ -170,7 +170,7 @@ fn a_client_reconnecting_as_another_player_continues_as_that_player() {
 }
 
 #[test]
-fn a_removed_identity_stays_out_for_a_while() {
+fn a_removed_identity_is_barred_for_a_while() {
     let mut rig = Rig::<History>::new(patient(7, 8));
     rig.run(SECOND * 6);
     rig.relink(1, MUTE);
@@ -193,7 +193,7 @@ fn a_removed_identity_stays_out_for_a_while() {
     let kicked = rig.clients[0].peer();
     rig.match_.kick(kicked, CloseCode::Kicked);
     rig.clients.remove(0);
-    // However many others join and leave, the bar is remembered.
+    // The bar is remembered, however many others join and leave.
     for i in 0..300 {
         assert_eq!(dial(&mut rig, &format!("stranger {i}"), 1), Ok(()));
         rig.run(100 * MS);
@@ -204,7 +204,7 @@ fn a_removed_identity_stays_out_for_a_while() {
 }
 
 #[test]
-fn a_temporary_refusal_on_the_way_back_allows_a_retry() {
+fn a_client_temporarily_refused_while_reconnecting_may_retry() {
     let mut rig = Rig::<History>::new(RigConfig::new(8, LinkProfile::LAN));
     rig.run(SECOND * 6);
     let say = |rig: &mut Rig<History>, code: CloseCode| {

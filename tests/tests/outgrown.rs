@@ -23,7 +23,7 @@ fn unanswered<S: Simulation>(_: &HookContext<'_, S>, _: Key, _: &S::Query) -> De
     Decision::Unanswered
 }
 
-/// A state of the size that its player commands, in MiB.
+/// A state that grows to the size in MiB that its player commands.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Large {
     rubble: String,
@@ -39,8 +39,8 @@ impl Simulation for Large {
     }
 }
 
-// Finding K5: a world above 8 MiB panicked the match at the next journal world, join and delayed spectator, and the
-// client at its tape's next world.
+// Finding K5: with a world above 8 MiB, the match panicked at the next journal world, join or delayed spectator, and
+// the client at the next world of its tape.
 #[test]
 fn a_world_outgrowing_its_bound_is_reported_and_the_match_continues() {
     let config = MatchConfig {
@@ -67,7 +67,7 @@ fn a_world_outgrowing_its_bound_is_reported_and_the_match_continues() {
     let incidents = table.match_.take_incidents();
     let troubles: Vec<Trouble> = incidents.iter().map(|i| i.trouble).collect();
     assert_eq!(troubles, [Trouble::WorldTooLarge], "once");
-    // A client that joins now gets the reason of its refusal.
+    // A client that joins now is refused with the reason.
     table
         .match_
         .connect(table.now, SessionId(1), "late", 1)
@@ -91,7 +91,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
     table.match_.keep_journal().unwrap();
     table.gather();
     table.sessions[0].command(0, 9).unwrap();
-    // Reading on after a crash must not reuse values cached before it.
+    // A reader that continues after a crash must not reuse values cached before it.
     let play = |table: &mut Direct<Large>| _ = table.run(120, |_, _| 3);
     play(&mut table);
     for crash in 1..=2u8 {
@@ -219,7 +219,7 @@ fn a_resume_keeps_few_copies_of_a_large_chunked_world() {
         Match::resume(config, &table.journal, Arc::new(()), unanswered::<Ground>).unwrap();
     let ticks = resumed.match_.world().tick().0;
     assert!(ticks > 500);
-    // A copy for one tick in sixteen, and some more.
+    // One copy for every sixteen ticks, and a few more.
     let copies = COPIES.load(Ordering::Relaxed);
     assert!(copies < ticks / 10, "{copies} copies in {ticks} ticks");
 }

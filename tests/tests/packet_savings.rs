@@ -1,5 +1,5 @@
-//! Savings in packets on lossless links: inputs and frames in flight are not repeated, and clients without changes
-//! rest. Play does not get worse: each test compares with the result without the saving.
+//! Saved packets and bytes on lossless links: inputs and frames in flight are not repeated, and clients without changes
+//! rest. Play must not get worse, so each test compares with the result without the saving.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn ten_seconds(rig: &mut Rig<History>) -> (ByteCounts, ByteCounts) {
 }
 
 #[test]
-fn steady_controls_send_half_of_the_packets_and_miss_no_tick() {
+fn a_client_with_steady_controls_sends_half_of_the_packets_and_misses_no_tick() {
     for link in ["lan", "rtt=40", "rtt=53", "rtt=100", "rtt=267"] {
         let mut rig = world(link, Sticks::Still);
         let (fills, before) = (rig.match_.stats().fills, rig.stats(0));
@@ -85,7 +85,7 @@ fn inputs_and_frames_in_flight_are_not_repeated() {
         each(short_up.inputs, short_up.packets),
     );
     println!("up {long:.1} B of inputs a packet over the long way, {short:.1} over the short one");
-    // With repeats it would be twice as much. Six inputs are the least that a packet has.
+    // With repeats it would be twice as much. A packet has at least six inputs.
     assert!(long <= short * 1.3, "{long} B, {short} over the short way");
     assert!(long >= 6.0, "{long} B");
     let (long, short) = (
@@ -99,7 +99,7 @@ fn inputs_and_frames_in_flight_are_not_repeated() {
 
 /// On a lossy link each packet repeats all unacknowledged frames: a lost frame arrives with the next packet.
 #[test]
-fn a_client_losing_packets_gets_every_frame_until_it_acknowledges() {
+fn a_client_losing_packets_is_resent_every_frame_until_it_acknowledges() {
     let inputs = |link: &str| {
         let (_, down) = ten_seconds(&mut world(link, Sticks::Analog));
         down.inputs as f64 / down.packets as f64
@@ -109,15 +109,15 @@ fn a_client_losing_packets_gets_every_frame_until_it_acknowledges() {
     assert!(lossy >= clean * 1.4, "{lossy} B, {clean} without loss");
 }
 
-/// An outage of the link while the server is frozen: when it continues, no tick has been sealed in that time, and all
-/// lost inputs are in the first packet that arrives.
+/// The link is down while the server is frozen. The server has sealed no tick in that time, and the first packet that
+/// arrives afterwards contains all lost inputs.
 #[test]
 fn packets_lost_during_a_server_stall_are_resent_in_time() {
     for (rtt, outage) in [(100, 60), (100, 240), (267, 120), (267, 480)] {
         let link = format!("rtt={rtt}");
         let mut rig = world(&link, Sticks::Analog);
         rig.observe(false);
-        // The server continues when the first packets after the outage have arrived.
+        // The server resumes when the first packets after the outage have arrived.
         rig.stall(rig.now + MS(20 + outage + rtt / 2 + 50));
         rig.run(MS(20));
         let fills = rig.match_.stats().fills;
@@ -137,10 +137,10 @@ fn packets_lost_during_a_server_stall_are_resent_in_time() {
     }
 }
 
-/// A burst of loss down, on a link that was lossless before: no client pauses, and soon the confirmed tick is where it
-/// was.
+/// A burst of downstream loss on a link that was lossless before: no client pauses, and the confirmed tick soon catches
+/// up.
 #[test]
-fn a_burst_of_loss_on_a_clean_link_is_made_up_for() {
+fn a_client_recovers_from_a_burst_of_loss_on_a_clean_link() {
     for (rtt, burst) in [(100, 120), (267, 150), (267, 240), (400, 380)] {
         let link = format!("rtt={rtt}");
         let mut rig = world(&link, Sticks::Analog);
@@ -152,7 +152,7 @@ fn a_burst_of_loss_on_a_clean_link_is_made_up_for() {
         rig.relink(0, LinkProfile { down, ..clean });
         rig.run(MS(burst));
         rig.relink(0, clean);
-        // A lost frame is sent again at once; if it had been sent often, when the client reports it as missing.
+        // A lost frame is sent again immediately or, if it has been sent often, when the client reports it as missing.
         rig.run(MS(2 * rtt + 120));
         let is = behind(&rig);
         println!("{rtt} ms there and back, {burst} ms lost: {was} ticks behind before, {is} after");
@@ -213,7 +213,7 @@ fn a_changed_input_is_sent_immediately_and_arrives_in_time() {
 }
 
 #[test]
-fn a_change_whose_packet_is_lost_is_in_the_next_one() {
+fn a_changed_input_in_a_lost_packet_is_repeated_in_the_next_one() {
     for phase in 0..4 {
         let mut table = table();
         table.run(phase, |_, _| 0);
@@ -231,10 +231,10 @@ fn a_change_whose_packet_is_lost_is_in_the_next_one() {
     }
 }
 
-/// Packets arrive late after a tick of rest. That tick is sealed before they arrive, with the held input. It does not
+/// After a tick of rest, packets arrive late. That tick is sealed with the held input before they arrive. It does not
 /// count as a missing input, but the ticks after it do.
 #[test]
-fn a_skipped_send_is_not_a_missing_input() {
+fn a_skipped_send_does_not_count_as_a_missing_input() {
     let mut sealed_before = 0;
     for late_frames in 1..=5 {
         let mut table = table();
@@ -271,7 +271,7 @@ fn a_skipped_send_is_not_a_missing_input() {
 
 /// A server that does not receive an input for a tick must know that this is intended.
 #[test]
-fn a_client_rests_only_after_it_announced_so() {
+fn a_client_rests_only_after_announcing_it() {
     let mut rig = world("rtt=150", Sticks::Sticky);
     let packets = rig.record(10 * SECOND).up;
     // From the header of a `Play`: the last tick of its inputs, and the flag that its client rests.

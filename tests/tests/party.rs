@@ -1,4 +1,4 @@
-//! A match of a game with maps, its host's choices and its clients over simulated lines, used by the tests of lobbies.
+//! A match of a game with maps, its host's choices, and its clients over simulated links. The tests of lobbies use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    // Tiles of 16 kinds, so that the map compresses to a half.
+    // Tiles of 16 kinds, so that the map compresses to half its size.
     pub(crate) fn new(name: &str, bytes: usize) -> Map {
         let mut luck = Mwc::seed(name.len() as u64);
         let tiles = (0..bytes).map(|_| luck.below(16) as u8).collect();
@@ -110,7 +110,7 @@ pub(crate) fn strategy() -> MatchConfig {
     }
 }
 
-// Both kinds of matches, with this start.
+// The action and strategy policies, with this start condition.
 pub(crate) fn modes(start_when: StartWhen) -> [MatchConfig; 2] {
     [action(), strategy()].map(|policies| MatchConfig {
         start_when: start_when.clone(),
@@ -172,7 +172,7 @@ impl Party {
         self.clients.len() - 1
     }
 
-    // Moves a client to a new transport. If `hangs_up`, the server knows that the old transport is gone.
+    // Moves a client to a new transport. If `hangs_up` is `true`, the server knows that the old transport is gone.
     pub(crate) fn redial(&mut self, client: usize, link: LinkProfile, hangs_up: bool) {
         let identity = self.clients[client].identity.clone();
         if hangs_up {

@@ -1,5 +1,5 @@
-//! Row 81: a match's speed and pauses are under the game's control: players ask, the referee decides, and all clients
-//! switch at one turn.
+//! Row 81: the game controls a match's speed and pauses. Players send requests, the referee decides, and all clients
+//! switch at the same turn.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 const PAUSE: MatchRequest = MatchRequest::Pause;
 const RESUME: MatchRequest = MatchRequest::Resume;
 
-// A configuration with the command delay `m` (0: prediction) in which all policies react to clients that are late.
+// A configuration with command delay `m` (0 for prediction) in which all policies react to late clients.
 fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
     let mut policies = match m {
         0 => MatchConfig::action(),
@@ -72,13 +72,13 @@ fn ask<S: Play>(rig: &mut Rig<S>, client: usize, request: MatchRequest) {
 
 /// Row 81.
 #[test]
-fn a_player_asks_for_double_speed_and_all_switch_at_one_turn() {
+fn all_clients_switch_to_a_requested_double_speed_at_the_same_turn() {
     for m in [0, 2] {
         let mut rig = world::<History>(1, LinkProfile::WAN, m);
         let usual = rig.match_.config().tick;
         let fast = MatchRequest::Tick(usual / 2);
         rig.clients[2].session.request(0, fast).unwrap();
-        // The last tick with the usual length and the first one with the requested, as each side sees it.
+        // The last tick of the usual length and the first tick of the requested length, on each side.
         let mut between = [(0, u32::MAX); 5];
         rig.watch(SECOND * 4, |rig| {
             let clients = rig.clients.iter();
@@ -119,7 +119,7 @@ fn a_player_asks_for_double_speed_and_all_switch_at_one_turn() {
 
 /// Row 81.
 #[test]
-fn a_pause_of_any_length_costs_no_stall_and_no_player() {
+fn a_pause_of_any_length_causes_no_stall_and_removes_no_player() {
     for m in [0, 2] {
         for (link, long) in [
             (LinkProfile::PERFECT, MS(700)),
@@ -164,7 +164,7 @@ fn a_pause_of_any_length_costs_no_stall_and_no_player() {
                 assert!(seat.waited <= waited[client] + MS(50), "m = {m}: blamed");
                 assert_eq!(after.stall_ms, before.stall_ms, "m = {m}");
                 assert_eq!(after.heals, 0, "m = {m}");
-                // Compared with the five seconds of play before the pause.
+                // Compared with the five seconds before the pause.
                 let fills = (before.fills - start.fills, after.fills - before.fills);
                 assert!(fills.1 <= fills.0 + 4, "m = {m}: {fills:?} fills");
                 let rebuilds = |to: &twinstep_client::SessionStats| to.timeline.rebuilds;
@@ -187,7 +187,7 @@ fn a_pause_of_any_length_costs_no_stall_and_no_player() {
 }
 
 #[test]
-fn a_figure_stands_still_in_a_pause_and_does_not_leap_after_it() {
+fn a_figure_stands_still_during_a_pause_and_does_not_jump_afterwards() {
     for (link, turn) in [(LinkProfile::WAN, 1), (LinkProfile::LAN, 3)] {
         let mut config = config(4, link, 0);
         config.policies.turn = twinstep_server::config::TurnLength::Fixed(turn);
@@ -230,7 +230,7 @@ fn a_figure_stands_still_in_a_pause_and_does_not_leap_after_it() {
 }
 
 #[test]
-fn steps_are_played_in_a_pause_and_clients_keep_their_lead() {
+fn single_steps_run_during_a_pause_and_clients_keep_their_lead() {
     for m in [0, 2] {
         let mut rig = world::<History>(5, LinkProfile::WAN, m);
         ask(&mut rig, 0, PAUSE);
@@ -338,7 +338,7 @@ fn players_join_leave_and_return_while_the_match_is_paused() {
         assert_eq!(rig.match_.world().tick(), paused);
         rig.leave(3);
         rig.run(SECOND);
-        // The player may resume the match, although no tick has admitted it yet.
+        // The player may resume the match, although no tick has let the player join yet.
         ask(&mut rig, newcomer - 1, RESUME);
         rig.run(SECOND * 3);
         assert!(rig.match_.world().tick() > paused + 20, "m = {m}");
@@ -362,7 +362,7 @@ fn players_join_leave_and_return_while_the_match_is_paused() {
     }
 }
 
-// A spectator with a delay would take a pause for a late turn, and see it only after it has ended.
+// A spectator with a delay would otherwise treat a pause as a late turn, and see the pause only after its end.
 #[test]
 fn a_delayed_spectator_sees_a_pause_with_its_delay_and_pauses_only_then() {
     let mut config = config(8, LinkProfile::LAN, 0);
@@ -386,7 +386,7 @@ fn a_delayed_spectator_sees_a_pause_with_its_delay_and_pauses_only_then() {
     assert!(paused_ms < 150.0, "{paused_ms} ms");
 }
 
-// No tick of a paused match says that a player left. Before, the player stayed until it was dropped.
+// In a paused match, no tick records that a player left. The player used to stay until it was dropped.
 #[test]
 fn a_player_that_left_during_a_pause_stays_removed_after_a_crash() {
     for m in [0, 2] {
@@ -395,7 +395,7 @@ fn a_player_that_left_during_a_pause_stays_removed_after_a_crash() {
         ask(&mut rig, 0, PAUSE);
         rig.leave(3);
         rig.run(SECOND);
-        // Twice, because the next process must not lose it either.
+        // Twice, because the next process must not lose the departure either.
         for _ in 0..2 {
             rig.crash(MS(50));
             (0..3).for_each(|client| rig.redial(client));
@@ -408,7 +408,7 @@ fn a_player_that_left_during_a_pause_stays_removed_after_a_crash() {
         rig.run(MS(500));
         assert_eq!(rig.match_.world().presence(leaver), Presence::Absent);
         assert_eq!(rig.match_.world().present().len(), 3, "m = {m}");
-        // The player comes back with its number, and stays after a crash.
+        // The player comes back under its number, and stays after a crash.
         let back = rig.join("player 3");
         rig.until_it_plays(back);
         assert_eq!(rig.clients[back].session.seats(), [leaver], "m = {m}");
@@ -422,7 +422,7 @@ fn a_player_that_left_during_a_pause_stays_removed_after_a_crash() {
     }
 }
 
-// A spectator plays turns as they arrive, so its margin is how long they wait: 60 ms, up to 24 ms more or less.
+// A spectator plays turns as they arrive, so its margin is the time that they wait: 60 ms, give or take 24 ms.
 #[test]
 fn a_spectator_joining_during_a_pause_has_no_extra_delay() {
     for link in [LinkProfile::LAN, LinkProfile::WAN, LinkProfile::BAD] {
@@ -440,14 +440,14 @@ fn a_spectator_joining_during_a_pause_has_no_extra_delay() {
             let target = stats.margin_ticks_target;
             assert!((target - 3.6).abs() < 0.1, "{target} ticks of 1/60 s");
         }
-        // The test also needs the target of spectators.
+        // The rig's checks also need the target margin of spectators.
         rig.converge();
     }
 }
 
 // No tick drops the players of a paused match.
 #[test]
-fn a_paused_match_without_players_is_deserted_after_a_minute() {
+fn a_paused_match_without_players_counts_as_deserted_after_a_minute() {
     let mut rig = world::<History>(9, LinkProfile::LAN, 0);
     ask(&mut rig, 0, PAUSE);
     for client in 0..4 {

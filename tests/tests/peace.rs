@@ -1,4 +1,4 @@
-//! Guarantees for players: free things are free, a desync is reported and healed, a slow machine keeps up.
+//! Guarantees for players: predictions are free on a perfect link, and a typical link causes no stall.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use twinstep_rig::rig::{Rig, RigConfig, Sticks};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn on_a_perfect_link_idle_players_are_predicted_right() {
+fn idle_players_are_predicted_correctly_on_a_perfect_link() {
     let mut config = RigConfig::new(3, LinkProfile::PERFECT);
     config.sticks = Sticks::Still;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 3);
-    // Tosses are predicted by simple geometry and may be wrong; every other prediction is right.
+    // Tosses are predicted with simple geometry and may be wrong; every other prediction is correct.
     let stats = |rig: &Rig<Game>, i| rig.stats(i).timeline;
     let before: Vec<_> = (0..4).map(|i| stats(&rig, i)).collect();
     rig.run(SECOND * 20);

@@ -1,4 +1,4 @@
-//! Plain English, counted. `tests/golden/plain.txt` has a budget for each package, which may only fall.
+//! Counts signs of unclear English. `tests/golden/plain.txt` has a budget for each package, which may only fall.
 //!
 //! ```text
 //!  sources ─▶ doc blocks, test names ─▶ counts by package ──┬─ above the budget: the test fails
@@ -70,7 +70,7 @@ const NO_NOUNS: [&str; 38] = [
     "with",
 ];
 
-/// A lower-case word, and whether only a space separates it from the word before.
+/// The words in lower case, each with whether only a space separates it from the previous word.
 fn words(text: &str) -> Vec<(String, bool)> {
     let parts = text.split('`').enumerate();
     let text: String = parts
@@ -245,7 +245,7 @@ fn odd_english_stays_within_its_budget() {
 }
 
 #[test]
-fn each_pattern_is_found_where_it_is_and_nowhere_else() {
+fn each_pattern_is_counted_exactly_where_it_occurs() {
     for (source, expected) in [
         ("/// The inputs of a tick.\nstruct A;", [1, 0, 0, 0, 0, 0]),
         ("/// What it keeps.\n/// Of a tick.", [1, 1, 0, 0, 0, 0]),

@@ -50,7 +50,7 @@ fn every_client_knows_all_names_and_sees_which_links_are_bad() {
 }
 
 #[test]
-fn leavers_are_removed_and_newcomers_are_introduced() {
+fn the_names_of_leavers_are_removed_and_those_of_newcomers_are_sent() {
     let mut rig = rig(2);
     rig.leave(1);
     rig.run(3 * SECOND);
@@ -69,7 +69,7 @@ fn leavers_are_removed_and_newcomers_are_introduced() {
 }
 
 #[test]
-fn two_players_at_one_screen_have_separate_names_and_the_same_link() {
+fn two_players_on_one_screen_have_separate_names_and_the_same_link() {
     let mut rig = rig(1);
     rig.join_with("couch", 2).unwrap();
     rig.run(5 * SECOND);

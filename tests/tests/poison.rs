@@ -1,10 +1,10 @@
-//! No player's command, input or frame ends another process.
+//! No command, input or frame ends another player's process.
 //!
-//! A game whose author forgot a bound: a command to dig at tile 1,000 of 64 panics in the step. The attacker's build
-//! has the missing check, so the attacker's client survives. It also chooses the stamps: its commands and inputs are
-//! announced to the other clients before a server has stepped them.
+//! The author of this game forgot a bound: a command to dig at tile 1,000 of 64 panics in the step. The attacker's
+//! build has the missing check, so the attacker's client survives. It also chooses its own stamps, so that its commands
+//! and inputs are announced to the other clients before a server has stepped them.
 //!
-//! `TWINSTEP_SEEDS=250` plays each attack in this many worlds.
+//! `TWINSTEP_SEEDS=250` runs each attack in this many worlds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const END: Duration = Duration::from_secs(9);
 /// The longest permitted client pause while its prediction is repaired.
 const STANDS_MAX: Duration = Duration::from_millis(150);
 
-/// A player's input. No code checks `tile`; the game checks `look`.
+/// A player's input. The game checks `look`, but not `tile`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Hold<const CHECKED: bool> {
     tile: u8,
@@ -98,7 +98,7 @@ impl<const CHECKED: bool> Player for Session<Mine<CHECKED>> {
     }
 
     fn advance(&mut self, now: Duration, (tile, look): (u8, u8)) {
-        // A closed session returns an error, and stays silent.
+        // A closed session returns an error, and sends nothing.
         let _ = Session::advance(self, now, BUDGET_TICKS, |_| Hold { tile, look });
         if let Some(mut rebuild) = self.poll_rebuild() {
             rebuild.run();
@@ -137,14 +137,14 @@ fn player<const CHECKED: bool>(how: Reconcile) -> Box<dyn Player> {
     Box::new(Session::new(config).expect("rules without a NaN"))
 }
 
-/// A server of a build, an attacker (player 0), and three other players.
+/// A server with or without the check (`SERVER`), an attacker (player 0), and three other players.
 struct Table<const SERVER: bool> {
     match_: Match<Mine<SERVER>>,
     players: Vec<Box<dyn Player>>,
     lines: Vec<SimLink>,
     now: Duration,
     events: Vec<Vec<Event>>,
-    /// The last confirmed tick of each client and its time, and the longest pause of that tick or of the lead.
+    /// For each client, the last confirmed tick and its time, and the longest pause of that tick or of the lead.
     moved: Vec<(u32, Duration, Duration)>,
 }
 
@@ -169,7 +169,7 @@ impl<const SERVER: bool> Table<SERVER> {
             match_
                 .connect(Duration::ZERO, SessionId(i), &identity, seats)
                 .expect("a free seat");
-            // A slow line makes its commands early.
+            // Over a slow link with jitter, the attacker's commands arrive well before their ticks.
             let link = match i {
                 0 => "rtt=160,jitter=60,loss=3".parse().expect("a valid link"),
                 _ => LinkProfile::WAN,
@@ -335,7 +335,7 @@ fn no_input_of_a_struck_player_is_announced() {
 
 /// An invalid input is dropped: the packet costs a strike, and too many strikes cost the seat.
 #[test]
-fn an_invalid_input_reaches_no_step_and_is_a_strike() {
+fn an_invalid_input_reaches_no_step_and_costs_a_strike() {
     let table = attacked(Attack::InvalidInputs, 0);
     let stats = table.match_.stats();
     assert_eq!(stats.panics, 0);
@@ -345,7 +345,7 @@ fn an_invalid_input_reaches_no_step_and_is_a_strike() {
 }
 
 #[test]
-fn a_clients_own_invalid_input_is_neutral() {
+fn a_clients_own_invalid_input_is_made_neutral() {
     let players = (0..2).map(|_| player::<false>(Reconcile::Inline));
     let mut table = Table::<false>::new(MatchConfig::action(), players.collect(), 7);
     while table.now < ATTACK {
@@ -356,8 +356,8 @@ fn a_clients_own_invalid_input_is_neutral() {
     assert!(table.players[0].closed().is_none());
 }
 
-/// A command that makes the step of its own player's client panic: the prediction continues without the command, and
-/// the client refuses it.
+/// A command makes the step of its own player's client panic: the prediction continues without the command, and the
+/// client refuses it.
 #[test]
 fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
     silence_intended_panics();
@@ -384,7 +384,7 @@ fn a_players_own_panicking_command_is_refused_and_the_match_continues() {
 /// A server seals an input that makes the clients' step panic: they request a heal, and the match continues. If the
 /// same input comes again, the session ends with the reason.
 #[test]
-fn a_hostile_servers_frame_is_healed_and_the_second_one_ends_the_session() {
+fn a_hostile_servers_frame_is_healed_once_and_then_ends_the_session() {
     silence_intended_panics();
     for mut policies in [MatchConfig::action(), MatchConfig::strategy()] {
         policies.spectators.max = 1;

@@ -1,5 +1,5 @@
-//! Adaptive policies: turn length, tick length, laggards, and resolvers. `tests/golden/policies.txt` has plots of each
-//! over a link that gets bad and heals.
+//! Adaptive policies: turn length, tick length, laggards, and resolvers. `tests/golden/policies.txt` plots each of them
+//! over a link that gets bad and recovers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn turn_lengths_follow_the_network_without_oscillating() {
 
 /// Row 44: a client that had a spike trails a little, and pauses less over the same jitter.
 #[test]
-fn after_a_spike_a_client_pauses_less() {
+fn a_client_pauses_less_after_a_latency_spike() {
     let mut pauses = [0, 0];
     for seed in 0..8 {
         let mut config = strategy(seed, both(20, 0));
@@ -146,8 +146,8 @@ fn after_a_spike_a_client_pauses_less() {
     );
 }
 
-/// Rows 45 and 46: clients report their progress. The match pauses for a client that froze, within limits, and all
-/// clients meet again.
+/// Rows 45 and 46: clients report their progress. The match pauses for a client that froze, within limits, until it has
+/// caught up.
 #[test]
 fn the_match_waits_for_trailing_clients_within_limits() {
     for lockstep in [false, true] {
@@ -183,7 +183,7 @@ fn the_match_waits_for_trailing_clients_within_limits() {
         );
         rig.run(SECOND * 3);
         assert!(rig.match_.lag(peer).expect("it plays") <= close + 3);
-        // Repeatedly: at most the limit of a minute, then the client is ignored.
+        // If it freezes repeatedly, the match pauses up to the limit per minute, and then ignores the client.
         for _ in 0..25 {
             rig.freeze(1, rig.now + SECOND);
             rig.run(SECOND * 2);
@@ -199,7 +199,7 @@ fn the_match_waits_for_trailing_clients_within_limits() {
     }
 }
 
-/// Row 84: a policy sets the lag at which the match starts to hold, one turn by default: in a prediction and in
+/// Row 84: a policy sets the lag at which the match starts to hold, one turn by default, with prediction and in
 /// lockstep.
 #[test]
 fn a_match_holds_at_the_lag_set_by_its_policy() {
@@ -297,13 +297,13 @@ fn a_hold_lasts_however_rarely_the_match_advances() {
     let mut table = Direct::new(policies, Counter::default(), rules, nothing, sessions, 20);
     table.gather().rest(SECOND * 10);
     table.deaf_until[1] = table.now + MS(600);
-    // Until just before it receives again. A host too advances a match only when it is due.
+    // Until just before it receives packets again. A host also advances a match only when it is due.
     table.rest(MS(600));
     let held = table.match_.stats().held;
     assert!(held > MS(150) && held < MS(330), "{held:?}");
 }
 
-/// Row 85: on a link whose jitter stays, adaptive turns settle.
+/// Row 85: on a link with constant jitter, adaptive turns settle.
 #[test]
 fn adaptive_turns_settle_under_constant_jitter() {
     for seed in 1..=3 {
@@ -323,7 +323,7 @@ fn adaptive_turns_settle_under_constant_jitter() {
             }
         });
         assert!(changes.len() <= 6, "seed {seed}: {changes:?}");
-        // Several clients pause for one cause, and the turn grows once for it.
+        // Several clients may pause for one reason, but turns get longer only once for it.
         let grows = |(_, from, to): &(u64, u8, u8)| to > from;
         for pair in changes.windows(2).filter(|pair| pair.iter().all(grows)) {
             assert!(pair[1].0 - pair[0].0 >= 2, "seed {seed}: {changes:?}");
@@ -331,7 +331,7 @@ fn adaptive_turns_settle_under_constant_jitter() {
     }
 }
 
-/// One link of four is bad: it may make turns longer by 20 s in a minute, and no more.
+/// One of four links is bad: it may make turns longer by at most 20 s per minute.
 #[test]
 fn one_bad_link_makes_turns_longer_within_its_budget() {
     let mut config = strategy(4, both(20, 0));
@@ -344,7 +344,7 @@ fn one_bad_link_makes_turns_longer_within_its_budget() {
     rig.relink(3, "rtt=120,jitter=250".parse().unwrap());
     let mut longer = Duration::ZERO;
     let mut last = rig.match_.world().turn().number;
-    // What its round trip and jitter need is granted; what is beyond is paid for.
+    // The length needed for its round trip and jitter is free; any more is charged.
     let needed = calm.max(4);
     rig.watch(SECOND * 180, |rig| {
         let turn = rig.match_.world().turn();
@@ -401,7 +401,7 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
     let play = |tick_length| {
         let mut config = strategy(5, LinkProfile::LAN);
         config.policies.tick_length = tick_length;
-        // Longer than this test, because a player that costs the others this much is finally removed.
+        // Longer than this test, because a player that costs the others this much is eventually removed.
         config.policies.sealing = SealWhen::WaitForAll {
             kick_after: SECOND * 60,
         };
@@ -495,7 +495,7 @@ fn a_new_tick_length_does_not_make_inputs_of_a_predicting_client_late() {
 
 /// Row 51: if owners answer, only the asking player's client runs the query.
 #[test]
-fn only_the_owner_answers_if_owners_answer() {
+fn only_the_owners_client_runs_a_query_if_owners_answer() {
     for lockstep in [false, true] {
         let mut rig = owners(lockstep, false);
         rig.run(SECOND * 60);
@@ -508,7 +508,7 @@ fn only_the_owner_answers_if_owners_answer() {
     }
 }
 
-/// Row 52: a forged answer is refused, and the server decides, with the same world as all clients.
+/// Row 52: a forged answer is refused, the server decides, and all worlds stay equal.
 #[test]
 fn a_forged_answer_is_refused_and_the_server_decides() {
     let mut rig = owners(false, true);
@@ -531,7 +531,7 @@ fn the_server_answers_a_query_left_unanswered_by_its_owner() {
         let number = 1_000 + gone as u32;
         let session = &mut rig.clients[gone].session;
         session.command(0, Command::Ask(number)).expect("it plays");
-        // The owner is asked, and then stops sending packets.
+        // The owner's client is asked, and then stops sending packets.
         let asked = Key::player(asker, number);
         rig.watch(SECOND, |rig| {
             let open = rig.match_.world().open_queries();

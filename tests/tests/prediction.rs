@@ -1,4 +1,4 @@
-//! Predictions, and the cost of wrong ones: in worlds small enough to be built for every mutant.
+//! Predictions and the cost of wrong ones. This program is small enough to be built for every mutant.
 
 mod counts;
 mod drawn;

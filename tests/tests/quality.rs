@@ -1,6 +1,6 @@
 //! The golden table of quality: a regression in prediction, pacing or encoding shows as a difference here.
 //!
-//! Equality tests do not see a bad predictor: it corrects itself. `UPDATE_GOLDEN=1` rewrites the table.
+//! Equality tests do not detect a bad predictor, because it corrects itself. `UPDATE_GOLDEN=1` rewrites the table.
 
 use std::fmt::Write;
 use std::time::Duration;

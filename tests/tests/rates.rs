@@ -1,4 +1,4 @@
-//! Whole worlds at 10 to 240 ticks a second: limits that people perceive are lengths of time, at any tick length.
+//! Whole worlds at 10 to 240 ticks a second: human-scale limits are the same times at any tick length.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn at(hz: u32, seed: u64, link: LinkProfile) -> RigConfig {
 /// Finding K14: no connected player is dropped, no client pauses, and play converges.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn worlds_of_ten_to_two_hundred_and_forty_hertz_play() {
+fn matches_play_at_10_to_240_hz() {
     for hz in RATES {
         for link in [LinkProfile::PERFECT, LinkProfile::WAN, LinkProfile::BAD] {
             let mut rig = Rig::<History>::new(at(hz, 1, link));
@@ -80,7 +80,7 @@ fn a_perfect_link_costs_no_rebuild_at_any_rate() {
     }
 }
 
-/// Finding K14: at 240 Hz half a second of silence dropped a player, at 10 Hz ten seconds did not.
+/// Finding K14: at 240 Hz a player was dropped after half a second of silence, but at 10 Hz not even after ten seconds.
 #[test]
 fn a_silent_player_is_dropped_after_two_seconds_at_any_rate() {
     for hz in RATES {
@@ -111,10 +111,10 @@ fn a_clients_packet_rate_is_bounded_even_for_short_ticks() {
     }
 }
 
-/// Finding K14: the lead stopped at 64 ticks, which at 240 Hz are 270 ms.
+/// Finding K14: the lead was limited to 64 ticks, which at 240 Hz is 270 ms.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn a_long_link_is_hidden_by_prediction_at_any_rate() {
+fn prediction_hides_a_long_link_at_any_rate() {
     for hz in RATES {
         let link: LinkProfile = "rtt=400".parse().unwrap();
         let mut rig = Rig::<History>::new(at(hz, 4, link));
@@ -132,8 +132,8 @@ fn a_long_link_is_hidden_by_prediction_at_any_rate() {
     }
 }
 
-/// Regression: a client counted as trailing from three ticks on, which at 240 Hz are less than a frame: the match
-/// paused half of its time.
+/// Regression: a client counted as trailing at three ticks or more, which at 240 Hz is less than a frame, so the match
+/// was paused half of the time.
 #[test]
 fn a_match_holding_for_laggards_runs_at_its_rate() {
     for hz in RATES {
@@ -151,8 +151,8 @@ fn a_match_holding_for_laggards_runs_at_its_rate() {
     }
 }
 
-/// Regression: no player is blamed for 30 s after a restart of the server, so a laggard paused the match for all that
-/// time.
+/// Regression: no player is blamed during the 30 s after a server restart, so a laggard paused the match for all of
+/// that time.
 #[test]
 fn a_match_holds_for_laggards_within_its_limits_even_after_a_restart() {
     let mut config = at(60, 8, LinkProfile::LAN);
@@ -166,7 +166,7 @@ fn a_match_holds_for_laggards_within_its_limits_even_after_a_restart() {
     }
     rig.run(SECOND * 4);
     let (tick, held) = (rig.match_.world().tick(), rig.match_.stats().held);
-    // Its machine freezes, and wakes for a moment before it would be dropped.
+    // The laggard's machine freezes repeatedly, each time waking briefly before the player would be dropped.
     for _ in 0..15 {
         rig.freeze(1, rig.now + MS(950));
         rig.run(SECOND);
@@ -177,10 +177,10 @@ fn a_match_holds_for_laggards_within_its_limits_even_after_a_restart() {
     assert!(ticks >= 12 * 60, "{ticks} ticks in 15 s");
 }
 
-/// Finding W1: a packet holds two or three of the largest commands. These were repeated until they were acknowledged,
-/// and all others waited: the last of several commands in quick succession waited for 14 seconds.
+/// Finding W1: a packet holds two or three of the largest commands. These were repeated until they were acknowledged
+/// while all others waited, so the last of several commands in quick succession waited for 14 seconds.
 #[test]
-fn orders_of_several_seats_reach_the_server_over_a_long_line() {
+fn orders_of_several_seats_reach_the_server_over_a_long_link() {
     let link = "rtt=300,jitter=100,loss=10";
     let crowded = RigConfig::crowded(60, 8, link.parse().unwrap());
     let mut rig = Rig::<Edges>::new(RigConfig {
@@ -215,8 +215,8 @@ fn orders_of_several_seats_reach_the_server_over_a_long_line() {
     rig.converge();
 }
 
-/// Finding W4: to shrink by a tick the clock pauses for one. It did so every half a second, which at 15 Hz is more than
-/// it can make up for: inputs came later and later, and a player that sent all the time was dropped.
+/// Finding W4: to shorten the input delay by a tick, the clock pauses for one. It did so every half second, which is
+/// too often at 15 Hz: inputs came later and later, and a player that never stopped sending was dropped.
 #[test]
 fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
     for hz in RATES {
@@ -241,8 +241,8 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
     }
 }
 
-/// Finding W3: lost frames were repeated in one packet a turn, without regard to which were missing: at ten percent
-/// loss a client whose turns took ten packets lost more than that, trailed permanently, and was removed.
+/// Finding W3: lost frames were repeated in one packet per turn, whichever frames were missing. At ten percent loss, a
+/// client with turns of ten packets lost more than that, trailed permanently, and was removed.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn lost_packets_of_long_turns_are_resent() {
@@ -275,8 +275,8 @@ fn lost_packets_of_long_turns_are_resent() {
     rig.converge();
 }
 
-/// A link that reorders packets has gaps all the time, without losses. A session that once needed more than four
-/// packets was always served by gaps afterwards, in small packets.
+/// Regression: on a link that reorders packets there are always gaps, even without losses. Once a session had needed
+/// more than four packets, it was sent only the frames in these gaps from then on, in small packets.
 #[test]
 fn a_client_back_from_silence_is_served_normally_despite_reordering() {
     let config = RigConfig {

@@ -1,4 +1,4 @@
-//! Replays of whole matches: equal to the original, quick to seek, small, and exact about damage.
+//! Replays of whole matches: they are small, equal the original, and can be searched and verified quickly.
 
 use std::time::{Duration, Instant};
 
@@ -24,10 +24,10 @@ fn timed<R>(run: impl FnOnce() -> R) -> (R, Duration) {
     (done, began.elapsed())
 }
 
-/// Law One door: a resolver's random decisions are in the frames and nowhere else, so the journal alone leads to the
+/// Law One door: a resolver's random decisions are in the frames and nowhere else, so the journal alone reproduces the
 /// server's world.
 ///
-/// Row 2: a match over a bad network, replayed from its journal, ends on the live match's digest, with the same
+/// Row 2: a match over a bad network, replayed from its journal, ends with the live match's digest, with the same
 /// commands at the same ticks.
 #[test]
 fn a_replay_of_a_live_match_ends_on_its_final_digest() {
@@ -77,7 +77,7 @@ fn a_replay_has_no_commands_of_idle_players_and_each_order_has_its_tick() {
 /// Four players for a quarter of an hour: the journal's size, the speed of seeking and verifying, and the time to
 /// repair a crashed match of that length.
 ///
-/// `TWINSTEP_MINUTES` sets another length. The limits are loose enough for machines with other load.
+/// `TWINSTEP_MINUTES` sets another length. The limits are loose enough for busy machines.
 #[test]
 fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
     let minutes = std::env::var("TWINSTEP_MINUTES")
@@ -102,14 +102,15 @@ fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
     let mut seeks = Vec::new();
     let end = played.world.tick().0;
     for n in 0..40 {
-        // Backwards, so that each seek starts at a world; just before the next world, which is the most expensive.
+        // Backwards, so that each seek starts from a stored world; just before the next one, which is the most
+        // expensive.
         let to = Tick(end - 1 - n * (end / 41));
         let (reached, took) = timed(|| replay.seek(to).unwrap());
         assert_eq!(reached, to);
         seeks.push(took);
     }
     seeks.sort();
-    // The median, because the slowest one measures the other load of the machine.
+    // The median, because the slowest seek mainly measures other load on the machine.
     let (median, worst) = (seeks[seeks.len() / 2], seeks[seeks.len() - 1]);
     println!("opened in {opening:?}, half of all seeks {median:?}, worst {worst:?}");
     assert!(

@@ -1,5 +1,5 @@
 //! Latency as a player perceives it: an input is in the picture of the same frame that read it, and other players'
-//! actions appear as soon as the link allows. Through real sessions, over every preset of a link, in virtual time.
+//! actions appear as soon as the link allows. Measured through real sessions, over every link preset, in virtual time.
 
 use std::time::Duration;
 
@@ -46,8 +46,8 @@ fn until_a_key_is_read(rig: &mut Rig<Game>) {
     }
 }
 
-/// Rows 77 and 58. Two worlds are the same except for a key: in one of them, the first player holds it starting at some
-/// frame.
+/// Rows 77 and 58. Two worlds differ only in a key, which the first player holds from some frame onwards in one of
+/// them.
 #[test]
 fn a_key_press_shows_in_the_frame_that_reads_it() {
     for (name, link) in LinkProfile::PRESETS {
@@ -73,7 +73,7 @@ fn a_key_press_shows_in_the_frame_that_reads_it() {
                     [&without, &with].map(|rig| places(rig, 0, who).expect("it lives"));
                 assert_ne!(standing.0, walking.0, "{name}, {fps} fps: not predicted");
                 assert_ne!(standing.1, walking.1, "{name}, {fps} fps: not drawn");
-                // The picture moves on from the newest tick, by the elapsed fraction of a tick.
+                // The picture is ahead of the newest tick by the elapsed fraction of a tick.
                 let ahead = walking.1.distance(walking.0);
                 assert!(ahead <= 0.16, "{name}, {fps} fps: drawn {ahead} elsewhere");
                 let towards = (walking.1 - standing.1).dot(-at) > 0.0;
@@ -83,7 +83,7 @@ fn a_key_press_shows_in_the_frame_that_reads_it() {
     }
 }
 
-/// The arrival times of a remote player's action, from the frame that read its key.
+/// The times at which a remote player's action arrives, measured from the frame that read its key.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     sealed: Duration,
@@ -113,7 +113,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
     rig.hold(
         1,
         Some(Pad {
-            // Along the edge, where the shot does not hit at once.
+            // Along the edge, where the shot does not hit something immediately.
             aim: Heading::toward(Vec2::NEG_Y * places(rig, 1, who)?.0.y),
             buttons: Pad::FIRE,
             ..Pad::default()
@@ -142,7 +142,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
                 visible: passed,
                 off: at.distance(shooter),
             };
-            // The measurement ends when the confirmed world also has the shot.
+            // The measurement ends when the shot is also in the confirmed world.
             while confirmed.is_none() {
                 rig.run(MS);
                 if rig.stats(0).authority_tick > tick {
@@ -153,7 +153,7 @@ fn tap(rig: &mut Rig<Game>) -> Option<Result<Way, Unseen>> {
             rig.run(SECOND);
             return Some(Ok(Way { confirmed, ..way }));
         }
-        // Over the worst line some shots end before any client receives them.
+        // Over the worst link some shots end before any client receives them.
         if passed > 2 * SECOND {
             return Some(Err(Unseen));
         }
@@ -165,8 +165,8 @@ fn p95(mut times: Vec<Duration>) -> Duration {
     times[times.len() * 95 / 100]
 }
 
-/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle; 15 ticks later
-/// in bursts of loss.
+/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle; bursts of loss
+/// add up to 15 ticks.
 #[test]
 fn another_players_action_is_visible_as_soon_as_the_link_allows() {
     const TICK: Duration = Duration::from_nanos(16_666_667);
@@ -183,7 +183,7 @@ fn another_players_action_is_visible_as_soon_as_the_link_allows() {
             .collect();
         let ways: Vec<Way> = taps.iter().flatten().copied().collect();
         let unseen = taps.len() - ways.len();
-        // Over the worst line some shots end before any client receives them, or their input is late.
+        // Over the worst link some shots end before any client receives them, or their input is late.
         let most = if name == "awful" { 12 } else { 2 };
         assert!(ways.len() >= 60, "{name}: {} taps", ways.len());
         assert!(unseen <= most, "{name}: {unseen} were never seen");
@@ -196,7 +196,7 @@ fn another_players_action_is_visible_as_soon_as_the_link_allows() {
         let leg = |leg: twinstep_protocol::simnet::LegProfile| leg.delay + leg.jitter;
         let margin = rig.stats(1).margin_ticks_target;
         let k = f64::from(rig.match_.world().turn().cadence.turn_ticks);
-        // A shot leaves its shooter when that player is drawn, which bursts of loss delay.
+        // A shot is drawn only when its shooter is drawn at that time, which bursts of loss delay.
         let bursts = if name == "awful" { 15.0 } else { 0.0 };
         let bound = leg(link.up) + leg(link.down) + TICK.mul_f64(margin + k + 2.0 + bursts);
         let (_, visible_ms) = times(|way| way.visible);

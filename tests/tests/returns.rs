@@ -1,5 +1,5 @@
 //! Clients that lost their server, and restarted clients, reconnect: by frames, by a world, as a fresh process, or to a
-//! restarted server. In every case they get their seat, and the match waits a bounded time for them.
+//! restarted server. In every case they get their seats back, and the match waits for them for a bounded time.
 
 use std::time::Duration;
 use twinstep_protocol::lineage::Stamp;
@@ -21,7 +21,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_client_without_its_transport_continues_by_frames_unnoticed_by_others() {
+fn a_client_that_lost_its_transport_continues_by_frames_unnoticed_by_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(1, "rtt=60".parse().unwrap()));
     rig.run(8 * SECOND);
     let player = rig.clients[0].session.seats()[0];
@@ -60,7 +60,7 @@ fn a_client_away_for_longer_than_frames_are_kept_continues_from_a_world() {
     rig.converge();
 }
 
-/// Row 30: also a process that ended without a goodbye.
+/// Row 30, for a process that ended without a goodbye.
 #[test]
 fn a_restarted_client_takes_over_its_seat_from_a_seemingly_live_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(4, "rtt=60".parse().unwrap()));
@@ -80,8 +80,8 @@ fn a_restarted_client_takes_over_its_seat_from_a_seemingly_live_session() {
     rig.converge();
 }
 
-/// Finding F1: a transport was completed too late, when its client had already gone back to the old
-/// one, and took its seat away.
+/// Finding F1: a new transport was completed only after its client had gone back to the old one, and took away the
+/// client's seat.
 #[test]
 fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
     let mut rig = Rig::<Game>::new(RigConfig::new(5, LinkProfile::LAN));
@@ -127,7 +127,7 @@ fn a_moved_match_waits_for_returning_players() {
 /// Finding O1: a copy of an outdated ticket could still end its identity's session, or have that
 /// identity barred.
 #[test]
-fn an_outdated_ticket_gives_no_claim_on_a_session() {
+fn an_outdated_ticket_cannot_end_a_session_or_bar_its_identity() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));
     rig.run(6 * SECOND);
     let (peer, caller) = (rig.clients[0].peer(), SessionId(900));
@@ -149,8 +149,8 @@ fn an_outdated_ticket_gives_no_claim_on_a_session() {
     rig.converge();
 }
 
-/// Finding O1: a client could report every number below its newest ticket's as stored, and each was written to the
-/// journal.
+/// Finding O1: a client could report every ticket number below its newest one as stored, and each of them was written
+/// to the journal.
 #[test]
 fn only_issued_tickets_count_as_stored() {
     let mut rig = Rig::<Game>::new(RigConfig::new(52, LinkProfile::LAN));
@@ -186,7 +186,7 @@ fn only_issued_tickets_count_as_stored() {
     }
 }
 
-/// Row 21, over two transports: the match waits for the batches of a returned client, which has closed none yet.
+/// Row 21, over two transports: the match waits for the batches of a reconnected client, which has not closed any yet.
 #[test]
 fn a_new_process_losing_its_server_immediately_does_not_hold_a_lockstep_match() {
     for seed in 60..64 {
@@ -254,7 +254,7 @@ fn a_diverged_client_reconnects_with_a_world() {
     rig.converge();
 }
 
-/// A ticket as soon as a session plays, and every ten seconds.
+/// A client gets a ticket as soon as its session plays, and then every ten seconds.
 #[test]
 fn reconnect_tickets_are_renewed_while_a_session_plays() {
     let mut rig = Rig::<Game>::new(RigConfig::new(8, LinkProfile::LAN));
@@ -310,7 +310,7 @@ fn a_reconnecting_client_gets_turns_only_after_its_first_packet() {
     assert!(rig.match_.world().tick() > Tick(400));
 }
 
-/// A loss of power without fsync undoes turns that clients have seen. The clients also roll back, and get an event with
+/// A power loss without fsync undoes turns that clients have seen. The clients roll back as well, and get an event with
 /// the number of ticks.
 #[test]
 fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
@@ -319,7 +319,7 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     let kept = rig.journal.len();
     rig.run(2 * SECOND);
     for client in 0..4 {
-        // Until it is back, the server does not know its confirmed state.
+        // Until the client is back, the server does not know its confirmed state.
         rig.flip_excuse(client);
     }
     let seen = rig.stats(0).authority_tick;
@@ -353,8 +353,8 @@ fn a_client_ahead_of_a_restarted_server_rolls_back_and_gets_an_event() {
     rig.converge();
 }
 
-/// Finding of a review: the server still has the world of a recent join, which is older than the
-/// player's own. A return to that world would look like a loss of ticks.
+/// The server still has the world of a recent join, which is older than the player's own world. Reconnecting to that
+/// world would look like a loss of ticks.
 #[test]
 fn a_reconnecting_client_gets_no_world_older_than_its_own() {
     let mut config = RigConfig::new(43, LinkProfile::LAN);
@@ -366,7 +366,7 @@ fn a_reconnecting_client_gets_no_world_older_than_its_own() {
     let late = rig.join("late");
     rig.until_it_plays(late);
     rig.run(200 * MS);
-    // Its own world differs from the match's, so it needs one.
+    // The client's own world differs from the match's, so the client needs a world.
     rig.spoil(0, |sim| sim.ballast.spoil(7));
     while rig.clients[0].session.desynced_since().is_none() {
         rig.run(MS);
@@ -386,7 +386,7 @@ fn a_reconnecting_client_gets_no_world_older_than_its_own() {
 }
 
 #[test]
-fn a_client_back_too_late_may_retry() {
+fn a_client_that_reconnects_too_late_may_retry() {
     let mut rig = Rig::<Game>::new(RigConfig::new(40, LinkProfile::LAN));
     rig.run(6 * SECOND);
     rig.cut(0);
@@ -477,8 +477,8 @@ fn kind(delay: u8) -> MatchConfig {
     }
 }
 
-/// Regression: a heal whose world took longer than the input window let the client sample ticks a second time, whose
-/// first inputs the server had: each led to the next difference.
+/// Regression: if a heal's world took longer than the input window, the client sampled ticks a second time although the
+/// server already had their inputs. Each of these led to another difference.
 #[test]
 fn a_long_heal_samples_no_tick_twice() {
     let mut config = RigConfig::new(13, "rtt=50".parse().unwrap());
@@ -496,7 +496,7 @@ fn a_long_heal_samples_no_tick_twice() {
     assert!(rig.clients[1].session.desynced_since().is_some());
     let mut healing = 0;
     while rig.stats(1).heals == 0 {
-        // Its world is about to arrive, and the server freezes, so that inputs run far ahead of it.
+        // When the world is about to arrive, the server freezes, so that inputs run far ahead of it.
         healing += 1;
         if healing == 40 {
             rig.stall(rig.now + 600 * MS);

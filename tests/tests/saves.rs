@@ -133,7 +133,7 @@ fn evening<const V: u32>(config: &MatchConfig) -> Direct<Town<V>> {
 
 /// Row 83.
 #[test]
-fn each_owner_has_its_player_again_in_any_order_and_under_any_policy() {
+fn each_owner_gets_its_player_back_in_any_order_and_under_any_policy() {
     for (way, config) in policies() {
         let before = evening::<2>(&config);
         let save = before.match_.save().unwrap();
@@ -196,7 +196,7 @@ fn a_late_owner_is_neither_kicked_nor_waited_for_nor_replaced() {
         );
         assert_eq!(all.match_.world().presence(BEN), Presence::Present, "{way}");
         assert_eq!(all.match_.world().sim().left, 0, "{way}");
-        // From now on the seat is like any other.
+        // From now on the seat is an ordinary one.
         all.match_.kick(ben, CloseCode::Left);
         all.rest(2 * SECOND);
         assert_eq!(all.match_.world().sim().left, 1, "{way}");
@@ -211,7 +211,7 @@ fn world_ticks(all: &mut Direct<Now>, time: Duration) -> u32 {
 }
 
 #[test]
-fn a_player_gone_before_the_save_is_its_owners_again() {
+fn a_player_that_left_before_the_save_belongs_to_its_owner_again() {
     let (_, config) = policies().into_iter().next().unwrap();
     let mut before = evening::<2>(&config);
     before.match_.kick(SessionId(1), CloseCode::Left);
@@ -226,7 +226,7 @@ fn a_player_gone_before_the_save_is_its_owners_again() {
 }
 
 #[test]
-fn the_host_gives_a_seat_whose_owner_does_not_come_to_another_identity() {
+fn the_host_can_give_an_absent_owners_seat_to_another_identity() {
     let (_, config) = policies().into_iter().nth(1).unwrap();
     let save = evening::<2>(&config).match_.save().unwrap();
     let mut all = loaded(config, &save).unwrap();
@@ -334,7 +334,7 @@ fn the_new_configuration_may_name_another_owner() {
     assert_eq!(player(&all, carl), BEN);
 }
 
-/// At any moment, a save holds every order that a client has run. The others ran in no client.
+/// At any moment, a save holds every order that any client has run.
 #[test]
 fn a_save_holds_every_order_run_by_a_client() {
     for (way, config) in policies() {
@@ -438,11 +438,11 @@ fn an_older_save_is_refused_with_a_reason_or_upgraded() {
             version: 1
         })
     ));
-    // Other rules also need the author's consent.
+    // Different rules also require an upgrade function.
     let same = evening::<2>(&config).match_.save().unwrap();
     assert!(matches!(load(&same, 1, None), Err(LoadError::Rules)));
     assert!(load(&same, 1, Some(upgrade as _)).is_ok());
-    // The author's own words.
+    // The author's own error message.
     let poor = begun::<1>(config.clone(), Town::default());
     let poor = load(&poor.match_.save().unwrap(), 0, Some(upgrade as _));
     assert_eq!(
@@ -474,7 +474,7 @@ fn an_upgrade_gets_the_unanswered_queries() {
 }
 
 #[test]
-fn another_game_a_journal_and_too_few_seats_are_refused_with_reasons() {
+fn saves_of_another_game_journals_and_too_few_seats_are_refused_with_reasons() {
     let (_, config) = policies().into_iter().next().unwrap();
     let save = evening::<2>(&config).match_.save().unwrap();
     let other = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
@@ -549,7 +549,7 @@ fn the_header_of_a_save_has_its_label_and_owners() {
         .iter()
         .map(|(player, owner)| (*player, &**owner));
     assert!(owners.eq([(ANNA, "anna"), (BEN, "ben")]));
-    // Escapes of a terminal in a foreign file.
+    // Terminal escapes in a foreign file.
     let foreign = labelled("\u{1b}[31mred\n".to_owned())
         .match_
         .save()
@@ -639,7 +639,7 @@ fn a_truncated_or_altered_save_is_refused() {
     }
 }
 
-// A hostile file can have valid checks, so its records are altered here and checked anew.
+// A hostile file can have valid checksums, so here its records are altered and the checksums recomputed.
 #[test]
 fn an_altered_save_with_valid_checks_is_refused_or_plays_without_a_panic() {
     let (_, config) = policies().into_iter().next().unwrap();
@@ -792,8 +792,8 @@ fn played(seed: u64, command_delay: u8) -> Rig<History> {
 
 #[test]
 fn a_player_saves_the_match_and_all_clients_get_its_name() {
-    // Row 83. The referee decides, the host writes, and all clients receive the name of the player that saved. The
-    // match is not affected.
+    // Row 83. The referee decides, the host writes the save, and all clients receive the name of the player that saved.
+    // The match is not affected.
     for command_delay in [0, 2] {
         let mut rig = played(31, command_delay);
         let ask = |rig: &mut Rig<History>, client: usize, request| {
@@ -829,7 +829,7 @@ fn a_player_saves_the_match_and_all_clients_get_its_name() {
         }
         let by: Vec<_> = rig.saves.iter().map(|(by, _)| *by).collect();
         assert_eq!(by, [Some(PlayerId(2)), Some(PlayerId(3)), None]);
-        // Each save is a world of the match.
+        // Each save can be loaded, and holds a world of the match.
         let (rules, hello) = rig.match_.origin();
         for (_, save) in &rig.saves {
             let config = rig.match_.config().clone();

@@ -1,4 +1,4 @@
-//! When a match's ticks are due, even after its process froze; and whether a client receives the match.
+//! When a match's ticks are due, even after its process froze; when a match is idle; and packets to silent clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn a_match_is_idle_without_players_or_if_all_are_silent_but_not_during_a_join() 
     assert!(match_.is_unacked());
 }
 
-/// A client whose link broke dials by another path: its second connection receives the match after its hello.
+/// A client with a broken link dials over another path. Its second connection receives the match after its hello.
 #[test]
 fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     let mut table = table();
@@ -91,8 +91,8 @@ fn a_match_of_silent_players_is_idle_but_not_while_a_player_redials() {
     assert!(match_.is_unacked());
 }
 
-/// Runs the match for `time` while its player is silent. Returns how many packets the player gets in the second half of
-/// that time, and the size of the largest packet in bytes.
+/// Runs the match for `time` while its player is silent. Returns the number of packets that the player is sent in the
+/// second half of that time, and the size of the largest one in bytes.
 fn packets_to_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (usize, usize) {
     let (began, until) = (table.now, table.now + time);
     let mut sizes = Vec::new();
@@ -111,7 +111,7 @@ fn packets_to_a_silent_player(table: &mut Direct<Counter>, time: Duration) -> (u
 }
 
 #[test]
-fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
+fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_sends_again() {
     let mut table = table();
     table.gather();
     let (packets, largest) = packets_to_a_silent_player(&mut table, 3 * SECOND);
@@ -126,8 +126,8 @@ fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_speaks() {
     assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");
 }
 
-/// The client's downlink has been dead long enough that the match sends it few packets. But the client sends, so it is
-/// sent the missing frames.
+/// The client's downlink has been dead for so long that the match sends it few packets. But the client still sends, so
+/// it gets the missing frames.
 #[test]
 fn a_sending_client_is_sent_all_missing_frames_after_a_long_dead_downlink() {
     let mut table = table();

@@ -1,5 +1,5 @@
-//! Rules for every policy: sleeping entities are free, only random decisions travel as actions, and events are emitted
-//! at once.
+//! Rules for every policy: sleeping entities are free, only random decisions are sent as actions, and events are
+//! emitted immediately.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ use twinstep_server::{Decision, HookContext, MatchConfig, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Row 4: ten thousand sleepers cost a tick no wake-up. A due sleeper wakes exactly in its tick, a cancelled one does
-/// not, and a save keeps all of them.
+/// Row 4: ten thousand sleepers cause no wake-ups in a tick. A sleeper wakes exactly in its tick, a cancelled one does
+/// not wake, and a save keeps all of them.
 #[test]
 fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     let mut timers = Schedule::new();
@@ -48,7 +48,7 @@ fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     assert_eq!(timers.len(), 10_000);
 }
 
-// Lets all sleepers wake and register again in a 20-tick round. Returns the time for each.
+// Lets all sleepers wake and register again in a 20-tick round. Returns the time per sleeper.
 #[expect(
     clippy::disallowed_methods,
     reason = "measures; only the ratio of two measurements is compared"
@@ -78,7 +78,7 @@ fn rounds_of(sleepers: u32) -> impl FnMut() -> Duration {
 fn waking_costs_no_more_with_a_hundred_thousand_sleepers() {
     let mut rounds = [1_000, 60_000, 100_000].map(rounds_of);
     let mut least = [Duration::MAX; 3];
-    // In turns, so that other work on the machine hits all of them.
+    // The sizes take turns, so that other load on the machine affects all of them.
     for _ in 0..7 {
         for (least, round) in least.iter_mut().zip(&mut rounds) {
             *least = (*least).min(round());
@@ -92,10 +92,10 @@ fn waking_costs_no_more_with_a_hundred_thousand_sleepers() {
     assert!(many < few * 10, "{few:?} and {many:?}");
 }
 
-/// Row 24: between two ticks the picture advances with time, never back and never into the next tick: in prediction and
-/// in lockstep. At 60 frames a second, each 50 ms tick has three pictures. The pose is the number of ticks with input.
+/// Row 24: between two ticks the picture advances with time, never back or into the next tick, with prediction and in
+/// lockstep. At 60 frames a second, each 50 ms tick has three pictures. The pose is the number of ticks with input.
 #[test]
-fn pictures_between_ticks_grow_with_time() {
+fn pictures_between_ticks_advance_with_time() {
     for policies in [
         MatchConfig {
             tick: Duration::from_millis(50),
@@ -192,8 +192,8 @@ fn any_type_of_controls_reaches_the_servers_frames() {
     assert!(new.eq(&held), "{reached:?}");
 }
 
-/// Row 50: a random decision is asked once, decided once by the server, and sent to all clients as an action of the
-/// turn stream: every answer in the journal names its list, and each client applies it at the same tick (the rig
+/// Row 50: a random decision is asked once, decided once by the server, and sent to all clients as an action in the
+/// turn stream. Every answer in the journal names its list, and each client applies it at the same tick (the rig
 /// compares their worlds with the server's every tick).
 #[test]
 fn a_blast_is_decided_once_and_travels_as_an_action() {
@@ -225,9 +225,9 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
     assert_eq!(rig.match_.digest_at(world.tick()), world.digest().ok());
 }
 
-/// Row 53: only random decisions cost additional bytes: a thousand villagers gather without a byte.
+/// Row 53: only random decisions cost additional bytes; a thousand gathering villagers cost none.
 #[test]
-fn a_thousand_gathering_villagers_do_not_send_a_byte() {
+fn a_thousand_gathering_villagers_cost_no_bytes() {
     let bytes = |crowd| {
         let mut config = RigConfig::strategy(2, LinkProfile::LAN);
         (config.sticks, config.crowd, config.verify) = (Sticks::Still, crowd, false);
@@ -256,7 +256,7 @@ fn a_thousand_gathering_villagers_do_not_send_a_byte() {
 /// The second game, in lockstep: bots at war over a bad link, with equal worlds every tick (as the rig checks) and a
 /// result for every command.
 #[test]
-fn a_strategy_game_in_lockstep_stays_equal() {
+fn all_worlds_of_a_strategy_game_stay_equal_in_lockstep() {
     let mut rig = Rig::<Realm>::new(RigConfig::strategy(3, LinkProfile::BAD));
     rig.run(SECOND * 60);
     assert!(rig.match_.stats().outcomes > 3, "{:?}", rig.match_.stats());
@@ -289,7 +289,7 @@ impl Simulation for Raid {
 
 #[test]
 fn a_query_opened_late_has_as_much_time_as_others() {
-    // No job is done, so each query ends 2 s after it was opened.
+    // No job is ever completed, so each query ends 2 s after it was opened.
     let resolver = |_: &HookContext<'_, Raid>, _: Key, _: &u32| Decision::Later(Box::new(|| 0));
     let config = SessionConfig::<Raid>::new(Arc::new(()));
     let policies = MatchConfig::action();
@@ -303,10 +303,9 @@ fn a_query_opened_late_has_as_much_time_as_others() {
     assert_eq!(answered(&table), 100);
 }
 
-/// Row 87: forty bombs of one tick are all decided, in their order, over the next ticks; with a prediction and in
-/// lockstep.
+/// Row 87: forty bombs of one tick are all decided, in order, over the next ticks, with prediction and in lockstep.
 #[test]
-fn a_burst_of_forty_queries_is_answered_to_the_end_in_order() {
+fn a_burst_of_forty_queries_is_answered_completely_and_in_order() {
     for policies in [MatchConfig::action(), MatchConfig::strategy()] {
         let config = || SessionConfig::<Raid>::new(Arc::new(()));
         let resolver = |_: &HookContext<'_, Raid>, _: Key, bomb: &u32| Decision::Now(bomb * bomb);
@@ -361,10 +360,10 @@ impl Simulation for Dice {
     }
 }
 
-/// Row 65: with one seed, both simulations on all machines draw the same numbers, each at its tick: the prediction's
-/// draws equal the later draws of the confirmed world, on every client.
+/// Row 65: with one seed, both simulations on all machines draw the same numbers at the same ticks. On every client,
+/// the prediction's draws equal the later draws of the confirmed world.
 #[test]
-fn both_simulations_of_all_machines_draw_the_same_random_numbers() {
+fn both_simulations_on_all_machines_draw_the_same_random_numbers() {
     let config = || SessionConfig::<Dice>::new(Arc::new(()));
     let dice = Dice {
         luck: Mwc::seed(77),
@@ -396,7 +395,7 @@ fn both_simulations_of_all_machines_draw_the_same_random_numbers() {
 }
 
 /// Row 56: the confirmed world's events reach the view in the same process and the same call, with the tick in which
-/// they happened: without a message, and not a tick later.
+/// they happened. No message is needed, and they are not a tick late.
 #[test]
 fn confirmed_events_arrive_in_the_same_call() {
     let config = SessionConfig::<Dice>::new(Arc::new(()));

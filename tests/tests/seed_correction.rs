@@ -1,5 +1,5 @@
-//! Assumed inputs are compared with the confirmed ones: equal predictions are kept, others rebuilt, and good guesses
-//! make that rare.
+//! Assumed inputs are compared with the confirmed ones. Correct predictions are kept, others are rebuilt, and good
+//! guesses make rebuilds rare.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn a_correction_equals_a_run_from_the_start() {
             frame
         })
         .collect();
-    // The run from the start.
+    // This is the run from the start.
     let mut world = World::new(Trace::default(), Tick(0));
     let mut stepper = Stepper::default();
     let mut truth = vec![world.digest().unwrap()];
@@ -120,7 +120,7 @@ fn a_correction_equals_a_run_from_the_start() {
             authority.digest().unwrap(),
             truth[authority.tick().0 as usize]
         );
-        // No change happened without this client being able to know of it.
+        // This client knows of every change up to the prediction's tick.
         if authority.tick() > changed[prediction.tick().0 as usize] {
             assert_eq!(
                 prediction.digest().unwrap(),
@@ -138,8 +138,8 @@ fn a_correction_equals_a_run_from_the_start() {
     );
 }
 
-/// A picture may draw only known inputs of another player, not predicted ones. A prediction that matches an
-/// announcement counts as known at once; any other prediction counts after the next rebuild.
+/// A picture may draw only known inputs of another player, not predicted ones. An input predicted as announced counts
+/// as known immediately; any other counts after the next rebuild.
 #[test]
 fn an_announced_input_of_another_player_stays_in_the_prediction() {
     let start = World::new(Trace::default(), Tick(0));
@@ -171,7 +171,7 @@ fn an_announced_input_of_another_player_stays_in_the_prediction() {
     let known = timeline.known();
     assert!(known.covers(other, Tick(0)) && !known.covers(other, Tick(1)));
     assert!(known.covers(own, Tick(5)));
-    // Announced as predicted for two ticks, then differently.
+    // For two ticks the announcements equal the prediction, then they differ.
     for (tick, held) in [(1, 7), (2, 7), (3, 9), (4, 9)] {
         timeline.announce(other, Tick(tick), &held);
     }
@@ -225,8 +225,8 @@ impl Play for March {
     }
 }
 
-/// Row 59: players with steady inputs are predicted right from their last known input: not one misprediction, however
-/// long the link is. The age of the last known input does not indicate a change.
+/// Row 59: players with steady inputs are predicted correctly from their last known input, without a single
+/// misprediction, however long the link is. An old input does not mean that it has changed.
 #[test]
 fn a_remote_player_with_steady_inputs_costs_no_misprediction() {
     let ways = [

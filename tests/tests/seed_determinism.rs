@@ -42,8 +42,8 @@ fn digests(journal: &[u8]) -> String {
     reported
 }
 
-/// Row 1: the same start and the same frames lead two processes through the same digests, for 10,000 ticks. The second
-/// process is this test, started again.
+/// Row 1: the same start and the same frames give the same digests in two processes, for 10,000 ticks. The second
+/// process runs this same test.
 #[test]
 fn two_processes_go_through_the_same_digests() {
     if let Some(path) = std::env::var_os(JOURNAL) {
@@ -92,7 +92,7 @@ fn two_processes_go_through_the_same_digests() {
 }
 
 /// Rows 5 and 23: whether a client draws 7, 60 or 240 frames a second, its simulation advances by whole ticks, as many
-/// as every other client's, through the server's digests (which the rig compares after every frame).
+/// as every other client's, and has the server's digests (which the rig compares after every frame).
 #[test]
 fn the_frame_rate_does_not_change_digests() {
     let mut config = RigConfig::new(12, LinkProfile::LAN);
@@ -138,7 +138,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
                 let _ = session.command(0, Command::Note(n * 4 + i as u32));
             }
         }
-        // Not while they join: then the order decides the tick in which they do.
+        // Not while they join, because then the order decides in which tick each of them joins.
         if n > 60 {
             let first = luck.below(3) as usize;
             let last = (first + 1 + luck.below(2) as usize) % 3;
@@ -154,7 +154,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
     (digests, table.match_.world().sim().clone())
 }
 
-/// Row 6: for packets in any order of arrival, commands run in the order of players, and the digests are the same.
+/// Row 6: whatever the order in which packets arrive, commands run in player order, and the digests are the same.
 #[test]
 fn the_order_of_arrival_does_not_change_digests() {
     let (digests, history) = shuffled(1);
@@ -172,9 +172,9 @@ fn the_order_of_arrival_does_not_change_digests() {
 }
 
 /// Row 7: one match has turns of 5, 7, 3 and 20 ticks. Every client switches at the same turn as the server and stays
-/// equal (the rig checks every tick), in prediction and in lockstep.
+/// equal (the rig checks every tick), with prediction and in lockstep.
 #[test]
-fn turns_of_any_length_stay_in_step() {
+fn clients_stay_in_step_at_any_turn_length() {
     let deadline = RigConfig::new(7, LinkProfile::WAN);
     for config in [deadline, RigConfig::strategy(7, LinkProfile::WAN)] {
         let mut rig = Rig::<History>::new(config);
@@ -207,8 +207,8 @@ fn turns_of_any_length_stay_in_step() {
     }
 }
 
-/// Row 19: one value on one client differs; this is detected when the next turn arrives, and the server identifies the
-/// client.
+/// Row 19: a single value that differs on one client is detected when the next turn arrives, and the server identifies
+/// the client.
 #[test]
 fn a_flipped_value_is_detected_at_the_next_turn() {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
@@ -380,7 +380,7 @@ fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -
 }
 
 /// Finding A5: in release builds, a step that differs by phase was not reported, and no report named a field. Now one
-/// tick in 64 is stepped twice, and the difference is reported with its cause.
+/// tick in 64 is stepped twice, and a difference is reported with its cause.
 #[test]
 fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {
     let reported = step_faults::<TwoFaced>(false, 400);
@@ -402,7 +402,7 @@ fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {
     assert_eq!(step_faults::<Counter>(false, 400), Vec::<String>::new());
 }
 
-/// Finding A5: a NaN in a prediction panicked the player's process.
+/// Finding A5: a NaN in a prediction made the player's process panic.
 #[test]
 fn a_nan_in_a_prediction_is_reported_without_a_panic() {
     for verify in [false, true] {
@@ -418,7 +418,7 @@ fn a_nan_in_a_prediction_is_reported_without_a_panic() {
 /// Row 27: debug builds check determinism by default: a step that differs between the two sides stops the session at
 /// the first tick, even if no frame differed.
 #[test]
-fn a_phase_dependent_step_is_caught() {
+fn a_phase_dependent_step_is_detected() {
     let config = SessionConfig::<TwoFaced>::new(Arc::new(()));
     assert_eq!(config.verify, cfg!(debug_assertions));
     let play = |verify| {

@@ -1,4 +1,4 @@
-//! Prediction: the local simulation responds immediately, is complete on its own, and waits for no packet.
+//! Prediction: the local simulation is complete in itself, responds immediately, and waits for no packet.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,8 +27,7 @@ fn counters(clients: usize) -> Direct<Counter> {
     table
 }
 
-/// Row 28: one player is 400 ms away. A near player still sees each input in the frame in which it happens, and never
-/// waits.
+/// Row 28: although one player is 400 ms away, a near player sees each input in its own frame, and never waits.
 #[test]
 fn a_far_player_does_not_delay_the_inputs_of_a_near_one() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
@@ -48,8 +47,8 @@ fn a_far_player_does_not_delay_the_inputs_of_a_near_one() {
     assert!(rig.stats(1).rtt_ms > 350.0);
 }
 
-/// Row 31: under the deadline policy a bad link affects only its own player: while one player's link jitters, the turns
-/// of the others are never late.
+/// Row 31: under the deadline policy a bad link affects only its own player. While one player's link jitters, the other
+/// players' turns are never late.
 #[test]
 fn a_bad_link_makes_turns_late_only_for_its_owner() {
     let mut rig = Rig::<Game>::new(RigConfig::new(31, LinkProfile::LAN));
@@ -69,8 +68,8 @@ fn a_bad_link_makes_turns_late_only_for_its_owner() {
     }
 }
 
-/// Rows 32 and 77: an input that is read in a frame is in the predicted step of its tick, and in a datagram of that
-/// same frame, which suffices for the server to seal the tick with that input.
+/// Rows 32 and 77: an input read in a frame is used in the predicted step of its tick, and sent in a datagram in the
+/// same frame. That datagram is enough for the server to seal the tick with this input.
 #[test]
 fn an_input_is_used_and_sent_in_the_frame_in_which_it_is_read() {
     let mut table = counters(1);
@@ -138,7 +137,7 @@ fn a_predicted_player_stops_at_walls_without_the_network() {
     assert_eq!(table.sessions[0].authority().unwrap().tick(), authority);
 }
 
-// A figure seen from the side. Gravity, the ground, and its friction are in the step alone.
+// A figure seen from the side. Only the step knows gravity, the ground, and friction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Figure {
     at: Vec2,
@@ -154,7 +153,7 @@ const GRAVITY: f32 = 9.81;
 const FRICTION: f32 = 0.6;
 const RISE: f32 = 3.0;
 
-// The speed of a jump to the side by this input.
+// The sideways speed of a jump with this input.
 fn leap(input: u8) -> f32 {
     f32::from(input) / 10.0
 }
@@ -185,7 +184,7 @@ impl Simulation for Figures {
 #[test]
 fn a_predicted_figure_falls_and_slides_to_rest_without_the_network() {
     // Row 34: without any packet from the server, a predicted figure jumps, falls, lands and slides to rest by
-    // friction; and the server's figure did exactly the same, so that no tick is simulated again.
+    // friction. The server's figure does exactly the same, so no tick is simulated again.
     let sessions = (0..2).map(|_| SessionConfig::<Figures>::new(Arc::new(())));
     let mut table = Direct::of(MatchConfig::action(), Figures::default(), sessions);
     table.run(180, |_, _| 0);
@@ -229,8 +228,8 @@ fn a_predicted_figure_falls_and_slides_to_rest_without_the_network() {
     }
 }
 
-/// Row 35: assumptions are kept over the whole unconfirmed window: after a silence in which the lead grows to nearly
-/// its bound, each tick is compared and kept, and none is simulated again. Confirmed ticks are dropped: the lead is
+/// Row 35: assumptions are kept over the whole unconfirmed window. After a silence in which the lead grows nearly to
+/// its bound, each tick is compared and kept, and none is simulated again. Confirmed ticks are dropped, so the lead is
 /// short again.
 #[test]
 fn assumed_frames_are_kept_until_they_are_confirmed() {
@@ -252,10 +251,10 @@ fn assumed_frames_are_kept_until_they_are_confirmed() {
     assert_eq!(world.digest().ok(), table.match_.digest_at(world.tick()));
 }
 
-/// Row 39: the picture is between the last two ticks, and showing it changes neither simulation. (The borrow
-/// checker forbids writing; this tests that the state has no interior mutability either.)
+/// Row 39: the picture lies between the last two ticks, and showing it changes neither simulation. (The borrow checker
+/// forbids writing; this also tests that the state has no interior mutability.)
 #[test]
-fn a_picture_is_read_and_never_written_back() {
+fn showing_a_picture_changes_neither_simulation() {
     let show = show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u8, f32>| {
         out.put(0, scene.total as f32)
     });
@@ -313,7 +312,7 @@ fn the_reported_lead_is_the_actual_lead() {
     }
 }
 
-/// Row 58: while the network is silent for 500 ms, 30 ticks are predicted, one per sixtieth of a second.
+/// Row 58: while the network is silent for 500 ms, 30 ticks are predicted, one every sixtieth of a second.
 #[test]
 fn the_prediction_ticks_on_while_the_network_is_silent() {
     let mut table = counters(2);
@@ -335,9 +334,9 @@ fn the_prediction_ticks_on_while_the_network_is_silent() {
     assert_eq!(table.sessions[0].stats().stall_ms, 0.0);
 }
 
-/// Row 38: a correction takes as long as its client's lead, but at least 6 ticks.
+/// Row 38: a correction fades over as many ticks as the client's lead, but at least 6.
 #[test]
-fn a_correction_is_gone_after_the_lead_of_its_client() {
+fn a_correction_lasts_as_long_as_its_clients_lead() {
     for leg_ms in [10, 100, 200] {
         let show = || {
             show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u8, f32>| {
@@ -353,7 +352,7 @@ fn a_correction_is_gone_after_the_lead_of_its_client() {
         let legs = [Duration::from_millis(leg_ms), Duration::ZERO];
         let mut corrected = None;
         for n in 0..500 {
-            // The other player lets go once, which this screen learns a lead later.
+            // The other player releases its input once, and this client learns of that a lead later.
             table.frame_over(&legs, |i, _| u8::from(i == 1 && n < 300));
             let session = &table.sessions[0];
             let (Some(ahead), Some(truth)) = (session.prediction(), session.authority()) else {

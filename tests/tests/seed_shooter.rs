@@ -21,8 +21,8 @@ use twinstep_server::config::Claims;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// Row 60: while no other player interferes, every predicted enemy equals, field by field, the confirmed one of that
-/// tick.
+/// Row 60: while no other player interferes, every predicted enemy equals the confirmed enemy of the same tick, field
+/// by field.
 #[test]
 fn enemies_are_predicted_exactly_without_interference() {
     let mut config = RigConfig::new(60, LinkProfile::WAN);
@@ -46,8 +46,8 @@ fn enemies_are_predicted_exactly_without_interference() {
     assert!(compared > 400, "{compared} ticks compared");
 }
 
-/// Row 61: other players kill enemies that this screen still shows alive. In the call in which the confirmed world has
-/// a death, the prediction also has it.
+/// Row 61: other players kill enemies that this screen still shows alive. When a death appears in the confirmed world,
+/// it appears in the prediction in the same call.
 #[test]
 fn a_late_kill_is_applied_immediately() {
     let mut rig = Rig::<Game>::new(RigConfig::new(61, LinkProfile::BAD));
@@ -78,8 +78,8 @@ fn a_late_kill_is_applied_immediately() {
     assert!(late > 30, "{late} deaths arrived late");
 }
 
-/// Row 69: if a ghost's hit was withheld, the truth follows: no prediction shows an enemy with more health than the
-/// confirmed world has left it.
+/// Row 69: a ghost shot's withheld hit is corrected later: no prediction shows an enemy with more health than it has in
+/// the confirmed world.
 #[test]
 fn a_ghost_shot_that_did_hit_is_corrected() {
     let mut rig = Rig::<Game>::new(RigConfig::new(69, LinkProfile::WAN));
@@ -167,8 +167,8 @@ fn sapper(shield_ticks: u32) -> Arc<Rules> {
     Arc::new(level(Vec2::new(39.0, 23.0), 4, shield_ticks))
 }
 
-/// Rows 63 and 64: one player kills the sapper. The other does not know that yet, and runs into the sapper on its own
-/// screen. This player dies of that on all sides, because a step does not question the claim in its frame.
+/// Rows 63 and 64: one player kills the sapper. The other player does not know that yet, and runs into the sapper on
+/// its own screen. That player dies on all sides, because a step does not question a claim in its frame.
 #[test]
 fn a_crash_into_an_already_dead_enemy_still_kills() {
     let rules = sapper(1);
@@ -203,8 +203,8 @@ fn a_crash_into_an_already_dead_enemy_still_kills() {
     }
 }
 
-/// Rows 63 and 90: a bullet kills on the screen that shows it, though its enemy was dead on the server before it fired,
-/// and the server has never had the bullet.
+/// Rows 63 and 90: a bullet kills the player on whose screen it appears, although on the server the enemy was dead
+/// before it fired, and the bullet never existed there.
 #[test]
 fn a_bullet_of_an_already_dead_enemy_still_kills() {
     let mut rules = level(SPOT, 1, 1);
@@ -230,7 +230,7 @@ fn a_bullet_of_an_already_dead_enemy_still_kills() {
         table.run(1, |_, _| Pad::default());
         assert!(table.now < SECOND * 60, "the gunner never fires");
     }
-    // The next volley comes 50 to 79 ticks after this one; three shots kill in 20.
+    // The next volley comes 50 to 79 ticks after this one; three shots kill within 20.
     table.run(26, |_, _| Pad::default());
     table.deaf_until[0] = Duration::MAX;
     for _ in 0..100 {
@@ -242,7 +242,7 @@ fn a_bullet_of_an_already_dead_enemy_still_kills() {
         };
         table.run(1, |i, _| match i {
             1 if !is_dead => fire_west(),
-            // A player that acts can be hurt.
+            // A player can be hurt once it acts.
             0 if is_dead => aims,
             _ => Pad::default(),
         });
@@ -274,8 +274,8 @@ fn a_bullet_of_an_already_dead_enemy_still_kills() {
     assert!(!bullets.contains(&by), "a bullet that never was");
 }
 
-/// Rows 63 and 64, both policies: a client that never claims its death lives on if only owners decide, and dies within
-/// a fixed number of ticks after the touch if the referee checks as well. An honest one dies once, of its own claim,
+/// Rows 63 and 64, both policies: a client that never claims its death survives if only owners decide, and dies within
+/// a fixed number of ticks after the touch if the referee also checks. An honest client dies once, by its own claim,
 /// under either policy.
 #[test]
 fn no_player_is_immortal() {
@@ -287,7 +287,7 @@ fn no_player_is_immortal() {
         (Claims::OwnerWithin(WITHIN), 128),
     ] {
         let mut table = duel(&sapper(1), claims);
-        // Without a prediction, a client does not find touches and does not make claims.
+        // Without a prediction, a client does not detect touches and does not make claims.
         table.budget_ticks = budget_ticks;
         let (mut touched, mut died) = (None, None);
         for n in 0..100 {
@@ -328,8 +328,8 @@ fn no_player_is_immortal() {
     }
 }
 
-/// Row 62: a gunner was killed before it fired, and this screen did not know: the volley is cancelled, and no bullet of
-/// it survives the correction.
+/// Row 62: a gunner was killed before it fired, but this client did not know. The volley is cancelled, and none of its
+/// bullets survives the correction.
 #[test]
 fn shots_of_a_dead_enemy_vanish() {
     // No player is hurt here.
@@ -360,7 +360,7 @@ fn shots_of_a_dead_enemy_vanish() {
         table.run(1, |_, _| Pad::default());
         assert!(table.now < SECOND * 60, "the gunner never fires");
     }
-    // The next volley comes 50 to 79 ticks after this one; three shots kill in 20.
+    // The next volley comes 50 to 79 ticks after this one; three shots kill within 20.
     table.run(22, |_, _| Pad::default());
     table.deaf_until[0] = Duration::MAX;
     let own = |table: &Direct<Game>| {
@@ -376,7 +376,7 @@ fn shots_of_a_dead_enemy_vanish() {
     for _ in 0..61 {
         table.run(1, |i, _| if i == 1 { fire_west() } else { Pad::default() });
         orphan |= volleys(&mut table).0;
-        // The volley does not fly for long, so the check runs during its flight.
+        // The volley flies only briefly, so the check runs during its flight.
         if orphan && !table.match_.world().sim().enemies[0].is_alive() {
             break;
         }

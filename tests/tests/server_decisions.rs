@@ -31,8 +31,8 @@ fn hello(rules: &Rules) -> Hello {
     Hello::of::<Game>(rules, "").expect("rules without a NaN")
 }
 
-/// Rows 50 and 52: the paths of objects that a blast throws are decided once, by the server, and every copy and every
-/// replay plays the same paths. The guesses of clients differ and are corrected.
+/// Rows 50 and 52: the server decides once on the paths of objects thrown by a blast, and every copy and every replay
+/// shows the same paths. Clients' guesses differ and are corrected.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn tosses_are_decided_once_and_replayed_on_every_client() {
@@ -74,8 +74,8 @@ struct Hunt {
     loot: Option<Item>,
 }
 
-/// Rows 51 and 52: if owners answer, the client of the player that lit a barrel decides its hits and paths, and the
-/// referee accepts possible answers. Forged answers are refused, and the server decides instead.
+/// Rows 51 and 52: if owners answer, the client of the player that lit a barrel decides on its hits and paths, and the
+/// referee accepts plausible answers. Forged answers are refused, and the server decides instead.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn owners_may_resolve_their_blasts_and_tosses_and_cheaters_are_overruled() {
@@ -96,7 +96,7 @@ fn owners_may_resolve_their_blasts_and_tosses_and_cheaters_are_overruled() {
         );
         assert!(if forge { refused > 10 } else { believed > 10 });
         if forge {
-            // A toss that throws nothing cannot be made worse.
+            // A toss without objects cannot be forged.
             assert!(believed * 4 <= refused, "forged answers entered the game");
         } else {
             assert!(refused * 20 <= believed, "honest answers were refused");
@@ -162,8 +162,8 @@ fn crate_hunt(seed: u64) -> Hunt {
     panic!("the crate never broke");
 }
 
-/// Servers with different luck send the same bytes to the client until the crate breaks: the content is in no packet
-/// and in no world.
+/// Servers with different random seeds send the client the same bytes until the crate breaks: the content is in no
+/// packet and in no world.
 #[test]
 fn no_client_knows_a_crates_content_before_it_breaks() {
     let first = crate_hunt(0);
@@ -218,7 +218,7 @@ fn health_after_a_shell(resolver: impl Resolver<Game>) -> i16 {
     let (policies, sessions) = (MatchConfig::action(), vec![config(), config()]);
     let mut table = Direct::new(policies, game, rules.clone(), resolver, sessions, 60);
     let walk = |now: u32| match now {
-        // 100 ticks at 0.16 units lead to where the shell lands.
+        // 100 ticks at 0.16 units each lead to the place where the shell lands.
         now if now + 100 < LANDS => Heading::NONE,
         now if now + 15 < LANDS => Heading::toward(Vec2::Y),
         now if now < LANDS => Heading::toward(-Vec2::Y),
@@ -235,7 +235,7 @@ fn health_after_a_shell(resolver: impl Resolver<Game>) -> i16 {
                 buttons: if fires { Pad::FIRE } else { 0 },
             }
         });
-        // The shooter's screen, and the server: how far is the player when the shell lands?
+        // The player's distance from the shell when it lands, on the shooter's screen and on the server.
         let screen = table.sessions[0].prediction().map(|world| world.sim());
         let games = [screen, Some(table.match_.world().sim())];
         for (i, game) in games.into_iter().enumerate() {
@@ -252,7 +252,7 @@ fn health_after_a_shell(resolver: impl Resolver<Game>) -> i16 {
     players.get(&TARGET).unwrap().health
 }
 
-/// Row 79: a shell is decided by what its owner saw. The player walked on there, and has turned back on the server.
+/// Row 79: a shell is decided by what its owner saw. There the player walked on; on the server it has turned back.
 #[test]
 fn a_shell_hits_the_player_under_it_on_its_owners_screen() {
     let arbiter = || Arbiter::new(&Rules::arena(0), Luck::Seeded(1)).unwrap();
@@ -283,8 +283,8 @@ fn is_touched(game: &Game, player: PlayerId) -> bool {
         .any(|bullet| bullet.at.distance(who.at) < reach)
 }
 
-/// The true referee, but asked about owed claims only in every `every`th tick. So it stands for a client that sends a
-/// claim in the other ticks; 8 claims a second are accepted.
+/// The real referee, but asked about owed claims only every `every` ticks. It represents a client that sends a claim in
+/// each of the other ticks; 8 claims a second are accepted.
 struct SparseReferee {
     every: u32,
 }
@@ -311,8 +311,8 @@ impl Referee<Game> for SparseReferee {
     }
 }
 
-/// Rows 63 and 64 with a deadline: clients that never claim (they run no prediction) are hurt and killed by the
-/// referee, each within its bound of the touch. So are clients that hide behind other claims.
+/// Rows 63 and 64 with a deadline: the referee hurts and kills clients that never make claims (because they run no
+/// prediction) within a bounded time after a touch. The same holds for clients that hide behind other claims.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn hacked_clients_without_claims_die_within_the_bound() {
@@ -332,11 +332,11 @@ fn never_claim(every: u32) {
     rig.run(SECOND * 40);
     let rules = Rules::arena(200);
     let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
-    // Since when each player owes a claim, with its life and its mercy at that time.
+    // For each player that owes a claim: since when, and its life and mercy at that time.
     let mut debts = [None; 4];
     let (mut touches, mut deaths) = (0, 0);
     while replay.step().unwrap() {
-        // The tick that was just stepped.
+        // `now` is the tick that was just stepped.
         let (game, now) = (replay.world().sim(), replay.world().tick().back(1));
         for (n, debt) in debts.iter_mut().enumerate() {
             let id = PlayerId(n as u8);
@@ -381,11 +381,11 @@ fn honest_claims_are_admitted_on_a_bad_link() {
     let refused: u64 = (0..4).map(|i| rig.stats(i).claims_refused).sum();
     println!("{claims} claims in frames, {refused} refused");
     assert!(claims > 50);
-    // A claim may arrive after its player died of a blast or by the referee's claim.
+    // A claim may arrive after its player died from a blast or through the referee's claim.
     assert!(refused * 20 <= claims, "{refused} refused of {claims}");
 }
 
-/// Asks the true referee, once a tick, whether it would admit deaths of the first player by these causes.
+/// Asks the real referee every tick whether it would admit deaths of the first player by these causes.
 struct Probe {
     names: Vec<Key>,
     verdicts: Sender<Vec<bool>>,

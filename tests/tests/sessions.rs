@@ -1,5 +1,5 @@
 //! Players join and leave without a cost for the others: joins, refusals, takeovers, and confirmations. All in virtual
-//! time. Returns to a seat: `returns.rs`.
+//! time. For reconnects, see `returns.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -194,7 +194,7 @@ fn joining_a_crowded_match_over_a_home_connection_takes_at_most_two_seconds() {
     }
 }
 
-/// Row 14: a star. One client's actions reach the others only through the server, over one connection each.
+/// Row 14: the network is a star. Actions reach other clients only through the server, over one connection each.
 #[test]
 fn each_client_holds_exactly_one_connection() {
     let mut rig = Rig::<Game>::new(RigConfig::new(15, LinkProfile::LAN));
@@ -220,7 +220,7 @@ fn other_players_inputs_are_confirmed_only_after_their_own_path() {
         let mut rig = Rig::<Game>::new(RigConfig::new(16, "rtt=40".parse().unwrap()));
         rig.relink(3, slow.parse().unwrap());
         rig.run(6 * SECOND);
-        // The number of ticks by which client 1's confirmed tick trails client 0's input tick, both at one moment.
+        // The number of ticks by which client 1's confirmed tick trails client 0's input tick at the same moment.
         let mut trails = Vec::new();
         for _ in 0..200 {
             rig.run(10 * MS);

@@ -1,10 +1,10 @@
-//! The values in the game `edges` have the intended sizes.
+//! The values in the edge-case game have the requested sizes.
 
 use twinstep_core::codec;
 use twinstep_rig::edges::Shape;
 
 #[test]
-fn shapes_fill_the_wanted_size_and_no_more() {
+fn shapes_fill_the_requested_size_and_no_more() {
     for number in 0..Shape::KINDS {
         for bytes in [0, 4, 20, 97, 128, 256] {
             let size = codec::size(&Shape::made(number, bytes)).unwrap();

@@ -78,14 +78,13 @@ fn board(clients: usize, busy: bool) -> Direct<Board> {
     table
 }
 
-/// The worst case would be controls in which every byte changes every tick. The sealer counts all controls as if they
-/// did.
+/// In the worst case, every byte of the controls would change every tick. The sealer reserves space for that case.
 fn hold(client: usize, _: &Session<Board>) -> Hold {
     Hold([client as u8 + 1; 16])
 }
 
-// Finding K2: canonical order was used as a rank: of 16 players with 20 commands a second each, ten never had a command
-// run.
+// Finding K2: canonical order gave priority to low numbers: of 16 players with 20 commands a second each, ten never had
+// a command run.
 #[test]
 fn players_using_their_full_grant_get_equal_shares() {
     let mut table = board(16, true);
@@ -155,7 +154,7 @@ fn the_largest_outcome_fits_next_to_the_largest_inputs() {
     assert!(sim.waited <= 3, "no other player had entries: {sim:?}");
 }
 
-/// The commands of a lone client run where it assumed them, however many and large they are: no tick is stepped again.
+/// A lone client's commands run at the assumed ticks, however many and large they are, so no tick is stepped again.
 #[test]
 fn a_lone_client_predicts_when_its_orders_run() {
     let mut table = board(1, true);

@@ -1,5 +1,5 @@
-//! Spectators: live or with a delay, outside of all policies, without influence on the match, and without a cost for
-//! the players.
+//! Spectators, live or with a delay: no policy considers them, they do not influence the match, and they cost the
+//! players nothing.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ fn a_wait_for_all_match_does_not_wait_for_spectators() {
     }
 }
 
-/// Two players of one screen, in lockstep: two inputs in each batch, one session.
+/// Two players on one screen, in lockstep: one session with two inputs in each batch.
 #[test]
 fn a_session_of_two_seats_closes_batches_for_both() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(6, LinkProfile::WAN));
@@ -150,7 +150,7 @@ fn sees_no_frame_younger_than_the_delay(config: RigConfig) {
         seen + DELAY + 30 >= server,
         "it keeps up: {seen} of {server}"
     );
-    // Ten packets a second, and a ticket now and then.
+    // Ten packets a second, and occasionally a ticket.
     let before = rig.bytes_down(4);
     rig.run(10 * SECOND);
     let packets = rig.bytes_down(4).packets - before.packets;
@@ -177,10 +177,10 @@ fn begins_with_the_first_world(config: RigConfig) {
     assert!(tick(&rig, 4) + DELAY <= server && tick(&rig, 4) + DELAY + 30 >= server);
 }
 
-/// A crash never shortens the delay: neither for earlier spectators, nor for later ones, nor at a match that is younger
-/// than the delay.
+/// A crash never shortens the delay, whether spectators joined before or after it, even in a match that is younger than
+/// the delay.
 #[test]
-fn a_crash_shows_delayed_spectators_no_young_frame() {
+fn a_crash_shows_delayed_spectators_no_frame_too_early() {
     for age in [3, 20] {
         let mut rig = Rig::<Game>::new(with_room(RigConfig::new(12, LinkProfile::LAN), 8, DELAY));
         rig.run(age * SECOND);
@@ -218,7 +218,7 @@ fn a_delayed_spectator_with_a_desync_gets_no_current_world() {
 }
 
 #[test]
-fn a_spectator_returns_as_a_spectator() {
+fn a_spectator_reconnects_as_a_spectator() {
     for delay in [0, DELAY] {
         let mut rig = watched::<Game>(with_room(RigConfig::new(6, LinkProfile::LAN), 8, delay));
         rig.run(8 * SECOND);
@@ -245,7 +245,7 @@ fn a_player_may_also_be_a_spectator() {
 
 /// Law Hostile wire: no packet of a spectator changes a frame.
 #[test]
-fn a_spectators_packets_reach_no_frame() {
+fn a_spectators_packets_change_no_frame() {
     let mut rig = watched::<History>(with_room(RigConfig::new(8, LinkProfile::LAN), 8, 0));
     rig.run(5 * SECOND);
     let refused = rig.clients[4].session.command(0, Command::Note(7));

@@ -45,7 +45,8 @@ impl Simulation for Level {
     }
 }
 
-/// Finding K11: worlds go to two clients at a time, with 512 KiB a second each, so that sixteen players could not join.
+/// Finding K11: worlds are sent to two clients at a time, at 512 KiB a second each, so not all sixteen players could
+/// join.
 #[test]
 fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines() {
     let start = Level::new(WORLD_BYTES_MAX - 1_024);
@@ -119,7 +120,7 @@ fn ways() -> Vec<(&'static str, RigConfig)> {
         config.policies.players_max = 8;
         config.policies.tick = config.policies.tick.max(33 * MS);
         (config.fps, config.verify) = (30, false);
-        // Large enough that frames are cheaper for a while.
+        // Large enough that frames are cheaper than the world for a while.
         config.load = Load {
             hertz: 30,
             world_bytes: 40_000,
@@ -154,7 +155,7 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
         assert_eq!(by_frames(&rig), 3, "{way}");
         assert!(took < 2 * SECOND, "{way}: {took:?}");
         assert!(rig.bytes_down(late).bulk < 4_000, "{way}");
-        // Cues of the past are neither events nor sounds.
+        // Past cues are neither reported as events nor played.
         let received = |client| rig.stats(client).cues_confirmed;
         assert!(received(0) > 3 * received(late), "{way}");
         rig.run(2 * SECOND);
@@ -163,7 +164,7 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
         rig.until_it_plays(late);
         let back = by_frames(&rig);
         assert_eq!(back, 4, "{way}");
-        // In lockstep too it jumps to the present.
+        // In lockstep, too, the newcomer jumps to the present.
         rig.run(2 * SECOND);
         let turn = rig.match_.world().turn().number;
         rig.run(2 * SECOND);
@@ -176,7 +177,7 @@ fn newcomers_replay_the_match_from_its_start_under_any_policy() {
     }
 }
 
-/// Row 20: the server sends the match's first tick and its cadence, so the author of a client need not know them.
+/// Row 20: the server sends the match's first tick and its cadence, so a client need not know them beforehand.
 #[test]
 fn a_match_may_start_at_any_tick_and_pace() {
     let slow = MatchConfig {
@@ -238,7 +239,7 @@ fn a_client_with_another_start_gets_the_world() {
     }
 }
 
-/// Frames of half a minute cost more than a small world.
+/// Half a minute of frames costs more than a small world.
 #[test]
 fn a_newcomer_gets_the_world_if_it_is_cheaper_than_the_frames() {
     let mut config = RigConfig::new(7, LinkProfile::WAN);
@@ -251,7 +252,7 @@ fn a_newcomer_gets_the_world_if_it_is_cheaper_than_the_frames() {
     assert_eq!(by_frames(&rig), before);
 }
 
-/// The frames are kept for 30 s; a client that starts with them has ten left to catch up.
+/// The frames are kept for 30 s; a client that starts with the oldest ones would have ten seconds left to catch up.
 #[test]
 fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
     let mut rig = Rig::<Edges>::new(fast());
@@ -339,7 +340,7 @@ fn a_client_not_admitted_yet_continues_by_frames() {
     rig.converge();
 }
 
-/// Regression: frames that were kept at its hello were dropped before they arrived, and it paused for 30 s.
+/// Regression: frames kept at the client's hello were dropped before it received them, and it paused for 30 s.
 #[test]
 fn a_client_reconnecting_as_its_frames_expire_plays_immediately() {
     for away_ms in [20_500, 29_500] {
@@ -411,7 +412,7 @@ fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     let late = rig.join("late");
     rig.clients[late].step_cost = 4 * MS;
     assert!(rig.until_it_plays(late) > 3 * SECOND);
-    // While all players wait for its step, that costs a quarter of its time.
+    // If all players waited for its steps, the match would be held for a quarter of that time.
     assert!(rig.match_.stats().held - held < 150 * MS);
     rig.clients[late].step_cost = Duration::ZERO;
     rig.converge();

@@ -1,4 +1,4 @@
-//! Bodies that players steer and the server's physics moves, in `demo/examples/sleds`.
+//! Bodies that are steered by players and moved by the server's physics, in `demo/examples/sleds`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ mod rules;
 const SECOND: Duration = Duration::from_secs(1);
 
 thread_local! {
-    // Whether clients guess, with physics of their own.
+    // Whether clients guess the server's answers, with their own physics.
     static GUESSES: Cell<bool> = const { Cell::new(true) };
 }
 
@@ -48,7 +48,7 @@ impl Show<Sleds> for Sight {
     }
 }
 
-// Holds jets for a third of a second to two seconds, and flies no higher than 15 units.
+// A driver that holds jets for a third of a second to two seconds, and flies no higher than 15 units.
 struct Pilot {
     luck: Mwc,
     jets: u8,
@@ -125,14 +125,14 @@ fn hill(seed: u64, link: LinkProfile, guesses: bool) -> Rig<Sleds> {
     rig
 }
 
-// The places of all sleds that the first client draws.
+// The positions of all sleds as the first client draws them.
 fn drawn(rig: &Rig<Sleds>) -> BTreeMap<PlayerId, Vec2> {
     rig.clients[0].session.shown().collect()
 }
 
-// Row 92: two players for half a minute on each link, with and without guesses: no desync, and no picture in which a
-// sled jumps. The journal produces the same world, and in it no sled moves further in a tick than its speed allows,
-// although a new path starts every few ticks. Guesses by the same engine are correct.
+// Row 92: two players drive for half a minute on each link, with and without guesses. There is no desync, and no
+// picture in which a sled jumps. The journal produces the same world, and in it no sled moves further in a tick than
+// its speed allows, although a new path starts every few ticks. Guesses by the same engine are correct.
 #[test]
 fn steered_sleds_agree_and_never_jump() {
     for (link, guesses) in [
@@ -170,9 +170,9 @@ fn steered_sleds_agree_and_never_jump() {
 struct Played {
     outcomes: usize,
     bytes: usize,
-    // The longest way of a sled in a tick.
+    // The longest distance that a sled moves in a tick.
     fastest: f32,
-    // The longest distance beyond what the highest speed in the window around the tick allows.
+    // The largest excess over the distance that the highest speed in the window around the tick allows.
     leap: f32,
 }
 
@@ -209,7 +209,7 @@ impl Played {
 }
 
 #[test]
-fn the_sleds_are_clean() {
+fn the_sled_game_is_clean() {
     let physics = Physics::new();
     let script = Script::inputs(0..8)
         .players(2)
@@ -242,10 +242,10 @@ fn delays(guesses: bool) -> Vec<Duration> {
     delays
 }
 
-// A guess shows a player its own steering at the next question, at most three ticks later. Without a guess the player
-// sees it when the answer has arrived.
+// With a guess, a player sees its own steering at the next query, at most three ticks later. Without a guess, the
+// player sees it when the answer arrives.
 #[test]
-fn a_guess_takes_the_round_trip_out_of_steering() {
+fn a_guess_removes_the_round_trip_from_steering() {
     let [guessed, waited] = [true, false].map(delays);
     println!("moves after {guessed:?} with a guess, {waited:?} without");
     let ms = Duration::from_millis;

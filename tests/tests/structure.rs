@@ -1,4 +1,4 @@
-//! The structure's rules, checked as text: dependencies, names, and forbidden calls.
+//! Checks the rules of the code's structure in the source text: dependencies, names, and forbidden calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -61,11 +61,11 @@ const LIBRARIES: [&str; 12] = [
 
 const DEMOS: [&str; 3] = ["demo/game", "demo/view", "demo"];
 
-/// Names that the demo has in addition to a library, or twice, with the reason.
+/// Names that the demo shares with a library or uses twice, with the reason.
 const TWICE_ON_PURPOSE: [(&str, &str); 1] =
     [("Pose", "the game's implementation of the client's trait")];
 
-/// Types of the libraries that still share a name. The list may only get shorter.
+/// Library types that still share a name. The list may only get shorter.
 const TYPES_TO_RENAME: [&str; 50] = [
     "Answer", "Answers", "Away", "Beat", "Client", "Controls", "Cost", "Digested", "Digests",
     "Distance", "Done", "Elements", "Failure", "Fault", "Fields", "Flight", "Held", "Hooks",
@@ -75,11 +75,11 @@ const TYPES_TO_RENAME: [&str; 50] = [
     "Wire", "Work",
 ];
 
-/// Files that still share a name inside of their package. The list may only get shorter.
+/// Files that still share a name within their package. The list may only get shorter.
 const FILES_TO_RENAME: [&str; 10] = [
     "core/protocol: frames.rs",
     "server/host: many.rs",
-    // The rules for a kind of thing, and its part of the state.
+    // The rules for a kind of object, and its part of the state.
     "demo/game: barrel.rs",
     "demo/game: crates.rs",
     "demo/game: enemy.rs",
@@ -161,13 +161,13 @@ fn crates_depend_only_on_lower_crates() {
         ("server/physics", &["core"]),
         // The only library that plays both sides in one process.
         ("server/local", &["core", "protocol", "client", "server"]),
-        // The app of an engine joins, or plays alone.
+        // An engine's app joins a match, or plays alone.
         ("client/bevy", &["core", "client", "local"]),
         ("client/c", &["core", "client", "local"]),
         ("client/web", &["core", "client", "udp"]),
     ] {
         let manifest = read(&format!("{package}/Cargo.toml"));
-        // Tests of a crate may use its other side.
+        // A crate's tests may use the other side.
         let dependencies = manifest
             .split("[dev-dependencies]")
             .next()
@@ -189,7 +189,7 @@ fn crates_depend_only_on_lower_crates() {
     for (package, above) in [
         ("demo/game", &["\npowderkeg"][..]),
         ("demo/view", &["\npowderkeg ", "\npowderkeg."]),
-        // A package that needs only the game compiles no window.
+        // A package that needs only the game does not compile a window.
         (
             "tests",
             &["\npowderkeg ", "\npowderkeg.", "\npowderkeg-view"],
@@ -198,7 +198,7 @@ fn crates_depend_only_on_lower_crates() {
             "tests/rig",
             &["\npowderkeg ", "\npowderkeg.", "\npowderkeg-view"],
         ),
-        // The test kit for authors brings neither an engine nor a socket, and no game.
+        // The test kit for authors depends on no engine, socket or game.
         (
             "tests/testing",
             &["\npowderkeg", "\ntwinstep-udp", "\ntokio", "\nrapier2d"],
@@ -221,10 +221,10 @@ fn crates_depend_only_on_lower_crates() {
     );
 }
 
-/// Finding O3-3: a log line that others can cause is bounded by its kind, so every line goes through the macros that
-/// enforce it. A field must not reuse the name of a log line's standard field (finding O3-5).
+/// Finding O3-3: the rate of log lines that remote peers can cause is bounded per kind, so every line goes through the
+/// macros that enforce this. A field must not reuse the name of a log line's standard field (finding O3-5).
 #[test]
-fn every_line_of_the_host_s_log_is_bounded() {
+fn every_line_of_the_hosts_log_is_bounded() {
     let unbounded =
         ["error", "warn", "info", "debug", "event"].map(|level| format!("tracing::{level}!"));
     let unbounded = unbounded.each_ref().map(String::as_str);
@@ -262,7 +262,7 @@ fn every_line_of_the_host_s_log_is_bounded() {
 
 /// The match does not know the host, and the host does not know `twinstep-ops`, which implements the host's traits.
 #[test]
-fn rings_name_only_inner_rings() {
+fn inner_layers_do_not_name_outer_layers() {
     for (folder, outer) in [
         ("server/src", &["twinstep_host", "twinstep_ops"][..]),
         ("server/host/src", &["twinstep_ops"]),
@@ -335,7 +335,7 @@ fn clocks_threads_and_sockets_are_only_at_the_edges() {
     }
 }
 
-/// Files import downwards: two files that need each other are one idea, or lack a third one.
+/// Files import downwards: two files that need each other should be one file, or share a third one.
 #[test]
 fn imports_have_no_circles() {
     let mut found = Vec::new();
@@ -406,7 +406,7 @@ fn twice(types: BTreeMap<String, Vec<String>>, permitted: &[&str]) -> Vec<String
 }
 
 #[test]
-fn a_public_type_has_a_name_of_its_own() {
+fn every_public_type_has_a_unique_name() {
     let libraries = public_types(&LIBRARIES);
     assert!(libraries.contains_key("Simulation"), "types are found");
     assert_eq!(twice(libraries.clone(), &[]), NONE, "in libraries");
@@ -463,13 +463,13 @@ fn the_demo_prints_in_only_one_place() {
     let folders = ["demo/game/src", "demo/view/src", "demo/src"];
     let mut printers: Vec<String> = folders.into_iter().flat_map(sources).collect();
     printers.retain(|path| !path.ends_with("tests.rs") && prints(path));
-    // The one place is `demo/view/src/say.rs`, which writes and checks the result.
+    // That place is `demo/view/src/say.rs`, which writes and checks the result.
     assert_eq!(printers, NONE);
 }
 
-/// Row 33: lockstep, prediction and server step a game by one call, in one place.
+/// Row 33: lockstep, prediction and server step a game with one call, in one place.
 #[test]
-fn one_place_steps_a_simulation() {
+fn simulations_are_stepped_in_only_one_place() {
     let calls = |path: &str| {
         code(path)
             .replace(['\n', ' '], "")
@@ -494,7 +494,7 @@ fn one_place_steps_a_simulation() {
 }
 
 #[test]
-fn every_file_of_tests_is_in_a_program() {
+fn every_test_file_belongs_to_a_program() {
     for (package, folder) in [
         ("tests", "tests/tests"),
         ("server/host", "server/host/tests"),
@@ -505,7 +505,7 @@ fn every_file_of_tests_is_in_a_program() {
         let manifest = read(&format!("{package}/Cargo.toml"));
         let is_program =
             |file: &String| manifest.contains(&format!("[[test]]\nname = \"{file}\"\n"));
-        // A folder belongs to its `mod.rs`.
+        // A folder is represented by its `mod.rs`.
         let name = |path: &String| {
             let file = path.trim_start_matches(folder).trim_start_matches('/');
             let file = file.split('/').next().unwrap_or(file);
@@ -530,7 +530,7 @@ fn every_file_of_tests_is_in_a_program() {
 fn core_is_no_std() {
     for folder in ["core/src", "core/protocol/src"] {
         assert!(read(&format!("{folder}/lib.rs")).contains("\n#![no_std]\n"));
-        // Without this line the compiler knows no `std` there.
+        // Without this line the compiler does not find `std` there.
         assert_eq!(strangers(folder, &["extern crate std"], &[]), NONE);
     }
 }
@@ -544,7 +544,7 @@ fn unsafe_code_is_only_in_the_c_interface_and_in_measuring_tools() {
         "ci/no_std/",
         "client/c/",
         "client/godot/",
-        // A name that a page calls counts as unsafe.
+        // Exporting a function to the page requires an `unsafe` attribute.
         "client/web/",
     ];
     let unsafe_code = ["unsafe {", "unsafe fn", "unsafe impl", "allow(unsafe"];
@@ -668,7 +668,7 @@ fn every_name_mentioned_in_the_documents_is_in_the_code() {
             let word = word.trim_matches(':');
             let is_path = word.contains("::");
             let is_constant = word.contains('_') && word.chars().all(|c| !c.is_lowercase());
-            // In code spans, also the plain name of a type or a function.
+            // In code spans, also plain names of types and functions.
             let is_item = word.starts_with(char::is_uppercase)
                 || word.contains('_') && !word.starts_with("twinstep_");
             let quoted = || is_item && text.contains(&format!("`{word}`"));
@@ -717,9 +717,9 @@ fn every_mutant_names_an_existing_test() {
     }
 }
 
-/// Finding A10: the list for games had no f64, and fewer entries than the list for our own code.
+/// Finding A10: the lint list for games did not cover f64, and had fewer entries than the list for our own code.
 #[test]
-fn the_lints_for_games_hold_for_both_floats_and_all_of_ours() {
+fn the_lints_for_games_cover_both_float_types_and_all_of_our_own_lints() {
     let paths = |file: &str| -> Vec<String> {
         let text = read(file);
         let parts = text.split("path = \"").skip(1);

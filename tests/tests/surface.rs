@@ -1,7 +1,7 @@
-//! The public items of the published crates, one a line: `tests/golden/public/`. A change shows in a commit's
-//! difference, where its author decides whether it breaks users (a new major number) or only adds (a minor one).
+//! The public items of the published crates, one per line, in `tests/golden/public/`. A change appears in the commit's
+//! diff, and its author decides whether it breaks users (a new major version) or only adds items (a minor one).
 //!
-//! Items are read from source as rustfmt formats it, so items made by macros are missing.
+//! Items are read from rustfmt-formatted sources, so items created by macros are missing.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Checks of sources and documents, and tests of the test helpers. No world is played here.
+//! Checks of sources and documents, and tests of the test helpers. This program runs no worlds.
 
 mod imports;
 mod plain;

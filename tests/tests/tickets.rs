@@ -1,5 +1,5 @@
-//! Accepted and refused tickets, in virtual time and from a seed: real tickets, the real admission, a match with its
-//! journal, and clients that come and go for days, while clocks are wrong and processes end.
+//! Which tickets are accepted and refused, in virtual time and from a seed: real tickets, the real admission, a match
+//! with its journal, and clients that come and go for days while clocks are wrong and processes end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl Host {
         }
     }
 
-    /// Lets a client's process join by a ticket, play until half a second after it received one, and be killed.
+    /// A client's process joins with a ticket, plays until half a second after it received a new one, and is killed.
     /// `stores`: whether it stores received tickets; `jump_s`: a jump of the server's clock after the join, in seconds.
     fn visit(&mut self, ticket: &Ticket, stores: bool, jump_s: i64) -> Result<Ticket, String> {
         self.ports += 1;
@@ -246,9 +246,9 @@ fn endpoint(key: &TicketKey, now: Duration, now_unix: Duration) -> ServerEndpoin
     ServerEndpoint::new(config, now).unwrap()
 }
 
-/// Findings K3-C, K3-D, P3-T2, O3-8: issuers whose clocks are five minutes late, right and 400 days early; a server
-/// whose clock is set by a day during play; returns after 3 s, 25 min and 6 h, from another machine, and after a
-/// restart.
+/// Findings K3-C, K3-D, P3-T2, O3-8: issuers with clocks that are five minutes slow, correct, or 400 days fast; a
+/// server with a clock that is changed by a day during play; reconnects after 3 s, 25 min and 6 h, from another
+/// machine, and after a restart.
 #[test]
 fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
     const PLAYERS: u32 = 1_000;
@@ -269,7 +269,7 @@ fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
                     host.restart();
                 }
                 if draw(3) == 0 {
-                    // On another machine, by a fresh ticket.
+                    // On another machine, with a fresh ticket.
                     let fresh = host.made(makers[draw(3) as usize]);
                     replaced.push(std::mem::replace(&mut held, fresh));
                 }
@@ -307,7 +307,7 @@ fn no_identity_is_locked_out_and_replaced_tickets_admit_no_client() {
 /// Finding P3-T1: the server's clock was set forward by two days mid-match, and a player that lost its link within
 /// seconds was locked out.
 #[test]
-fn a_player_returns_by_its_old_tickets_after_the_clock_was_set_forward() {
+fn a_player_reconnects_with_its_old_tickets_after_the_clock_was_set_forward() {
     let key = TicketKey::generate();
     let mut host = Host::new(&key);
     let servers = [server().into()];
@@ -320,7 +320,7 @@ fn a_player_returns_by_its_old_tickets_after_the_clock_was_set_forward() {
     assert!(host.clock().as_secs() < again.expires_unix_s());
     host.now += Duration::from_secs(1_100);
     host.visit(&again, false, 0).unwrap();
-    // A ticket issued by the old clock has expired when the jump counts.
+    // By the time the jump takes effect, a ticket issued under the old clock has expired.
     host.now += Duration::from_secs(1_300);
     let answer = host.dial_once(&again);
     assert_eq!(answer, Some(CloseReason::Expired));

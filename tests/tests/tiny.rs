@@ -1,4 +1,4 @@
-//! Programs that documents show: short, and unchanged. The demo's tests play them.
+//! The programs shown in documents are short, and shown unchanged. The demo's tests run them.
 
 const SOURCE: &str = include_str!("../../demo/examples/tiny.rs");
 const README: &str = include_str!("../../README.md");

@@ -1,4 +1,4 @@
-//! A copy of the tiny game, checked by the test kit in the lines that its own author would write.
+//! A copy of the tiny game, checked by the test kit with the lines that its author would write.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::prelude::*;
@@ -76,7 +76,7 @@ macro_rules! lines {
 }
 
 #[test]
-fn the_lines_of_the_guides_chapter_on_tests_are_true() {
+fn the_guides_chapter_on_tests_shows_the_lines_that_run() {
     let ran = lines! {
         check(Race::default(), (), Script::inputs([0, 1])).unwrap();
         arena(Race::default(), (), Script::inputs([0, 1])).players(4).link("bad").seed(7).seconds(60).run().unwrap();

@@ -1,5 +1,6 @@
 //! Background rebuilds compared with a twin that rebuilds inline (Finding K7): both receive the same packets and hold
-//! the same controls, and show the same, at most one frame later. On slow machines only the lead is shortened.
+//! the same controls, and the second shows the same at most one frame later. On slow machines only the lead is
+//! shortened.
 //!
 //! ```text
 //!  match ── lossy link ──┬──▶ inline      ──▶ up (one of the two speaks for both)
@@ -71,7 +72,7 @@ fn pictures() -> impl Show<Walk, Key = u8, Pose = f32> {
     })
 }
 
-/// Corrections jump, because the picture is the prediction without smoothing.
+/// A session that draws the prediction without smoothing, so that corrections jump.
 fn session(how: Reconcile) -> Session<Walk, impl Show<Walk, Key = u8, Pose = f32>> {
     let smoothing = Smoothing::new(0.0, Duration::from_millis(100));
     let config = SessionConfig::<Walk>::new(Arc::new(())).reconcile(how);
@@ -80,7 +81,7 @@ fn session(how: Reconcile) -> Session<Walk, impl Show<Walk, Key = u8, Pose = f32
     Session::new(config).expect("rules without a NaN")
 }
 
-/// One of three players twice, inline and in the background, and the match around them.
+/// A match of three players, one of which exists twice: rebuilding inline and in the background.
 struct Twins<V: Show<Walk, Key = u8, Pose = f32>> {
     match_: Match<Walk>,
     twins: [Session<Walk, V>; 2],
@@ -126,12 +127,12 @@ fn twins(
 }
 
 impl<V: Show<Walk, Key = u8, Pose = f32>> Twins<V> {
-    /// Plays one frame of all clients. The server receives only the packets of the twin `speaks`.
+    /// Runs one frame of all clients. The server receives only the packets of the twin `speaks`.
     fn frame(&mut self, speaks: usize) {
         self.now += FRAME;
         let now = self.now;
         for held in &mut self.held {
-            // Inputs last for a while, as people's do.
+            // Inputs are held for a while, as humans hold them.
             if self.quiet {
                 *held = 0;
             } else if self.luck.below(4) == 0 {
@@ -240,7 +241,7 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Comp
         let same = twins.shows(0) == twins.shows(1);
         match (rebuilt, rebuilt_last) {
             (true, _) => seen.rebuilt += 1,
-            // The wrong guess from the previous frame is in the picture now, wherever it was rebuilt.
+            // The correction of the previous frame's wrong guess is in the picture now, wherever it was rebuilt.
             (false, true) if same => seen.a_frame_late += 1,
             (false, true) => seen.later += 1,
             (false, false) if same => seen.same += 1,
@@ -257,7 +258,7 @@ fn play(seed: u32, link: LinkProfile, announce: Announce, speaks: usize) -> Comp
         );
     }
     assert!(twins.twins[1].stats().timeline.away_steps > 100);
-    // Both started the same sounds, each of them once.
+    // Both twins started the same sounds, each once.
     twins.quiet = true;
     for _ in 0..3 * SECOND {
         twins.frame(speaks);
@@ -302,7 +303,7 @@ impl CuesOfTwin {
 }
 
 /// Finding K7: without announcements, both pictures are bit for bit the same in every frame in which the inline twin
-/// does not rebuild: each of its rebuilds is in the other picture exactly one frame later.
+/// does not rebuild. Each of its rebuilds appears in the other picture exactly one frame later.
 #[test]
 fn a_background_rebuild_shows_the_same_picture_at_most_one_frame_later() {
     for (seed, link) in [
@@ -323,8 +324,8 @@ fn a_background_rebuild_shows_the_same_picture_at_most_one_frame_later() {
     }
 }
 
-/// The background twin shows a rebuild a frame later, and may have received announcements in that frame: its picture is
-/// then sometimes nearer to the truth.
+/// The background twin shows a rebuild a frame later, and may have received announcements in that frame, so its picture
+/// is sometimes closer to the truth.
 #[test]
 fn with_announcements_the_background_twin_differs_only_by_packets_received_meanwhile() {
     let seen = play(5, LinkProfile::WAN, MatchConfig::action().announce, 0);
@@ -356,10 +357,10 @@ impl Simulation for Gated {
     }
 }
 
-/// The worker hangs in a step, and the game's thread continues: it confirms and predicts as usual, and shows the
-/// rebuild once it is there. If it waited, this test would never end.
+/// While the worker hangs in a step, the game's thread continues: it confirms and predicts as usual, and shows the
+/// rebuild once it is complete. If it waited, this test would never end.
 #[test]
-fn a_games_thread_continues_while_its_worker_hangs() {
+fn the_games_thread_continues_while_its_worker_hangs() {
     let policies = MatchConfig {
         announce: Announce::Never,
         ..MatchConfig::action()
@@ -446,10 +447,10 @@ fn a_games_thread_continues_while_its_worker_hangs() {
     assert_eq!(clients[0].0.session().stats().heals, 0);
 }
 
-/// Steps of 2 ms and 5 ms: two of the former fit into a 4 ms frame, and a rebuild over a 16-tick lead takes two frames,
-/// or five.
+/// Steps take 2 ms or 5 ms. Two 2 ms steps fit into a 4 ms frame, and a rebuild over a 16-tick lead takes two frames,
+/// or five with 5 ms steps.
 #[test]
-fn expensive_steps_cost_lead_first_and_never_inputs_or_confirmed_frames() {
+fn expensive_steps_cost_only_lead_and_never_inputs_or_confirmed_frames() {
     let played = |late: Option<u32>, budget: u32| {
         let mut config = RigConfig::new(9, "rtt=200,jitter=0,loss=0".parse().expect("a link"));
         config.policies.announce = Announce::Never;

@@ -1,5 +1,5 @@
-//! Whole worlds in virtual time, and sessions by hand: one program, so that all of them share two cores and are built
-//! once.
+//! Whole worlds in virtual time, and sessions driven by hand: one program, so that all of them share the cores and are
+//! built once.
 
 mod background;
 mod ball;

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_lies_elsewhere() {
+    fn the_seed_changes_the_addresses_of_a_steps_memory() {
         let at = |seed| {
             elsewhere(seed, || {
                 let local = black_box(seed);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_counted_by_the_names_that_serde_knows() {
+    fn variants_are_counted_under_their_serde_names() {
         let mut seen = Variants::<Order>::default();
         assert_eq!(missing(&seen), ["Wait", "go", "Build"]);
         seen.record(&Order::Go(7));

@@ -93,7 +93,7 @@ game!(Herd, frame, fx, me => {
 });
 
 #[test]
-fn an_arena_reports_the_share_of_loops_that_was_run_again() {
+fn an_arena_reports_the_share_of_loop_items_that_ran_again() {
     let played = arena(Herd::default(), (), Script::inputs([0, 1]))
         .link("bad")
         .seed(3)
@@ -127,7 +127,7 @@ fn a_strategy_game_also_passes() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run_to_the_last_counter() {
+fn the_same_seed_gives_the_same_run_to_the_last_counter() {
     let run = |seed| {
         let arena = arena(Race::default(), (), racers())
             .link("awful")
@@ -197,7 +197,7 @@ game!(Chronicle, (), u8, Call, Never, Never, Noise, frame, fx, me => {
 /// Findings A3-4 and A3-7: most cues were cancelled, variants were never tried and the world kept growing, but the
 /// arena reported "all agreed".
 #[test]
-fn an_arena_names_cancelled_cues_values_that_never_occurred_and_the_list_that_grows() {
+fn an_arena_reports_cancelled_cues_unused_variants_and_the_growing_list() {
     let script =
         Script::inputs([0, 1, 2]).commands(|_, luck| (luck.below(90) == 0).then_some(Call::Hop));
     let arena = arena(Chronicle::default(), (), script).link("wan").seed(4);
@@ -239,7 +239,7 @@ game!(Counts, _frame, _fx, me => {
 });
 
 #[test]
-fn a_static_counter_diverges() {
+fn a_static_counter_makes_clients_diverge() {
     let failed = arena(Counts::default(), (), Script::inputs([0, 1])).run();
     assert_eq!(failed.unwrap_err().kind, FailureKind::Diverged);
 }
@@ -253,7 +253,7 @@ game!(Bombs, (), u8, u8, Never, Never, Never, frame, _fx, me => {
 });
 
 #[test]
-fn an_order_that_makes_the_step_panic_is_a_fault() {
+fn a_command_that_makes_the_step_panic_is_reported_as_a_fault() {
     let script = Script::inputs([0]).commands(|_, luck| (luck.below(60) == 0).then_some(0));
     let failure = arena(Bombs::default(), (), script).run().unwrap_err();
     assert_eq!(failure.kind, FailureKind::Fault, "{failure}");

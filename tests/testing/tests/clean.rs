@@ -207,7 +207,7 @@ fn allocations_are_counted() {
 
 /// Finding A3-10: a 120 Hz game was compared with the lead of a 60 Hz game.
 #[test]
-fn a_report_counts_the_lead_by_the_games_tick_length() {
+fn a_report_measures_the_lead_in_the_games_own_ticks() {
     let script = Script::inputs([0, 1]).tick_length(Duration::from_secs(1) / 120);
     let report = check(Counter::default(), (), script.ticks(60)).unwrap();
     assert!(report.to_string().contains("of 144 at 120 Hz"), "{report}");

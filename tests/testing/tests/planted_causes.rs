@@ -243,7 +243,7 @@ fn sounds(how: u8) -> Result<twinstep_testing::Report, twinstep_testing::Fault> 
 }
 
 #[test]
-fn a_cue_of_the_local_screen_is_reported() {
+fn a_cue_emitted_only_on_the_local_screen_is_reported() {
     let fault = expect(sounds(0), Kind::Effects, "");
     assert!(fault.what.contains("the cue 7 under the key"), "{fault}");
 }
@@ -255,13 +255,13 @@ fn a_cue_whose_value_depends_on_the_screen_is_reported() {
 }
 
 #[test]
-fn a_query_of_the_local_screen_is_reported() {
+fn a_query_asked_only_on_the_local_screen_is_reported() {
     let fault = expect(sounds(2), Kind::Effects, "");
     assert!(fault.what.contains("the query 7 under the key"), "{fault}");
 }
 
 #[test]
-fn cues_of_all_screens_confirmed_or_withheld_are_clean() {
+fn cues_on_all_screens_confirmed_or_withheld_are_clean() {
     for how in 3..=5 {
         let report = sounds(how).unwrap();
         assert!(how == 5 || report.tried.cues > 50, "{report}");

@@ -19,13 +19,13 @@ fn address<T>(of: &T) -> usize {
     (&raw const *of) as usize
 }
 
-planted!(an_order_of_addresses_is_reported, Address at "sim.order": Sorted { order: Vec<u32> }, frame, me => {
+planted!(sorting_by_addresses_is_reported, Address at "sim.order": Sorted { order: Vec<u32> }, frame, me => {
     let mut held: Vec<Box<u32>> = frame.inputs().map(|(p, held)| Box::new(u32::from(p.0 + held))).collect();
     held.sort_by_key(|it| address(&**it));
     me.order = held.iter().map(|it| **it).collect();
 });
 
-planted!(an_order_of_addresses_in_the_state_is_reported, Address at "sim.order": Crates { crates: Vec<Box<u32>>, order: Vec<u32> }, frame, me => {
+planted!(sorting_by_addresses_in_the_state_is_reported, Address at "sim.order": Crates { crates: Vec<Box<u32>>, order: Vec<u32> }, frame, me => {
     if me.crates.len() < 8 {
         me.crates.push(Box::new(frame.tick().0));
     }
@@ -115,7 +115,7 @@ game!(Dates, _frame, _fx, me => {
 
 /// The second process's clock has also advanced.
 #[test]
-fn a_clock_of_seconds_modulo_is_reported() {
+fn a_clock_in_whole_seconds_modulo_a_number_is_reported() {
     expect(check(Dates::default(), (), presses()), Kind::Clock, "");
 }
 
@@ -139,7 +139,7 @@ planted!(a_generator_in_a_thread_local_is_reported, Thread at "sim.face": Own { 
 });
 
 static TURN: AtomicU32 = AtomicU32::new(0);
-planted!(a_static_count_modulo_is_reported, Static at "sim.turn": Turns { turn: u32 }, frame, me => {
+planted!(a_static_counter_modulo_a_number_is_reported, Static at "sim.turn": Turns { turn: u32 }, frame, me => {
     if sum(frame) > 3 {
         me.turn = TURN.fetch_add(1, Ordering::Relaxed) % 3;
     }
@@ -160,7 +160,7 @@ planted!(a_hash_set_in_the_state_is_reported, HashOrder at "sim.seen": Sets { se
     }
 });
 
-planted!(a_hash_map_is_reported_and_an_innocent_thread_is_not, HashOrder at "sim.order": Both { order: Vec<u8> }, frame, me => {
+planted!(a_hash_map_is_reported_although_a_harmless_thread_runs, HashOrder at "sim.order": Both { order: Vec<u8> }, frame, me => {
     let by_player: HashMap<u8, u8> = frame.inputs().map(|(p, held)| (p.0, *held)).collect();
     me.order = by_player.into_keys().collect();
 });

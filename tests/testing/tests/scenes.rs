@@ -157,7 +157,7 @@ fn a_stalled_client_draws_no_frame_and_handles_its_packets_later() {
 }
 
 #[test]
-fn a_stalled_server_serves_its_clients_when_it_continues() {
+fn a_stalled_server_serves_its_clients_when_it_resumes() {
     let mut world = two();
     let (tick, served) = (world.match_.world().tick(), world.served);
     world.stalled_until = world.now + SECOND;
