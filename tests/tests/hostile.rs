@@ -190,7 +190,7 @@ fn a_world_whose_counts_would_wrap_is_refused() {
 }
 
 #[test]
-fn no_frame_leads_to_counts_beyond_the_limit() {
+fn no_frame_raises_a_count_above_the_limit() {
     let mut world = World::new(History::new(1), Tick(0));
     let mut frame = FrameData::<History>::empty(Tick(0));
     let player = PlayerId(0);

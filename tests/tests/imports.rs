@@ -47,7 +47,7 @@ fn a_child_may_import_a_parent_without_a_back_import() {
 }
 
 #[test]
-fn a_reexporting_file_is_a_part_of_the_circle() {
+fn a_reexporting_file_is_part_of_the_circle() {
     let a = "use super::b::Small;\npub struct Large(Small);";
     let b = "mod child;\npub use child::Small;\nuse super::a::Large;\nstruct Two(Large);";
     let sources = [

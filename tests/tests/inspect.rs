@@ -293,7 +293,7 @@ fn a_page_names_the_fields_changed_by_a_tick() {
 }
 
 #[test]
-fn a_match_unfit_for_a_page_is_refused_with_a_reason() {
+fn a_match_that_cannot_be_shown_as_a_page_is_refused_with_a_reason() {
     let played = recorded::<History>(3, 2, 120, Sticks::Still);
     let refused = |inspector: Inspector<'_, History>, journal: &[u8]| {
         let error = inspector.write(journal, &mut Vec::new()).unwrap_err();

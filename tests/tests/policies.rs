@@ -283,7 +283,7 @@ fn a_match_is_not_held_for_delays_not_caused_by_clients() {
 }
 
 #[test]
-fn a_hold_lasts_however_rarely_the_match_advances() {
+fn a_hold_works_even_if_the_match_is_rarely_advanced() {
     let session = || SessionConfig::<Counter>::new(Arc::new(()));
     let policies = MatchConfig {
         tick: MS(50),

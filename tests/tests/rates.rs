@@ -64,7 +64,7 @@ fn matches_play_at_10_to_240_hz() {
 }
 
 #[test]
-fn a_perfect_link_costs_no_rebuild_at_any_rate() {
+fn a_perfect_link_causes_no_rebuild_at_any_rate() {
     for hz in RATES {
         let mut config = at(hz, 5, LinkProfile::PERFECT);
         config.sticks = Sticks::Still;

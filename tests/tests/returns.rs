@@ -265,7 +265,7 @@ fn reconnect_tickets_are_renewed_while_a_session_plays() {
 }
 
 #[test]
-fn reconnecting_resets_no_limit() {
+fn reconnecting_does_not_reset_limits() {
     let mut rig = Rig::<Game>::new(RigConfig::new(9, LinkProfile::LAN));
     rig.run(6 * SECOND);
     for heal in 0..4 {

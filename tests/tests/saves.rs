@@ -474,7 +474,7 @@ fn an_upgrade_gets_the_unanswered_queries() {
 }
 
 #[test]
-fn saves_of_another_game_journals_and_too_few_seats_are_refused_with_reasons() {
+fn unfit_saves_are_refused_with_a_reason() {
     let (_, config) = policies().into_iter().next().unwrap();
     let save = evening::<2>(&config).match_.save().unwrap();
     let other = |_: &HookContext<'_, Counter>, _, _: &Never| Decision::Unanswered;
@@ -561,7 +561,7 @@ fn the_header_of_a_save_has_its_label_and_owners() {
 }
 
 #[test]
-fn a_too_long_label_is_refused_with_a_reason() {
+fn a_label_that_is_too_long_is_refused_with_a_reason() {
     let fits = labelled("x".repeat(256 - "map 0, ".len()));
     assert_eq!(
         SaveInfo::read(&fits.match_.save().unwrap())

@@ -126,8 +126,8 @@ fn a_silent_client_is_sent_less_and_less_and_catches_up_when_it_sends_again() {
     assert!(known > lacked, "{known:?}, and lacked up to {lacked:?}");
 }
 
-/// The client's downlink has been dead for so long that the match sends it few packets. But the client still sends, so
-/// it gets the missing frames.
+/// After a long silence on the downlink, the match sends few packets. But the client still sends, so it gets the
+/// missing frames.
 #[test]
 fn a_sending_client_is_sent_all_missing_frames_after_a_long_dead_downlink() {
     let mut table = table();

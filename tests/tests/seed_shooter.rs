@@ -203,8 +203,8 @@ fn a_crash_into_an_already_dead_enemy_still_kills() {
     }
 }
 
-/// Rows 63 and 90: a bullet kills the player on whose screen it appears, although on the server the enemy was dead
-/// before it fired, and the bullet never existed there.
+/// Rows 63 and 90: a bullet kills the player that sees it, although on the server the enemy was dead before it fired,
+/// and the bullet never existed there.
 #[test]
 fn a_bullet_of_an_already_dead_enemy_still_kills() {
     let mut rules = level(SPOT, 1, 1);

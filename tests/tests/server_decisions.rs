@@ -407,7 +407,7 @@ impl Referee<Game> for Probe {
 }
 
 #[test]
-fn a_death_by_a_distant_enemy_is_refused() {
+fn a_claimed_death_by_a_distant_enemy_is_refused() {
     let place = Vec2::new(-33.0, -17.5);
     let stands = |at: Vec2| powderkeg_game::Path::Round {
         stops: vec![at],

@@ -1,5 +1,5 @@
-//! Spectators, live or with a delay: no policy considers them, they do not influence the match, and they cost the
-//! players nothing.
+//! Spectators, live or with a delay: they are outside of all policies, do not influence the match, and have no cost for
+//! the players.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ fn a_session_of_two_seats_closes_batches_for_both() {
 }
 
 #[test]
-fn sixteen_live_spectators_fit() {
+fn sixteen_live_spectators_can_join() {
     let mut rig = Rig::<Game>::new(with_room(RigConfig::new(2, LinkProfile::LAN), 16, 0));
     rig.run(SECOND);
     for n in 0..16 {

@@ -215,7 +215,7 @@ fn a_match_may_start_at_any_tick_and_pace() {
 }
 
 #[test]
-fn a_client_with_another_start_gets_the_world() {
+fn a_client_with_a_different_start_gets_the_world() {
     let level = || Level::new(50_000);
     let session = || SessionConfig::new(Arc::new(()));
     let sessions = vec![

@@ -310,7 +310,7 @@ fn each_foreign_engine_is_named_in_only_one_module() {
 }
 
 #[test]
-fn clocks_threads_and_sockets_are_only_at_the_edges() {
+fn clocks_threads_and_sockets_are_used_only_at_the_edges() {
     let words = [
         "Instant::now",
         "SystemTime",

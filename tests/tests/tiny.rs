@@ -16,7 +16,7 @@ fn the_tiny_game_has_at_most_80_lines() {
 }
 
 #[test]
-fn the_readme_shows_the_tiny_game_as_it_is() {
+fn the_readme_shows_the_tiny_game_unchanged() {
     let block = format!("```rust\n{}```\n", unix_lines(SOURCE));
     assert!(
         unix_lines(README).contains(&block),
@@ -25,7 +25,7 @@ fn the_readme_shows_the_tiny_game_as_it_is() {
 }
 
 #[test]
-fn the_guide_shows_the_hosted_game_as_it_is_and_short() {
+fn the_guide_shows_the_hosted_game_unchanged_and_it_is_short() {
     let hosted = unix_lines(HOSTED);
     assert!(
         unix_lines(HOSTING).contains(&format!("```rust,no_run\n{hosted}```\n")),

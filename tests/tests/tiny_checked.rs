@@ -97,7 +97,7 @@ fn the_tiny_game_is_clean() {
 }
 
 #[test]
-fn the_tiny_game_holds_over_a_bad_network() {
+fn the_tiny_game_passes_the_arena_over_a_bad_network() {
     let script = Script::inputs([0, 1]).outcomes(|_, luck| Some(luck.below(6) + 1));
     let played = arena(Race::default(), (), script)
         .link("bad")
