@@ -4,8 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Compares `now` with the file's content. `also` describes a further step for an intended change, and is shown in the
-/// message.
+/// Compares `now` with the file's content. The message shows `also`, a further step for an intended change.
 ///
 /// # Panics
 /// If they differ. The message contains both.

@@ -1,4 +1,4 @@
-//! Background rebuilds (Finding K7) produce the same worlds as inline ones, even with faults, and no client waits for
+//! Background rebuilds (Finding K7) give the same worlds as inline ones, even with faults, and no client waits for
 //! them.
 
 use std::sync::Arc;
@@ -99,8 +99,7 @@ fn background_rebuilds_of_powderkeg_equal_inline_ones_in_every_frame() {
     is_the_same::<Game>(11);
 }
 
-/// Rebuilds that are one to five frames late reach the same state, lose no command, and are about as many as inline
-/// ones.
+/// Rebuilds one to five frames late reach the same state, lose no command, and are about as many as inline ones.
 #[test]
 fn late_rebuilds_reach_the_same_state_as_inline_ones() {
     for seed in [21, 22] {

@@ -6,7 +6,7 @@
 //! such worlds all night). With `TWINSTEP_PLAN=1` plans are only shown. With `TWINSTEP_GO_ON=1` the other seeds run
 //! even if one failed, and all failed seeds are listed. `TWINSTEP_TIMES=1` prints the time that each takes.
 //!
-//! This program also holds tests that are too long for debug builds, and tests of the same subjects.
+//! This program also contains tests that are too long for debug builds, and tests on the same subjects.
 
 mod budget;
 mod campaign;

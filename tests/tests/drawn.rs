@@ -326,8 +326,7 @@ impl Play for Line {
     }
 }
 
-/// The first client's frames: for another player, the drawn time, the drawn position, and the true position at that
-/// time.
+/// For each of the first client's frames: another player's drawn time, drawn position, and true position at that time.
 fn frames(
     link: &str,
     sticks: Sticks,

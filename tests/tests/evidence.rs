@@ -214,8 +214,7 @@ fn evidence_of(ticks_into_turn: u32) -> (Option<Tick>, Tick) {
     let mut buffer = [0; PACKET_BYTES_MAX];
     for frame in 1..=400 {
         let now = SECOND * frame / 60;
-        // The input changes every tick, because a resting client would write a packet part that this test writes
-        // itself.
+        // The input changes, because a resting client would write a packet part that this test writes itself.
         session.advance(now, 64, |_| frame as u8).unwrap();
         while let Some(len) = session.poll_transmit(now, &mut buffer) {
             let mut packet = buffer[..len].to_vec();

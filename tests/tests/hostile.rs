@@ -149,7 +149,7 @@ fn packets_at_a_live_client(config: RigConfig, packets: u32) {
     rig.converge();
 }
 
-/// Decodes a world with these counts at their limits. Returns `true` if it is accepted.
+/// Decodes a world with these counts. Returns `true` if the world is sound.
 fn is_believed(next_seq: u32, age: u32, turn: u32) -> bool {
     let mut counts = ([0_u32; PLAYERS_MAX], [0_u32; PLAYERS_MAX]);
     (counts.0[3], counts.1[4]) = (next_seq, age);

@@ -1,5 +1,5 @@
 //! Large worlds: a 1 MB world is digested once a second instead of every turn, and all guarantees that depend on
-//! digests must still hold. Also: loads and heals of large worlds, even over slow links.
+//! digests must still hold. Large worlds must also load and heal over slow links.
 
 use std::hint::black_box;
 use std::sync::Arc;

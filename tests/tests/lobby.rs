@@ -226,7 +226,7 @@ fn a_match_started_by_a_player_is_paused_and_resumed_like_any_other() {
     }
 }
 
-// Owners come to the lobby of a saved match in any order, leave it and come back, and lose nothing.
+// Owners join the lobby of a saved match in any order, may leave and rejoin it, and lose nothing.
 #[test]
 fn a_saved_match_resumes_from_a_lobby() {
     // Rows 82 and 83.

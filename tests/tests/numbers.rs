@@ -32,7 +32,7 @@ fn patient(seed: u64, numbers: usize) -> RigConfig {
     config
 }
 
-/// The match pauses for client 1. Client 0 leaves, and a newcomer gets its number or another one.
+/// The match pauses for client 1. Client 0 leaves, and a newcomer gets that client's number or another one.
 fn newcomer_during_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     let mut rig = Rig::<History>::new(patient(1, numbers));
     rig.run(SECOND * 6);

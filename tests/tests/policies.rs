@@ -331,7 +331,7 @@ fn adaptive_turns_settle_under_constant_jitter() {
     }
 }
 
-/// One of four links is bad: it may make turns longer by at most 20 s per minute.
+/// One of four links is bad: it may lengthen turns by a total of at most 20 s per minute.
 #[test]
 fn one_bad_link_makes_turns_longer_within_its_budget() {
     let mut config = strategy(4, both(20, 0));

@@ -144,7 +144,7 @@ fn players_join_and_leave_at_any_tick_without_pausing_the_others() {
     rig.converge();
 }
 
-/// "Seen to hold", point 4: 1,000 entities, 10 Mbit/s, 100 ms.
+/// 1,000 entities, 10 Mbit/s, and a round trip of 100 ms.
 #[test]
 fn joining_a_crowded_match_over_a_home_connection_takes_at_most_two_seconds() {
     let line: LinkProfile = "rtt=100,kbit=10000".parse().unwrap();

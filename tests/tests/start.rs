@@ -45,8 +45,7 @@ impl Simulation for Level {
     }
 }
 
-/// Finding K11: worlds are sent to two clients at a time, at 512 KiB a second each, so not all sixteen players could
-/// join.
+/// Finding K11: worlds are sent to two clients at a time, at 512 KiB a second each, so sixteen players could not join.
 #[test]
 fn sixteen_players_with_an_8_mib_start_join_within_seconds_over_ordinary_lines() {
     let start = Level::new(WORLD_BYTES_MAX - 1_024);

@@ -1,6 +1,5 @@
 //! Background rebuilds compared with a twin that rebuilds inline (Finding K7): both receive the same packets and hold
-//! the same controls, and the second shows the same at most one frame later. On slow machines only the lead is
-//! shortened.
+//! the same controls, and show the same, at most one frame later. On slow machines only the lead is shortened.
 //!
 //! ```text
 //!  match ── lossy link ──┬──▶ inline      ──▶ up (one of the two speaks for both)

@@ -1,5 +1,4 @@
-//! Long matches without a network: simulated players' inputs are applied to the server's world, and written to a
-//! journal.
+//! Long matches without a network: simulated players' inputs step the server's world and are written to a journal.
 
 use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet, RosterChange};
 use twinstep_core::turn::Cadence;

@@ -244,8 +244,7 @@ pub(crate) fn settle(check: &str, found: &mut Found) {
         if (1..=ALIKE as u64).any(moves) && repeats(0, &fixed).as_ref() == Some(&alike[0]) {
             found.kind = Kind::Address;
         } else if !is_constant(&alike[0]) {
-            // The processes agree, but their results vary from one repetition to the next, so each process keeps a
-            // value.
+            // The processes agree, but their results vary between repetitions, so each process keeps a value.
             found.kind = Kind::Static;
         }
         return;

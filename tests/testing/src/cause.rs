@@ -9,7 +9,7 @@
 //!                      only if their memory lies elsewhere, or never
 //!                      if each run finds a heap without holes ───────▶ an address
 //!                   ── differ, and the step starts threads ─────────▶ the order of threads
-//!                   ── differ, and the step makes hashers ──────────▶ a hash order, or a generator made of a hasher
+//!                   ── differ, and the step creates hashers ────────▶ a hash order, or a generator made from a hasher
 //!                   ── differ, and leave no trace ──────────────────▶ a generator, or the last digits of a clock
 //! ```
 //!

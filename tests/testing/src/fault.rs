@@ -17,8 +17,7 @@ pub(crate) const FIELDS_MAX: usize = 8;
 pub enum Kind {
     Clock,
     /// The step depends on chance: on the order of a `HashMap` or `HashSet` (other than through a list made from it),
-    /// or on a generator built from a hasher. Runs cannot distinguish the two, because both are random again in each
-    /// run.
+    /// or on a generator built from a hasher. Runs cannot distinguish the two, because both vary in each run.
     Chance,
     /// The step depends on chance, but not through a hasher: it draws from a generator outside the state. Without
     /// libfaketime, it may also read the last digits of a clock.

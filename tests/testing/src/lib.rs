@@ -39,8 +39,8 @@
 //!
 //! # A script for a larger game
 //!
-//! Every closure draws from the generator that it gets as an argument, so a seed always gives the same run. It may also
-//! read the state:
+//! Every closure draws from the generator that it gets as an argument, so one seed always gives one run. It may read
+//! the state:
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};

@@ -166,7 +166,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         }
     }
 
-    /// Steps the same tick as a prediction, on a screen with all players. Its claims come back in a later frame.
+    /// Steps the same tick as a prediction, on a screen with all players. Its claims are sealed in a later frame.
     fn predict(&mut self) -> Result<(), Found> {
         let tick = self.frame.tick;
         self.predicted = self.before.clone();

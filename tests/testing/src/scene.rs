@@ -40,8 +40,7 @@ pub struct Place {
     pub frozen_until: Duration,
     /// The packets in both directions, since recording started.
     pub recorded: Option<Recorded>,
-    /// The two ends of a link that carries only small datagrams; like a real transport, they send larger packets in
-    /// parts.
+    /// The ends of a link that carries only small datagrams; they send larger packets in parts, like a real transport.
     narrow: Option<Box<Narrow>>,
     open_cues: BTreeSet<CueId>,
 }

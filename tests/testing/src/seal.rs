@@ -55,8 +55,7 @@ impl<S: Simulation> Sealer<S> {
         }
     }
 
-    /// Handles a claim that a step made for a local player: the referee decides, and the claim is sealed a little
-    /// later.
+    /// Handles a step's claim for a local player: the referee decides, and the claim is sealed a little later.
     pub(crate) fn claim(
         &mut self,
         tick: Tick,
@@ -188,8 +187,7 @@ impl<S: Simulation> Sealer<S> {
         frame: &mut FrameData<S>,
     ) -> Result<(), Found> {
         let tick = world.tick();
-        // The tick that asked a query does not show whether it is new: a query from a burst may have waited to be
-        // opened.
+        // An older asking tick does not mean that a query is known: it may have waited to be opened.
         let known: Vec<(Tick, Key)> = self
             .due
             .iter()

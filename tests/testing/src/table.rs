@@ -27,8 +27,7 @@ const FAILURE_EVERY: Duration = Duration::from_secs(8);
 const FAILURE_MS_MAX: u32 = 3_000;
 const JOB_MS_MAX: u32 = 400;
 const GOOD_NETWORK: Duration = Duration::from_secs(6);
-/// The time for which the game continues without new commands, so that open ones are settled. Queries stay open for 2
-/// s.
+/// The time for which the game continues without new commands, to settle open ones. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
 /// The maximum number of ticks by which a client trails the server at the end, in addition to the length of its turns.
 const TRAILS_MAX: u32 = 8;

@@ -12,8 +12,7 @@ use std::thread;
 
 use twinstep_core::Mwc;
 
-/// A step counts as starting threads only if it does so in each of this many runs, because other code in the process
-/// may also start threads.
+/// A step starts threads if it does so in each of this many runs; other code in the process may also start threads.
 const RUNS: usize = 64;
 /// The number of hashers created by one `next_hasher` call.
 const HASHERS: u64 = 2;
@@ -60,8 +59,7 @@ fn passed(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.wrapping_sub(before?))
 }
 
-/// The first key of this thread's next hasher. The standard library increments it for each hasher, starting at a random
-/// value in each thread.
+/// The first key of this thread's next hasher. The standard library increments it, from a random start in each thread.
 fn next_hasher() -> Option<u64> {
     let key = || number_after(&format!("{:?}", RandomState::new().build_hasher()), "k0: ");
     let (one, next) = (key()?, key()?);

@@ -92,7 +92,7 @@ edges! {
     WaitedForMinutes,
     /// The match paused or slowed down for trailing machines in four different minutes.
     SlowedForMinutes,
-    /// Players came, left or were dropped in four different minutes.
+    /// Players joined, left or were dropped in four different minutes.
     RosterForMinutes,
     ClaimsForMinutes,
 }

@@ -119,8 +119,7 @@ impl Hostile {
     }
 }
 
-/// Moves the stamp of each command in a client's own packet ahead, by a number of ticks that depends on the command's
-/// sequence.
+/// Moves each command's stamp in a client's packet ahead; `ahead` maps the command's sequence to a number of ticks.
 fn stamp_ahead<S: Play>(
     packet: &mut [u8],
     seats: usize,

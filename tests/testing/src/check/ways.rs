@@ -173,8 +173,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with a step of the state after a round trip through serde, as in a client that joins late, reconnects
-    /// or is healed.
+    /// Compares with a step after a round trip through serde, as for clients that join late, reconnect or are healed.
     fn through_serde(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         self.bytes.clear();
