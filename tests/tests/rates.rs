@@ -34,7 +34,7 @@ fn at(hz: u32, seed: u64, link: LinkProfile) -> RigConfig {
 /// Finding K14: no connected player is dropped, no client pauses, and play converges.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn matches_play_at_10_to_240_hz() {
+fn matches_run_at_10_to_240_hz() {
     for hz in RATES {
         for link in [LinkProfile::PERFECT, LinkProfile::WAN, LinkProfile::BAD] {
             let mut rig = Rig::<History>::new(at(hz, 1, link));

@@ -226,7 +226,7 @@ impl Play for March {
 }
 
 /// Row 59: players with steady inputs are predicted correctly from their last known input, without a single
-/// misprediction, however long the link is. An old input does not mean that it has changed.
+/// misprediction, however long the link is. An input's age does not indicate a change.
 #[test]
 fn a_remote_player_with_steady_inputs_costs_no_misprediction() {
     let ways = [
