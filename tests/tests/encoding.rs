@@ -117,8 +117,8 @@ fn the_journal_gets_its_worlds_on_time_or_slightly_late() {
         }
         times.push(encoded);
     }
-    // One encoding for the joiner, and one for each world of the journal. If encodings are late, the first world needs
-    // three; if one is more than three turns late, the match then encodes its worlds itself for a minute.
+    // One for the joiner, and one for each world of the journal; or, for its first world, three late ones or one that
+    // is more than three turns late. After that, the match encodes its worlds itself for a minute.
     assert_eq!(times, [1 + 3, 1 + 3, 1 + 1]);
 }
 
