@@ -91,7 +91,7 @@ impl<K: Ord + Copy, E> EntityMap<K, E> {
         for (key, pose) in shown {
             debug_assert!(
                 self.there.last().is_none_or(|(last, _)| *last < key),
-                "expected what is shown by ascending keys"
+                "expected the shown entities in ascending key order"
             );
             while let Some((gone, entity)) = before.next_if(|(old, _)| *old < key) {
                 spawner.despawn(gone, entity);

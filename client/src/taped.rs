@@ -96,7 +96,7 @@ impl SessionTape {
             self.push(&TapeRecord::Event {
                 at: open.stamp,
                 kind: TapeEvent::Given,
-                text: format!("{} gave command {}: {text}", order.player, order.seq),
+                text: format!("{} issued command {}: {text}", order.player, order.seq),
             });
         }
         let notes = replica.timeline.take_notes();

@@ -738,7 +738,7 @@ impl<S: Simulation> Timeline<S> {
 
 fn kept_wrongly(tick: Tick, found: &str) -> String {
     format!(
-        "the prediction of {tick} differs from the confirmed tick: `step` differs by phase without `withhold`, or \
+        "the prediction of {tick} differs from the confirmed tick: `step` depends on the phase without `withhold`, or \
          reads more than state, rules and frame\n{found}"
     )
 }

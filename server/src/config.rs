@@ -448,7 +448,10 @@ impl MatchConfig {
             ("the first tick", self.start != next.start),
             ("when it starts", self.start_when != next.start_when),
             ("the number of seats", self.players_max != next.players_max),
-            ("the side that answers queries", self.answered_by != next.answered_by),
+            (
+                "the side that answers queries",
+                self.answered_by != next.answered_by,
+            ),
             ("the spectators' delay", self.spectators != next.spectators),
             ("the build", self.build != next.build),
             ("the start time", self.unix_time != next.unix_time),

@@ -30,18 +30,18 @@ pub enum SessionEnd {
     )]
     UnreadableRules,
     #[error(
-        "the server answers, but sent no data of the match for a minute: it may be busy; try again later"
+        "the server responds, but has sent no match data for a minute: it may be busy; try again later"
     )]
     NoWorld,
     #[error("the server restarted with a new match: join again")]
     OtherMatch,
     #[error(
-        "the game's step panicked, and again from the server's world: update the game, \
+        "the game's step panicked, and again after a heal: update the game, \
          or ask the server's operator which build it runs"
     )]
     StepPanicked,
     #[error(
-        "this build sends inputs of more than {} bytes: report it to the game's author",
+        "this build sends inputs larger than {} bytes: report this to the game's author",
         twinstep_core::bounds::INPUT_BYTES_MAX
     )]
     InputTooLarge,
@@ -60,7 +60,7 @@ pub enum CommandError {
     NotPlaying,
     #[error("there is no such seat in this session")]
     NoSeat,
-    #[error("too many commands wait for the server's answer: try again later")]
+    #[error("too many commands are waiting for the server: try again later")]
     Busy,
     #[error("expected a tick of 1 ms to 1 s, and steps of 1 to 255 ticks")]
     OutOfRange,
@@ -231,7 +231,7 @@ pub enum Progress {
 pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
     if ours.tick() != theirs.tick() {
         return format!(
-            "the worlds to compare are of {} and {}",
+            "cannot compare the worlds of {} and {}: their ticks differ",
             ours.tick(),
             theirs.tick()
         );

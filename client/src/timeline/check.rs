@@ -96,7 +96,7 @@ impl<S: Simulation> StepCheck<S> {
         // Does the step depend on the phase, or is it impure?
         self.step_again(rules, Perspective::authority(tick))?;
         let cause = if self.again.digest() == Ok(ours) {
-            "`step` differs by phase without `withhold`"
+            "`step` depends on the phase without `withhold`"
         } else {
             "`step` is not pure: it reads more than state, rules and frame"
         };

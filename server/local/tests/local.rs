@@ -287,9 +287,7 @@ fn a_failed_start_reports_the_reason() {
         let message = error.to_string();
         assert_eq!(
             message,
-            format!(
-                "expected 1 to 4 seats per client, got {seats}; add clients for more players"
-            )
+            format!("expected 1 to 4 seats per client, got {seats}; add clients for more players")
         );
     }
     let other = SessionConfig::new(Arc::new(6)).start(Tale::default());

@@ -140,10 +140,7 @@ pub(super) const CHAPTERS: [Chapter; 8] = [
         filmed: [57, 104],
         act: Some((60, Act::Kill(1_500))),
         captions: [
-            (
-                Stood,
-                "you stand still until the\nnew server responds",
-            ),
+            (Stood, "you stand still until the\nnew server responds"),
             (
                 Stood,
                 "you play on for a second, then wait:\na prediction has a limit",
