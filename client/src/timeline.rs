@@ -457,7 +457,7 @@ impl<S: Simulation> Timeline<S> {
         let tick = self.authority.tick();
         let text = format!(
             "the loop {name:?} of the step gave two results for equal items and reads, in a prediction after {tick}: its \
-             function looks at something else, such as a static variable, or returns what its bytes do not show, such as \
+             function reads other data, such as a static variable, or returns data that its bytes do not contain, such as \
              a skipped field"
         );
         assert!(!self.game.verify, "{text}");

@@ -386,7 +386,7 @@ fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {
     let reported = step_faults::<TwoFaced>(false, 400);
     assert!(!reported.is_empty());
     assert!(
-        reported[0].contains("`step` differs by phase"),
+        reported[0].contains("`step` depends on the phase"),
         "{}",
         reported[0]
     );
@@ -432,7 +432,10 @@ fn a_phase_dependent_step_is_detected() {
     play(false);
     let caught = std::panic::catch_unwind(|| play(true)).unwrap_err();
     let reported = caught.downcast_ref::<String>().unwrap();
-    assert!(reported.contains("`step` differs by phase"), "{reported}");
+    assert!(
+        reported.contains("`step` depends on the phase"),
+        "{reported}"
+    );
     assert!(
         reported.contains("sim.total"),
         "the field is named: {reported}"
