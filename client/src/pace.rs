@@ -173,7 +173,8 @@ impl Pace {
             && !self.clock.is_held()
     }
 
-    /// The usual distance I − known when a turn arrives, in ticks: measured, or else estimated.
+    /// The usual distance from the known tick to the input tick when a turn arrives, in ticks: measured, or else
+    /// estimated.
     #[must_use]
     pub fn reach(&self) -> f64 {
         let measured = self.distance.measured();

@@ -23,9 +23,9 @@ use std::time::Duration;
 const TURNS: usize = 16;
 /// The largest deviation of the clock's rate from 1.
 const RATE_MAX: f64 = 0.05;
-/// The largest uncorrected difference of slacks.
+/// A difference between the slacks of up to this size is not corrected.
 const DEAD_BAND_MS: f64 = 12.0;
-/// A difference of slacks that exceeds the dead band by this much is corrected at the full rate.
+/// A difference between the slacks that exceeds the dead band by this much is corrected at the full rate.
 const FULL_RATE_MS: f64 = 100.0;
 /// The maximum time by which a tick runs early, if the next frame would be too late for it. A turn late by less does
 /// not cause a pause.

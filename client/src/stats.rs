@@ -370,7 +370,7 @@ pub struct SessionStats {
     pub confirmed_inputs: u64,
     /// Mean of P − A, in ticks.
     pub lead_ticks_mean: f64,
-    /// Mean of I − A, in ticks.
+    /// The mean distance from the authority to the input tick, in ticks.
     pub reach_ticks_mean: f64,
     /// Median margin: the tick of the newest input held by the server minus the next tick to seal, in ticks.
     pub margin_ticks_p50: i32,

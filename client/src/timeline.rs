@@ -697,8 +697,8 @@ impl<S: Simulation> Timeline<S> {
         Ok(())
     }
 
-    /// Handles a failed predicted step: assumes fewer entries starting at its tick. Only the first failure of a series
-    /// is reported.
+    /// Handles a failed predicted step: from its tick onwards, assumed frames leave out more entries. Only the first
+    /// failure of a series is reported.
     fn distrust(&mut self, failed: StepFailed) {
         if self.grounds.doubt(failed.tick) {
             self.stats.step_faults += 1;

@@ -469,7 +469,7 @@ fn report(
     })
 }
 
-/// The difference of two counts; zero if the counters are gone because the session ended.
+/// The difference between two counts; zero if the counters are gone because the session ended.
 fn since(from: ByteCounts, to: ByteCounts) -> ByteCounts {
     if to.packets < from.packets {
         ByteCounts::default()

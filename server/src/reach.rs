@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_in_five_complete_sends_count_as_repeated_enough() {
+    fn frames_in_five_complete_sends_need_no_more_repeats() {
         let mut reach = Reach::default();
         for (send, end) in (1..=6).zip([2, 4, 6, 8, 10, 12]) {
             reach.record_send(MS(33 * send), Tick(end), true);

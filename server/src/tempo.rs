@@ -182,9 +182,9 @@ impl Tempo {
         self.turn_ticks
     }
 
-    /// The part of a turn's length charged to this client: longer ticks, and ticks beyond both `common` and what its
-    /// round trip needs. Extra ticks are charged only to the clients that ask for the longest turn, which has `longest`
-    /// ticks.
+    /// The time per turn charged to this client: what its request adds to the configured tick length, and the ticks that
+    /// it requests beyond `common` and beyond what its round trip needs. Those ticks are charged only if it requests the
+    /// longest turn of all, `longest` ticks.
     pub(crate) fn excess(&self, config: &MatchConfig, common: u8, longest: u8) -> Duration {
         let turn_ticks = u32::from(self.turn_ticks);
         let longer_ticks = self.tick.saturating_sub(config.tick) * turn_ticks;

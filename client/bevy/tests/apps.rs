@@ -106,7 +106,7 @@ fn app() -> App {
     app
 }
 
-/// An app in which Bevy counts `frame` of real time for each update.
+/// An app whose real time advances by `frame` with each update.
 fn app_in_virtual_time(frame: Duration) -> App {
     let mut app = app();
     app.insert_resource(TimeUpdateStrategy::ManualDuration(frame));

@@ -25,7 +25,8 @@ pub trait CGame: 'static {
     /// The rest of what an engine shows: scores, phases, time left.
     type Hud: CStruct;
 
-    /// Names for numbers in the structs above, which become constants of the header in upper case.
+    /// Named values for fields of the structs above. The header defines each as a constant: the prefix in upper case, then
+    /// the name as written here.
     const CONSTANTS: &'static [(&'static str, i32)] = &[];
 
     /// The configuration of a session.

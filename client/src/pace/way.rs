@@ -14,7 +14,7 @@ pub(super) const FREEZE: Duration = Duration::from_millis(250);
 
 /// The smallest target: one tick of safety, and half a tick because margins are whole.
 const TARGET_MIN_TICKS: f64 = 1.5;
-/// The route varies little while the target is at most this.
+/// The largest target of a calm route.
 const TARGET_CALM_TICKS: f64 = 2.0;
 /// The largest target. The server's fills cover more jitter.
 const TARGET_MAX_TICKS: f64 = 20.0;
@@ -234,7 +234,7 @@ fn slot(tick: Tick) -> usize {
 pub(super) struct Distance {
     /// The first tick that no received turn covers.
     known: Tick,
-    /// Mean of I − known when a turn arrives, in ticks.
+    /// The mean distance from `known` to the input tick when a turn arrives, in ticks.
     mean: Option<f64>,
     /// The time until which arriving turns show how late the clock has become by waiting for them; `MAX` while it
     /// waits.

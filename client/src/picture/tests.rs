@@ -201,7 +201,7 @@ fn a_wrong_heading_is_corrected_smoothly_even_at_the_right_place() {
 }
 
 #[test]
-fn a_closure_lists_poses_and_hidden_lists_none() {
+fn a_closure_lists_poses_and_the_hidden_show_lists_none() {
     let show = show_with(|scene: &Scene<'_, Counter>, out: &mut Poses<u32, f32>| {
         out.put(scene.tick.0, scene.total as f32);
         out.put(scene.tick.0 + 1, scene.tick_length.as_secs_f32());

@@ -55,9 +55,10 @@ const NEAR: f64 = 0.05;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DrawnTime {
     at: f64,
-    /// A tick that is nearly always known. It advances with the match. In ticks in which less is known, it falls back
-    /// by almost a tick; in the other ticks it rises slowly. So less is known about 0.4 % of the time. The share is
-    /// this small because less is known exactly when the player turns and guesses are wrong.
+    /// The tick up to which the inputs are expected to be known. It advances with the match. In each tick in which
+    /// fewer inputs are known, it falls back by almost a tick; otherwise it rises slowly. So it is too high about 0.4 %
+    /// of the time. The share must be this small, because those are the ticks in which the player turns and guesses are
+    /// wrong.
     known: f64,
     // The minimum and maximum number of ticks known beyond the expected one, since the last check.
     more: [f64; 2],

@@ -33,7 +33,7 @@ impl Outages {
         is_new
     }
 
-    /// Ends an outage over the same transport. Returns `true` if an outage was in progress.
+    /// Ends an outage after which the same transport works again. Returns `true` if an outage was in progress.
     pub(crate) fn recover(&mut self, now: Duration) -> bool {
         let was_lost = self.since.is_some();
         self.silences += u64::from(was_lost);

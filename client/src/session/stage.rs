@@ -160,7 +160,7 @@ impl<S: Simulation, V: Show<S>> Stage<S, V> {
         }
     }
 
-    /// Starts to play, and to record, from `world`. Has no effect unless the session is joining.
+    /// Starts playing and recording from `world`. Has no effect unless the session is joining.
     pub(crate) fn begin(&mut self, welcome: Welcome, world: World<S>, rules: Arc<S::Rules>) {
         self.change(|stage| match stage {
             Stage::Joining(joining) => {

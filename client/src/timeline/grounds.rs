@@ -83,7 +83,8 @@ impl<S: Simulation> Grounds<S> {
         }
     }
 
-    /// Assumes fewer entries starting at `tick`, because its step failed. Returns `true` if this is a new doubt.
+    /// Leaves out more entries of assumed frames from `tick` onwards, because its step failed. Returns `true` if this is
+    /// a new doubt.
     pub(super) fn doubt(&mut self, tick: Tick) -> bool {
         let is_new = self.doubt.is_none();
         let doubt = self.doubt.get_or_insert(Doubt {

@@ -15,7 +15,7 @@ pub fn order_bytes<C: Serialize>(command: &C) -> usize {
     codec::size(command).map_or(usize::MAX, |bytes| bytes.saturating_add(ORDER_HEAD_BYTES))
 }
 
-/// Returns `true` if frames contain this command in fragments.
+/// Returns `true` if frames carry this command in fragments.
 #[must_use]
 pub fn is_large<C: Serialize>(command: &C) -> bool {
     order_bytes(command) > ORDER_BYTES_MAX

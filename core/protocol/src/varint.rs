@@ -9,7 +9,7 @@
 
 use arrayvec::ArrayVec;
 
-/// The length of the longest number, `u64::MAX`.
+/// The encoded size of the largest number, `u64::MAX`, in bytes.
 pub const BYTES_MAX: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -29,8 +29,8 @@ pub(crate) struct Challenge {
     pub(crate) ticket: TicketClaims,
 }
 
-/// One dial is challenged at no more than this many addresses: its client may move to a different port, and a copy may
-/// arrive before the original.
+/// The maximum number of addresses at which one dial is challenged. It is more than one because the client may move to
+/// a different port, and because a copied datagram from a forged address may arrive before the original.
 const ADDRESSES_MAX: usize = 4;
 
 /// A dial that counts towards [`DIALS_MAX`].

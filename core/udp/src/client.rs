@@ -59,7 +59,7 @@ pub struct ClientEndpoint {
 }
 
 impl ClientEndpoint {
-    /// Starts to connect. The server alone decides, with its own clock, whether the ticket is still valid.
+    /// Starts connecting. The server alone decides, with its own clock, whether the ticket is still valid.
     ///
     /// # Panics
     /// If the operating system has no random bytes.
@@ -80,7 +80,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Starts to connect over a connection that leads to one server only. The ticket's addresses are ignored: all
+    /// Starts connecting over a connection that leads to one server only. The ticket's addresses are ignored: all
     /// datagrams come from `server` and go there.
     ///
     /// # Panics

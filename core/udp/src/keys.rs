@@ -117,7 +117,7 @@ impl TicketKey {
         &self.secret
     }
 
-    /// A key with the same generation and another secret.
+    /// A key with the same generation but a different secret.
     #[cfg(test)]
     pub(crate) fn forged(&self) -> TicketKey {
         TicketKey {

@@ -36,8 +36,8 @@ const FIRST_WORD: &str = "twinstep-lineages-1";
 const LINE_MAX_BYTES: u64 = 80 + IDENTITY_MAX_BYTES as u64;
 /// A file with fewer lines is not rewritten.
 const COMPACT_FROM: u64 = 1_024;
-/// The lock is tried in steps of this length, at most [`LOCK_STEPS_MAX`] times. Another process holds
-/// it for milliseconds.
+/// The pause between attempts to take the lock, of which there are at most [`LOCK_STEPS_MAX`]. Another process holds it
+/// only for milliseconds.
 const LOCK_STEP: Duration = Duration::from_millis(20);
 const LOCK_STEPS_MAX: u32 = 250;
 

@@ -26,7 +26,7 @@ pub enum Command {
     /// "I am ready". When all players are ready, the round starts; when half of them are, it starts soon. A second
     /// `Ready` takes it back.
     Ready,
-    /// "I was hit, and live": a claim, like `Died`. It never kills.
+    /// "I was hit and survived": a claim, like `Died`. It never kills.
     Hurt { by: Key },
     /// "I died": a claim that the owner's own prediction makes (seed row 63). No other step tests whether a player is
     /// hit, not even the server's (row 64): a player dies of what its own screen showed.

@@ -110,7 +110,7 @@ fn the_same_frames_produce_the_same_match() {
 }
 
 #[test]
-fn a_match_continues_from_a_save_without_a_difference() {
+fn a_match_continues_identically_from_a_save() {
     let (mut saved, mut played) = (Match::new(3, 40), Match::new(3, 40));
     for _ in 0..8 {
         saved.run(150);

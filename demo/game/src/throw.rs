@@ -23,9 +23,9 @@ pub(super) const BOUNCE: f32 = 0.35;
 /// The friction coefficient of the rigid bodies.
 pub(super) const FRICTION: f32 = 0.3;
 pub(super) const DRAG: f32 = 3.5;
-/// The largest change of a speed by luck, as a fraction of the speed.
+/// The largest random change of a speed, as a fraction of the speed.
 pub(super) const LUCK: f32 = 0.15;
-/// The largest turn of a direction by luck, in radians.
+/// The largest random change of a direction, in radians.
 pub(super) const LUCK_ANGLE: f32 = 0.25;
 
 pub(super) const TICKS_PER_SECOND: f32 = 60.0;

@@ -61,7 +61,8 @@ impl LogRoom {
         has_room
     }
 
-    /// Returns `true` if a line may be written. After suppressed lines, their sum comes first.
+    /// Returns `true` if a line may be written. Once one line has been suppressed, all are, until their number has been
+    /// taken.
     fn admit(&mut self, now: Duration) -> bool {
         if self.left_out == 0 {
             if self.take(now, LINES_AT_ONCE) {

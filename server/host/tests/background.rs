@@ -1,4 +1,4 @@
-//! Large worlds are encoded on other threads than those that run matches.
+//! Large worlds are encoded on threads other than those that run matches.
 
 use std::sync::{Arc, Mutex};
 

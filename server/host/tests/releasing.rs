@@ -1,5 +1,5 @@
-//! A match ends on one server, by an order or because the server ends, and another server with the same folder of
-//! journals resumes it. Its players dial the other addresses in their tickets.
+//! A match leaves a server because an operator releases it or because the server shuts down, and another server with the
+//! same journal folder resumes it. Its players dial the other addresses in their tickets.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;

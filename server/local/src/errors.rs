@@ -44,7 +44,8 @@ pub enum LocalGameEnd {
         incident: String,
     },
     /// The game's own code panicked where panics are not caught, in the `input` closure or in the check of a verifying
-    /// session. Online the same panic would end the client's process. Panics of steps and hooks are caught, as online.
+    /// session. Online, the same panic would end the client's process. Panics in steps and hooks are caught, both here
+    /// and online.
     #[error(
         "the game panicked in a client's input or check, when the match was at {tick}: {message}"
     )]

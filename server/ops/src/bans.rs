@@ -463,8 +463,8 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding O3-6: any user who could open the lock could block each start and each ban, forever and without a log
-    /// line.
+    /// Finding O3-6: any user who could open the lock could block every start and every ban, forever and without a
+    /// line in the log.
     #[cfg(unix)]
     #[test]
     fn a_lock_held_by_another_process_is_reported_and_prevents_neither_a_start_nor_a_ban() {

@@ -195,8 +195,8 @@ impl<S: Simulation> Match<S> {
         self.people.identity_of(player).is_none() && reserved.is_none_or(|own| own == identity)
     }
 
-    /// Gives a seat that no session plays to an identity, which plays it when it connects. Until then, other identities
-    /// cannot take the seat. The world keeps all data of the seat's player. The former owner, if any, loses the seat.
+    /// Assigns a seat to an identity, which takes it when it connects. No session may be playing the seat. Until then,
+    /// other identities cannot take the seat. The world keeps all data of the seat's player. The former owner, if any, loses the seat.
     ///
     /// # Errors
     /// If the seat does not exist or is played, or the identity has a session: see [`SeatError`].

@@ -117,7 +117,7 @@ fn an_arena_reports_the_share_of_loop_items_that_ran_again() {
 }
 
 #[test]
-fn a_strategy_game_also_passes() {
+fn an_arena_of_a_strategy_game_finds_no_fault() {
     let arena = arena(Race::default(), (), racers()).policies(MatchConfig::strategy());
     let played = arena.players(3).link("wan").seconds(30).run().unwrap();
     assert!(

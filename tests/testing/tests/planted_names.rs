@@ -113,7 +113,7 @@ game!(Dates, _frame, _fx, me => {
     me.at_s = now.expect("after 1970").as_secs() % 1_000;
 });
 
-/// The second process's clock has also advanced.
+/// The second process differs too, because it runs later. The fault must still be reported as a clock.
 #[test]
 fn a_clock_in_whole_seconds_modulo_a_number_is_reported() {
     expect(check(Dates::default(), (), presses()), Kind::Clock, "");

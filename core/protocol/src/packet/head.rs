@@ -206,7 +206,7 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
         self.out
     }
 
-    /// Ends the packet. Returns its bytes by content.
+    /// Ends the packet. Returns the number of its bytes for each kind of content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.counts

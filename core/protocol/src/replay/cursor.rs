@@ -105,7 +105,7 @@ impl<S: Simulation> Cursor<S> {
         &self.frame
     }
 
-    /// Continues the large entries started in the world at this position.
+    /// Continues from `unfinished`, the incomplete large entries of the world record that was just read.
     pub(super) fn go_on_with(&mut self, unfinished: &LargeEntries) {
         self.unfinished.clone_from(unfinished);
     }

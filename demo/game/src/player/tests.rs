@@ -13,7 +13,7 @@ fn east() -> Pad {
     }
 }
 
-/// Row 67: a remote player's shot sounds once this screen has received its input, not while it is guessed.
+/// Row 67: a remote player's shot is heard once that player's input has arrived, not while it is guessed.
 #[test]
 fn a_remote_shot_sounds_once_its_input_is_known() {
     let fire = Pad {

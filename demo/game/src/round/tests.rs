@@ -249,7 +249,7 @@ fn a_late_joiner_appears_during_the_wave() {
     let Err(refusal) = admit(game.sim(), &short(), late, &Command::Ready) else {
         panic!("there is nothing to be ready for");
     };
-    assert!(refusal.to_string().contains("end of the round"));
+    assert!(refusal.to_string().contains("until it ends"));
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl Player {
         self.next_dash.0.saturating_sub(now.0)
     }
 
-    /// Returns `true` if the player has stood for a long time where it appeared, without acting.
+    /// Returns `true` if the player has stood where it spawned for a long time without acting.
     pub(crate) fn is_idle(&self, now: Tick, tuning: &Tuning) -> bool {
         let stands = self.is_alive() && self.safe_until == Tick::MAX;
         stands && now >= self.born + tuning.patience_ticks

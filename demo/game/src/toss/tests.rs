@@ -202,7 +202,7 @@ fn a_thing_aloft_is_not_solid_and_cannot_be_hit() {
 
 /// A chain: a blast lights a barrel and throws it. The barrel explodes where it is when the fuse has burnt down.
 #[test]
-fn a_burning_barrel_explodes_where_it_has_flown() {
+fn a_thrown_lit_barrel_explodes_where_it_is_when_its_fuse_ends() {
     let mut game = field();
     game.step();
     let bomb = game.sim().barrels[usize::from(BOMB)].question(BOMB);

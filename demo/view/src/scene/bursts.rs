@@ -21,7 +21,7 @@ pub(crate) const FIRE: Tint = Tint::new(0xff_b3_47);
 const EMBER: Tint = Tint::new(0xff_6a_1f);
 const SMOKE: Tint = Tint::new(0x3a_3d_42);
 const WOOD: Tint = Tint::new(0xa8_7a_48);
-/// The height at which words start above their position, in units. Names are below them.
+/// The height above a thing at which floating text starts, in units: above its name.
 const FLOAT_HEIGHT: f32 = 1.8;
 
 struct Spray {

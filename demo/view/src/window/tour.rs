@@ -178,7 +178,7 @@ impl Tour {
         self.is_steered = !self.is_steered;
     }
 
-    /// Plays one frame. `way` is the held direction, if the player steers.
+    /// Plays one frame. `way` is the held direction; it is used only while the player steers.
     pub(crate) fn step(&mut self, way: Vec2) -> Result<(), SessionEnd> {
         let age = self.n - self.began;
         if age >= self.chapter().seconds * FRAMES_PER_SECOND && self.chapter + 1 < CHAPTERS.len() {

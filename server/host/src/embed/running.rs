@@ -65,8 +65,8 @@ impl<S: Simulation> Running<S> {
         self.host().web_address()
     }
 
-    /// Issues a ticket for one player, valid for an hour. It is outdated earlier if the client stores a reconnect
-    /// ticket, or when another ticket for that name is used for the first time. The same name gets the same seat again.
+    /// Issues a ticket for one player, valid for an hour. It becomes outdated earlier if the client stores a
+    /// reconnect ticket, or if another ticket for that name is used for the first time. The same name gets the same seat again.
     /// Waits neither for the match nor for a disk.
     ///
     /// # Errors

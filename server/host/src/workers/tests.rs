@@ -212,7 +212,7 @@ fn wait_alone(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A match without work for an hour. Returns the count of its rounds.
+/// Starts a match that has no work for an hour after each round. Returns its slot and its round count.
 fn sleeping(workers: &Workers) -> (SlotId, Arc<AtomicUsize>) {
     let (count, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
     let counts = count.clone();

@@ -1,7 +1,7 @@
 //! [`Animation`]: an animated PNG with one palette, in which each frame stores only what has changed.
 //!
-//! The palette of 16 colours is fixed, so frames need not be kept, and flat areas stay flat. Four bits per pixel halve
-//! the file.
+//! The palette is fixed: 15 colours and a transparent one. So each frame is written at once, instead of being kept until
+//! a palette can be computed, and flat areas stay flat. Four bits per pixel halve the file.
 
 use std::fs::File;
 use std::io::BufWriter;
