@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use powderkeg_view::say;
 use powderkeg_view::time::unix_now;
 use serde_json::{Value, json};
+use twinstep_host::internal::utc;
 use twinstep_ops::{AdminAddress, AdminClient};
 use twinstep_protocol::text::line;
 
@@ -73,7 +74,8 @@ enum AdminTask {
     },
     /// List the banned players
     Bans,
-    /// Revoke all tickets issued to a player so far; a connected player stays and gets a new one
+    /// Revoke all tickets issued to a player so far or in the next 5 s: wait before you make a new one elsewhere. A connected
+    /// player stays and gets a new one
     Revoke {
         /// The name on the ticket
         identity: String,
@@ -327,7 +329,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
         }
         AdminTask::Kick { identity, id } => {
             format!(
-                "kicked {:?} from match {id}, until the match ends or you run `unban`",
+                "kicked {:?} from match {id}, until the match ends, the server restarts, or you run `unban`",
                 line(identity)
             )
         }
@@ -346,11 +348,16 @@ fn words(task: &AdminTask, told: &Value) -> String {
         AdminTask::Unban { identity } => format!("{:?} may join again", line(identity)),
         AdminTask::Revoke { identity, .. } => {
             let all = told["revoked"].as_array().cloned().unwrap_or_default();
-            let ids: Vec<Value> = all.into_iter().map(|one| one["match"].clone()).collect();
+            let ids: Vec<Value> = all.iter().map(|one| one["match"].clone()).collect();
+            let until = all
+                .iter()
+                .filter_map(|one| one["made_before_unix_ms"].as_u64());
+            let until = until.max().unwrap_or_default() / 1_000;
             format!(
-                "all tickets of {:?} for match {} made before now are revoked",
+                "all tickets of {:?} for match {} made before {} are revoked (5 s from now, for clocks that differ)",
                 line(identity),
-                list(&ids)
+                list(&ids),
+                utc(until)
             )
         }
         AdminTask::CopyJournal { .. } | AdminTask::SaveGame { .. } => {

@@ -200,13 +200,19 @@ fn page(text: &str) -> Result<String, String> {
     }
 }
 
+/// A server rejects a ticket that names none of its public addresses, so an address that can be dialled is not enough.
+fn ticket_address(text: &str) -> Result<ServerAddress, String> {
+    let hint = "the server must have the ticket's address as --public (`public=` in its log line \"listening\")";
+    dialled(text).map_err(|error| format!("{error}; {hint}"))
+}
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TicketArgs {
     /// The server's key file
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// The server's addresses, with commas: its --public addresses, or else its --listen address
-    #[arg(long, value_name = "ADDR", value_parser = dialled, value_delimiter = ',', required = true)]
+    /// The server's addresses, separated by commas: at least one of those in `public=` of its log line "listening"
+    #[arg(long, value_name = "ADDR", value_parser = ticket_address, value_delimiter = ',', required = true)]
     pub(crate) server: Vec<ServerAddress>,
     /// The address for browsers, and its hashes: the value of `public=` in the server's log line "accepting browsers"
     #[arg(long, value_name = "ADDR#HASH")]

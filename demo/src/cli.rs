@@ -180,8 +180,17 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         };
         if let Some(id) = matches.ids().find(is_given) {
             let flag = id.as_str().replace('_', "-");
-            let words =
-                format!("--{flag} must come after the command: `powderkeg {task} --{flag} ...`");
+            let sub = command.find_subcommand(task);
+            let mut has = sub.into_iter().flat_map(clap::Command::get_arguments);
+            let words = match has.any(|arg| arg.get_long() == Some(&*flag)) {
+                true => {
+                    format!("--{flag} must come after the command: `powderkeg {task} --{flag} ...`")
+                }
+                false => format!(
+                    "--{flag} is a flag of `play`, and must come after that command: `powderkeg play --{flag} ...`; \
+                     `{task}` does not have it"
+                ),
+            };
             return Err(command.error(ErrorKind::ArgumentConflict, words));
         }
     }
@@ -368,6 +377,19 @@ mod tests {
             assert_eq!(error.exit_code(), 2);
             let said = error.to_string();
             assert!(said.contains(flag) && said.contains("after"), "{said}");
+        }
+    }
+
+    /// The advice to write a flag of `play` after `serve` led to the next error.
+    #[test]
+    fn a_flag_that_the_task_does_not_have_is_named_as_one_of_play() {
+        for (line, advice) in [
+            ("--bots 3 serve", "`serve` does not have it"),
+            ("--name A join file", "`powderkeg join --name ...`"),
+        ] {
+            let said = parsed(line).unwrap_err().to_string();
+            assert!(said.contains(advice), "{said}");
+            assert!(!said.contains("powderkeg serve --bots"), "{said}");
         }
     }
 

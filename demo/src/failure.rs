@@ -1,5 +1,6 @@
 //! The errors of a command: a message with a remedy, and an exit code.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use powderkeg_view::say::Unsaid;
@@ -103,8 +104,8 @@ pub enum Failure {
     #[error("the match ended early; see the log on standard error")]
     Match(#[from] MatchEnded),
     #[error(
-        "the match was stopped by a fault: see the log and the incident file; if it has a journal, `serve --journal` \
-         resumes it"
+        "a fault ended the match: see \"incident ended the match\" in the log, and the incident file, if one was written. \
+         `serve --journal` resumes a match that hung, panicked or lost its journal; a match whose step failed is over"
     )]
     Died,
     #[error("{0}")]
@@ -142,6 +143,8 @@ fn inspect_hint(error: &InspectError, enemies: Option<u16>) -> String {
 fn host_hint(error: &HostError) -> String {
     match error {
         HostError::Journal(error) => journal_hint(error),
+        // The text of a bad certificate names its own flag.
+        HostError::Web { source, .. } if source.kind() == ErrorKind::InvalidData => String::new(),
         HostError::Web { .. } => "; see --web".to_owned(),
         HostError::Match(error) => start_hint(error),
         HostError::Save(SaveFileError::Load { source, .. }) => match source {

@@ -320,6 +320,16 @@ pub(crate) mod tests {
         assert_eq!(keys["level_"], "low");
     }
 
+    /// A search for the identity "bob" found nothing, because the value had quotes of its own.
+    #[test]
+    fn an_outside_text_is_the_value_of_its_json_key_without_further_quotes() {
+        for name in ["bob", "a \\ \"b\"", ""] {
+            let [_, json] = logged(|| tracing::info!(identity = ?line(name), "kicked"));
+            let keys = serde_json::from_str::<Strict>(&json).unwrap().0;
+            assert_eq!(keys["identity"], name, "{json}");
+        }
+    }
+
     #[test]
     fn any_logged_text_gives_a_valid_json_line() {
         let evil = "\u{1b}]0;owned\u{7}\n\"two\"";

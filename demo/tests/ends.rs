@@ -247,7 +247,7 @@ fn a_low_open_file_limit_is_reported() {
             .unwrap();
         let said = String::from_utf8(server.stderr).unwrap();
         assert_eq!(server.status.code(), Some(2), "{said}");
-        let words = format!("expected a limit of at least 65 open files, got {most}");
+        let words = format!("expected a hard limit of at least 65 open files, got {most}");
         assert!(said.contains(&words), "{said}");
     }
 }

@@ -141,7 +141,7 @@ fn an_operator_lists_and_bans_and_unbans_players_with_the_command_line() {
     assert!(
         server
             .done(&folder, &["revoke", "anna"])
-            .contains("match 1 made before now are revoked")
+            .contains("match 1 made before 2")
     );
     let end = ["end", "1", "--reason", "good night"];
     assert_eq!(server.done(&folder, &end), "match 1 is over\n");

@@ -21,7 +21,11 @@ fn a_settings_file_is_checked_printed_and_used() {
         (output.status.code(), String::from_utf8(words).unwrap())
     };
     let (code, words) = said(&["--check"]);
-    assert_eq!((code, &*words), (Some(0), "settings and files are valid\n"));
+    assert_eq!(code, Some(0));
+    assert!(
+        words.starts_with("settings and files are valid ("),
+        "{words}"
+    );
     let (code, words) = said(&["--print-config", "--max-players", "2"]);
     assert_eq!(code, Some(0), "{words}");
     let line = |start: &str| words.lines().find(|line| line.starts_with(start)).unwrap();

@@ -70,10 +70,21 @@ pub enum Trouble {
         "a job of the resolver does not return; its query stays unanswered, and the match continues"
     )]
     JobHangs,
-    #[error("the match panicked; it is over")]
+    /// The system refused a thread for a job of the resolver.
+    #[error(
+        "a job of the resolver could not be started; its query stays unanswered, and the match continues; check the thread \
+         limit (TasksMax)"
+    )]
+    JobUnstarted,
+    #[error(
+        "the match panicked; it is stopped, and can be resumed from its journal, if it has one"
+    )]
     Match,
     /// A step, a hook or the disk does not return. The match's thread is abandoned.
-    #[error("the match hangs: a step, a hook or the disk does not return; it is over")]
+    #[error(
+        "the match hangs: a step, a hook or the disk does not return; it is stopped, and can be resumed from its journal, if \
+         it has one"
+    )]
     MatchHangs,
     /// The journal cannot be written. The match stops writing it.
     #[error("the journal cannot be written")]
@@ -107,6 +118,7 @@ impl Trouble {
         "resolver",
         "job",
         "job_hangs",
+        "job_unstarted",
         "match",
         "match_hangs",
         "journal",
@@ -221,10 +233,14 @@ impl fmt::Display for Incident {
             self.trouble,
             line(&self.message).at_most(TEXT_MAX)
         )?;
+        let about = match self.trouble.is_fatal() {
+            true => "order of that tick",
+            false => "left out as a possible cause",
+        };
         for suspect in &self.suspects {
             writeln!(
                 f,
-                "  left out as a possible cause: {} {:?}, {} #{}: {}",
+                "  {about}: {} {:?}, {} #{}: {}",
                 suspect.player,
                 line(&suspect.identity),
                 if suspect.claim {
@@ -333,6 +349,7 @@ mod tests {
             (Trouble::Outcome, "outcome"),
             (Trouble::WorldTooLarge, "world_too_large"),
             (Trouble::JobHangs, "job_hangs"),
+            (Trouble::JobUnstarted, "job_unstarted"),
             (Trouble::MatchHangs, "match_hangs"),
             (Trouble::Journal, "journal"),
             (Trouble::ServerDiffers, "server_differs"),
@@ -368,6 +385,30 @@ mod tests {
         assert_eq!(twinstep_protocol::text::plain(&told).to_string(), told);
         assert_eq!(told.lines().count(), 3, "{told}");
         assert_eq!(told.matches("\\u{1b}").count(), 3, "{told}");
+    }
+
+    /// If the match is over, the orders of its last tick were not left out: the fault came without them, too.
+    #[test]
+    fn the_orders_of_a_fatal_incident_are_not_called_left_out() {
+        let text = |trouble| {
+            let suspect = Suspect {
+                player: PlayerId(1),
+                identity: "anna".to_owned(),
+                claim: false,
+                seq: 1,
+                order: "Fire".to_owned(),
+            };
+            let mut incident = Incident::new(Tick(7), trouble, "why");
+            incident.suspects.push(suspect);
+            incident.to_string()
+        };
+        let fatal = text(Trouble::StepAgain);
+        assert!(fatal.contains("  order of that tick: "), "{fatal}");
+        let survived = text(Trouble::Step);
+        assert!(
+            survived.contains("  left out as a possible cause: "),
+            "{survived}"
+        );
     }
 
     #[test]

@@ -142,6 +142,16 @@ impl<S: Simulation> Blueprint<S> {
         self.hooks.give(go_on)
     }
 
+    /// Reads a journal as a resume does, and neither locks nor changes it.
+    pub(super) fn rehearse_resume(self, path: &std::path::Path) -> Result<(), JournalFileError> {
+        let (config, rules) = (self.config, self.rules);
+        let rehearse = |resolver| {
+            let resumed = Journal::rehearse(path, config, rules, resolver)?;
+            Ok::<_, JournalFileError>((resumed, ()))
+        };
+        self.hooks.give(rehearse).map(drop)
+    }
+
     pub(super) fn resume_locked(
         self,
         path: std::path::PathBuf,

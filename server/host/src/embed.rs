@@ -312,7 +312,7 @@ impl<S: Simulation> Server<S> {
         server.host.check()?;
         match server.journal {
             // The journal holds the world from which the match resumes.
-            Some(Keep::Resume(_)) => Ok(()),
+            Some(Keep::Resume(path)) => Ok(server.blueprint.rehearse_resume(&path)?),
             Some(Keep::New(_)) | None => {
                 begin(server.blueprint, server.load, server.upgrade).map(drop)
             }

@@ -22,7 +22,16 @@ pub(super) const HUNG_MAX: usize = 24;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work<O> = Box<dyn FnOnce() -> O + Send>;
-pub(super) type Done<O> = (JobId, Result<O, String>);
+pub(super) type Done<O> = (JobId, Result<O, JobError>);
+
+/// The reason why a job has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum JobError {
+    /// The message of its panic.
+    Panicked(String),
+    /// The system refused a thread.
+    Unstarted(String),
+}
 
 pub(super) struct Jobs<O> {
     running: Vec<(JobId, Duration)>,
@@ -103,16 +112,16 @@ impl<O: Send + 'static> Jobs<O> {
         let send = self.send.clone();
         let started = self.pool.run(move || {
             let outcome = catch_unwind(AssertUnwindSafe(work));
-            let outcome = outcome.map_err(|panic| panic_message(&*panic).to_owned());
+            let outcome =
+                outcome.map_err(|panic| JobError::Panicked(panic_message(&*panic).to_owned()));
             // Without a receiver, the match is over.
             let _ = send.send((id, outcome));
         });
         if let Err(error) = started {
             // Reported like a failed job, so that its query does not wait.
-            let _ = self.send.send((
-                id,
-                Err(format!("cannot start a thread for the job: {error}")),
-            ));
+            let _ = self
+                .send
+                .send((id, Err(JobError::Unstarted(error.to_string()))));
         }
     }
 }
@@ -147,12 +156,25 @@ mod tests {
         for (n, outcome) in outcomes.into_iter().enumerate() {
             let n = n as u64;
             let expected = if n == 7 {
-                Err("planted".to_owned())
+                Err(JobError::Panicked("planted".to_owned()))
             } else {
                 Ok(n * n)
             };
             assert_eq!(outcome, Some(expected));
         }
+    }
+
+    /// A refused thread was reported as a panic of the game.
+    #[test]
+    fn a_job_without_a_thread_is_not_reported_as_a_panic() {
+        let mut jobs = Jobs::new(ThreadPool::refusing());
+        jobs.start(NOW, JobId(3), Box::new(|| 9));
+        let (id, outcome) = next(&jobs);
+        assert_eq!(id, JobId(3));
+        assert!(
+            matches!(outcome, Err(JobError::Unstarted(_))),
+            "{outcome:?}"
+        );
     }
 
     #[test]

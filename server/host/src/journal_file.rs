@@ -83,6 +83,11 @@ pub enum JournalFileError {
     Compressed { path: PathBuf },
     #[error("cannot write the journal {path}: {source}{}", folder_advice(source))]
     Unwritable { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot check or rename the journal {path}: {source}{}",
+        access_advice(source)
+    )]
+    Unusable { path: PathBuf, source: io::Error },
     #[error("cannot read the journal {path}: {source}{}", access_advice(source))]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("cannot use the journal {path}: {source}{}", damage_advice(source))]
@@ -289,25 +294,10 @@ impl Journal {
         rules: Arc<S::Rules>,
         resolver: impl Resolver<S>,
     ) -> Result<(Match<S>, Journal), JournalFileError> {
-        let unreadable = |source| JournalFileError::Unreadable {
-            path: path.clone(),
-            source,
-        };
         let stored = file.try_clone().and_then(StoredJournal::of);
-        let mut stored = stored.map_err(unreadable)?;
-        if stored.is_compressed() {
-            return Err(JournalFileError::Compressed { path });
-        }
-        let resumed = Match::resume(config, &mut stored, rules, resolver);
-        if let Some(source) = stored.failure() {
-            return Err(unreadable(source));
-        }
-        let Resumed { match_, keep_bytes } =
-            resumed.map_err(|source| JournalFileError::Resume {
-                path: path.clone(),
-                source,
-            })?;
-        let torn_bytes = stored.file_bytes() - keep_bytes;
+        let (resumed, file_bytes) = resumed(&path, stored, config, rules, resolver)?;
+        let Resumed { match_, keep_bytes } = resumed;
+        let torn_bytes = file_bytes - keep_bytes;
         let mut journal = Journal::over(path, file, false);
         journal.end = journal.end.map(|_| keep_bytes);
         if let Err(source) = journal.cut() {
@@ -320,6 +310,17 @@ impl Journal {
             "match resumed"
         );
         Ok((match_, journal))
+    }
+
+    /// Resumes a match to check that it can be resumed. The file is neither locked nor changed.
+    pub(super) fn rehearse<S: Simulation>(
+        path: &Path,
+        config: MatchConfig,
+        rules: Arc<S::Rules>,
+        resolver: impl Resolver<S>,
+    ) -> Result<Match<S>, JournalFileError> {
+        let (resumed, _) = resumed(path, StoredJournal::open(path), config, rules, resolver)?;
+        Ok(resumed.match_)
     }
 
     /// Sets which failures the journal survives.
@@ -380,7 +381,7 @@ impl Journal {
             (&*self.file).write_all(bytes).inspect_err(|_| {
                 // A full disk takes the first part of a record. Nothing that depends on it was sent.
                 if let Err(error) = self.cut() {
-                    logged::error!(path = %self.path.display(), %error, "cannot cut off an incomplete record at the journal's end; check the journal before its match is resumed");
+                    logged::error!(path = %self.path.display(), %error, "cannot cut off an incomplete record at the journal's end; a server that resumes the journal cuts it off itself");
                 }
             })
         });
@@ -468,6 +469,34 @@ impl Drop for Journal {
         // The hold also still has the file open.
         let _ = self.file.unlock();
     }
+}
+
+/// Resumes the match of an opened journal. Also returns the length of the file.
+fn resumed<S: Simulation>(
+    path: &Path,
+    stored: io::Result<StoredJournal>,
+    config: MatchConfig,
+    rules: Arc<S::Rules>,
+    resolver: impl Resolver<S>,
+) -> Result<(Resumed<S>, u64), JournalFileError> {
+    let path = || path.to_owned();
+    let unreadable = |source| JournalFileError::Unreadable {
+        path: path(),
+        source,
+    };
+    let mut stored = stored.map_err(unreadable)?;
+    if stored.is_compressed() {
+        return Err(JournalFileError::Compressed { path: path() });
+    }
+    let resumed = Match::resume(config, &mut stored, rules, resolver);
+    if let Some(source) = stored.failure() {
+        return Err(unreadable(source));
+    }
+    let resumed = resumed.map_err(|source| JournalFileError::Resume {
+        path: path(),
+        source,
+    })?;
+    Ok((resumed, stored.file_bytes()))
 }
 
 /// Like [`open_alone`], but waits for a writer that is about to end.

@@ -20,13 +20,29 @@ type Work = Box<dyn FnOnce() + Send>;
 pub(super) struct ThreadPool {
     send: Sender<Work>,
     receive: Receiver<Work>,
+    #[cfg(test)]
+    refuses: bool,
 }
 
 impl ThreadPool {
     pub(super) fn new() -> ThreadPool {
         // Capacity 0: a send succeeds only if an idle thread is waiting, else a new thread is started.
         let (send, receive) = bounded(0);
-        ThreadPool { send, receive }
+        ThreadPool {
+            send,
+            receive,
+            #[cfg(test)]
+            refuses: false,
+        }
+    }
+
+    /// A pool on a system that refuses threads.
+    #[cfg(test)]
+    pub(super) fn refusing() -> ThreadPool {
+        ThreadPool {
+            refuses: true,
+            ..ThreadPool::new()
+        }
     }
 
     /// Runs `work` immediately, on an idle or a new thread. `work` must not panic.
@@ -38,6 +54,10 @@ impl ThreadPool {
             Ok(()) => return Ok(()),
             Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) => work,
         };
+        #[cfg(test)]
+        if self.refuses {
+            return Err(std::io::ErrorKind::WouldBlock.into());
+        }
         let receive = self.receive.clone();
         let thread = std::thread::Builder::new().name("match-job".to_owned());
         thread.spawn(move || {

@@ -213,7 +213,10 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
     // The running server reports the problem, and the ban holds nevertheless.
     let (status, reply) = server.ask("POST /ban?identity=anna", "").await;
     assert_eq!(status, 500);
-    assert!(reply.contains("not in the ban file"), "{reply}");
+    assert!(
+        reply.contains("could not be written to the ban file"),
+        "{reply}"
+    );
     add(&server, 1).await;
     let (over, _) = dial(&server.ticket("anna", 1)).await;
     assert!(matches!(over, Some(CloseCode::Banned { .. })));

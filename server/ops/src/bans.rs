@@ -133,12 +133,14 @@ impl Bans {
     /// Ends a ban, including one of another process. Blocks on the disk. Returns `true` if there was a ban.
     ///
     /// # Errors
-    /// If the file cannot be written. In that case, the ban is lifted in this process, and in the file with the next
-    /// change.
+    /// [`BansError::Unchanged`] if this process knows no such ban, and the file cannot be read. Others if the file cannot
+    /// be written: the ban is then lifted in this process, and in the file with the next change.
     pub(super) fn unban(&self, identity: &str, now_unix: Duration) -> Result<bool, BansError> {
         let is_known = self.has(identity, now_unix);
         let is_elsewhere = match &self.0.path {
-            Some(path) if !is_known => read(path)?.contains_key(identity),
+            Some(path) if !is_known => read(path)
+                .map_err(|error| BansError::Unchanged(Box::new(error)))?
+                .contains_key(identity),
             _ => false,
         };
         if !is_known && !is_elsewhere {
@@ -337,8 +339,10 @@ pub enum BansError {
          it"
     )]
     Locked { lock: PathBuf },
-    #[error("all 65536 bans are in use; lift some first")]
+    #[error("expected at most 65536 bans; lift some first")]
     TooMany,
+    #[error("no ban was changed: {0}")]
+    Unchanged(Box<BansError>),
 }
 
 #[cfg(test)]
@@ -444,6 +448,9 @@ mod tests {
         assert!(bans.ban(ban("anna", None), NOW).is_err());
         assert_eq!(who(&bans), ["anna"]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "[");
+        // Whether the file has a ban of this player is unknown, so nothing is changed.
+        let failed = bans.unban("carl", NOW).unwrap_err().to_string();
+        assert!(failed.starts_with("no ban was changed: "), "{failed}");
         // The repaired file gets the missing changes.
         std::fs::remove_file(&path).unwrap();
         bans.ban(ban("bob", None), NOW).unwrap();

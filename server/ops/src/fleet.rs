@@ -91,11 +91,19 @@ impl Membership {
 struct ErrorLimiter(Option<Duration>);
 
 impl ErrorLimiter {
-    fn record(&mut self, now: Duration, error: &SidecarError) {
+    /// Returns `true` if an error at this time is to be logged.
+    fn is_due(&mut self, now: Duration) -> bool {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
-        if self.0.is_none_or(is_due) {
+        let is_due = self.0.is_none_or(is_due);
+        if is_due {
             self.0 = Some(now);
-            logged::warn!(%error, "request to the fleet manager's sidecar failed, retrying: matches go on, but Agones may replace this server");
+        }
+        is_due
+    }
+
+    fn record(&mut self, now: Duration, error: &SidecarError) {
+        if self.is_due(now) {
+            logged::warn!(%error, "request to Agones' sidecar failed, retrying: matches go on");
         }
     }
 }
@@ -110,7 +118,9 @@ async fn beat(sidecar: Sidecar, control: HostControl) {
         if control.is_alive()
             && let Err(error) = sidecar.post("/health").await
         {
-            errors.record(control.clock().now(), &error);
+            if errors.is_due(control.clock().now()) {
+                logged::warn!(%error, "health not reported to Agones, retrying: matches go on, but Agones replaces this server if it hears nothing");
+            }
         }
     }
 }

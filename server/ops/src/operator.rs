@@ -123,7 +123,7 @@ impl ReadSettings {
         let unknown = self.unknown.iter();
         let unknown = unknown.map(|name| format!("{name} is not a setting and is ignored\n"));
         unknown
-            .chain(["settings and files are valid\n".to_owned()])
+            .chain(["settings and files are valid (not checked: whether the --listen address is free, and with --matches the journals)\n".to_owned()])
             .collect()
     }
 }
@@ -163,9 +163,10 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     });
     match started.map(|server| server.map(Operated::run_until_stopped)) {
         Ok(None) => say(&reading.check_report()),
-        Ok(Some(Ok(Stopped::Over(CloseCode::Fault)))) => {
-            complain(&"a fault ended the match: see its incident file", 1)
-        }
+        Ok(Some(Ok(Stopped::Over(CloseCode::Fault)))) => complain(
+            &"a fault ended the match: see \"incident ended the match\" in the log, and the incident file, if one was written",
+            1,
+        ),
         Ok(Some(Ok(Stopped::InOrder | Stopped::Over(_)))) => ExitCode::SUCCESS,
         // The exit code of a program that was ended by a signal.
         Ok(Some(Ok(Stopped::AtOnce))) => ExitCode::from(130),

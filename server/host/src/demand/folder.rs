@@ -49,7 +49,7 @@ pub(super) fn make_in<S: Simulation>(
         settle(folder, id)?;
         match open_soon(&path) {
             Ok(FileLock::Acquired(file)) => {
-                let failed = |source| unwritable(&path, source);
+                let failed = |source| unusable(&path, source);
                 let is_empty = file.metadata().map_err(failed)?.len() == 0;
                 if !is_empty && ended_of(&file).map_err(failed)?.is_none() {
                     return Ok(blueprint.resume_locked(path, file)?);
@@ -79,7 +79,7 @@ pub(super) fn make_in<S: Simulation>(
 /// that can continue keeps its name.
 pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, JournalFileError> {
     let path = in_play(folder, id);
-    let failed = |source| unwritable(&path, source);
+    let failed = |source| unusable(&path, source);
     // The lock is held until the end, so that other processes do not move or write the file meanwhile.
     let file = match open_alone(&path) {
         Ok(FileLock::Acquired(file)) => file,
@@ -128,8 +128,8 @@ fn last_number(folder: &Path, id: MatchId) -> io::Result<u64> {
     Ok(last)
 }
 
-fn unwritable(path: &Path, source: io::Error) -> JournalFileError {
-    JournalFileError::Unwritable {
+fn unusable(path: &Path, source: io::Error) -> JournalFileError {
+    JournalFileError::Unusable {
         path: path.to_owned(),
         source,
     }

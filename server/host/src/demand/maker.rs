@@ -316,7 +316,7 @@ impl<S: Simulation> Plan<S> {
         if self.spawner.lost.hangs(id) {
             logged::error!(
                 "match" = id.0,
-                "match not started: it hung three times within an hour; restart this server"
+                "match not started: it hung three times within the last hour; the next ticket can start it an hour after the first of these, or after a restart of this server"
             );
             return Ok(Err(NotMade::Failed));
         }

@@ -7,6 +7,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::replay::ReplayError;
 
 use super::{Ends, Runner};
+use crate::jobs::JobError;
 use crate::journal_read::StoredJournal;
 use crate::logged;
 use crate::save_file::write_match_save;
@@ -33,13 +34,19 @@ impl<S: Simulation> Ends<S> {
 }
 
 impl<S: Simulation> Runner<S> {
-    pub(super) fn take(&mut self, job: JobId, outcome: Result<S::Outcome, String>) {
+    pub(super) fn take(&mut self, job: JobId, outcome: Result<S::Outcome, JobError>) {
         self.jobs.retire(self.ends.clock.now(), job);
-        if let Err(panic) = &outcome {
-            self.ends.observer.panicked();
+        if let Err(error) = &outcome {
+            let (trouble, message) = match error {
+                JobError::Panicked(message) => {
+                    self.ends.observer.panicked();
+                    (Trouble::Job, message)
+                }
+                JobError::Unstarted(message) => (Trouble::JobUnstarted, message),
+            };
             let tick = self.match_.world().tick();
             self.match_
-                .note_incident(Incident::new(tick, Trouble::Job, panic));
+                .note_incident(Incident::new(tick, trouble, message));
         }
         self.match_.complete(job, outcome.ok());
     }

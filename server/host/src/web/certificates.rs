@@ -206,7 +206,8 @@ pub(super) fn tls(identity: &Identity) -> io::Result<rustls::ServerConfig> {
 /// Reads a certificate issued by an authority, and its key, in PEM.
 pub(super) fn of_files(chain: &Path, key: &Path) -> io::Result<Identity> {
     let refused = |path: &Path, why: String| {
-        let words = format!("cannot use {}: {why}", path.display());
+        let flag = if path == chain { "tls-cert" } else { "tls-key" };
+        let words = format!("cannot use {} (--{flag}): {why}", path.display());
         io::Error::new(io::ErrorKind::InvalidData, words)
     };
     let read = |path: &Path| std::fs::read(path).map_err(|error| refused(path, error.to_string()));

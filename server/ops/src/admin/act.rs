@@ -198,10 +198,15 @@ pub(super) async fn message(
     body: String,
 ) -> Answer {
     let mut fields = Fields::read(query.as_deref(), &body)?;
+    let is_given = fields.is_given("text");
     let (id, text) = (fields.match_if_said()?, fields.text("text")?);
     fields.done()?;
     if text.is_empty() {
-        return Err(Refusal::bad("text", "the message for players", None));
+        return Err(Refusal::bad(
+            "text",
+            "the message for players",
+            is_given.then_some(&"".into()),
+        ));
     }
     let matches = match id {
         Some(id) => BTreeMap::from([(id, running(&admin, id)?)]),
@@ -346,7 +351,8 @@ fn all_answered(silent: Option<MatchId>) -> Result<(), Refusal> {
 
 pub(super) fn does_not_answer(id: MatchId) -> Refusal {
     let message = format!(
-        "match {id} did not answer in time: it is ending, or it hangs; try again, then see the log\n"
+        "match {id} did not answer in time: it is ending, or it hangs. If it goes on, it still carries the request out: look \
+         at `admin matches` before you repeat it; the log names a match that hangs\n"
     );
     Refusal(StatusCode::SERVICE_UNAVAILABLE, message)
 }
@@ -361,10 +367,19 @@ fn not_in_match(identity: &str, id: MatchId) -> Refusal {
 }
 
 fn unwritten(identity: &str, error: &BansError) -> Refusal {
-    logged::error!(identity = ?line(identity), %error, "ban or unban in force here, but not in the ban file");
-    let message = format!(
-        "in force on this server, but not in the ban file: lost when the server ends, unless a later change is written: {error}\n"
-    );
+    let message = match error {
+        BansError::Unchanged(error) => {
+            logged::error!(identity = ?line(identity), %error, "player not unbanned: the ban file cannot be read");
+            format!("no ban was changed (kicks are lifted): {error}\n")
+        }
+        error => {
+            logged::error!(identity = ?line(identity), %error, "ban changed here, but not written to the ban file; it is lost when this server ends, unless a later change is written");
+            format!(
+                "the ban, or its end, is in force on this server, but could not be written to the ban file; it is lost when \
+                 the server ends, unless a later change is written: {error}\n"
+            )
+        }
+    };
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, message)
 }
 

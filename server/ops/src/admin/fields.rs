@@ -191,6 +191,10 @@ impl Fields {
         }
     }
 
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
+
     pub(super) fn done(self) -> Result<(), Refusal> {
         let Some((name, _)) = self.given.into_iter().next() else {
             return Ok(());

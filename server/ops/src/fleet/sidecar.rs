@@ -54,8 +54,13 @@ pub enum SidecarError {
         "unexpected answer from the fleet manager's sidecar to {path}: check that {PORT_VARIABLE} is the port of the Agones SDK server"
     )]
     Garbage { path: String },
-    #[error("the fleet manager has not given this server an address and port yet (its answer: {:?}); check the Fleet's `ports`", line(.0))]
-    NoAddress(String),
+    #[error(
+        "no address that players can dial from Agones yet (GameServer state {:?}, address {:?}): check the Fleet's `ports`, \
+         and whether this pod can look up that address",
+        line(.state),
+        line(.address)
+    )]
+    NoAddress { state: String, address: String },
 }
 
 /// The state of this server, as seen by the fleet manager.
@@ -163,12 +168,12 @@ impl Sidecar {
         loop {
             let error = match self.game_server().await {
                 Ok(news) => {
-                    let state = news.state.clone();
+                    let (state, address) = (news.state.clone(), news.address.clone());
                     // The operating system's name lookup blocks.
                     let found = tokio::task::spawn_blocking(move || news.dialled()).await;
                     match found.ok().flatten() {
                         Some(address) => return Ok(address),
-                        None => SidecarError::NoAddress(state),
+                        None => SidecarError::NoAddress { state, address },
                     }
                 }
                 Err(error) => error,

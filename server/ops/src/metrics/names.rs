@@ -63,7 +63,7 @@ pub(super) const MADE: Family = counter(
 );
 pub(super) const NOT_MADE: Family = counter(
     "twinstep_matches_not_made_total",
-    "Tickets for which no match was started, by reason.",
+    "Requests for a match on demand that did not start one, by reason; tickets that wait for the same match are one request.",
 );
 pub(super) const ENDED: Family = counter(
     "twinstep_matches_ended_total",

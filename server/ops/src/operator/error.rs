@@ -42,10 +42,10 @@ pub enum SettingError {
         source: std::io::Error,
     },
     #[error(
-        "expected a limit of at least {needed} open files, got {most}: raise it (`ulimit -n {needed}` in a shell, \
-         LimitNOFILE={needed} in a systemd unit)"
+        "expected a hard limit of at least {needed} open files, got {hard}: raise it (LimitNOFILE={needed} in a systemd \
+         unit; `nofile` in /etc/security/limits.conf for a login; `ulimit -n {needed}` as root)"
     )]
-    OpenFiles { needed: u64, most: u64 },
+    OpenFiles { needed: u64, hard: u64 },
     #[error(transparent)]
     Lineages(#[from] LineageFileError),
     #[error(transparent)]

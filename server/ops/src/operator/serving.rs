@@ -261,12 +261,12 @@ fn ask_fleet(sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
 fn take_open_files(needed: u64) -> Result<(), SettingError> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
-    let most = limit.current.unwrap_or(u64::MAX);
-    if most >= needed {
+    if limit.current.is_none_or(|soft| soft >= needed) {
         return Ok(());
     }
     limit.current = Some(needed);
-    setrlimit(Resource::Nofile, limit).map_err(|_| SettingError::OpenFiles { needed, most })
+    let hard = limit.maximum.unwrap_or(u64::MAX);
+    setrlimit(Resource::Nofile, limit).map_err(|_| SettingError::OpenFiles { needed, hard })
 }
 
 #[cfg(not(unix))]

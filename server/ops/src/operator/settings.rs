@@ -30,7 +30,8 @@ pub struct Settings {
     /// and flags override both
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Check settings, keys, certificates, journals and directories, then exit: 0 if all are valid, else 2
+    /// Check settings, keys, certificates, directories and the journal to resume, then exit: 0 if all are valid, else 2.
+    /// Not checked: whether the --listen address is free, and with --matches the journals
     #[arg(long)]
     pub check: bool,
     /// Print all settings with their origin, then exit

@@ -334,10 +334,8 @@ fn a_check_reads_all_files_and_creates_no_file() {
     let key = folder.new_key("key");
     let before = fs::read_dir(&folder.0).unwrap().count();
     let sound = format!("--key-file {key} --listen 127.0.0.1:0 --journal {key}.journals");
-    assert_eq!(
-        check(&sound, &[]).unwrap(),
-        "settings and files are valid\n"
-    );
+    let said = check(&sound, &[]).unwrap();
+    assert!(said.starts_with("settings and files are valid ("), "{said}");
     assert_eq!(
         fs::read_dir(&folder.0).unwrap().count(),
         before,
@@ -401,6 +399,54 @@ fn a_check_reads_all_files_and_creates_no_file() {
     let named = format!("{sound} --admin 127.0.0.1:0 --admin-token-file {token}");
     let said = check(&named, &[]).unwrap_err();
     assert!(said.starts_with("--admin-token-file"), "{said}");
+}
+
+#[test]
+fn a_check_reads_the_journal_that_the_start_would_resume_and_leaves_it_as_it_is() {
+    let folder = Folder::new("check-resume");
+    let key = folder.new_key("key");
+    let journals = folder.0.join("journals");
+    fs::create_dir(&journals).unwrap();
+    let path = journals.join("match-1-1.journal");
+    let server = counter(MatchConfig::action()).journal(&path);
+    let running = server.listen("127.0.0.1:0").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    drop(running);
+    let line = format!(
+        "--key-file {key} --listen 127.0.0.1:0 --journal {}",
+        journals.display()
+    );
+    check(&line, &[]).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    // In the last record, after the world.
+    let late = bytes.len() - 3;
+    bytes[late] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let said = check(&line, &[]).unwrap_err();
+    assert!(said.contains("match-1-1.journal"), "{said}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    check(&format!("{line} --new-match"), &[]).unwrap();
+}
+
+#[test]
+fn a_wrong_number_in_a_flag_is_reported_like_one_in_a_file() {
+    for (line, words) in [
+        (
+            "--drain abc",
+            "'abc' for '--drain <SECONDS>': expected a whole number",
+        ),
+        (
+            "--max-players 99",
+            "--max-players <N>: expected 1 to 8, got 99",
+        ),
+    ] {
+        let said = refusal(line, &[]);
+        assert!(said.contains(words), "{said}");
+        assert!(
+            said.starts_with("error: ") && said.contains("--help"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
