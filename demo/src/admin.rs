@@ -92,7 +92,7 @@ enum AdminTask {
     },
     /// Save the state of a match as NAME.save on the server; `serve --load` or `host --load` starts a new match from it
     SaveGame {
-        /// The name of the file, without .save, in the server's folder of saved games
+        /// The name of the file, without .save, in the server's directory of saved games
         name: String,
         /// The match
         #[arg(default_value_t = 1)]
@@ -137,7 +137,7 @@ enum AdminTask {
         tick_us: u64,
     },
     /// Hand a match over to another server. It ends here and keeps its journal; the next server in its players' tickets
-    /// resumes it, if both use the same journal folder
+    /// resumes it, if both use the same journal directory
     Release {
         /// The match
         id: u64,
@@ -231,7 +231,7 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
             }
             ("/revoke", Some(body))
         }
-        AdminTask::CopyJournal { id } => ("/save", Some(json!({ "match": id }))),
+        AdminTask::CopyJournal { id } => ("/copy-journal", Some(json!({ "match": id }))),
         AdminTask::SaveGame { name, id } => {
             let body = json!({ "match": id, "name": name });
             ("/save-game", Some(body))
@@ -246,7 +246,7 @@ fn request(task: &AdminTask) -> (String, Option<Value>) {
         AdminTask::Pause { id } => asked(*id, "pause", None),
         AdminTask::Resume { id } => asked(*id, "resume", None),
         AdminTask::Step { id, ticks } => asked(*id, "step", Some(("ticks", u64::from(*ticks)))),
-        AdminTask::Speed { id, tick_us } => asked(*id, "tick", Some(("tick_us", *tick_us))),
+        AdminTask::Speed { id, tick_us } => asked(*id, "speed", Some(("tick_us", *tick_us))),
         AdminTask::Release { id } => ("/release", Some(json!({ "match": id }))),
         AdminTask::End { id, reason } => {
             let body = json!({ "match": id, "reason": reason });
@@ -340,10 +340,10 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 format!("for {}", span(length.as_secs()))
             });
             let here = match told["removed_from"].as_array().map(Vec::as_slice) {
-                None | Some([]) => "and was in no match".to_owned(),
-                Some(ids) => format!("and was removed from match {}", list(ids)),
+                None | Some([]) => "; no match had it".to_owned(),
+                Some(ids) => format!(", and was removed from match {}", list(ids)),
             };
-            format!("{:?} is banned {long}, {here}", line(identity))
+            format!("{:?} is banned {long}{here}", line(identity))
         }
         AdminTask::Unban { identity } => format!("{:?} may join again", line(identity)),
         AdminTask::Revoke { identity, .. } => {
@@ -360,7 +360,10 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 utc(until)
             )
         }
-        AdminTask::CopyJournal { .. } | AdminTask::SaveGame { .. } => {
+        AdminTask::CopyJournal { .. } => {
+            format!("copied {} ({} bytes)", cell(&told["saved"]), told["bytes"])
+        }
+        AdminTask::SaveGame { .. } => {
             format!("saved {} ({} bytes)", cell(&told["saved"]), told["bytes"])
         }
         AdminTask::Message { .. } => {
@@ -379,7 +382,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
             } else {
                 format!("{ticks} ticks")
             };
-            format!("requested {ticks} of match {id} (without effect unless it is paused)")
+            format!("requested {ticks} of match {id} (has no effect unless the match is paused)")
         }
         AdminTask::Speed { id, tick_us } => format!("match {id} now has ticks of {tick_us} µs"),
         AdminTask::Release { id } => {

@@ -165,13 +165,13 @@ pub(crate) struct HostArgs {
     /// Players per invite, on one screen: 1 or 2
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub(crate) seats: u8,
-    /// The folder for the invites, one file for each screen
+    /// The directory for the invites, one file for each screen
     #[arg(long, value_name = "DIR", default_value = "invites")]
     pub(crate) invites: PathBuf,
     /// The key of the tickets [default: a new key for this match, which is not saved]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// The folder for the match's journal, which `powderkeg replay` plays
+    /// The directory for the match's journal, which `powderkeg replay` plays
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
     /// Start from a saved game, created by `admin save-game` or by typing `save FILE` in a running host. Each identity
@@ -316,7 +316,7 @@ pub(crate) struct BotsArgs {
     /// The bots' stick movements
     #[arg(long, value_enum, default_value = "keys")]
     pub(crate) sticks: SticksArg,
-    /// The folder for the match's journal
+    /// The directory for the match's journal
     #[arg(long, value_name = "DIR")]
     pub(crate) journal: Option<PathBuf>,
     #[command(flatten)]
@@ -361,7 +361,7 @@ pub(crate) struct TourArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShotsArgs {
-    /// The folder for the pictures
+    /// The directory for the pictures
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Seed of the match, the bots and the network

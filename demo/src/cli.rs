@@ -10,12 +10,12 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use powderkeg_game::{Sticks, terms};
 use powderkeg_view::window::{TourError, WindowOptions};
 use powderkeg_view::{say, window};
 use tracing_subscriber::EnvFilter;
-use twinstep_ops::operator::{Arguments, ReadSettings};
+use twinstep_ops::operator::{Arguments, ReadSettings, plain_number};
 use twinstep_udp::{CIPHER_LOG_TARGET, LINK_LOG_TARGET};
 
 use crate::admin::AdminArgs;
@@ -37,9 +37,8 @@ struct Cli {
     task: Option<Task>,
     #[command(flatten)]
     play: PlayArgs,
-    /// Filter of the log on standard error, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info`
-    /// for serve and `warn` for all other commands]; off while a match is drawn on this terminal, unless standard error
-    /// goes elsewhere
+    /// Log filter, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info` for serve and `warn` for
+    /// other commands]. Nothing is logged to a terminal on which a match is drawn; redirect standard error for that
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
     /// Format of log lines: text, or json (one object a line) [default: text]
@@ -161,7 +160,7 @@ fn parse(
         }
         return Ok(cli);
     }
-    parse_all(args)
+    parse_all(args).map_err(plain_number)
 }
 
 fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
@@ -179,10 +178,18 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
                 && !["log", "log-format"].contains(&id.as_str())
         };
         if let Some(id) = matches.ids().find(is_given) {
-            let flag = id.as_str().replace('_', "-");
+            let mut flags = command.get_arguments();
+            let flag = flags.find(|flag| flag.get_id() == id);
+            let flag = flag
+                .and_then(Arg::get_long)
+                .unwrap_or(id.as_str())
+                .to_owned();
             let sub = command.find_subcommand(task);
-            let mut has = sub.into_iter().flat_map(clap::Command::get_arguments);
-            let words = match has.any(|arg| arg.get_long() == Some(&*flag)) {
+            let has = sub.is_some_and(|sub| {
+                let mut flags = sub.get_arguments();
+                flags.any(|arg| arg.get_long() == Some(flag.as_str()))
+            });
+            let words = match has {
                 true => {
                     format!("--{flag} must come after the command: `powderkeg {task} --{flag} ...`")
                 }

@@ -39,28 +39,28 @@ pub enum Failure {
     #[error("{}{}", .0, journal_hint(.0))]
     Journal(#[from] JournalFileError),
     #[error(
-        "cannot use {path} as a folder for journals: {source}; choose a folder that is readable and writable"
+        "cannot use {path} as a directory for journals: {source}; choose a directory that is readable and writable"
     )]
     JournalFolder {
         path: PathBuf,
         source: std::io::Error,
     },
     #[error(
-        "cannot use {path} as a folder for invites: {source}; choose a writable folder with --invites"
+        "cannot use {path} as a directory for invites: {source}; choose a writable directory with --invites"
     )]
     Invites {
         path: PathBuf,
         source: std::io::Error,
     },
     #[error(
-        "cannot read the journal {path}: {source}; expected a file that `serve --journal`, `host --journal` or F9 while \
-         playing has written"
+        "cannot read the journal {path}: {source}; expected a journal: written by `serve --journal` or `host --journal`, or with \
+         F9 during play"
     )]
     Unreadable {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("cannot create {path}: {source}; choose a new name in a writable folder")]
+    #[error("cannot create {path}: {source}; choose a new name in a writable directory")]
     NewFile {
         path: PathBuf,
         source: std::io::Error,
@@ -136,6 +136,7 @@ fn inspect_hint(error: &InspectError, enemies: Option<u16>) -> String {
         InspectError::Range { .. } | InspectError::TooLong | InspectError::TooLarge => {
             "; see --from and --to".to_owned()
         }
+        InspectError::NoTick { .. } => "; see --from".to_owned(),
         _ => String::new(),
     }
 }
@@ -203,23 +204,24 @@ fn journal_hint(error: &JournalFileError) -> String {
             "\n(`powderkeg journal check {}` shows what is lost; `powderkeg journal repair` cuts it off)",
             path.display()
         ),
-        JournalFileError::Cut { .. } => "\n(serve --new-match starts a new one)".to_owned(),
+        JournalFileError::Cut { .. } | JournalFileError::InUse { .. } => NEW_MATCH_HINT.to_owned(),
         JournalFileError::Resume { source, .. } => match source {
-            ResumeError::Seats { .. } => SEATS_HINT.to_owned(),
-            ResumeError::Start(error) => start_hint(error),
-            _ => String::new(),
+            ResumeError::Seats { .. } => format!("{SEATS_HINT}{NEW_MATCH_HINT}"),
+            ResumeError::Start(error) => format!("{}{NEW_MATCH_HINT}", start_hint(error)),
+            _ => NEW_MATCH_HINT.to_owned(),
         },
         _ => String::new(),
     }
 }
 
+const NEW_MATCH_HINT: &str = "\n(serve --new-match starts a new one)";
 const KEY_HINT: &str = "\n(`powderkeg key FILE` creates one)";
 
 fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {
         // The key itself may be valid.
         TicketKeyError::Exists { .. } | TicketKeyError::Unreadable { .. } => "",
-        TicketKeyError::Unwritable { .. } => "\n(choose an existing folder that is writable)",
+        TicketKeyError::Unwritable { .. } => "\n(choose an existing directory that is writable)",
         _ => KEY_HINT,
     }
 }
@@ -231,7 +233,7 @@ fn replay_hint(error: &ReplayError, enemies: Option<u16>) -> String {
             ..
         } => format!("\n({})", arena_hint(enemies)),
         ReplayError::Journal(JournalError::NotAJournal | JournalError::Torn { offset: 0 }) => {
-            "\n(give a file that `serve --journal`, `host --journal` or F9 while playing has written)".to_owned()
+            "\n(give a journal: written by `serve --journal` or `host --journal`, or with F9 during play)".to_owned()
         }
         _ => String::new(),
     }

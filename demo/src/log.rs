@@ -74,6 +74,22 @@ fn in_quotes(value: &str) -> String {
     format!("\"{}\"", escaped.replace('\n', "\\n"))
 }
 
+/// The text that `Debug` has put in quotes. Escapes of invisible characters stay.
+fn without_quotes(value: &str) -> String {
+    let within = &value[1..value.len() - 1];
+    let mut text = String::with_capacity(within.len());
+    let mut chars = within.chars().peekable();
+    while let Some(char) = chars.next() {
+        let is_escape = char == '\\' && matches!(chars.peek(), Some('"' | '\\'));
+        text.push(if is_escape {
+            chars.next().unwrap_or(char)
+        } else {
+            char
+        });
+    }
+    text
+}
+
 /// A log with a JSON object for each event: time, level, message, fields.
 pub(crate) fn objects<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
 where
@@ -155,7 +171,12 @@ impl Visit for Keys {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.add(field.name(), format!("{value:?}").into());
+        let value = format!("{value:?}");
+        let text = match is_quoted(&value) {
+            true => without_quotes(&value),
+            false => value,
+        };
+        self.add(field.name(), text.into());
     }
 }
 

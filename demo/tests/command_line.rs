@@ -203,7 +203,7 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
         &["replay", &folder.file("")],
         &[
             "cannot read the journal",
-            "expected a regular file, got a folder",
+            "expected a regular file, got a directory",
         ],
     );
     #[cfg(unix)]

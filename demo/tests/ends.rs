@@ -35,7 +35,7 @@ fn a_server_with_a_full_disk_ends_with_an_error_and_an_incident_file() {
         let (code, said) = serve();
         assert_eq!(code, Some(1), "again: {again}: {said}");
         assert!(said.contains("File too large"), "{said}");
-        assert!(said.contains("error: the match was stopped"), "{said}");
+        assert!(said.contains("error: a fault ended the match"), "{said}");
     }
     let incidents: Vec<String> = fs::read_dir(&journals)
         .unwrap()

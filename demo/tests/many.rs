@@ -162,7 +162,7 @@ fn a_draining_server_keeps_its_players_and_their_matches() {
     next.has(2);
     let metrics = next.ask("/metrics");
     assert!(
-        metrics.contains("\ntwinstep_matches_made_total 2\n"),
+        metrics.contains("\ntwinstep_matches_started_total 2\n"),
         "{metrics}"
     );
     drop((one, two));

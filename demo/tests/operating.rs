@@ -248,7 +248,7 @@ fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
     let (is_done, said) = admin(&["copy-journal"]);
     assert!(is_done && said.contains(".saved-"), "{said}");
     let saved = said
-        .strip_prefix("saved ")
+        .strip_prefix("copied ")
         .and_then(|rest| rest.split(" (").next());
     let saved = saved.unwrap();
     let summary = run(&["replay", "--verify", "--enemies", "0", saved]);

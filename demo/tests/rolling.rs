@@ -246,7 +246,7 @@ fn a_rolling_restart_during_play_loses_no_frame() {
         let metrics = server.ask("/metrics");
         for none in [
             "twinstep_desyncs_total 0",
-            "twinstep_matches_not_made_total{reason=\"failed\"} 0",
+            "twinstep_match_requests_refused_total{reason=\"failed\"} 0",
         ] {
             assert!(
                 metrics.contains(&format!("\n{none}\n")),

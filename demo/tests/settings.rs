@@ -184,7 +184,7 @@ fn keys_can_be_rotated_while_players_are_connected() {
     fs::rename(&key, &old).unwrap();
     assert!(run(&["key", &key]).status.success());
     server.signal("HUP");
-    let said = until("keys reloaded new_tickets=");
+    let said = until("keys reloaded signing_key=");
     let named = said.split("valid=").nth(1).unwrap();
     let named = named.split(" before=").next().unwrap();
     assert_eq!(named.split(' ').count(), 2, "{said}");
@@ -210,7 +210,7 @@ fn keys_can_be_rotated_while_players_are_connected() {
     );
     fs::rename(&old, folder.file("away")).unwrap();
     server.signal("HUP");
-    until("keys reloaded new_tickets=");
+    until("keys reloaded signing_key=");
     let _dora = join(&of_old);
     let _emil = join(&folder.ticket(&at, "emil"));
     within(|| plays("emil"));

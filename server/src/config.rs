@@ -237,18 +237,18 @@ pub enum ConfigError {
     Request(MatchRequest),
     #[error("expected a tick of 1 ms to 1 s, got {0:?}")]
     Tick(Duration),
-    #[error("expected a longest tick from {tick:.1?} (the usual one) to 1 s, got {max:?}")]
+    #[error("expected a maximum tick length of {tick:.1?} (the usual length) to 1 s, got {max:?}")]
     TickMax { tick: Duration, max: Duration },
     #[error("expected a turn of 1 to {TURN_TICKS_MAX} ticks, got {0}")]
     Turn(u8),
-    #[error("expected a shortest turn of at most the longest turn, got {min} and {max} ticks")]
+    #[error("expected a minimum turn that is not above the maximum, got {min} and {max} ticks")]
     TurnBounds { min: u8, max: u8 },
     #[error("expected 1 s to 5 min before a shorter turn is tried, got {0:?}")]
     TurnPatience(Duration),
     #[error("expected a command delay of 0 to {COMMAND_DELAY_MAX} turns, got {0}")]
     CommandDelay(u8),
     #[error(
-        "waiting for all players needs a command delay of 1 to {COMMAND_DELAY_MAX} turns; set one, or seal by deadline"
+        "waiting for all players needs a command delay of 1 to {COMMAND_DELAY_MAX} turns; set one, or use the deadline"
     )]
     WaitWithoutDelay,
     #[error("expected a wait of 1 s to 5 min before a slow player is removed, got {0:?}")]

@@ -58,7 +58,8 @@ pub enum Trouble {
     WorldLarge,
     /// The world is too large. Clients cannot join or be healed, and the match cannot be resumed from its journal.
     #[error(
-        "the world is too large to be sent or written: clients cannot join, and the match can no longer be resumed; it continues"
+        "the world is too large to be sent or written: the match continues, but clients cannot join it, and its journal gets no \
+         further worlds, so it can no longer be resumed"
     )]
     WorldTooLarge,
     #[error("the resolver panicked; its query stays unanswered, and the match continues")]

@@ -29,7 +29,7 @@ impl JoinResult {
         "wrong_game",
         "superseded",
         "taken_over",
-        "barred",
+        "removed",
         "too_slow",
         "world_too_large",
         "left",

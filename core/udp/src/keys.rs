@@ -185,13 +185,12 @@ pub enum TicketKeyError {
     #[error("cannot read the key file {path}: {source}{}", access_advice(source))]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
-        "the key file {path} has mode {mode:04o}, expected 0600. If only trusted users could read it: chmod 600 {path}. Else \
-         make a new key; tickets of the old one stop working"
+        "the key file {path} has mode {mode:04o}, expected 0600. If only trusted users could read it: chmod 600 {path}. Otherwise make a new key; tickets of the old one stop working"
     )]
     Permissions { path: PathBuf, mode: u32 },
     #[error(
         "the key file {path} belongs to the user with id {owner}, expected root or the user that runs this program. If you trust \
-         that user: chown {path}. Else make a new key; tickets of the old one stop working"
+         that user: chown {path}. Otherwise make a new key; tickets of the old one stop working"
     )]
     Owner { path: PathBuf, owner: u32 },
     #[error(

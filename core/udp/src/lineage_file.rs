@@ -364,7 +364,8 @@ pub enum LineageFileError {
     )]
     Io { path: PathBuf, source: io::Error },
     #[error(
-        "cannot lock {path}: another process has held it for 5 s; find it with `fuser {path}`, and end it"
+        "cannot lock {path}: another process has held it for 5 s; `fuser {path}` names it. End that process if it hangs, then \
+         start again"
     )]
     Locked { path: PathBuf },
     #[error(
@@ -386,12 +387,12 @@ impl LineageFileError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "; let the user that runs this program own the file and its folder (chown)"
+            "; let the user that runs this program own the file and its directory (chown)"
         }
         io::ErrorKind::ReadOnlyFilesystem => {
             "; the file system is read-only here (in a systemd unit: StateDirectory= or ReadWritePaths=)"
         }
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; make the folder",
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; create the directory",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
         _ => "",
     }

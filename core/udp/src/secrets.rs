@@ -165,7 +165,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         return Ok(file);
     }
     let is = if kind.is_dir() {
-        "a folder"
+        "a directory"
     } else {
         "a pipe, a socket or a device"
     };

@@ -155,7 +155,9 @@ pub enum HostError {
     Match(#[from] MatchStartError),
     #[error(transparent)]
     Save(#[from] SaveFileError),
-    #[error("expected a new match id, but match {0} runs here already; choose another id")]
+    #[error(
+        "expected a match id that is not in use, got {0}, which runs here already; choose another id"
+    )]
     MatchExists(MatchId),
     #[error("the host was shut down; start another one")]
     Stopped,
@@ -210,8 +212,8 @@ pub(super) fn make_room(socket: &std::net::UdpSocket) {
         Ok(bytes) if bytes >= HELD_BYTES => {}
         Ok(bytes) => logged::info!(
             bytes,
-            wanted = HELD_BYTES,
-            "the socket's receive buffer is small: 2,000 players need 4 MiB; on Linux: `sysctl -w net.core.rmem_max=4194304`"
+            wanted_bytes = HELD_BYTES,
+            "the socket's receive buffer is small: 2,000 players need 4 MiB; on Linux: `sysctl -w net.core.rmem_max=4194304`, then restart this server"
         ),
         Err(error) => logged::warn!(%error, "cannot read the size of the socket's receive buffer"),
     }

@@ -94,7 +94,7 @@ pub enum NotReady {
     )]
     Connections(u64, usize),
     #[error(
-        "full: no free seat in {0} running matches; raise --max-players, or start another server"
+        "full: no free seat (running matches: {0}); raise --max-players, or start another server"
     )]
     Seats(u64),
     #[error("full: {0} of {0} matches are running; raise --matches, or start another server")]
@@ -299,7 +299,10 @@ mod tests {
         assert_eq!(control.not_ready(), None, "players come before spectators");
         control.load_monitor.pretend(3, false);
         let late = control.not_ready().unwrap().to_string();
-        assert!(late.starts_with("busy: the p99 of tick lateness"), "{late}");
+        assert!(
+            late.starts_with("busy: load shedding refuses new players: "),
+            "{late}"
+        );
         control.load_monitor.pretend(0, true);
         assert_eq!(
             control.not_ready(),

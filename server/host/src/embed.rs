@@ -63,9 +63,12 @@ enum Keep {
 /// resumes, and the key and the port of their tickets.
 fn lacks(keeps_journal: bool, is_keyed: bool, port: u16) -> Option<String> {
     let settings = [
-        (keeps_journal, "a journal that the next process resumes"),
-        (is_keyed, "a key from a file"),
-        (port != 0, "a fixed port"),
+        (
+            keeps_journal,
+            "a journal that the next process resumes (--journal)",
+        ),
+        (is_keyed, "a key from a file (--key-file)"),
+        (port != 0, "a fixed port (--listen)"),
     ];
     let missing = settings.iter().filter(|(has, _)| !has);
     let missing = Vec::from_iter(missing.map(|(_, setting)| *setting));
@@ -285,7 +288,7 @@ impl<S: Simulation> Server<S> {
         let keeps_journal = self.journal.is_some();
         if let Some(lacking) = lacks(keeps_journal, !host.keys.is_empty(), listen.port()) {
             let text = format!(
-                "players cannot return to the match after a crash of this server; for that it needs {lacking}"
+                "after a crash of this server, players cannot return to the match; missing: {lacking}"
             );
             match keeps_journal {
                 true => logged::warn!("{text}"),

@@ -30,8 +30,8 @@ use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::text::line;
 use twinstep_protocol::wire::Writer;
 use twinstep_udp::{
-    Holder, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims, TicketKey,
-    TicketLedger, TransportCounters,
+    Holder, LeaveReason, Payload, ServerConfigError, ServerEvent, SessionId, TicketClaims,
+    TicketKey, TicketLedger, TransportCounters,
 };
 
 use super::clock::{HostClock, unix_now};
@@ -298,7 +298,13 @@ impl Io {
                 }
                 ServerEvent::Packet { session, bytes } => self.handle_packet(session, bytes),
                 ServerEvent::Disconnected { session, reason } => {
-                    logged::debug!(session = session.0, code = ?reason, "transport ended");
+                    let code = match reason {
+                        LeaveReason::TimedOut => "timed_out",
+                        LeaveReason::Left => "left",
+                        LeaveReason::Displaced => "displaced",
+                        _ => "other",
+                    };
+                    logged::debug!(session = session.0, code, "transport ended");
                     self.forget(session);
                 }
             }
@@ -318,7 +324,7 @@ impl Io {
                 "match" = ticket.map(|ticket| ticket.match_id.0),
                 identity,
                 limit = IDLE_MAX,
-                "too many waiting connections of one identity: closed one of them"
+                "too many waiting sessions of one identity: closed this one, the oldest or one with an older ticket"
             );
             self.end(one);
         }
@@ -604,12 +610,12 @@ impl Io {
                 denied_superseded = new(now.1.denied_superseded, counters.denied_superseded),
                 bad_claims = new(now.1.bad_claims, counters.bad_claims),
                 rate_limited = new(now.1.rate_limited, counters.rate_limited),
-                fenced = new(now.1.fenced, counters.fenced),
+                not_a_packet = new(now.1.fenced, counters.fenced),
                 queue_full = new(now.1.queue_full, counters.queue_full),
                 match_full = new(now.0.match_full, before.match_full),
                 unsent = new(now.0.unsent, before.unsent),
                 socket_error = new(now.0.errors, before.errors),
-                "datagrams dropped since the last report"
+                "datagrams dropped since the last report (reasons as in twinstep_datagrams_dropped_total)"
             );
             self.lost_before = now;
         }

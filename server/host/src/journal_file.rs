@@ -74,7 +74,8 @@ pub enum JournalFileError {
     #[error("{path} exists; a journal is never overwritten: choose another path, or move it away")]
     Exists { path: PathBuf },
     #[error(
-        "the journal {path} is in use by another process, or by a match that hangs in this one: stop it first, or begin a new match"
+        "the journal {path} is in use by another process (`fuser {path}` names it), or by a match that hangs in this one: stop \
+         that first, or begin a new match"
     )]
     InUse { path: PathBuf },
     #[error("the journal {path} changed after it was checked: check it again, then repair it")]
@@ -105,7 +106,7 @@ pub enum JournalFileError {
 
 fn damage_advice(error: &JournalError) -> &'static str {
     match error {
-        JournalError::NotAJournal => "; give a journal",
+        JournalError::NotAJournal => "",
         JournalError::FormatVersion { .. } => "",
         JournalError::Torn { offset: 0 } => {
             "; the file is empty or only its beginning: restore a whole copy, or move it away"
@@ -119,7 +120,7 @@ fn folder_advice(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
         | io::ErrorKind::NotFound
-        | io::ErrorKind::NotADirectory => "; choose a folder that exists and can be written to",
+        | io::ErrorKind::NotADirectory => "; choose a directory that exists and can be written to",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
         _ => "",
     }
@@ -304,6 +305,7 @@ impl Journal {
             return Err(journal.unwritable(source));
         }
         logged::info!(
+            "match" = match_named(&journal.path),
             path = %journal.path.display(),
             tick = match_.world().tick().0,
             cut_bytes = torn_bytes,
@@ -381,7 +383,7 @@ impl Journal {
             (&*self.file).write_all(bytes).inspect_err(|_| {
                 // A full disk takes the first part of a record. Nothing that depends on it was sent.
                 if let Err(error) = self.cut() {
-                    logged::error!(path = %self.path.display(), %error, "cannot cut off an incomplete record at the journal's end; a server that resumes the journal cuts it off itself");
+                    logged::error!("match" = match_named(&self.path), path = %self.path.display(), %error, "cannot cut off an incomplete record at the journal's end; a server that resumes the journal cuts it off itself");
                 }
             })
         });
@@ -452,7 +454,7 @@ impl Journal {
                 .unwrap_or(Err(io::ErrorKind::AlreadyExists.into()))
         });
         if let Err(error) = given {
-            logged::error!(path = %self.path.display(), %error, "the incomplete journal could not be renamed; move it away, so that no server resumes it");
+            logged::error!("match" = match_named(&self.path), path = %self.path.display(), %error, "the incomplete journal could not be renamed; move it away, so that no server resumes it");
         }
     }
 
@@ -469,6 +471,12 @@ impl Drop for Journal {
         // The hold also still has the file open.
         let _ = self.file.unlock();
     }
+}
+
+/// The id in the name of a journal, such as `match-7.journal`.
+fn match_named(path: &Path) -> Option<u64> {
+    let rest = path.file_name()?.to_str()?.strip_prefix("match-")?;
+    rest.split(['.', '-']).next()?.parse().ok()
 }
 
 /// Resumes the match of an opened journal. Also returns the length of the file.

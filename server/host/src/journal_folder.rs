@@ -70,7 +70,7 @@ impl fmt::Display for LeftAlone {
             LeftAlone::Recording => write!(f, "a client recorded it: it can only be watched"),
             LeftAlone::Foreign(error) => error.fmt(f),
             LeftAlone::Other(mismatch) => mismatch.fmt(f),
-            LeftAlone::NoFile => write!(f, "it is a link, a pipe, a device or a folder"),
+            LeftAlone::NoFile => write!(f, "it is a link, a pipe, a device or a directory"),
         }
     }
 }

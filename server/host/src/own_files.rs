@@ -24,7 +24,7 @@ const TRIES: u32 = 16;
 pub fn access_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            "; let the user that runs this program own the file and its folder (chown)"
+            "; let the user that runs this program own the file and its directory (chown)"
         }
         io::ErrorKind::ReadOnlyFilesystem => {
             "; the file system is read-only here (in a systemd unit: StateDirectory= or ReadWritePaths=)"
@@ -143,7 +143,7 @@ fn refuse_strange(data: &Metadata) -> io::Result<()> {
     } else if kind.is_symlink() {
         "a link; name the file that it points to"
     } else if kind.is_dir() {
-        "a folder"
+        "a directory"
     } else {
         "a pipe or a device"
     };
@@ -259,7 +259,7 @@ mod tests {
             (&link, "a link"),
             (&pipe, "a pipe"),
             (&PathBuf::from("/dev/zero"), "a device"),
-            (&folder, "a folder"),
+            (&folder, "a directory"),
         ] {
             let read = open_to_read(path).unwrap_err().to_string();
             let written = open_alone(path).map(drop).unwrap_err().to_string();

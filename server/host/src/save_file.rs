@@ -28,9 +28,9 @@ pub enum SaveFileError {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read the saved game {path}: {source}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot load {path}: {source}", path = path.display())]
+    #[error("cannot load the saved game {path}: {source}", path = path.display())]
     Load { path: PathBuf, source: LoadError },
-    #[error("cannot list {path}: {source}", path = path.display())]
+    #[error("cannot list the saved game {path}: {source}", path = path.display())]
     Info {
         path: PathBuf,
         source: SaveFormatError,
@@ -101,7 +101,7 @@ pub fn write_save_in(folder: &Path, name: &str, save: &[u8]) -> Result<PathBuf, 
         match path.exists() || std::fs::read_dir(folder)?.count() < SAVES_MAX {
             true => Ok(()),
             false => Err(io::Error::other(format!(
-                "the folder has {SAVES_MAX} files: remove some, or save under the name of one of them"
+                "the directory has {SAVES_MAX} files: remove some, or save under the name of one of them"
             ))),
         }
     };

@@ -93,7 +93,7 @@ impl Socket {
         match changed {
             Ok(inner) => self.inner = inner,
             Err(error) => {
-                logged::warn!(%error, "cannot duplicate the socket (open file limit?); continuing with more CPU use")
+                logged::warn!(%error, "cannot duplicate the socket; continuing with more CPU use; check the limit of open files (LimitNOFILE)")
             }
         }
     }

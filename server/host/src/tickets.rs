@@ -264,7 +264,7 @@ impl TicketOffice {
         match written.await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
-                logged::error!(%error, "cannot save which tickets are revoked or replaced; retrying");
+                logged::error!(%error, "cannot save which tickets are revoked or replaced; retrying. Until then a crash would make some of them valid again");
                 false
             }
             // The write panicked: trying again would not help.

@@ -334,7 +334,7 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
             "POST /ban",
             "{\"identity\":\"a\",\"for_s\":0}",
             400,
-            "the ban would already be over",
+            "field `for_s`: expected 1 or more, got 0",
         ),
         (
             "POST /ban",

@@ -73,12 +73,12 @@ async fn the_first_player_creates_a_match_and_later_players_join_it() {
     ];
     plays(&mut party).await;
     assert_eq!(server.listed().await, [7, 8]);
-    assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
+    assert_eq!(server.number("twinstep_matches_started_total").await, 2.0);
     assert_eq!(server.number("twinstep_matches_max").await, 64.0);
     // Players and spectators who come later join the same match.
     party.extend([server.watcher("carl", 7), server.client("dora", 8)]);
     plays(&mut party).await;
-    assert_eq!(server.number("twinstep_matches_made_total").await, 2.0);
+    assert_eq!(server.number("twinstep_matches_started_total").await, 2.0);
     assert_eq!(server.number("twinstep_spectators").await, 1.0);
     server.until_number_is("twinstep_players", 4.0).await;
     server.host.shutdown(CloseCode::Draining).await;
@@ -139,9 +139,9 @@ async fn forged_revoked_and_banned_tickets_create_no_match() {
     .await
     .unwrap();
     assert_eq!(server.listed().await, [] as [u64; 0]);
-    assert_eq!(server.number("twinstep_matches_made_total").await, 0.0);
+    assert_eq!(server.number("twinstep_matches_started_total").await, 0.0);
     for (reason, times) in [("id", 1.0), ("failed", 1.0), ("matches", 0.0)] {
-        let series = format!("twinstep_matches_not_made_total{{reason=\"{reason}\"}}");
+        let series = format!("twinstep_match_requests_refused_total{{reason=\"{reason}\"}}");
         assert_eq!(server.number(&series).await, times, "{reason}");
     }
     // The owner of the stolen ticket uses a new one, made elsewhere and valid after the slack.
@@ -159,13 +159,13 @@ async fn a_ticket_revoked_in_a_match_creates_no_match_after_it() {
     let revoke = server.ask("POST /revoke?identity=anna&match=7", "").await.0;
     assert_eq!(revoke, 200);
     assert_eq!(server.ask("POST /end?match=7", "").await.0, 200);
-    let ended = "twinstep_matches_ended_total{how=\"over\"}";
+    let ended = "twinstep_matches_ended_total{reason=\"over\"}";
     server.until_number_is(ended, 1.0).await;
     assert_eq!(
         end_of(client::<Counter>(&stolen)).await,
         closed_by(CloseCode::Superseded)
     );
-    assert_eq!(server.number("twinstep_matches_made_total").await, 1.0);
+    assert_eq!(server.number("twinstep_matches_started_total").await, 1.0);
     server.host.shutdown(CloseCode::Draining).await;
 }
 
@@ -181,13 +181,13 @@ async fn a_player_requesting_one_match_too_many_is_refused_as_server_full() {
     assert!(words.contains("another server"), "{words}");
     let full = "full: 2 of 2 matches are running; raise --matches, or start another server\n";
     assert_eq!(server.ready().await, (503, full.to_owned()));
-    let series = "twinstep_matches_not_made_total{reason=\"matches\"}";
+    let series = "twinstep_match_requests_refused_total{reason=\"matches\"}";
     assert_eq!(server.number(series).await, 1.0);
     // Players can join the existing matches, and a new one when a match ends.
     party.push(server.client("bob", 2));
     plays(&mut party).await;
     assert_eq!(server.ask("POST /end?match=1", "").await.0, 200);
-    let ended = "twinstep_matches_ended_total{how=\"over\"}";
+    let ended = "twinstep_matches_ended_total{reason=\"over\"}";
     server.until_number_is(ended, 1.0).await;
     plays(&mut [server.client("anna", 3)]).await;
     server.host.shutdown(CloseCode::Draining).await;
@@ -214,7 +214,7 @@ async fn a_player_requesting_a_match_too_early_is_asked_to_retry() {
         }
     }
     assert!((1..4).contains(&refused), "{refused} of 4");
-    let series = "twinstep_matches_not_made_total{reason=\"rate\"}";
+    let series = "twinstep_match_requests_refused_total{reason=\"rate\"}";
     assert_eq!(server.number(series).await, f64::from(refused));
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     plays(&mut [server.client("anna", 9)]).await;
@@ -263,7 +263,7 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
         end_of(client::<Counter>(&stolen)).await,
         closed_by(CloseCode::Superseded)
     );
-    let made = "twinstep_matches_made_total";
+    let made = "twinstep_matches_started_total";
     assert_eq!(server.number(made).await, 0.0);
     server.host.shutdown(CloseCode::Draining).await;
 }

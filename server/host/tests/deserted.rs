@@ -53,7 +53,7 @@ async fn a_deserted_match_ends_without_leftover_files_and_can_be_created_again()
         counters().deserted_after(a_second).journals(&folder.0)
     })
     .await;
-    let ended = "twinstep_matches_ended_total{how=\"deserted\"}";
+    let ended = "twinstep_matches_ended_total{reason=\"deserted\"}";
     for round in 1..=2 {
         let mut party = vec![server.client("anna", 7), server.client("bob", 7)];
         plays(&mut party).await;
@@ -114,9 +114,9 @@ async fn a_deserted_match_is_kept_for_the_configured_time() {
         tokio::time::sleep(Duration::from_millis(3_200)).await;
         assert_eq!(server.listed().await, [7], "{name}");
     }
-    let ended = "twinstep_matches_ended_total{how=\"deserted\"}";
+    let ended = "twinstep_matches_ended_total{reason=\"deserted\"}";
     server.until_number_is(ended, 1.0).await;
-    assert_eq!(server.number("twinstep_matches_made_total").await, 1.0);
+    assert_eq!(server.number("twinstep_matches_started_total").await, 1.0);
     server.host.shutdown(CloseCode::Draining).await;
 }
 

@@ -165,7 +165,7 @@ async fn a_match_that_lost_its_journal_has_one_again_after_a_restart() {
         "it has none until it ends"
     );
     process.players[0].client.leave();
-    let deserted = "twinstep_matches_ended_total{how=\"deserted\"}";
+    let deserted = "twinstep_matches_ended_total{reason=\"deserted\"}";
     while process.server.number(deserted).await < 1.0 {
         process.play_for(Duration::from_millis(100)).await;
     }

@@ -49,7 +49,7 @@ async fn a_drain_keeps_players_refuses_newcomers_and_ends_with_the_last_player()
         let end = end_of(server.client("bob", id)).await;
         assert_eq!(end, closed_by(CloseCode::Draining), "match {id}");
     }
-    let series = "twinstep_matches_not_made_total{reason=\"draining\"}";
+    let series = "twinstep_match_requests_refused_total{reason=\"draining\"}";
     assert_eq!(server.number(series).await, 1.0);
     // A player with a seat reconnects after its connection broke.
     drop(anna);

@@ -93,7 +93,7 @@ async fn late_ticks_first_close_spectators_then_refuse_newcomers_then_lengthen_t
     for newcomer in [server.client("dora", 1), server.client("dora", 2)] {
         assert_eq!(end_of(newcomer).await, closed_by(BUSY));
     }
-    let series = "twinstep_matches_not_made_total{reason=\"lateness\"}";
+    let series = "twinstep_match_requests_refused_total{reason=\"lateness\"}";
     assert_eq!(server.number(series).await, 1.0);
     // A player with a seat reconnects after its client was lost.
     party.remove(1);
@@ -129,7 +129,7 @@ async fn without_memory_or_disk_space_newcomers_are_refused_with_the_reason() {
             "{why}"
         );
         assert_eq!(end_of(server.client("anna", 1)).await, closed_by(FULL));
-        let series = format!("twinstep_matches_not_made_total{{reason=\"{name}\"}}");
+        let series = format!("twinstep_match_requests_refused_total{{reason=\"{name}\"}}");
         assert_eq!(server.number(&series).await, 1.0);
         // This is no reason to degrade the matches.
         assert_eq!(server.number("twinstep_load_shedding_level").await, 0.0);

@@ -254,7 +254,7 @@ async fn a_server_is_ready_while_it_has_a_free_seat() {
     let (status, reply) = server.ready().await;
     assert_eq!(status, 503);
     assert!(
-        reply.contains("full: no free seat in 1 running matches"),
+        reply.contains("full: no free seat (running matches: 1)"),
         "{reply}"
     );
     assert_eq!(scrape(server.admin()).await.of("twinstep_ready"), 0.0);

@@ -169,6 +169,8 @@ fn routes(admin: Admin) -> (Router, Router) {
         .route("/message", post(act::message))
         .route("/request", post(act::request))
         .route("/end", post(act::end))
+        .route("/copy-journal", post(save::save))
+        // The earlier name.
         .route("/save", post(save::save))
         .route("/save-game", post(save::save_game))
         .route("/release", post(act::release))
@@ -178,7 +180,7 @@ fn routes(admin: Admin) -> (Router, Router) {
 }
 
 const REQUESTS: &str = "no such request; expected GET /livez, /readyz, /metrics, /matches, /matches/ID or /bans, or POST /kick, \
-                        /ban, /unban, /revoke, /message, /request, /end, /save, /save-game or /release\n";
+                        /ban, /unban, /revoke, /message, /request, /end, /copy-journal, /save-game or /release\n";
 
 async fn unknown() -> (StatusCode, &'static str) {
     (StatusCode::NOT_FOUND, REQUESTS)

@@ -60,6 +60,11 @@ fn token_text(error: &TicketKeyError) -> String {
             "{} is not an admin token file: {found}; {NEW_TOKEN}",
             path.display()
         ),
+        TicketKeyError::Unwritable { path, source } => format!(
+            "cannot create the admin token file {}: {source}; choose a writable directory with --state, or another file with \
+             --admin-token-file",
+            path.display()
+        ),
         other => format!("cannot use the admin token file: {other}"),
     }
 }

@@ -308,7 +308,11 @@ fn read(path: &Path) -> Result<BTreeMap<String, Ban>, BansError> {
     let bans: Vec<Ban> =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
     if let Some(bad) = bans.iter().find(|ban| !ban.is_sound()) {
-        return Err(damaged(format!("a ban of {:?}", bad.identity)));
+        return Err(damaged(format!(
+            "the ban of {:?} has an identity that is not 1 to 32 bytes of visible characters, or a reason that is not one line \
+             of at most {REASON_BYTES_MAX} bytes",
+            bad.identity
+        )));
     }
     Ok(bans
         .into_iter()
@@ -328,15 +332,15 @@ fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum BansError {
-    #[error("the ban file {path}: {source}{}", access_advice(source))]
+    #[error("cannot use the ban file {path}: {source}{}", access_advice(source))]
     Io { path: PathBuf, source: io::Error },
     #[error(
         "the ban file {path} is damaged: {what}; repair it, or move it away to begin without bans"
     )]
     Damaged { path: PathBuf, what: String },
     #[error(
-        "cannot write the ban file: another process has held its lock {lock} for 3 s; find it with `fuser {lock}`, and end \
-         it"
+        "cannot write the ban file: another process has held the lock {lock} for 3 s; `fuser {lock}` names it. End that process \
+         if it hangs, then try again"
     )]
     Locked { lock: PathBuf },
     #[error("expected at most 65536 bans; lift some first")]

@@ -58,7 +58,7 @@ pub(crate) fn page(game: &str, is_ready: bool, status: &HostStatus, metrics: &Me
     let not_made = NotMade::NAMES.into_iter().zip(not_made);
     page.by(&names::NOT_MADE, "reason", not_made);
     let ended = MatchEnd::NAMES.into_iter().zip(ended);
-    page.by(&names::ENDED, "how", ended);
+    page.by(&names::ENDED, "reason", ended);
     let joins = JoinResult::NAMES.into_iter().zip(sum.joins);
     page.by(&names::JOINS, "result", joins);
     let kicks = KickReason::NAMES.into_iter().zip(sum.kicks);

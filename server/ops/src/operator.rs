@@ -59,7 +59,7 @@ mod serving;
 mod settings;
 
 pub use addresses::{dialled, listened};
-pub use arguments::{Arguments, table};
+pub use arguments::{Arguments, plain_number, table};
 pub use error::SettingError;
 pub use operated::{Operated, OperatedMany};
 pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, Public, Settings};

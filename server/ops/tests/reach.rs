@@ -485,7 +485,7 @@ fn many_that_are_made_too_fast(folder: &Folder) {
         for client in &mut dial {
             let _ = client.advance(|_| 0);
         }
-        server.has_some("twinstep_matches_not_made_total{reason=\"rate\"} ")
+        server.has_some("twinstep_match_requests_refused_total{reason=\"rate\"} ")
     });
     let incidents = || fs::read_dir(folder.file("i")).map_or(0, Iterator::count);
     within("an incident", || {

@@ -41,10 +41,10 @@ pub enum MatchRequest {
 impl fmt::Display for MatchRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MatchRequest::Tick(tick) => write!(f, "tick of {} µs", tick.as_micros()),
+            MatchRequest::Tick(tick) => write!(f, "speed: ticks of {} µs", tick.as_micros()),
             MatchRequest::Pause => f.write_str("pause"),
             MatchRequest::Resume => f.write_str("resume"),
-            MatchRequest::Step(ticks) => write!(f, "step of {ticks} ticks"),
+            MatchRequest::Step(ticks) => write!(f, "step {ticks}"),
             MatchRequest::Save => f.write_str("save"),
             MatchRequest::Start => f.write_str("start"),
         }

@@ -22,13 +22,16 @@ pub enum ReplayError {
         line(&about.game), about.sim_version, about.rules_digest, difference(*code, about)
     )]
     Mismatch { about: About, code: CloseCode },
-    #[error("the journal has no whole world to start from")]
+    #[error("the journal has no whole world to start from: restore a complete copy")]
     NoWorld,
     #[error("unexpected record at byte {offset}: the journal is damaged")]
     Misplaced { offset: u64 },
     #[error("the world at byte {offset} cannot be decoded by this build")]
     World { offset: u64 },
-    #[error("the turn at byte {offset} cannot be decoded: {error}")]
+    #[error(
+        "the turn at byte {offset} cannot be decoded: {error}; `powderkeg journal check` shows whether the journal is damaged, \
+         else another build recorded it"
+    )]
     Turn { offset: u64, error: WireError },
     #[error(
         "the turn at byte {offset} contradicts the world before it: {error} (damage, or another build)"

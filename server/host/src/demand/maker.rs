@@ -138,7 +138,7 @@ impl<S: Simulation> Maker<S> {
                 session = session.0,
                 identity = ?line(&ticket.identity.name),
                 code = why.name(),
-                "no match made for this ticket"
+                "match not started for this ticket"
             );
             let refusal = ToIo::Refuse(session, why.code());
             let _ = self.spawner.to_io.send(refusal).await;
@@ -198,7 +198,7 @@ impl<S: Simulation> Maker<S> {
                     logged::info!(
                         "match" = id.0,
                         code = why.name(),
-                        "no match made for a ticket: the game knows no such match"
+                        "match not started for a ticket: the game knows no such match"
                     );
                 }
                 self.spawner.observer.match_not_made(why);
@@ -289,11 +289,11 @@ impl<S: Simulation> Plan<S> {
                     logged::error!("match" = id.0, %error, "match not started: its earlier run hangs and still holds the journal; restart this server");
                     return Err(NotMade::Failed);
                 }
-                logged::warn!("match" = id.0, %error, "match not started: another process holds its journal");
+                logged::warn!("match" = id.0, %error, "match not started: another process holds its journal (another server plays this match, or has not let go of it yet); the next ticket tries again");
                 return Err(NotMade::Elsewhere);
             }
             Ok(Err(error)) => {
-                logged::error!("match" = id.0, %error, "match not started");
+                logged::error!("match" = id.0, %error, "match not started: its journal or files cannot be used; repair them or move the journal away, and the next ticket starts it");
                 return Err(NotMade::Failed);
             }
             Err(panic) => {

@@ -122,7 +122,7 @@ async fn a_flood_of_dials_writes_a_bounded_log() {
         (5_000..10_000).for_each(|n| dial(&mut io, n));
     });
     let took = io.clock.now() - began;
-    let words = "too many waiting connections of one identity: closed one of them";
+    let words = "too many waiting sessions of one identity: closed this one, the oldest or one with an older ticket";
     lines.check_bound(words, took);
     lines.check_bound("session closed", took);
 }

@@ -89,7 +89,7 @@ impl<S: Simulation> Runner<S> {
                     logged::info!(
                         "match" = self.id.0,
                         within_s,
-                        "releasing the match for an operator: waiting for joining clients"
+                        "releasing the match for an operator; joining clients may finish first"
                     );
                     let by = self.ends.clock.now() + RELEASE_PATIENCE;
                     self.released = Some((by, answer));

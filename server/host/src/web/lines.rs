@@ -139,7 +139,7 @@ impl WebLines {
                         }
                     }
                     Err(error) => {
-                        logged::error!(%error, "cannot read the certificate for browsers: the old one stays; retrying in an hour");
+                        logged::error!(%error, "cannot read the certificate for browsers: the old one stays in use until it expires; check --tls-cert and --tls-key; retrying in an hour");
                     }
                 }
             }

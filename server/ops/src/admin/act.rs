@@ -93,9 +93,12 @@ pub(super) async fn ban(
     };
     if until_unix_s.is_some_and(|until| until <= now.as_secs()) {
         let (until, now) = (until_unix_s.unwrap_or_default(), now.as_secs());
-        let message = format!(
-            "the ban would already be over: it ends at {until}, and now is {now} (seconds of Unix time)\n"
-        );
+        let message = match for_s {
+            Some(for_s) => format!("field `for_s`: expected 1 or more, got {for_s}\n"),
+            None => {
+                format!("field `until_unix_s`: expected a time after now ({now}), got {until}\n")
+            }
+        };
         return Err(Refusal(StatusCode::BAD_REQUEST, message));
     }
     let ban = Ban {

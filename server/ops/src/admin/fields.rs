@@ -34,8 +34,7 @@ impl Refusal {
     }
 
     fn field(name: &str, problem: &str) -> Refusal {
-        let name = Value::from(name).to_string();
-        let message = format!("the field {} {problem}\n", line(&name).at_most(100));
+        let message = format!("field `{}`: {problem}\n", line(name).at_most(100));
         Refusal(StatusCode::BAD_REQUEST, message)
     }
 }
@@ -75,7 +74,7 @@ impl Fields {
         let mut fields = Map::new();
         for (name, value) in pairs {
             if fields.insert(name.clone(), Value::String(value)).is_some() {
-                return Err(Refusal::field(&name, "was given twice"));
+                return Err(Refusal::field(&name, "given twice"));
             }
         }
         Ok(Fields::of(fields))
@@ -128,7 +127,8 @@ impl Fields {
                     _ => Err(Refusal::bad("ticks", expected, Some(&ticks.into()))),
                 }
             }
-            Some("tick") => {
+            // "tick" is the earlier name.
+            Some("speed" | "tick") => {
                 let expected = "the length of a tick in µs, such as 16667";
                 let tick = self.number("tick_us", expected)?;
                 let tick = tick.ok_or_else(|| Refusal::bad("tick_us", expected, None))?;
@@ -136,7 +136,7 @@ impl Fields {
             }
             _ => Err(Refusal::bad(
                 "request",
-                "pause, resume, step or tick",
+                "pause, resume, step or speed",
                 given.as_ref(),
             )),
         }
@@ -200,7 +200,7 @@ impl Fields {
             return Ok(());
         };
         let names: Vec<_> = self.names.iter().map(|name| format!("`{name}`")).collect();
-        let problem = format!("is unknown; this request takes {}", names.join(", "));
+        let problem = format!("unknown; this request takes {}", names.join(", "));
         Err(Refusal::field(&name, &problem))
     }
 }
@@ -260,7 +260,7 @@ mod tests {
             ("", "{\"match\":1", id, "a JSON object"),
             ("match=1&match=2", "", id, "given twice"),
             ("match=1", "{\"match\":1}", id, "both in the query"),
-            ("request=stop", "", asks, "pause, resume, step or tick"),
+            ("request=stop", "", asks, "pause, resume, step or speed"),
             ("request=step&ticks=256", "", asks, "got 256"),
             ("request=step&ticks=0", "", asks, "got 0"),
             ("request=tick", "", asks, "`tick_us`"),
@@ -279,7 +279,7 @@ mod tests {
                 "identiy=anna",
                 "",
                 only_a_match,
-                "\"identiy\" is unknown; this request takes `match`",
+                "field `identiy`: unknown; this request takes `match`",
             ),
         ] {
             let done = Fields::read(Some(query), body).and_then(read);

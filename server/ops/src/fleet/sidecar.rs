@@ -41,17 +41,17 @@ pub enum SidecarError {
     #[error("environment variable {PORT_VARIABLE}: expected a port, got {:?}", line(.0))]
     Port(String),
     #[error(
-        "the fleet manager's sidecar at {0} does not answer: {1}; is this pod part of an Agones fleet? Without one: --fleet none"
+        "Agones' sidecar at {0} does not answer: {1}; is this pod part of an Agones fleet? Without one: --fleet none"
     )]
     Gone(SocketAddr, std::io::Error),
-    #[error("the fleet manager's sidecar at {} did not answer within {} s; is this pod part of an Agones fleet? Without one: --fleet none", .0, ASK_PATIENCE.as_secs())]
+    #[error("Agones' sidecar at {} did not answer within {} s; is this pod part of an Agones fleet? Without one: --fleet none", .0, ASK_PATIENCE.as_secs())]
     Slow(SocketAddr),
     #[error(
-        "the fleet manager's sidecar refused {path} with HTTP status {status}; for a counter: declare it in the Fleet"
+        "Agones' sidecar refused {path} with HTTP status {status}; for a counter: declare it in the Fleet"
     )]
     Refused { path: String, status: u16 },
     #[error(
-        "unexpected answer from the fleet manager's sidecar to {path}: check that {PORT_VARIABLE} is the port of the Agones SDK server"
+        "unexpected answer from Agones' sidecar to {path}: check that {PORT_VARIABLE} is its port"
     )]
     Garbage { path: String },
     #[error(

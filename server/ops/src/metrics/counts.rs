@@ -109,7 +109,7 @@ pub(super) const DROPS: [&str; 17] = [
     "bad_claims",
     "rate_limited",
     "unadmitted",
-    "fenced",
+    "not_a_packet",
     "queue_full",
     "banned",
     "match_full",
@@ -117,7 +117,7 @@ pub(super) const DROPS: [&str; 17] = [
     "socket_error",
 ];
 
-pub(super) const WEB_CLOSED: [&str; 3] = ["refused", "mute", "stream"];
+pub(super) const WEB_CLOSED: [&str; 3] = ["refused", "no_ticket", "stream"];
 
 #[derive(Debug, Default)]
 pub(super) struct IoCounts {

@@ -58,16 +58,16 @@ pub(super) const MATCHES_MAX: Family = gauge(
     "Limit of running matches (--matches); 0 on a server of one match.",
 );
 pub(super) const MADE: Family = counter(
-    "twinstep_matches_made_total",
-    "Matches made or resumed on demand, because a ticket arrived.",
+    "twinstep_matches_started_total",
+    "Matches started or resumed on demand, because a ticket arrived.",
 );
 pub(super) const NOT_MADE: Family = counter(
-    "twinstep_matches_not_made_total",
+    "twinstep_match_requests_refused_total",
     "Requests for a match on demand that did not start one, by reason; tickets that wait for the same match are one request.",
 );
 pub(super) const ENDED: Family = counter(
     "twinstep_matches_ended_total",
-    "Ended matches that were made on demand, by kind of end.",
+    "Ended matches that were started on demand, by reason.",
 );
 pub(super) const PLAYERS: Family = gauge(
     "twinstep_players",
@@ -86,7 +86,7 @@ pub(super) const SESSIONS_MAX: Family =
     gauge("twinstep_sessions_max", "The maximum number of sessions.");
 pub(super) const RELIEF: Family = gauge(
     "twinstep_load_shedding_level",
-    "Level of load shedding: 0 none, 1 no spectators, 2 no forwarding of inputs, 3 no new players, 4 longer turns.",
+    "Level of load shedding: 0 none, 1 no spectators, 2 no announcements (early forwarding of inputs), 3 no new players, 4 longer turns.",
 );
 pub(super) const MEMORY: Family =
     gauge("twinstep_memory_bytes", "Resident memory of this process.");

@@ -74,9 +74,15 @@ impl Arguments {
                 let refused =
                     |why: &str| Error::raw(ErrorKind::ValueValidation, format!("{from}: {why}\n"));
                 let text = text_of(&value).ok_or_else(|| {
-                    refused(
-                        "expected a string, a whole number, true or false, or a list of strings",
-                    )
+                    refused(&format!(
+                        "expected a string, a whole number, true or false, or a list of strings, got {}",
+                        match value {
+                            Value::Float(_) => "a number with a fraction",
+                            Value::Datetime(_) => "a date",
+                            Value::Table(_) => "a table",
+                            _ => "a list with other values",
+                        }
+                    ))
                 })?;
                 if name == CONFIG {
                     return Err(refused(
@@ -144,7 +150,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Adds the place of the value to a clap error, if the value does not come from a flag.
+    /// Adds the place of the value to a clap error, if the value does not come from a flag, and what was expected of a number.
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
         let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
@@ -152,7 +158,7 @@ impl Arguments {
         };
         let name = flag.trim_start_matches('-').split([' ', '=']).next();
         let Some(from) = name.and_then(|name| self.from.get(name)) else {
-            return error;
+            return plain_number(error);
         };
         if error.kind() == ErrorKind::UnknownArgument {
             let meant = match error.get(ContextKind::SuggestedArg) {
@@ -164,9 +170,7 @@ impl Arguments {
             return Error::raw(error.kind(), format!("{from}: not a setting{meant}\n"));
         }
         let message = error.to_string();
-        let message = message.trim_start_matches("error: ");
-        let message = message.replace("invalid digit found in string", "expected a whole number");
-        let message = in_range(&message).unwrap_or(message);
+        let message = number_expected(message.trim_start_matches("error: "));
         let ends =
             ["\n\nUsage", "\n\nFor more"].map(|end| message.find(end).unwrap_or(message.len()));
         let message = &message[..ends[0].min(ends[1])];
@@ -217,6 +221,24 @@ impl Arguments {
         }
         out
     }
+}
+
+/// Reports a wrong number in a flag like one in a settings file.
+#[must_use]
+pub fn plain_number(error: Error) -> Error {
+    let message = error.to_string();
+    let plain = number_expected(&message);
+    match plain == message {
+        true => error,
+        // An error of its own begins with this word.
+        false => Error::raw(error.kind(), plain.trim_start_matches("error: ")),
+    }
+}
+
+/// Rewrites what clap says about a number.
+fn number_expected(message: &str) -> String {
+    let message = message.replace("invalid digit found in string", "expected a whole number");
+    in_range(&message).unwrap_or(message)
 }
 
 /// Rewrites the end of a clap message such as `99 is not in 1..=8`.

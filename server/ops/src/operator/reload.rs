@@ -78,7 +78,7 @@ impl Loaded {
         match Files::of(&self.settings) {
             Ok(files) => self.files = files,
             Err(error) => {
-                logged::error!(%error, "cannot find the key files after SIGHUP: reading those used before")
+                logged::error!(%error, "cannot find the key files after SIGHUP: rereading the previous ones")
             }
         }
         if let Err(error) = self.reload_keys(control).await {
@@ -110,14 +110,14 @@ impl Loaded {
         let keys = read.expect("nothing panics there")?;
         let now = generations(&keys);
         if now == self.generations {
-            logged::info!(keys = %list(&now), "keys reloaded: no change");
+            logged::info!(signing_key = %list(&now[..1]), keys = %list(&now), "keys reloaded: no change");
             return Ok(());
         }
         control.set_keys(keys).await?;
         logged::info!(
-            new_tickets = %list(&now[..1]),
-            valid = %list(&now),
-            before = %list(&self.generations),
+            signing_key = %list(&now[..1]),
+            keys = %list(&now),
+            previous_keys = %list(&self.generations),
             "keys reloaded"
         );
         self.generations = now;

@@ -249,7 +249,7 @@ fn ask_fleet(sidecar: Option<Sidecar>) -> Result<SocketAddr, SettingError> {
         .build()
         .map_err(HostError::Threads)?;
     let within_s = FLEET_PATIENCE.as_secs();
-    logged::info!(within_s, "waiting for an address from the fleet manager");
+    logged::info!(within_s, "waiting for an address from Agones");
     let asked = runtime.block_on(sidecar.where_dialled(FLEET_PATIENCE));
     // A name lookup that still runs is no longer needed.
     runtime.shutdown_background();
@@ -314,7 +314,7 @@ fn with_journal<S: Simulation>(
         None if preparing == Preparing::Check => server,
         None => {
             let path = new_journal(folder);
-            logged::info!(path = %path.display(), "new journal");
+            logged::info!("match" = MATCH, path = %path.display(), "new journal");
             server.journal(path)
         }
     })
@@ -333,9 +333,9 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     for ((is_usual, why), (path, journals)) in alike.into_iter().take(LEFT_ALONE_LINES) {
         let path = path.display();
         if is_usual {
-            logged::info!(reason = why, journals, path = %path, "journals not resumed");
+            logged::info!(reason = why, journals, newest = %path, "journals not resumed");
         } else {
-            logged::warn!(reason = why, journals, path = %path, "journals not resumed; check whether a match is missing");
+            logged::warn!(reason = why, journals, newest = %path, "journals not resumed; if a match should have continued, look at them");
         }
     }
     if more > 0 {

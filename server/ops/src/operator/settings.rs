@@ -40,14 +40,14 @@ pub struct Settings {
     /// The UDP address to listen on, such as 0.0.0.0:7777 (required)
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub listen: Option<SocketAddr>,
-    /// The addresses that players dial, with commas; auto: ask the fleet manager [default: the --listen address, or
-    /// loopback if that is 0.0.0.0 or ::]
+    /// The addresses that players dial, separated by commas; auto: ask Agones [default: the --listen address,
+    /// or loopback if that is 0.0.0.0 or ::]
     #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = Public::read)]
     pub public: Vec<Public>,
     /// Accept browsers too (WebTransport), on this UDP address, such as 0.0.0.0:7778; needs a build with --features web
     #[arg(long, value_name = "ADDR", value_parser = listened)]
     pub web: Option<SocketAddr>,
-    /// The certificate for --web, signed by a CA, in PEM [default: self-signed, kept in the folder of --state]
+    /// The certificate for --web, signed by a CA, in PEM [default: self-signed, kept in the --state directory]
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert, in PEM
@@ -62,7 +62,7 @@ pub struct Settings {
     /// The previous key, whose tickets stay valid [default: KEY-FILE.old, if it exists]
     #[arg(long, value_name = "FILE")]
     pub old_key_file: Option<PathBuf>,
-    /// Folder for revoked tickets, bans, saved games and the admin token [default: the key file's folder;
+    /// Directory for revoked tickets, bans, saved games and the admin token [default: the key file's directory;
     /// $STATE_DIRECTORY if the key is a systemd credential]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
@@ -86,11 +86,11 @@ pub struct Settings {
     /// Remove the oldest journals of ended matches beyond this many MB in total [default: no limit]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MEGABYTES_MAX), requires = "journal")]
     pub keep_megabytes: Option<u64>,
-    /// Folder for incident files, the reports of faults [default: the folder of the journal; without one they are only
-    /// logged]
+    /// Directory for incident files, which report faults [default: the journal's directory; without a journal, faults are
+    /// only logged]
     #[arg(long, value_name = "DIR")]
     pub incidents: Option<PathBuf>,
-    /// Maximum number of spectators per match, 0 to 16, or to 512 with --spectator-delay
+    /// Maximum number of spectators per match: 0 to 16, or up to 512 with --spectator-delay
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u64).range(..=SPECTATORS_DELAYED_MAX as u64))]
     pub spectators: u64,
     /// Spectator delay in seconds: 0, or 3 to 15
@@ -99,8 +99,8 @@ pub struct Settings {
     /// On SIGTERM, let players finish for up to this many seconds; new players are refused
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = value_parser!(u64).range(..=86_400))]
     pub drain: u64,
-    /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no forwarding of inputs, no
-    /// new players, longer turns. Needs two or more matches with players
+    /// Shed load when the p99 of tick lateness exceeds this many ms: no spectators, then no announcements
+    /// (early forwarding of inputs), no new players, longer turns. Needs two or more matches with players
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = value_parser!(u64).range(1..=1_000))]
     pub lateness_limit: u64,
     /// Refuse new players above this many MB of resident memory [default: 85 % of the cgroup's or machine's memory]
@@ -110,10 +110,10 @@ pub struct Settings {
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = value_parser!(u64).range(..=MEGABYTES_MAX))]
     pub disk_limit: u64,
     /// The admin port on this machine: an address such as 127.0.0.1:7700, a Unix socket such as
-    /// unix:/run/game/admin.sock, or both with a comma [default: none]
+    /// unix:/run/game/admin.sock, or both, separated by a comma [default: none]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub admin: Vec<AdminAddress>,
-    /// The token file of the admin port; created if missing [default: KEY-FILE.admin, in the folder of --state]
+    /// The token file of the admin port; created if missing [default: KEY-FILE.admin in the --state directory]
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
     /// The fleet manager to report to: none, or agones (its sidecar on localhost, port $AGONES_SDK_HTTP_PORT or 9358)
@@ -130,7 +130,7 @@ pub struct ManySettings {
     /// With --matches: end a match after this many seconds without players
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=86_400))]
     pub deserted_after: u64,
-    /// With --matches: maximum new matches per second; further players are told to retry
+    /// With --matches: maximum new matches per second; further players are told to try again
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000))]
     pub matches_per_second: u32,
 }
@@ -281,7 +281,7 @@ impl Settings {
         {
             Some(other) if !is_all => {
                 let why = format!(
-                    "{other} and --listen {listen} are of different IP versions; for both: --listen [::]:{}",
+                    "{other} and --listen {listen} have different IP versions; for both: --listen [::]:{}",
                     listen.port()
                 );
                 Err(SettingError::refused("public", &why))

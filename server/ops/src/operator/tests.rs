@@ -437,7 +437,7 @@ fn a_wrong_number_in_a_flag_is_reported_like_one_in_a_file() {
         ),
         (
             "--max-players 99",
-            "--max-players <N>: expected 1 to 8, got 99",
+            "'--max-players <N>': expected 1 to 8, got 99",
         ),
     ] {
         let said = refusal(line, &[]);
