@@ -318,7 +318,7 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
             "POST /kick?match=1&identity=a&seat=0",
             "",
             400,
-            "is unknown",
+            "`seat`: unknown",
         ),
         (
             "POST /kick?match=1&identity=%1B%5D0",
@@ -335,6 +335,18 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
             "{\"identity\":\"a\",\"for_s\":0}",
             400,
             "field `for_s`: expected 1 or more, got 0",
+        ),
+        (
+            "POST /message?text=",
+            "",
+            400,
+            "field `text`: expected the message for players; got \"\"",
+        ),
+        (
+            "POST /message",
+            "",
+            400,
+            "field `text`: expected the message for players; it is missing",
         ),
         (
             "POST /ban",

@@ -217,6 +217,10 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
         reply.contains("could not be written to the ban file"),
         "{reply}"
     );
+    // Whether the file has a ban of this player is unknown.
+    let (status, reply) = server.ask("POST /unban?identity=bob", "").await;
+    assert_eq!(status, 500);
+    assert!(reply.starts_with("no ban was changed"), "{reply}");
     add(&server, 1).await;
     let (over, _) = dial(&server.ticket("anna", 1)).await;
     assert!(matches!(over, Some(CloseCode::Banned { .. })));

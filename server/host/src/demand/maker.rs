@@ -292,8 +292,12 @@ impl<S: Simulation> Plan<S> {
                 logged::warn!("match" = id.0, %error, "match not started: another process holds its journal (another server plays this match, or has not let go of it yet); the next ticket tries again");
                 return Err(NotMade::Elsewhere);
             }
+            Ok(Err(error @ HostError::Journal(_))) => {
+                logged::error!("match" = id.0, %error, "match not started: its journal cannot be used; repair it or move it away, and the next ticket starts the match");
+                return Err(NotMade::Failed);
+            }
             Ok(Err(error)) => {
-                logged::error!("match" = id.0, %error, "match not started: its journal or files cannot be used; repair them or move the journal away, and the next ticket starts it");
+                logged::error!("match" = id.0, %error, "match not started");
                 return Err(NotMade::Failed);
             }
             Err(panic) => {
