@@ -178,12 +178,13 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
                 && !["log", "log-format"].contains(&id.as_str())
         };
         if let Some(id) = matches.ids().find(is_given) {
-            let mut flags = command.get_arguments();
-            let flag = flags.find(|flag| flag.get_id() == id);
-            let flag = flag
-                .and_then(Arg::get_long)
-                .unwrap_or(id.as_str())
-                .to_owned();
+            let flag = {
+                let mut flags = command.get_arguments();
+                let flag = flags.find(|flag| flag.get_id() == id);
+                flag.and_then(Arg::get_long)
+                    .unwrap_or(id.as_str())
+                    .to_owned()
+            };
             let sub = command.find_subcommand(task);
             let has = sub.is_some_and(|sub| {
                 let mut flags = sub.get_arguments();
