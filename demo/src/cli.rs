@@ -388,7 +388,6 @@ mod tests {
         }
     }
 
-    /// The advice to write a flag of `play` after `serve` led to the next error.
     #[test]
     fn a_flag_that_the_task_does_not_have_is_named_as_one_of_play() {
         for (line, advice) in [

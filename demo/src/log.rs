@@ -74,7 +74,7 @@ fn in_quotes(value: &str) -> String {
     format!("\"{}\"", escaped.replace('\n', "\\n"))
 }
 
-/// The text that `Debug` has put in quotes. Escapes of invisible characters stay.
+// The text that `Debug` has put in quotes. Escapes of invisible characters stay.
 fn without_quotes(value: &str) -> String {
     let within = &value[1..value.len() - 1];
     let mut text = String::with_capacity(within.len());
@@ -341,7 +341,6 @@ pub(crate) mod tests {
         assert_eq!(keys["level_"], "low");
     }
 
-    /// A search for the identity "bob" found nothing, because the value had quotes of its own.
     #[test]
     fn an_outside_text_is_the_value_of_its_json_key_without_further_quotes() {
         for name in ["bob", "a \\ \"b\"", ""] {

@@ -216,7 +216,7 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
     fs::write(folder.file("text"), "hello").unwrap();
     refused(
         &["replay", &folder.file("text")],
-        &["a different kind of file", "has written"],
+        &["a different kind of file", "host --journal"],
     );
     a_journal_is_exported_whole_or_not_at_all(folder, journal);
 }

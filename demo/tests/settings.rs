@@ -185,8 +185,8 @@ fn keys_can_be_rotated_while_players_are_connected() {
     assert!(run(&["key", &key]).status.success());
     server.signal("HUP");
     let said = until("keys reloaded signing_key=");
-    let named = said.split("valid=").nth(1).unwrap();
-    let named = named.split(" before=").next().unwrap();
+    let named = said.split(" keys=").nth(1).unwrap();
+    let named = named.split(" previous_keys=").next().unwrap();
     assert_eq!(named.split(' ').count(), 2, "{said}");
     let mut bob = join(&of_old);
     let _carla = join(&folder.ticket(&at, "carla"));

@@ -71,7 +71,6 @@ pub enum Trouble {
         "a job of the resolver does not return; its query stays unanswered, and the match continues"
     )]
     JobHangs,
-    /// The system refused a thread for a job of the resolver.
     #[error(
         "a job of the resolver could not be started; its query stays unanswered, and the match continues; check the thread \
          limit (TasksMax)"
@@ -388,7 +387,6 @@ mod tests {
         assert_eq!(told.matches("\\u{1b}").count(), 3, "{told}");
     }
 
-    /// If the match is over, the orders of its last tick were not left out: the fault came without them, too.
     #[test]
     fn the_orders_of_a_fatal_incident_are_not_called_left_out() {
         let text = |trouble| {

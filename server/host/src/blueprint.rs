@@ -142,7 +142,6 @@ impl<S: Simulation> Blueprint<S> {
         self.hooks.give(go_on)
     }
 
-    /// Reads a journal as a resume does, and neither locks nor changes it.
     pub(super) fn rehearse_resume(self, path: &std::path::Path) -> Result<(), JournalFileError> {
         let (config, rules) = (self.config, self.rules);
         let rehearse = |resolver| {

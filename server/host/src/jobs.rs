@@ -24,12 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 type Work<O> = Box<dyn FnOnce() -> O + Send>;
 pub(super) type Done<O> = (JobId, Result<O, JobError>);
 
-/// The reason why a job has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JobError {
-    /// The message of its panic.
     Panicked(String),
-    /// The system refused a thread.
+    // The system refused a thread.
     Unstarted(String),
 }
 
@@ -164,7 +162,6 @@ mod tests {
         }
     }
 
-    /// A refused thread was reported as a panic of the game.
     #[test]
     fn a_job_without_a_thread_is_not_reported_as_a_panic() {
         let mut jobs = Jobs::new(ThreadPool::refusing());

@@ -314,7 +314,7 @@ impl Journal {
         Ok((match_, journal))
     }
 
-    /// Resumes a match to check that it can be resumed. The file is neither locked nor changed.
+    // Resumes a match to check that it can be resumed. The file is neither locked nor changed.
     pub(super) fn rehearse<S: Simulation>(
         path: &Path,
         config: MatchConfig,
@@ -473,13 +473,12 @@ impl Drop for Journal {
     }
 }
 
-/// The id in the name of a journal, such as `match-7.journal`.
+// The id in the name of a journal, such as `match-7.journal`.
 fn match_named(path: &Path) -> Option<u64> {
     let rest = path.file_name()?.to_str()?.strip_prefix("match-")?;
     rest.split(['.', '-']).next()?.parse().ok()
 }
 
-/// Resumes the match of an opened journal. Also returns the length of the file.
 fn resumed<S: Simulation>(
     path: &Path,
     stored: io::Result<StoredJournal>,

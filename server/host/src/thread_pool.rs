@@ -36,7 +36,6 @@ impl ThreadPool {
         }
     }
 
-    /// A pool on a system that refuses threads.
     #[cfg(test)]
     pub(super) fn refusing() -> ThreadPool {
         ThreadPool {

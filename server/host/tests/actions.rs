@@ -173,7 +173,7 @@ async fn an_operator_pauses_steps_and_resumes_a_match() {
     done(&server, "POST /request?match=1&request=step", Value::Null).await;
     play_for(&mut party, Duration::from_millis(300)).await;
     assert!((1..=4).contains(&(tick().await - paused)), "a turn");
-    let fast = "POST /request?match=1&request=tick&tick_us=8333";
+    let fast = "POST /request?match=1&request=speed&tick_us=8333";
     done(&server, fast, Value::Null).await;
     done(&server, "POST /request?match=1&request=resume", Value::Null).await;
     play_for(&mut party, Duration::from_millis(500)).await;
@@ -182,7 +182,7 @@ async fn an_operator_pauses_steps_and_resumes_a_match() {
     for (request, expected) in [
         (
             "POST /request?match=1&request=stop",
-            "pause, resume, step or tick",
+            "pause, resume, step or speed",
         ),
         (
             "POST /request?match=1&request=tick&tick_us=9",
@@ -358,7 +358,7 @@ async fn invalid_requests_are_refused_with_a_message_and_do_not_change_the_state
             "POST /ban",
             "{\"identity\":\"a\",\"until_unix_s\":5}",
             400,
-            "it ends at 5, and now is",
+            "field `until_unix_s`: expected a time after now",
         ),
         (
             "POST /ban",

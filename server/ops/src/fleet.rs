@@ -91,7 +91,6 @@ impl Membership {
 struct ErrorLimiter(Option<Duration>);
 
 impl ErrorLimiter {
-    /// Returns `true` if an error at this time is to be logged.
     fn is_due(&mut self, now: Duration) -> bool {
         let is_due = |at| now.saturating_sub(at) >= LOG_EVERY;
         let is_due = self.0.is_none_or(is_due);

@@ -164,7 +164,7 @@ fn help_and_version_are_printed_without_serving() {
 fn invalid_flags_are_reported_and_exit_with_2() {
     let folder = Folder::new();
     ends(folder.server(&["--wings", "3"]), 2, "", "--wings");
-    let many = "error: invalid value '9' for '--max-players <N>': 9 is not in 1..=4";
+    let many = "error: invalid value '9' for '--max-players <N>': expected 1 to 4, got 9";
     ends(folder.server(&["--max-players", "9"]), 2, "", many);
     let named = "error: environment variable TWINSTEP_BREAKS_AT: invalid value 'soon'";
     let mut by_environment = folder.server(&[]);

@@ -235,7 +235,6 @@ pub fn plain_number(error: Error) -> Error {
     }
 }
 
-/// Rewrites what clap says about a number.
 fn number_expected(message: &str) -> String {
     let message = message.replace("invalid digit found in string", "expected a whole number");
     in_range(&message).unwrap_or(message)
