@@ -240,7 +240,7 @@ fn number_expected(message: &str) -> String {
     in_range(&message).unwrap_or(message)
 }
 
-/// Rewrites the end of a clap message such as `99 is not in 1..=8`.
+// Rewrites the end of a clap message such as `99 is not in 1..=8`.
 fn in_range(message: &str) -> Option<String> {
     let (start, range) = message.split_once(" is not in ")?;
     let (before, got) = start.rsplit_once(": ")?;
