@@ -116,10 +116,9 @@ async fn beat(sidecar: Sidecar, control: HostControl) {
         every.tick().await;
         if control.is_alive()
             && let Err(error) = sidecar.post("/health").await
+            && errors.is_due(control.clock().now())
         {
-            if errors.is_due(control.clock().now()) {
-                logged::warn!(%error, "health not reported to Agones, retrying: matches go on, but Agones replaces this server if it hears nothing");
-            }
+            logged::warn!(%error, "health not reported to Agones, retrying: matches go on, but Agones replaces this server if it hears nothing");
         }
     }
 }
