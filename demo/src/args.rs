@@ -200,7 +200,7 @@ fn page(text: &str) -> Result<String, String> {
     }
 }
 
-/// A server rejects a ticket that names none of its public addresses, so an address that can be dialled is not enough.
+// A server rejects a ticket that names none of its public addresses, so an address that can be dialled is not enough.
 fn ticket_address(text: &str) -> Result<ServerAddress, String> {
     let hint = "the server must have the ticket's address as --public (`public=` in its log line \"listening\")";
     dialled(text).map_err(|error| format!("{error}; {hint}"))

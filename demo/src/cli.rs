@@ -38,7 +38,7 @@ struct Cli {
     #[command(flatten)]
     play: PlayArgs,
     /// Log filter, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info` for serve and `warn` for
-    /// other commands]. Nothing is logged to a terminal on which a match is drawn; redirect standard error for that
+    /// other commands]. Off on a terminal that shows a match; to log there, redirect standard error
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
     /// Format of log lines: text, or json (one object a line) [default: text]
