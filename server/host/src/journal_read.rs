@@ -253,6 +253,7 @@ mod tests {
         let failed = stored.failure().unwrap();
         assert_eq!(failed.kind(), io::ErrorKind::FileTooLarge);
         assert!(stored.window.capacity() < 4 * WINDOW_BYTES);
+        drop(stored);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

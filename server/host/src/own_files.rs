@@ -168,10 +168,14 @@ pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     }
 }
 
-/// On other systems, a file that is open for writing keeps its name.
 #[cfg(not(unix))]
-pub(super) fn leads_to(path: &Path, _: &File) -> io::Result<bool> {
-    path.try_exists()
+pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    use same_file::Handle;
+    match Handle::from_path(path) {
+        Ok(named) => Ok(named == Handle::from_file(file.try_clone()?)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Renames a locked file, unless the new name is taken.
@@ -326,6 +330,12 @@ mod on_every_system {
         file.set_len(3).unwrap();
         let moved = with_end(&path, ".moved");
         rename_to_free(&path, &moved).unwrap();
+        // On Windows, every existing name counted as the name of every open file, so journals of ended matches were lost.
+        let other = with_end(&path, ".other");
+        std::fs::write(&other, "onetwo").unwrap();
+        assert!(leads_to(&moved, &file).unwrap() && !leads_to(&other, &file).unwrap());
+        std::fs::remove_file(&other).unwrap();
+        assert!(!leads_to(&other, &file).unwrap());
         drop(file);
         assert!(matches!(open_alone(&moved), Ok(FileLock::Acquired(_))));
         std::fs::remove_file(&moved).unwrap();

@@ -218,6 +218,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
         let large = File::create(&path).unwrap();
         large.set_len(SAVE_BYTES_MAX as u64 + 1).unwrap();
+        drop(large);
         let refused = read_save(&path).unwrap_err().to_string();
         assert!(refused.contains("at most"), "{refused}");
         std::fs::remove_dir_all(&folder).unwrap();

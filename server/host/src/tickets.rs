@@ -394,7 +394,7 @@ mod tests {
             longest = longest.max(clock.now() - began);
         }
         assert!(longest < STEP * 20, "{longest:?}");
-        lock.unlock().unwrap();
+        drop(lock);
         office.write_last().await;
         assert_eq!(LineageFile::load(&path).unwrap().len(), 1);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -147,7 +147,9 @@ async fn empty_and_too_large_datagrams_are_distinguished_from_valid_ones() {
         let mut lengths = Vec::new();
         while lengths.len() < seen.len() {
             let (came, _) = taken(&mut socket, 9).await;
-            lengths.extend(came.iter().map(|(bytes, _)| bytes.len()));
+            let sizes = came.iter().map(|(bytes, _)| bytes.len());
+            // Windows drops what is too large; Wine cuts it.
+            lengths.extend(sizes.filter(|size| !cfg!(windows) || *size <= DATAGRAM_MAX));
         }
         assert_eq!(lengths, seen, "{way:?}");
     }
