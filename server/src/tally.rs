@@ -139,7 +139,7 @@ mod tests {
         for (result, name) in [
             (JoinResult::Playing, "playing"),
             (JoinResult::Superseded, "superseded"),
-            (JoinResult::Barred, "barred"),
+            (JoinResult::Barred, "removed"),
             (JoinResult::of(CloseCode::WrongRules), "wrong_game"),
             (JoinResult::Ended, "ended"),
         ] {
