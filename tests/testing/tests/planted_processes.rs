@@ -21,6 +21,7 @@ game!(Christmas, frame, _fx, me => {
     me.coins += sum(frame) * if is_december { 2 } else { 1 };
 });
 
+/// Finding A4-1.
 #[test]
 fn a_bonus_in_one_month_of_the_year_is_reported() {
     match check(Christmas::default(), (), presses()) {
@@ -44,6 +45,7 @@ game!(Shares, frame, _fx, me => {
     me.parts += sum(frame).div_ceil(cores);
 });
 
+/// Finding A4-1.
 #[test]
 fn the_number_of_cores_is_reported() {
     match check(Shares::default(), (), presses()) {
@@ -60,7 +62,7 @@ planted!(a_switch_that_is_not_set_here_is_reported, Environment at "sim.on": Deb
     me.on = u32::from(std::env::var_os("VERBOSE").is_some()) + sum(frame);
 });
 
-// No list of common variables has this one, but a source of this workspace names it.
+// Finding A4-1. No list of common variables has this one, but a source of this workspace names it.
 planted!(a_variable_that_only_the_sources_name_is_reported, Environment at "sim.on": Hard { on: u32 }, frame, me => {
     me.on = u32::from(std::env::var_os("STATE_DIRECTORY").is_some()) + sum(frame);
 });
@@ -88,6 +90,7 @@ fn a_static_of_another_map_is_reported() {
 }
 
 keeps_the_first!(Levels, LEVEL);
+/// Finding A4-2.
 #[test]
 fn a_static_of_an_earlier_check_is_reported() {
     check(Levels::default(), 3, presses()).unwrap();
@@ -115,6 +118,7 @@ planted!(the_arguments_of_the_program_are_reported, Environment at "sim.count": 
     me.count = std::env::args().count() as u32 + sum(frame);
 });
 
+// Finding A4-2.
 planted!(a_capacity_is_reported, Hidden at "sim.feasts": Births { born: Vec<u32>, feasts: u32 }, frame, me => {
     if sum(frame) > 3 {
         if me.born.len() == me.born.capacity() {
@@ -125,7 +129,7 @@ planted!(a_capacity_is_reported, Hidden at "sim.feasts": Births { born: Vec<u32>
     }
 });
 
-// The entries of a page have ascending addresses, but the pages do not.
+// Finding A4-2. The entries of a page have ascending addresses, but the pages do not.
 planted!(an_order_of_addresses_in_a_large_table_is_reported, Address at "sim.place": Crowd { people: Table<u32, u32>, place: Vec<u32> }, frame, me => {
     for n in 0..8 {
         let id = (frame.tick().0 * 8 + n) * 7_919 % 2_048;
@@ -153,6 +157,7 @@ game!(Lazy, frame, _fx, me => {
     me.total = *me.kept.get_or_insert_with(|| me.parts.iter().sum());
 });
 
+/// Finding A4-2.
 #[test]
 fn a_skipped_field_is_named_even_if_only_the_last_digits_differ() {
     let found = check(Lazy::default(), (), presses());
