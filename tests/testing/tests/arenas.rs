@@ -281,7 +281,7 @@ game!(Harvest, frame, _fx, me => {
     };
 });
 
-/// Finding A4-3.
+// Finding A4-3.
 #[test]
 fn a_divergence_in_the_middle_of_a_turn_is_reported_with_its_fields() {
     let played = arena(Harvest::default(), (), Script::inputs([0, 1]).lockstep());

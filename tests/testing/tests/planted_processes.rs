@@ -21,7 +21,7 @@ game!(Christmas, frame, _fx, me => {
     me.coins += sum(frame) * if is_december { 2 } else { 1 };
 });
 
-/// Finding A4-1.
+// Finding A4-1.
 #[test]
 fn a_bonus_in_one_month_of_the_year_is_reported() {
     match check(Christmas::default(), (), presses()) {
@@ -45,7 +45,7 @@ game!(Shares, frame, _fx, me => {
     me.parts += sum(frame).div_ceil(cores);
 });
 
-/// Finding A4-1.
+// Finding A4-1.
 #[test]
 fn the_number_of_cores_is_reported() {
     match check(Shares::default(), (), presses()) {
@@ -90,7 +90,7 @@ fn a_static_of_another_map_is_reported() {
 }
 
 keeps_the_first!(Levels, LEVEL);
-/// Finding A4-2.
+// Finding A4-2.
 #[test]
 fn a_static_of_an_earlier_check_is_reported() {
     check(Levels::default(), 3, presses()).unwrap();
@@ -157,7 +157,7 @@ game!(Lazy, frame, _fx, me => {
     me.total = *me.kept.get_or_insert_with(|| me.parts.iter().sum());
 });
 
-/// Finding A4-2.
+// Finding A4-2.
 #[test]
 fn a_skipped_field_is_named_even_if_only_the_last_digits_differ() {
     let found = check(Lazy::default(), (), presses());
