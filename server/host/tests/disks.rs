@@ -298,13 +298,18 @@ impl Compared {
     }
 }
 
-/// A machine pause may hit only one of the two hosts. It does not do so twice in a row, but a defect does.
-async fn at_most_once_late(measured: impl AsyncFn(u32) -> Result<(), String>) {
-    if let Err(first) = measured(0).await {
-        println!("again, because {first}");
-        let second = measured(10).await;
-        assert!(second.is_ok(), "{first}; then {second:?}");
+/// The machine may pause only one of the two hosts, and does so several times in a row under load. A defect shows each
+/// time.
+async fn sometimes_on_time(measured: impl AsyncFn(u32) -> Result<(), String>) {
+    let mut late = Vec::new();
+    for attempt in 0..4 {
+        match measured(4 * attempt).await {
+            Ok(()) => return,
+            Err(why) => late.push(why),
+        }
+        println!("again, because {}", late.join("; "));
     }
+    panic!("{}", late.join("; then "));
 }
 
 /// Returns the number of players that were not removed.
@@ -331,7 +336,7 @@ fn play_all(players: &mut [(u32, Player<Fragile>)], stops: &AtomicBool) -> usize
 /// Finding K3-A: no lock is held over I/O that other matches need.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_disk_pauses_only_its_own_match_and_ends_it_after_five_seconds() {
-    at_most_once_late(next_to_a_stalled_disk).await;
+    sometimes_on_time(next_to_a_stalled_disk).await;
 }
 
 #[expect(clippy::disallowed_methods, reason = "lateness is measured")]
@@ -382,7 +387,7 @@ async fn next_to_a_stalled_disk(first: u32) -> Result<(), String> {
 /// threads, and meanwhile the host's players did not receive packets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_revocation_file_does_not_delay_players() {
-    at_most_once_late(next_to_a_stalled_revocation_file).await;
+    sometimes_on_time(next_to_a_stalled_revocation_file).await;
 }
 
 #[expect(clippy::disallowed_methods, reason = "lateness is measured")]

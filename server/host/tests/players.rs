@@ -8,7 +8,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_udp::Ticket;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 const FRAME: Duration = Duration::from_millis(2);
 
 pub(crate) trait Plays {
