@@ -153,6 +153,8 @@ impl LineageFile {
             self.bytes += text.len() as u64;
             self.lines += rulings.len() as u64;
         }
+        // Windows may refuse to replace an open file.
+        drop(file);
         if self.lines >= self.compact_at {
             self.compact(now_unix_s)?;
         }
