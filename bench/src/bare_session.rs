@@ -22,7 +22,7 @@ use twinstep_protocol::lane::{LaneAck, LaneReceiver, Message};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::gaps::Gaps;
 use twinstep_protocol::packet::hello::{self, Basis, Hello, Holds, Welcome};
-use twinstep_protocol::packet::play_down::{DownNear, PlayDown};
+use twinstep_protocol::packet::play_down::{DownContext, PlayDown};
 use twinstep_protocol::packet::play_up::{PlayUpWriter, UpNotes, UpStatus};
 use twinstep_protocol::packet::{
     ByteCounts, DownPacket, DownPart, PacketBody, closed, leave, message,
@@ -247,7 +247,7 @@ impl Playing {
     }
 
     fn read(&mut self, body: PacketBody<'_, DownPart>) -> Result<(), WireError> {
-        let near = DownNear {
+        let near = DownContext {
             next_seal: self.next_seal,
             next_turn: None,
             wanted: self.frames.wanted,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Hidden, Reconcile};
+use twinstep_client::{NoPicture, Reconcile};
 use twinstep_core::frame::{FrameData, Perspective, PlayerSet};
 use twinstep_core::memo::{LoopContext, Memos, Outputs};
 use twinstep_core::world::{Stepper, World};
@@ -162,7 +162,7 @@ struct Hand {
 }
 
 impl Play for Horde {
-    type Show = Hidden;
+    type Show = NoPicture;
     type Driver = Hand;
 
     /// With `crowd` = 1, the loop is plain.
@@ -187,8 +187,8 @@ impl Play for Horde {
         }
     }
 
-    fn show(_: &Arc<Map>) -> Hidden {
-        Hidden
+    fn show(_: &Arc<Map>) -> NoPicture {
+        NoPicture
     }
 
     fn resolver(_: &Map, _: u64) -> impl Resolver<Self> {

@@ -84,10 +84,10 @@ pub(crate) fn serve(
             ..Sample::default()
         };
         (sample.answered, sample.answered_allocations) = (cpu()?, Counting::of_all_threads());
-        let before = Counting::so_far();
+        let before = Counting::allocations();
         drop(serde_json::to_string(&sample)?);
         // The allocations made to write this sample must not count towards the next one.
-        sample.answered_allocations += 2 * (Counting::so_far() - before);
+        sample.answered_allocations += 2 * (Counting::allocations() - before);
         println!("{}", serde_json::to_string(&sample)?);
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use twinstep_client::{Client, Hidden, Reconcile, Session, SessionConfig};
+use twinstep_client::{Client, NoPicture, Reconcile, Session, SessionConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Announce;
 use twinstep_udp::{PACKET_MAX, SimulatedTransport, Transport};
@@ -26,7 +26,7 @@ const PLAYS: u32 = 4_000;
 const SETTLE_FRAMES: u32 = 60;
 
 struct Threaded {
-    client: Client<Blob, Hidden, SimulatedTransport>,
+    client: Client<Blob, NoPicture, SimulatedTransport>,
     end: SimulatedTransport,
 }
 
@@ -38,7 +38,7 @@ impl Threaded {
         config.verify = false;
         let session = Session::new(config).expect("rules without a NaN");
         Threaded {
-            client: Client::over(client, session),
+            client: Client::with_transport(client, session),
             end,
         }
     }

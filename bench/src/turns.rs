@@ -42,11 +42,11 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn lap<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let allocated = Counting::so_far();
+        let allocated = Counting::allocations();
         let start = Instant::now();
         let result = work();
         self.spent += start.elapsed();
-        self.allocations += Counting::so_far() - allocated;
+        self.allocations += Counting::allocations() - allocated;
         self.laps += 1;
         if self.laps.is_multiple_of(BLOCK_LAPS) {
             let spent = std::mem::take(&mut self.spent);

@@ -29,7 +29,7 @@ use twinstep_udp::{
 
 use crate::background::Background;
 use crate::budget::{FRAME_TIME, StepBudget};
-use crate::picture::{Hidden, Show};
+use crate::picture::{NoPicture, Show};
 use crate::rejoin::{Advice, Rejoin, SILENCE, STALLED};
 use crate::session::{Session, SessionConfig, SessionEnd};
 
@@ -83,7 +83,7 @@ impl<T: Transport> Attempt<T> {
 /// A client is `Send + Sync`, so it can be an engine's resource. All work is done in [`advance`](Client::advance). With
 /// [`Reconcile::Background`](crate::Reconcile), predictions are rebuilt in a thread that `advance` never waits for and
 /// that ends with the client. By default, only rebuilds that do not fit into a frame run there.
-pub struct Client<S: Simulation, V: Show<S> = Hidden, T: Transport = UdpClient> {
+pub struct Client<S: Simulation, V: Show<S> = NoPicture, T: Transport = UdpClient> {
     session: Session<S, V>,
     transport: T,
     /// Other paths, dialled while the server is silent or lost.
@@ -134,9 +134,9 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     ) -> Result<Self, ClientStartError> {
         ticket.check_program(S::NAME, u32::from(WIRE_VERSION))?;
         let transport = UdpClient::connect(ticket, Duration::ZERO)?;
-        let mut client = Client::over(through(transport), Session::new(config)?);
+        let mut client = Client::with_transport(through(transport), Session::new(config)?);
         client.origin = None;
-        Ok(client.by_ticket(ticket).reconnecting(
+        Ok(client.with_ticket(ticket).reconnecting(
             move |attempt: Option<&mut UdpClient>, ticket, now| match attempt {
                 Some(attempt) => attempt.redial(ticket, now),
                 None => UdpClient::connect(ticket, now).map(&mut through),
@@ -148,7 +148,7 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
 impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// Puts a session on any transport. The client's clock starts at zero, as the transport's must; with
     /// [`advance_at`](Client::advance_at), both use the caller's.
-    pub fn over(transport: T, session: Session<S, V>) -> Self {
+    pub fn with_transport(transport: T, session: Session<S, V>) -> Self {
         Client {
             session,
             transport,
@@ -174,7 +174,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// Sets the ticket with which the transport was dialled. The client uses it until a newer one is stored, so it can
     /// [reconnect](Client::reconnecting) before it has received the world of its match.
     #[must_use]
-    pub fn by_ticket(mut self, ticket: &Ticket) -> Self {
+    pub fn with_ticket(mut self, ticket: &Ticket) -> Self {
         self.rejoin.hold(ticket.clone());
         self.came_by = Some(ticket.id());
         self
@@ -202,7 +202,10 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     ///
     /// Call this before the first [`advance`](Client::advance), so that no ticket is missed.
     #[must_use]
-    pub fn keeping(mut self, keep: impl FnMut(&Ticket) -> bool + Send + Sync + 'static) -> Self {
+    pub fn keeping_tickets(
+        mut self,
+        keep: impl FnMut(&Ticket) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.keep = Some(Box::new(keep));
         self
     }
@@ -312,7 +315,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         input: impl FnMut(usize) -> S::Input,
     ) -> Result<(), SessionEnd> {
         let (began, steps) = (stopwatch(), self.session.steps());
-        self.session.set_repeated_cost(self.budget.repeated_cost());
+        self.session
+            .set_repeated_step_cost(self.budget.repeated_cost());
         let played = self.advance_within(now, self.budget.ticks(), input);
         if let Some(write) = &mut self.tape {
             let bytes = self.session.take_tape();
@@ -413,7 +417,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 if self.lost.is_none() {
                     tracing::info!(reason = %lost, "connection lost; reconnecting");
                     self.rejoin.lose(now);
-                    self.session.lose(now);
+                    self.session.connection_lost(now);
                     self.apply_close_code(now, lost);
                     self.lost = Some(lost);
                 }
@@ -523,7 +527,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     fn lost_line(&self, now: Duration) -> Option<SessionEnd> {
-        if let Some(code) = self.session.cut() {
+        if let Some(code) = self.session.close_code() {
             return Some(SessionEnd::Server(code));
         }
         match self.transport.state() {
@@ -612,9 +616,9 @@ mod tests {
         }
     }
 
-    fn client() -> Client<Counter, Hidden, Clocked> {
+    fn client() -> Client<Counter, NoPicture, Clocked> {
         let session = Session::new(SessionConfig::new(Arc::new(()))).expect("rules without a NaN");
-        Client::over(Clocked(Duration::ZERO), session)
+        Client::with_transport(Clocked(Duration::ZERO), session)
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub use entities::{EntityMap, Spawner};
 pub use hooks::{Guess, OwnerResolver, Repeat, Speculate, Wait};
 pub use match_status::PresenceView;
 pub use picture::{
-    Hidden, Muzzle, PictureErrors, PictureStats, Poses, Scene, Show, ShowWith, Smoothing, When,
+    Muzzle, NoPicture, PictureErrors, PictureStats, Poses, Scene, Show, ShowWith, Smoothing, When,
     show_with,
 };
 pub use session::{

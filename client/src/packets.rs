@@ -9,7 +9,7 @@ use twinstep_protocol::lane::Message;
 use twinstep_protocol::link::LinkHeader;
 use twinstep_protocol::lobby::LobbyMessage;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::packet::play_down::{DownNear, DownStatus, PlayDown, SLACK_UNIT_MS};
+use twinstep_protocol::packet::play_down::{DownContext, DownStatus, PlayDown, SLACK_UNIT_MS};
 use twinstep_protocol::packet::refusal::OrderRefusal;
 use twinstep_protocol::packet::request::RequestResult;
 use twinstep_protocol::packet::{DownPacket, DownPart, PacketBody, closed, message};
@@ -165,7 +165,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         match &self.stage {
             Stage::Playing(playing) => {
                 let actions = playing.replica.timeline.local_actions();
-                let near = DownNear {
+                let near = DownContext {
                     next_seal: self.match_status.next_seal(),
                     next_turn: playing.next_turn(),
                     wanted: playing.replica.inbox.next(),

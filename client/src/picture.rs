@@ -32,7 +32,7 @@ use crate::smooth::{Correction, Pose};
 pub use measured::{Errors, PictureErrors, PictureStats};
 pub(crate) use others::{Moved, Others};
 pub(crate) use own_drawn::OwnDrawn;
-pub use poses::{Hidden, Muzzle, Poses, Scene, Show, ShowWith, show_with};
+pub use poses::{Muzzle, NoPicture, Poses, Scene, Show, ShowWith, show_with};
 pub use when::When;
 
 mod measured;

@@ -5,7 +5,7 @@
 #[cfg(feature = "udp")]
 pub use crate::{Client, ClientStartError, Ticket, TicketError};
 pub use crate::{
-    CommandError, CommandRefusal, CueEvent, CueId, CueKind, EntityMap, Event, Guess, Hidden,
-    MatchRequest, OwnerResolver, Pose, Poses, Progress, Reconcile, Scene, Session, SessionConfig,
+    CommandError, CommandRefusal, CueEvent, CueId, CueKind, EntityMap, Event, Guess, MatchRequest,
+    NoPicture, OwnerResolver, Pose, Poses, Progress, Reconcile, Scene, Session, SessionConfig,
     SessionEnd, Show, Smoothing, Spawner, Speculate,
 };

@@ -190,7 +190,9 @@ impl Rejoin {
         }
         // The server that announced the move no longer has the match, so its address is skipped at first.
         let address = usize::from(down.is_expected) + round + n;
-        Advice::Dial(Box::new(ticket.led_to(address, ADDRESSES_DIALLED)))
+        Advice::Dial(Box::new(
+            ticket.with_first_address(address, ADDRESSES_DIALLED),
+        ))
     }
 }
 

@@ -34,7 +34,7 @@ use twinstep_protocol::packet::request::MatchRequest;
 
 use crate::match_status::MatchStatus;
 use crate::outgoing::Outgoing;
-use crate::picture::{Hidden, Show};
+use crate::picture::{NoPicture, Show};
 use crate::stats::Traffic;
 use crate::tape::Tape;
 use crate::taped::SessionTape;
@@ -65,7 +65,7 @@ const LOADING_ACKS: Duration = Duration::from_millis(20);
 const REPEAT: Duration = Duration::from_millis(50);
 
 /// A client's session.
-pub struct Session<S: Simulation, V: Show<S> = Hidden> {
+pub struct Session<S: Simulation, V: Show<S> = NoPicture> {
     pub(crate) hello: Hello,
     pub(crate) stage: Stage<S, V>,
     pub(crate) link: LinkState,
@@ -240,7 +240,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 }
                 for (seat, seq) in playing.replica.timeline.local_actions_mut().overtaken() {
                     playing.replica.meter.commands_refused += 1;
-                    let why = CommandRefusal::Untold;
+                    let why = CommandRefusal::Unreported;
                     self.events.push(Event::CommandRefused { seat, seq, why });
                 }
                 let over = match sampled {

@@ -187,7 +187,7 @@ impl<P: Pose> Correction<P> {
     /// corrections with different start times overlap, and the remaining errors add up. On a link with a 200 ms round
     /// trip and analog sticks, the 95th percentile of the error was 2.2 units with (1 − t)², and 1.4 with (1 − t)⁴.
     #[must_use]
-    pub fn left(&self, now: Duration) -> f32 {
+    pub fn remaining(&self, now: Duration) -> f32 {
         let passed = now.saturating_sub(self.began);
         if passed >= self.over {
             return 0.0;
@@ -199,19 +199,19 @@ impl<P: Pose> Correction<P> {
     /// Returns `true` if the error has decayed completely.
     #[must_use]
     pub fn is_over(&self, now: Duration) -> bool {
-        self.left(now) == 0.0
+        self.remaining(now) == 0.0
     }
 
     /// The size of the remaining error.
     #[must_use]
     pub fn error(&self, now: Duration) -> f32 {
-        self.error.length() * self.left(now)
+        self.error.length() * self.remaining(now)
     }
 
     /// Returns `pose` with the remaining error added.
     #[must_use]
     pub fn applied(&self, pose: P, now: Duration) -> P {
-        match self.left(now) {
+        match self.remaining(now) {
             0.0 => pose,
             left => pose.plus(self.error, left),
         }
@@ -286,7 +286,7 @@ mod tests {
             let mut last = f32::MAX;
             for passed in 0..=over_ms {
                 let now = began + Duration::from_millis(passed);
-                let left = correction.left(now);
+                let left = correction.remaining(now);
                 prop_assert!(left <= last && (0.0..=1.0).contains(&left));
                 last = left;
             }

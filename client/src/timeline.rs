@@ -442,7 +442,7 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// Sets the part of the budget that a repeated step takes. A new step takes [`NEW_STEP`].
-    pub(crate) fn set_repeated_cost(&mut self, cost: u32) {
+    pub(crate) fn set_repeated_step_cost(&mut self, cost: u32) {
         self.repeated_cost = cost;
     }
 

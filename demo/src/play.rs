@@ -345,7 +345,7 @@ fn keeping(client: Client<Game, GameShow>, file: Option<PathBuf>) -> Client<Game
     let Some(file) = file else {
         return client;
     };
-    client.keeping(storing(file))
+    client.keeping_tickets(storing(file))
 }
 
 /// Stores tickets in a file, and warns of an error only once, because a new ticket arrives every few seconds, with the

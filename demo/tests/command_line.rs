@@ -351,7 +351,7 @@ fn durability_needs_a_journal() {
     let folder = Folder::with_a_key("durability");
     let key = folder.file("key");
     let serve = ["serve", "--listen", "127.0.0.1:0", "--key-file", &key];
-    let kept = ["--durability", "power", "--on-journal-failure", "go-on"];
+    let kept = ["--durability", "power", "--on-journal-failure", "continue"];
     refused(&[&serve[..], &kept].concat(), &["--journal"]);
 }
 

@@ -321,7 +321,7 @@ fn keeping_client(ticket: &str, seed: u64, stores: bool) -> (BotClient, Arc<Atom
     let client = wiring::client(&newest, &rules, Some((link, seed))).unwrap();
     let handed = Arc::new(AtomicBool::new(false));
     let got = handed.clone();
-    let client = client.keeping(move |newer| {
+    let client = client.keeping_tickets(move |newer| {
         got.store(true, Ordering::Relaxed);
         stores && newer.save(&kept).is_ok()
     });

@@ -59,7 +59,7 @@ impl<'a, S: Simulation> HookContext<'a, S> {
     /// player with that latency. For fairness to the players that are hit, limit how far back an outcome looks, for
     /// example to half a second.
     #[must_use]
-    pub fn view(&self, player: PlayerId) -> Tick {
+    pub fn view_tick(&self, player: PlayerId) -> Tick {
         let view = self.views.get(player.index()).copied().unwrap_or_default();
         view.clamp(self.world.tick().back(HISTORY - 1), self.world.tick())
     }

@@ -85,7 +85,7 @@ pub use twinstep_protocol::{
 pub mod internal {
     pub use crate::incident::{Notices, panic_message};
     pub use crate::journal::{is_over, is_resumable};
-    pub use crate::people::{Present, Whereabouts};
+    pub use crate::people::{ConnectionState, Present};
     pub use crate::set_up::{Hooks, MaybeResolver};
     pub use crate::stopwatch::{Stopwatch, Timed};
     pub use crate::tally::{JoinResult, KickReason, Tally};

@@ -44,7 +44,7 @@ use crate::journal::JournalOut;
 use crate::mode::MatchMode;
 use crate::outbox::{Outbox, Output};
 use crate::peer::{Peer, SessionStage};
-use crate::people::{People, Present, Whereabouts};
+use crate::people::{ConnectionState, People, Present};
 use crate::player_list::PlayerList;
 use crate::queries::OpenQueries;
 use crate::sealer::Sealer;
@@ -432,7 +432,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// All players with a seat, in seat order, then all spectators.
-    pub fn everybody(&self) -> Vec<Present> {
+    pub fn participants(&self) -> Vec<Present> {
         let mut seated: Vec<Present> = self
             .people
             .identities()
@@ -456,7 +456,7 @@ impl<S: Simulation> Match<S> {
             seat: Some(player),
             identity: identity.to_owned(),
             name: self.player_list.name_of(player),
-            whereabouts: Whereabouts::Away,
+            connection: ConnectionState::Away,
             margin_ticks: None,
             round_trip: None,
             lasts: world.turn().cadence.tick() * silent_ticks,
@@ -475,9 +475,9 @@ impl<S: Simulation> Match<S> {
             name: seat
                 .map(|player| self.player_list.name_of(player))
                 .unwrap_or_default(),
-            whereabouts: match peer.plays() {
-                true => Whereabouts::Playing,
-                false => Whereabouts::Joining,
+            connection: match peer.plays() {
+                true => ConnectionState::Playing,
+                false => ConnectionState::Joining,
             },
             margin_ticks: newest.map(|newest| i64::from(newest.0) - i64::from(next.0)),
             round_trip: peer.link.rtt(),

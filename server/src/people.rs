@@ -44,7 +44,7 @@ pub(super) struct PendingTakeover {
 
 /// The state of a player's or spectator's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum ConnectionState {
     /// The player or spectator has a session in the match.
     Playing,
     /// The player's or spectator's session is joining.
@@ -63,7 +63,7 @@ pub struct Present {
     /// The name that other players see; empty before it is assigned.
     pub name: String,
     /// The state of the player's session.
-    pub whereabouts: Whereabouts,
+    pub connection: ConnectionState,
     /// The number of ticks from the arrival of the player's newest input to its deadline. `None` in lockstep, where
     /// ticks do not have their own deadlines.
     pub margin_ticks: Option<i64>,

@@ -123,7 +123,7 @@ impl Tally {
     }
 
     /// Counts a removed session, or a removed player without one.
-    pub fn removal(&mut self, code: CloseCode) {
+    pub fn record_removal(&mut self, code: CloseCode) {
         if let Some(reason) = KickReason::of(code) {
             self.kicks[reason as usize] += 1;
         }

@@ -12,7 +12,7 @@ use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::lane::{LaneAck, Message};
 use twinstep_protocol::link::LinkState;
 use twinstep_protocol::packet::hello::{self, Hello, JoinPacket};
-use twinstep_protocol::packet::play_up::{CommandUp, PlayUp, UpNear, UpStatus};
+use twinstep_protocol::packet::play_up::{CommandUp, PlayUp, UpContext, UpStatus};
 use twinstep_protocol::packet::{UpKind, UpPacket, large, leave, message};
 use twinstep_protocol::wire::WireError;
 
@@ -257,8 +257,8 @@ pub(crate) fn read_large<S: Simulation>(
     Ok(())
 }
 
-fn near(peer: &Peer, position: MatchPosition) -> UpNear<'_> {
-    UpNear {
+fn near(peer: &Peer, position: MatchPosition) -> UpContext<'_> {
+    UpContext {
         wanted: peer.acks.wanted(),
         next: position.next,
         turn: position.turn,

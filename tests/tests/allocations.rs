@@ -42,12 +42,12 @@ fn inputs_that_change_every_tick_cost_bounded_memory() {
         config.sticks = sticks;
         config.verify = false;
         config.tickets = false;
-        let before = Counting::bytes_kept();
+        let before = Counting::live_bytes();
         let mut rig = Rig::<Game>::new(config);
         rig.observe(false);
         let minutes = [(); 3].map(|()| {
             rig.run(Duration::from_secs(60));
-            Counting::bytes_kept() - before - rig.journal.capacity() as i64
+            Counting::live_bytes() - before - rig.journal.capacity() as i64
         });
         let timeline = rig.stats(0).timeline;
         println!(
@@ -86,9 +86,9 @@ fn a_frame_of_local_play_does_not_allocate() {
     };
     // Until every list has its final size.
     frames(3_000);
-    let before = Counting::so_far();
+    let before = Counting::allocations();
     frames(6_000);
-    assert_eq!(Counting::so_far() - before, 0, "allocations in 42 s");
+    assert_eq!(Counting::allocations() - before, 0, "allocations in 42 s");
 }
 
 /// laminar allocates one buffer for each received packet, three for each sent packet, and a block for every 31 received
@@ -138,13 +138,13 @@ fn both_ends_of_a_session_allocate_only_what_laminar_allocates() {
             (took, sent_up) = (0, 0);
         }
         let now = Duration::from_millis(16) * n as u32;
-        let before = Counting::so_far();
+        let before = Counting::allocations();
         client.advance(now);
         if client.state() == TransportState::Connected {
             client.send(&packet).unwrap();
         }
-        sent_up += Counting::so_far() - before;
-        let before = Counting::so_far();
+        sent_up += Counting::allocations() - before;
+        let before = Counting::allocations();
         server.advance(now, now_unix + now);
         while let Some((_, datagram)) = client.poll_transmit() {
             server.handle(now, from, datagram);
@@ -162,13 +162,13 @@ fn both_ends_of_a_session_allocate_only_what_laminar_allocates() {
                 ServerEvent::Disconnected { reason, .. } => panic!("{reason:?}"),
             }
         }
-        taking += Counting::so_far() - before;
+        taking += Counting::allocations() - before;
         packet[0] = n as u8;
-        let before = Counting::so_far();
+        let before = Counting::allocations();
         let sent = player.is_some_and(|player| server.send(player, &packet).is_ok());
-        sending += Counting::so_far() - before;
+        sending += Counting::allocations() - before;
         assert!(n < PACKETS || sent, "at {n}");
-        let before = Counting::so_far();
+        let before = Counting::allocations();
         server.group_outgoing();
         let outgoing = server.outgoing();
         let count = outgoing.len();
@@ -178,7 +178,7 @@ fn both_ends_of_a_session_allocate_only_what_laminar_allocates() {
         }
         server.drop_outgoing(count);
         while client.poll_event().is_some() {}
-        took += Counting::so_far() - before;
+        took += Counting::allocations() - before;
     }
     assert_eq!(heard, PACKETS);
     let blocks = PACKETS / 31;
@@ -206,7 +206,7 @@ fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32
     config.tickets = false;
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);
-    rig.count_with(Counting::so_far);
+    rig.count_with(Counting::allocations);
     // Until every list, such as that of drawn objects, has nearly reached its largest size in each copy of the world.
     rig.run(Duration::from_secs(60));
     let (before, journal) = (rig.counts(), rig.journal.len());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{Client, Hidden, Session, SessionConfig};
+use twinstep_client::{Client, NoPicture, Session, SessionConfig};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_rig::direct::no_queries;
@@ -38,7 +38,7 @@ impl Simulation for Costly {
 struct Table {
     match_: Match<Costly>,
     clients: Vec<(
-        Client<Costly, Hidden, SimulatedTransport>,
+        Client<Costly, NoPicture, SimulatedTransport>,
         SimulatedTransport,
     )>,
     now: Duration,
@@ -61,7 +61,7 @@ impl Table {
             let (client, server) = SimulatedTransport::pair(link, n);
             let config = SessionConfig::new(Arc::new(())).verify(false);
             let session = Session::new(config).expect("rules without a NaN");
-            (Client::over(client, session), server)
+            (Client::with_transport(client, session), server)
         });
         let clients = clients.collect();
         Table {

@@ -218,7 +218,10 @@ fn a_client_temporarily_refused_while_reconnecting_may_retry() {
     let now = rig.now;
     rig.clients[0].session.reconnect(now);
     say(&mut rig, CloseCode::TooSlow);
-    assert_eq!(rig.clients[0].session.cut(), Some(CloseCode::TooSlow));
+    assert_eq!(
+        rig.clients[0].session.close_code(),
+        Some(CloseCode::TooSlow)
+    );
     assert_eq!(rig.clients[0].session.closed(), None);
     let now = rig.now;
     rig.clients[0].session.reconnect(now);

@@ -116,12 +116,12 @@ fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
 fn a_moved_match_waits_for_returning_players() {
     let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
     rig.run(6 * SECOND);
-    assert!(rig.match_.is_all_heard());
+    assert!(rig.match_.is_all_acknowledged());
     let caller = SessionId(900);
     assert_eq!(rig.connect(caller, "player 0", 1), Ok(()));
-    assert!(!rig.match_.is_all_heard());
+    assert!(!rig.match_.is_all_acknowledged());
     rig.match_.disconnect(caller);
-    assert!(rig.match_.is_all_heard());
+    assert!(rig.match_.is_all_acknowledged());
 }
 
 /// Finding O1: a copy of an outdated ticket could still end its identity's session, or have that
@@ -395,7 +395,7 @@ fn a_client_that_reconnects_too_late_may_retry() {
     rig.relink(0, MUTE);
     rig.run(31 * SECOND);
     let session = &rig.clients[0].session;
-    assert_eq!(session.cut(), Some(CloseCode::JoinTooSlow));
+    assert_eq!(session.close_code(), Some(CloseCode::JoinTooSlow));
     assert_eq!(session.closed(), None);
     rig.redial(0);
     rig.until_it_plays(0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::internal::{LocalActions, Timeline, Watch};
-use twinstep_client::{Hidden, Repeat, Wait};
+use twinstep_client::{NoPicture, Repeat, Wait};
 use twinstep_core::frame::{FrameData, Perspective, RosterChange};
 use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};
@@ -202,14 +202,14 @@ impl Simulation for March {
 }
 
 impl Play for March {
-    type Show = Hidden;
+    type Show = NoPicture;
     type Driver = u8;
     fn rules(_: u16) {}
     fn start((): &(), _: u64) -> Self {
         March::default()
     }
-    fn show(_: &Arc<()>) -> Hidden {
-        Hidden
+    fn show(_: &Arc<()>) -> NoPicture {
+        NoPicture
     }
     fn resolver((): &(), _: u64) -> impl Resolver<Self> {
         no_queries()

@@ -382,7 +382,7 @@ fn a_resolver_knows_what_the_asking_player_saw() {
     let seen: Arc<Mutex<Vec<(Tick, Tick, bool)>>> = Arc::default();
     let notes = seen.clone();
     let resolver = move |look: &HookContext<'_, History>, _: Key, _: &u32| {
-        let view = look.view(PlayerId(0));
+        let view = look.view_tick(PlayerId(0));
         let there = look.at(view).is_some();
         notes.lock().unwrap().push((look.tick(), view, there));
         Decision::Now(1)

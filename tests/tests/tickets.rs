@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig};
+use twinstep_client::{BUDGET_TICKS, NoPicture, Session, SessionConfig};
 use twinstep_core::Mwc;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::testing::doc::Counter;
@@ -162,7 +162,7 @@ impl Host {
         self.ports += 1;
         let from = SocketAddr::from(([198, 51, 100, 1], self.ports));
         let mut endpoint = ClientEndpoint::new(ticket, self.now);
-        let config: SessionConfig<Counter, Hidden> = SessionConfig::new(Arc::new(()));
+        let config: SessionConfig<Counter, NoPicture> = SessionConfig::new(Arc::new(()));
         let mut session = Session::new(config).unwrap();
         let mut buffer = [0; PACKET_BYTES_MAX];
         let (mut handed, mut frames_left) = (None, 600);

@@ -382,7 +382,7 @@ fn the_games_thread_continues_while_its_worker_hangs() {
                 .expect("a free seat");
             let (client, server) = SimulatedTransport::pair(link, n as u64);
             let session = Session::new(config().reconcile(how)).expect("rules without a NaN");
-            (Client::over(client, session), server)
+            (Client::with_transport(client, session), server)
         })
         .collect();
     let mut now = Duration::ZERO;

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use bevy_ecs::prelude::*;
-use twinstep_client::{EntityMap, Hidden, Show, Spawner};
+use twinstep_client::{EntityMap, NoPicture, Show, Spawner};
 use twinstep_core::Simulation;
 
 use crate::play::Play;
@@ -26,7 +26,7 @@ pub struct Drawn<S: Simulation, V: Show<S>> {
 
 /// The Bevy entities of the picture, as a resource. Use it to find the entity to follow, or the position of a sound.
 #[derive(Resource)]
-pub struct DrawnEntities<S: Simulation, V: Show<S> = Hidden> {
+pub struct DrawnEntities<S: Simulation, V: Show<S> = NoPicture> {
     map: EntityMap<V::Key, Entity>,
     of: PhantomData<fn() -> S>,
 }

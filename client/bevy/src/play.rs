@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 use twinstep_client::{
-    Client, ClientStartError, CommandError, Hidden, Session, SessionConfig, SessionEnd, Show,
+    Client, ClientStartError, CommandError, NoPicture, Session, SessionConfig, SessionEnd, Show,
     Ticket,
 };
 use twinstep_core::Simulation;
@@ -14,7 +14,7 @@ use twinstep_local::{Local, LocalGame, LocalGameEnd, LocalStartError};
 ///
 /// `into()` creates one from a [`Client`] or a [`LocalGame`] with your own settings.
 #[derive(Resource)]
-pub struct Play<S: Simulation, V: Show<S> = Hidden> {
+pub struct Play<S: Simulation, V: Show<S> = NoPicture> {
     game: PlayedMatch<S, V>,
     over: Option<PlayEnd>,
     pub(crate) is_cleared: bool,

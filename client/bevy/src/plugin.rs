@@ -6,7 +6,7 @@ use bevy_app::{App, MainScheduleOrder, Plugin, PreUpdate};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{ScheduleLabel, SingleThreadedExecutor};
 use bevy_time::{Real, Time};
-use twinstep_client::{Event, Hidden, Show};
+use twinstep_client::{Event, NoPicture, Show};
 use twinstep_core::Simulation;
 
 use crate::drawn::{DrawnEntities, draw};
@@ -22,7 +22,7 @@ pub struct AdvanceMatch;
 /// Plays matches of the game `S` in a Bevy app, and draws its picture `V`.
 ///
 /// Add it after `DefaultPlugins` or `MinimalPlugins`.
-pub struct TwinstepPlugin<S, V = Hidden> {
+pub struct TwinstepPlugin<S, V = NoPicture> {
     more: fn(&mut App),
     of: PhantomData<fn() -> (S, V)>,
 }

@@ -12,7 +12,7 @@ use crate::structs::CStruct;
 pub trait CGame: 'static {
     /// The rules.
     type Sim: Simulation;
-    /// The picture; [`Hidden`](twinstep_client::Hidden) for a client without a picture.
+    /// The picture; [`NoPicture`](twinstep_client::NoPicture) for a client without a picture.
     type Show: Show<Self::Sim>;
     /// A player's controls.
     type Pad: CStruct;

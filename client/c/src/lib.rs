@@ -21,7 +21,7 @@
 //!
 //! ```
 //! # use std::sync::Arc;
-//! # use twinstep_client::{Hidden, Session, SessionConfig};
+//! # use twinstep_client::{NoPicture, Session, SessionConfig};
 //! # use twinstep_core::testing::doc::Counter;
 //! # use twinstep_local::Local;
 //! use twinstep_c::{CGame, Unused};
@@ -42,7 +42,7 @@
 //!
 //! impl CGame for Count {
 //!     type Sim = Counter; // your simulation
-//!     type Show = Hidden; // your picture
+//!     type Show = NoPicture; // your picture
 //!     type Pad = Pad;
 //!     type Command = Unused;
 //!     type Pose = Unused;

@@ -21,7 +21,7 @@ use twinstep_protocol::wire::{Reader, Writer};
 
 use super::*;
 use crate::SessionConfig;
-use crate::picture::Hidden;
+use crate::picture::NoPicture;
 
 mod absurd;
 
@@ -47,7 +47,7 @@ const OWN: PlayerSet = PlayerSet(0b01);
 const MS: Duration = Duration::from_millis(1);
 
 struct Table {
-    session: Session<LocalActions, Hidden>,
+    session: Session<LocalActions, NoPicture>,
     server: LinkState,
     now: Duration,
 }

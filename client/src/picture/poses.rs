@@ -63,9 +63,9 @@ pub trait Show<S: Simulation>: Send + Sync + 'static {
 
 /// An empty picture, for clients that do not draw.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Hidden;
+pub struct NoPicture;
 
-impl<S: Simulation> Show<S> for Hidden {
+impl<S: Simulation> Show<S> for NoPicture {
     type Key = u8;
     type Pose = f32;
     fn poses(&self, _: &Scene<'_, S>, _: &mut Poses<u8, f32>) {}

@@ -211,7 +211,7 @@ fn a_closure_lists_poses_and_the_hidden_show_lists_none() {
     show.poses(&Scene::new(&world, &()), &mut poses);
     assert_eq!((poses.len(), poses.is_empty()), (2, false));
     let mut nothing = Poses::new();
-    Hidden.poses(&Scene::new(&world, &()), &mut nothing);
+    NoPicture.poses(&Scene::new(&world, &()), &mut nothing);
     assert!(nothing.is_empty());
 }
 

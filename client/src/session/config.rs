@@ -10,14 +10,14 @@ use twinstep_core::{Simulation, codec};
 use twinstep_protocol::names::Name;
 
 use crate::hooks::{Guess, LeaveToServer, OwnerResolver, Repeat, Speculate, Wait};
-use crate::picture::{Hidden, Show, Smoothing};
+use crate::picture::{NoPicture, Show, Smoothing};
 use crate::timeline::Reconcile;
 
 pub(crate) type ReadRules<S> = fn(&[u8]) -> Option<<S as Simulation>::Rules>;
 
 /// Configures a session.
 #[non_exhaustive]
-pub struct SessionConfig<S: Simulation, V: Show<S> = Hidden> {
+pub struct SessionConfig<S: Simulation, V: Show<S> = NoPicture> {
     /// The game's read-only content. `None` if the server sends it.
     pub rules: Option<Arc<S::Rules>>,
     // Decodes the server's rules, if the client takes them.
@@ -67,7 +67,7 @@ impl<S: Simulation> SessionConfig<S> {
             guess: Box::new(Repeat),
             speculate: Box::new(Wait),
             resolve: Box::new(LeaveToServer),
-            show: Hidden,
+            show: NoPicture,
             smoothing: Smoothing {
                 teleport: f32::INFINITY,
                 muzzle: Duration::from_millis(100),

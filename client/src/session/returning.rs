@@ -35,7 +35,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// predicted within their limits. [`Event`]s report the start and the end. A closed session stays closed.
     pub fn reconnect(&mut self, now: Duration) {
         let now = self.reach(now);
-        self.lose(now);
+        self.connection_lost(now);
         self.forgo_evidence();
         self.download.forget_waiting();
         let lane = mem::replace(&mut self.lane_in, LaneReceiver::new(WORLD_BYTES_MAX));
@@ -68,7 +68,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Reports that the server has fallen silent and is being dialled over another path, while the old path is still
     /// read. Call [`recover`](Session::recover) or [`reconnect`](Session::reconnect) next.
-    pub fn lose(&mut self, now: Duration) {
+    pub fn connection_lost(&mut self, now: Duration) {
         let now = self.reach(now);
         if self.stage.playing().is_some() && self.outages.lose(now) {
             self.events.push(Event::Reconnecting);
@@ -97,7 +97,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// The code with which the server closed the transport, if this player may reconnect over a new one with
     /// [`reconnect`](Session::reconnect).
     #[must_use]
-    pub fn cut(&self) -> Option<CloseCode> {
+    pub fn close_code(&self) -> Option<CloseCode> {
         self.outages.cut
     }
 
@@ -207,7 +207,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             return;
         };
         for (seat, seq) in playing.restart_as(welcome, world) {
-            let why = CommandRefusal::Untold;
+            let why = CommandRefusal::Unreported;
             self.events.push(Event::CommandRefused { seat, seq, why });
         }
         self.events.hold(Event::Joined(welcome.seats.to_vec()));

@@ -257,10 +257,10 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// 256ths of a new step, 4 to 256. The default is 256. [`Client`](crate::Client) measures it: where loops reuse
     /// results ([`Effects::each`](twinstep_core::Effects::each)), a rebuild costs little, and the prediction keeps its
     /// lead. Has no effect before the session plays.
-    pub fn set_repeated_cost(&mut self, cost: u32) {
+    pub fn set_repeated_step_cost(&mut self, cost: u32) {
         if let Some(playing) = self.stage.playing_mut() {
             let cost = cost.clamp(REPEATED_MIN, NEW_STEP);
-            playing.replica.timeline.set_repeated_cost(cost);
+            playing.replica.timeline.set_repeated_step_cost(cost);
         }
     }
 

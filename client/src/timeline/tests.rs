@@ -238,7 +238,7 @@ fn no_prediction_costs_more_than_its_budget() {
     for cost in [4, 100, 200, 256] {
         let mut script = Script::new(u64::from(cost));
         let mut all = [(timeline(Reconcile::Inline), Seen::default())];
-        all[0].0.set_repeated_cost(cost);
+        all[0].0.set_repeated_step_cost(cost);
         let mut rebuilt = 0;
         for _ in 0..400 {
             let (frames, target) = round(&mut script, &mut all);

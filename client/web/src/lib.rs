@@ -12,14 +12,14 @@
 //! ```no_run
 //! use std::sync::Arc;
 //! use std::time::Duration;
-//! use twinstep_client::{Client, Hidden, SessionConfig};
+//! use twinstep_client::{Client, NoPicture, SessionConfig};
 //! use twinstep_core::testing::doc::Counter; // your simulation
 //! use twinstep_web::WebLine;
 //!
 //! # fn frame(now: Duration, stopwatch: impl FnMut() -> Duration, held: u8) -> Result<(), Box<dyn std::error::Error>> {
 //! // Once, after the page has given the ticket of its link:
 //! let ticket = twinstep_web::ticket().expect("the page was opened by a link");
-//! let mut client: Client<Counter, Hidden, WebLine> = twinstep_web::join(&ticket, SessionConfig::new(Arc::new(())))?;
+//! let mut client: Client<Counter, NoPicture, WebLine> = twinstep_web::join(&ticket, SessionConfig::new(Arc::new(())))?;
 //! // Every frame, by the page's clock:
 //! client.advance_at(now, stopwatch, |_seat| held)?;
 //! # Ok(())
@@ -112,9 +112,12 @@ pub fn join<S: Simulation, V: Show<S>>(
 ) -> Result<Client<S, V, WebLine>, ClientStartError> {
     ticket.check_program(S::NAME, u32::from(WIRE_VERSION))?;
     let line = WebLine::dial(ticket)?;
-    let client = Client::over(line, Session::new(config)?);
+    let client = Client::with_transport(line, Session::new(config)?);
     let dial = |_: Option<&mut WebLine>, ticket: &Ticket, _| WebLine::dial(ticket);
-    Ok(client.by_ticket(ticket).reconnecting(dial).keeping(keep))
+    Ok(client
+        .with_ticket(ticket)
+        .reconnecting(dial)
+        .keeping_tickets(keep))
 }
 
 fn keep(ticket: &Ticket) -> bool {

@@ -127,7 +127,7 @@ impl UdpClient {
         let mut refused = None;
         for n in 0..self.ticket.servers().count() {
             self.dialled = n + 1;
-            let ticket = self.ticket.led_to(n, 1);
+            let ticket = self.ticket.with_first_address(n, 1);
             let endpoint = ClientEndpoint::new(&ticket, self.now).sharing(link);
             let is_same = |socket: &ClientSocket| socket.is_ipv4 == endpoint.server().is_ipv4();
             let (socket, conditioner) = match moved.take_if(|(socket, _)| is_same(socket)) {
@@ -275,7 +275,7 @@ impl UdpClient {
         let now = self.now;
         let count = self.ticket.servers().count();
         while self.dialled < count && self.lines.iter().all(|line| line.is_silent(now)) {
-            let ticket = self.ticket.led_to(self.dialled, 1);
+            let ticket = self.ticket.with_first_address(self.dialled, 1);
             let endpoint = ClientEndpoint::new(&ticket, now).sharing(self.lines[0].endpoint.link());
             let conditioner = self.network_of(self.dialled);
             self.dialled += 1;

@@ -261,7 +261,7 @@ impl Ticket {
     /// The same ticket, to be dialled first at the `n`th of its addresses (modulo their number), and at no more than
     /// `at_most` of them. The server checks only the sealed part, which stays the same.
     #[must_use]
-    pub fn led_to(&self, n: usize, at_most: usize) -> Ticket {
+    pub fn with_first_address(&self, n: usize, at_most: usize) -> Ticket {
         let around = self.servers.iter().cycle();
         let count = self.servers.len();
         Ticket {

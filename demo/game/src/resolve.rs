@@ -234,7 +234,7 @@ fn shape(form: Form) -> Shape {
 ///
 /// Cost: one copy of the state, and up to 30 steps of each player.
 fn seen_by(look: &HookContext<'_, Game>, owner: PlayerId) -> Option<Game> {
-    let ticks = (look.tick() - look.view(owner)).min(SEEN_TICKS_MAX);
+    let ticks = (look.tick() - look.view_tick(owner)).min(SEEN_TICKS_MAX);
     let view = look.tick().back(ticks);
     let (then, before) = (look.at(view)?, look.at(view.back(1))?);
     let mut seen = look.sim().clone();

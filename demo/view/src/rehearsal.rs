@@ -373,9 +373,9 @@ impl Rehearsal {
             let is_silent = |at: Duration| self.now > at + SILENCE;
             let is_lost = member.session.last_received_at().is_some_and(is_silent);
             if self.restart_at.is_some() && is_lost && !member.session.is_returning() {
-                member.session.lose(self.now);
+                member.session.connection_lost(self.now);
                 let mirrors = self.mirrors.iter_mut().filter(|_| at == 0);
-                mirrors.for_each(|mirror| mirror.lose(self.now));
+                mirrors.for_each(|mirror| mirror.connection_lost(self.now));
             }
             if member.dialled_at.take_if(|at| *at <= self.now).is_none() {
                 continue;

@@ -84,7 +84,7 @@ impl Drains {
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum NotReady {
     #[error("the server hangs: its I/O task or its matches made no progress; restart the process")]
-    Still,
+    Hung,
     #[error("starting: memory and disk are not measured yet")]
     Unmeasured,
     #[error("draining: the server is about to end")]
@@ -101,7 +101,7 @@ pub enum NotReady {
     Matches(usize),
     /// Ticks are late, or memory or disk is short.
     #[error(transparent)]
-    Strained(#[from] Full),
+    Overloaded(#[from] Full),
 }
 
 impl HostControl {
@@ -128,7 +128,7 @@ impl HostControl {
     #[must_use]
     pub fn not_ready(&self) -> Option<NotReady> {
         if !self.is_alive() {
-            return Some(NotReady::Still);
+            return Some(NotReady::Hung);
         }
         if self.drains.has_begun() {
             return Some(NotReady::Draining);
@@ -306,7 +306,7 @@ mod tests {
         control.load_monitor.pretend(0, true);
         assert_eq!(
             control.not_ready(),
-            Some(NotReady::Strained(Full::Disk(0, 0)))
+            Some(NotReady::Overloaded(Full::Disk(0, 0)))
         );
         control.load_monitor.pretend(0, false);
         assert_eq!(control.not_ready(), None);
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(control.not_ready(), Some(NotReady::Connections(2, 2)));
         // The last beat was at the start.
         std::thread::sleep(Duration::from_millis(2_050));
-        assert_eq!(control.not_ready(), Some(NotReady::Still));
+        assert_eq!(control.not_ready(), Some(NotReady::Hung));
         control.beat.beat(control.clock.now());
         assert_eq!(control.not_ready(), Some(NotReady::Connections(2, 2)));
     }

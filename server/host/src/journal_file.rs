@@ -63,7 +63,7 @@ pub enum OnJournalFailure {
     #[default]
     End,
     /// The match continues without a journal. The log repeats a warning.
-    GoOn,
+    Continue,
 }
 
 /// The reason why a journal could not be created, written or read.

@@ -410,7 +410,7 @@ impl<S: Simulation> Runner<S> {
 
     /// Returns `true` if the match was released and no client needs more time.
     fn is_to_go(&self) -> bool {
-        let is_due = |by| self.ends.clock.now() >= by || self.match_.is_all_heard();
+        let is_due = |by| self.ends.clock.now() >= by || self.match_.is_all_acknowledged();
         self.released.as_ref().is_some_and(|(by, _)| is_due(*by))
     }
 

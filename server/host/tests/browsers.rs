@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
-use twinstep_client::{Client, Hidden, SessionConfig, SessionEnd};
+use twinstep_client::{Client, NoPicture, SessionConfig, SessionEnd};
 use twinstep_core::Tick;
 use twinstep_core::testing::doc::Counter;
 use twinstep_host::{Observer, Running, Server, Traffic, WebCertificate, WebConfig};
@@ -101,7 +101,7 @@ fn config() -> SessionConfig<Counter> {
 }
 
 struct One<T: Transport> {
-    client: Client<Counter, Hidden, T>,
+    client: Client<Counter, NoPicture, T>,
     began: Instant,
     ended: Option<SessionEnd>,
 }
@@ -127,7 +127,7 @@ impl One<UdpClient> {
 }
 
 impl<T: Transport> One<T> {
-    fn of(client: Client<Counter, Hidden, T>) -> One<T> {
+    fn of(client: Client<Counter, NoPicture, T>) -> One<T> {
         One {
             client,
             began: now(),

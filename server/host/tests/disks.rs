@@ -145,7 +145,7 @@ async fn a_match_that_lost_its_journal_has_one_again_after_a_restart() {
     };
     let journals = disk.file("journals");
     std::fs::create_dir(&journals).unwrap();
-    let mut process = start(&folder, &journals, OnJournalFailure::GoOn).await;
+    let mut process = start(&folder, &journals, OnJournalFailure::Continue).await;
     process.join(7, "anna");
     process.plays_beyond(0, Tick(60)).await;
     disk.fill();

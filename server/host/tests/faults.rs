@@ -185,7 +185,7 @@ async fn faults_in_some_matches_delay_other_matches_at_most_once_and_briefly() {
     if let Some(disk) = &disk {
         for (id, policy) in [
             (FULL_ENDS, OnJournalFailure::End),
-            (FULL_GOES_ON, OnJournalFailure::GoOn),
+            (FULL_GOES_ON, OnJournalFailure::Continue),
         ] {
             let start = Fragile::of(0, 9_000);
             let journal = Journal::create(disk.file(&format!("{id}.journal"))).unwrap();

@@ -290,7 +290,7 @@ async fn an_unwritable_journal_ends_the_match_only_if_configured() {
         Some(Journal::from_file(path, file).on_failure(policy))
     };
     let mut world = World::new("full").await;
-    let journal = full(&world, OnJournalFailure::GoOn);
+    let journal = full(&world, OnJournalFailure::Continue);
     let goes_on = world.add(journal).await;
     world.all_play().await;
     world.plays_on(goes_on).await;

@@ -89,7 +89,8 @@ impl<S: Simulation<Rules = (), Input = u8>> Player<S> {
     pub(crate) fn join(ticket: &Ticket) -> Player<S> {
         // Bounded: a test takes the first ones.
         let (send, tickets) = mpsc::sync_channel(64);
-        let client = client(ticket).keeping(move |ticket| send.try_send(ticket.clone()).is_ok());
+        let client =
+            client(ticket).keeping_tickets(move |ticket| send.try_send(ticket.clone()).is_ok());
         Player {
             tickets,
             ..Player::of(client)

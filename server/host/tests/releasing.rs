@@ -239,7 +239,7 @@ async fn add_over_a_pipe(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
     let server = LoopbackHost::start("release-last-write", |_| {}).await;
-    let (goes_on, reader) = add_over_a_pipe(&server, 1, OnJournalFailure::GoOn).await;
+    let (goes_on, reader) = add_over_a_pipe(&server, 1, OnJournalFailure::Continue).await;
     let (ends, other_reader) = add_over_a_pipe(&server, 2, OnJournalFailure::End).await;
     drop((reader, other_reader));
     let (status, words) = release(&server, 1).await;
@@ -275,8 +275,8 @@ async fn a_match_whose_journal_fails_at_its_last_write_is_not_released() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_match_is_reported_as_kept_only_if_its_last_world_was_written() {
     let server = LoopbackHost::start("release-kept", |_| {}).await;
-    let (kept, _reader) = add_over_a_pipe(&server, 1, OnJournalFailure::GoOn).await;
-    let (lost, reader) = add_over_a_pipe(&server, 2, OnJournalFailure::GoOn).await;
+    let (kept, _reader) = add_over_a_pipe(&server, 1, OnJournalFailure::Continue).await;
+    let (lost, reader) = add_over_a_pipe(&server, 2, OnJournalFailure::Continue).await;
     drop(reader);
     server.host.shutdown(CloseCode::Draining).await;
     let reply = kept.ended().await;

@@ -273,7 +273,7 @@ fn an_unstored_ticket_does_not_invalidate_older_tickets() {
     let (server, line) = with_a_line();
     let ticket = server.ticket("anna").unwrap();
     let client = Client::connect(&ticket, SessionConfig::new(Arc::new(()))).unwrap();
-    let mut anna = Player::of(client.keeping(|_| false));
+    let mut anna = Player::of(client.keeping_tickets(|_| false));
     play_for(&mut anna, Duration::from_millis(1_000)).unwrap();
     line.cut();
     anna.play_until(|anna| anna.client.session().is_returning())

@@ -49,11 +49,11 @@ async fn all_get_the_restart_time(server: LoopbackHost<Counter>, mut party: Vec<
     let LoopbackHost { host, folder, .. } = server;
     let ends = tokio::spawn(host.shutdown(CloseCode::Draining));
     let is_informed =
-        |one: &Player<Counter>| one.client.session().cut().is_some() || one.ended.is_some();
+        |one: &Player<Counter>| one.client.session().close_code().is_some() || one.ended.is_some();
     play_remaining("the end", &mut party, |party| party.iter().all(is_informed)).await;
     for one in &party {
         assert_eq!(one.ended, None);
-        assert_eq!(one.client.session().cut(), Some(BACK_AFTER));
+        assert_eq!(one.client.session().close_code(), Some(BACK_AFTER));
     }
     ends.await.unwrap();
     drop(folder);

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig, Show};
+use twinstep_client::{BUDGET_TICKS, NoPicture, Session, SessionConfig, Show};
 use twinstep_core::Simulation;
 use twinstep_core::bounds::{PACKET_BYTES_MAX, SEATS_MAX};
 use twinstep_server::config::ConfigError;
@@ -40,7 +40,7 @@ impl<S: Simulation> HeldMatch<S> {
 /// A running match in this process: see [`Local`](super::Local), which starts it.
 ///
 /// Clients are numbered from 0, in the order of joining. A game is `Send + Sync`, so it can be an engine's resource.
-pub struct LocalGame<S: Simulation, V: Show<S> = Hidden> {
+pub struct LocalGame<S: Simulation, V: Show<S> = NoPicture> {
     server: HeldMatch<S>,
     clients: Vec<LocalClient<S, V>>,
     clock: LocalClock,

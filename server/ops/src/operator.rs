@@ -61,7 +61,7 @@ mod settings;
 pub use addresses::{dialled, listened};
 pub use arguments::{Arguments, plain_number, table};
 pub use error::SettingError;
-pub use operated::{Operated, OperatedMany};
+pub use operated::{Operated, OperatedMatches};
 pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, Public, Settings};
 
 /// Reads the flags of a program together with an environment and the settings file that they name.

@@ -434,7 +434,7 @@ fn without_disk(command: &mut Command) {
 
 fn a_lost_journal(folder: &Folder) {
     fs::copy(folder.file("key"), folder.file("key.admin")).unwrap();
-    let more = "--journal @j --on-journal-failure go-on";
+    let more = "--journal @j --on-journal-failure continue";
     let server = Started::by(folder, &format!("{OWN} {more}"), without_disk);
     within("its journal is lost", || {
         server.counts("twinstep_journal_errors_total 1")
@@ -508,7 +508,7 @@ fn many_without_room(folder: &Folder) {
 
 fn many_that_lose_their_journals(folder: &Folder) {
     fs::copy(folder.file("key"), folder.file("key.admin")).unwrap();
-    let more = "--matches 2 --journal @j --on-journal-failure go-on";
+    let more = "--matches 2 --journal @j --on-journal-failure continue";
     let server = Started::by(folder, &format!("{OWN} {more}"), without_disk);
     let _anna = server.plays("key", 1);
     assert!(server.counts("twinstep_journal_errors_total 1"));

@@ -125,7 +125,7 @@ impl<S: Simulation> Match<S> {
     /// Returns `true` if no session is joining, and all sessions have acknowledged the messages of their lanes, for
     /// example tickets and heal worlds.
     #[must_use]
-    pub fn is_all_heard(&self) -> bool {
+    pub fn is_all_acknowledged(&self) -> bool {
         let here = |p: &Peer| (p.plays() || p.guest().is_some()) && p.lane_out.is_idle();
         self.people.takeovers.is_empty() && self.people.iter().all(here)
     }
@@ -299,7 +299,7 @@ impl<S: Simulation> Match<S> {
         if let Some(identity) = self.free(player)
             && !plays_on
         {
-            self.diagnostics.tally.removal(code);
+            self.diagnostics.tally.record_removal(code);
             self.people.away.bar(self.clock.now, &identity, code);
         }
     }
@@ -363,7 +363,7 @@ impl<S: Simulation> Match<S> {
         if !peer.plays() {
             self.diagnostics.tally.join(JoinResult::of(code));
         }
-        self.diagnostics.tally.removal(code);
+        self.diagnostics.tally.record_removal(code);
         self.send_closed(peer.id, code);
         if matches!(
             code,
@@ -517,7 +517,7 @@ impl<S: Simulation> Match<S> {
         let seats: Numbers = self.people.seats_of(identity).collect();
         for player in seats {
             if !was_here {
-                self.diagnostics.tally.removal(code);
+                self.diagnostics.tally.record_removal(code);
             }
             was_here = true;
             self.free(player);

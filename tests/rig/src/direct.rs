@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use twinstep_client::{BUDGET_TICKS, Hidden, Session, SessionConfig, Show};
+use twinstep_client::{BUDGET_TICKS, NoPicture, Session, SessionConfig, Show};
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_server::peer::SessionStage;
@@ -27,7 +27,7 @@ pub fn serves() -> bool {
 }
 
 /// A match, and sessions that draw their frames in step.
-pub struct Direct<S: Simulation, V: Show<S> = Hidden> {
+pub struct Direct<S: Simulation, V: Show<S> = NoPicture> {
     pub match_: Match<S>,
     /// The clients. Their session ids are numbered from 0.
     pub sessions: Vec<Session<S, V>>,

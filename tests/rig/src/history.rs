@@ -176,7 +176,7 @@ pub struct Driver {
 }
 
 impl Play for History {
-    type Show = twinstep_client::Hidden;
+    type Show = twinstep_client::NoPicture;
     type Driver = Driver;
 
     fn rules(_crowd: u16) -> u32 {
@@ -195,7 +195,7 @@ impl Play for History {
     }
 
     fn show(_rules: &Arc<u32>) -> Self::Show {
-        twinstep_client::Hidden
+        twinstep_client::NoPicture
     }
 
     /// No client can predict all answers: some are drawn from a generator outside the simulation. Some answers are

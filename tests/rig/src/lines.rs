@@ -65,7 +65,7 @@ impl Plug {
         now: Duration,
     ) -> Plug {
         // Each attempt dials one address. A real client with two addresses uses two sockets.
-        let endpoint = ClientEndpoint::new(&ticket.led_to(0, 1), now);
+        let endpoint = ClientEndpoint::new(&ticket.with_first_address(0, 1), now);
         let mut wires = locked(cable);
         let port = before.map_or_else(
             || {
@@ -326,7 +326,7 @@ impl<S: Play> Lines<S> {
         let session = session.expect("rules without NaN");
         let (wires, servers) = (cable.clone(), self.servers.clone());
         let plug = Plug::dial(&wires, None, &servers, &ticket, self.now);
-        let client = Client::over(plug, session).by_ticket(&ticket);
+        let client = Client::with_transport(plug, session).with_ticket(&ticket);
         client.reconnecting(move |before: Option<&mut Plug>, ticket, now| {
             Ok(Plug::dial(&wires, before, &servers, ticket, now))
         })

@@ -219,7 +219,7 @@ impl Realm {
 }
 
 impl Play for Realm {
-    type Show = twinstep_client::Hidden;
+    type Show = twinstep_client::NoPicture;
     /// `None` for an idle player.
     type Driver = Option<Mwc>;
 
@@ -233,7 +233,7 @@ impl Play for Realm {
     }
 
     fn show(_rules: &Arc<u16>) -> Self::Show {
-        twinstep_client::Hidden
+        twinstep_client::NoPicture
     }
 
     fn resolver(_rules: &u16, _seed: u64) -> impl Resolver<Self> {

@@ -157,7 +157,7 @@ impl<S: Simulation> Arena<S> {
     ///
     /// # Panics
     /// If the match cannot be started because the configuration is out of range, or the rules or the state hold a NaN.
-    pub fn run(mut self) -> Result<Played, Failure> {
+    pub fn run(mut self) -> Result<ArenaReport, Failure> {
         self.script.begin();
         let seconds = from_env("TWINSTEP_SECONDS").and_then(|seconds| u32::try_from(seconds).ok());
         let seconds = seconds.unwrap_or(self.seconds);
@@ -171,8 +171,8 @@ impl<S: Simulation> Arena<S> {
             table.verdicts.replay(&table.match_)
         }));
         let wrong = match played {
-            Ok(Ok((never, grows))) => {
-                return Ok(Played {
+            Ok(Ok((unused_variants, grows))) => {
+                return Ok(ArenaReport {
                     game: S::NAME,
                     seed,
                     seconds,
@@ -180,7 +180,7 @@ impl<S: Simulation> Arena<S> {
                     server: table.match_.stats(),
                     clients: table.stats(),
                     cues: table.verdicts.cues(),
-                    never,
+                    unused_variants,
                     grows,
                 });
             }
@@ -273,7 +273,7 @@ impl<S: Simulation> Resolver<S> for Answers<S> {
 /// number of rebuilds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Played {
+pub struct ArenaReport {
     /// The game's name.
     pub game: &'static str,
     /// The seed of the run.
@@ -289,14 +289,14 @@ pub struct Played {
     /// The cues that the clients started, per variant of [`Cue`](Simulation::Cue), or under `all` if it is not an enum.
     pub cues: BTreeMap<&'static str, CueCounts>,
     /// The variants of commands, queries, outcomes and cues that never occurred, such as "command Vote".
-    pub never: Vec<String>,
+    pub unused_variants: Vec<String>,
     /// The world's growth in the second half of the run, if it grew.
     pub grows: Option<Growth>,
 }
 
-impl fmt::Display for Played {
+impl fmt::Display for ArenaReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Played {
+        let ArenaReport {
             game,
             seed,
             seconds,
@@ -304,7 +304,7 @@ impl fmt::Display for Played {
             server,
             clients,
             cues,
-            never,
+            unused_variants,
             grows,
         } = self;
         writeln!(
@@ -341,7 +341,7 @@ impl fmt::Display for Played {
             let timelines = clients.values().map(|stats| &stats.timeline);
             write!(f, "{}{}", Causes::of(timelines), CueLines(cues))?;
         }
-        write!(f, "{}", Missing(never))?;
+        write!(f, "{}", Missing(unused_variants))?;
         if let Some(growth) = grows {
             writeln!(f, "  {growth}")?;
         }

@@ -248,7 +248,7 @@ fn whole<S: Simulation>(
         seed,
         untried: tried.missing::<S>(),
         lacks: tried.lacks::<S>(&largest.1, has_others),
-        never: tally.never(),
+        unused_variants: tally.unused(),
         tried,
         sizes,
         lockstep: !line.predicts(),

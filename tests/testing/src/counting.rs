@@ -71,7 +71,7 @@ unsafe impl GlobalAlloc for Counting {
 impl Counting {
     /// Allocations and reallocations of this thread so far; always 0 if this is not the program's allocator.
     #[must_use]
-    pub fn so_far() -> u64 {
+    pub fn allocations() -> u64 {
         COUNT.with(Cell::get)
     }
 
@@ -82,15 +82,15 @@ impl Counting {
     /// #[global_allocator]
     /// static ALLOCATOR: twinstep_testing::Counting = twinstep_testing::Counting;
     /// # fn main() {
-    /// let before = twinstep_testing::Counting::bytes_kept();
+    /// let before = twinstep_testing::Counting::live_bytes();
     /// let list = vec![7_u8; 100];
-    /// assert_eq!(twinstep_testing::Counting::bytes_kept(), before + 100);
+    /// assert_eq!(twinstep_testing::Counting::live_bytes(), before + 100);
     /// drop(list);
-    /// assert_eq!(twinstep_testing::Counting::bytes_kept(), before);
+    /// assert_eq!(twinstep_testing::Counting::live_bytes(), before);
     /// # }
     /// ```
     #[must_use]
-    pub fn bytes_kept() -> i64 {
+    pub fn live_bytes() -> i64 {
         KEPT.with(Cell::get)
     }
 
@@ -114,7 +114,7 @@ impl Counting {
 }
 
 pub(crate) fn is_installed() -> bool {
-    let before = Counting::so_far();
+    let before = Counting::allocations();
     drop(black_box(Box::new(0_u8)));
-    Counting::so_far() > before
+    Counting::allocations() > before
 }

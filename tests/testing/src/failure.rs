@@ -16,9 +16,9 @@ pub enum FailureKind {
     /// A cue was lost, or started or settled twice.
     Cues,
     /// A client was disconnected from the match.
-    FellOut,
+    Disconnected,
     /// A client was not up to date after the network had healed.
-    Apart,
+    Behind,
 }
 
 /// The failure of an arena.

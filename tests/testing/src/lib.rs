@@ -117,7 +117,7 @@
 //! In every frame, each client's confirmed state must equal the server's, each cue must be started and settled once,
 //! and no client may be disconnected. After the network has healed, all clients must be up to date, and each command
 //! must have run once or been refused. A [`Failure`] names the client, the error, and a command that reproduces it.
-//! Also check [`Played`]: it shows faults that do not fail a run, because they correct themselves. It lists rebuilds by
+//! Also check [`ArenaReport`]: it shows faults that do not fail a run, because they correct themselves. It lists rebuilds by
 //! cause; cues by kind, with a line for each kind that was mostly guessed wrong; variants of commands, queries,
 //! outcomes and cues that never occurred; and, if the world grows, the list that grows most.
 //!
@@ -249,7 +249,7 @@ mod values;
 mod variants;
 mod verdicts;
 
-pub use arena::{Arena, Played, arena};
+pub use arena::{Arena, ArenaReport, arena};
 pub use check::check;
 pub use counting::Counting;
 pub use failure::{Failure, FailureKind};

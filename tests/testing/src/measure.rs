@@ -94,10 +94,12 @@ impl Samples {
     )]
     fn take(&mut self, work: impl FnOnce()) {
         self.times.reserve(1);
-        let (before, began) = (counting::Counting::so_far(), Instant::now());
+        let (before, began) = (counting::Counting::allocations(), Instant::now());
         work();
         self.times.push(began.elapsed());
-        self.allocations = self.allocations.max(counting::Counting::so_far() - before);
+        self.allocations = self
+            .allocations
+            .max(counting::Counting::allocations() - before);
     }
 
     fn cost(mut self) -> Cost {

@@ -160,7 +160,7 @@ pub struct Report {
     /// Features of the game that the script never reached, so they are unchecked.
     pub untried: Vec<&'static str>,
     /// The variants of commands, queries, outcomes and cues that never occurred, such as "command Vote".
-    pub never: Vec<String>,
+    pub unused_variants: Vec<String>,
     /// Parts of the run that were small, such as ticks or lists. Some faults show only in a large world.
     pub lacks: Vec<String>,
     /// The duration of the check, without a pause of about a second.
@@ -194,7 +194,7 @@ impl Report {
             same_environment: None,
             same_cores: None,
             untried: Vec::new(),
-            never: Vec::new(),
+            unused_variants: Vec::new(),
             lacks: Vec::new(),
             took: Duration::ZERO,
         }
@@ -219,7 +219,7 @@ impl fmt::Display for Report {
             self.seed,
             self.took.as_secs_f64()
         )?;
-        write!(f, "{}", Missing(&self.never))?;
+        write!(f, "{}", Missing(&self.unused_variants))?;
         if !self.untried.is_empty() {
             writeln!(
                 f,

@@ -142,7 +142,7 @@ impl<S: Simulation> Table<S> {
         let (name, peer) = (format!("player {n}"), SessionId(n as u64 + 1));
         let now = self.now;
         let joined = self.match_.connect(now, peer, &name, 1);
-        joined.map_err(|code| Wrong::new(FailureKind::FellOut, format!("{name}: {code}")))?;
+        joined.map_err(|code| Wrong::new(FailureKind::Disconnected, format!("{name}: {code}")))?;
         let line = SimLink::new(self.link, u64::from(self.luck.next_u32()));
         self.scene.clients.push(Client {
             session: (self.make)(n),
@@ -199,7 +199,7 @@ impl<S: Simulation> Table<S> {
             });
             if let Err(closed) = advanced {
                 let text = format!("{} was disconnected: {closed}", client.name);
-                return Err(Wrong::new(FailureKind::FellOut, text));
+                return Err(Wrong::new(FailureKind::Disconnected, text));
             }
             if is_sampled {
                 client.decided = None;
@@ -323,7 +323,10 @@ impl<S: Simulation> Table<S> {
             let (name, stats) = (&client.name, client.session.counters());
             let wrong = |kind, what: String| Err(Wrong::new(kind, format!("{name}: {what}")));
             if self.match_.stage(client.place.peer) != Some(SessionStage::Playing) {
-                return wrong(FailureKind::FellOut, "no longer in the match".to_owned());
+                return wrong(
+                    FailureKind::Disconnected,
+                    "no longer in the match".to_owned(),
+                );
             }
             let trails = self
                 .match_
@@ -332,7 +335,7 @@ impl<S: Simulation> Table<S> {
                 .0
                 .saturating_sub(stats.authority_tick);
             if trails > may_trail {
-                return wrong(FailureKind::Apart, format!("trails by {trails} ticks"));
+                return wrong(FailureKind::Behind, format!("trails by {trails} ticks"));
             }
             let settled = stats.commands_executed + stats.commands_refused;
             let accepted: u64 = self

@@ -43,7 +43,7 @@ impl<S: Simulation> VariantTally<S> {
     }
 
     /// The variants that never occurred, such as "command Vote".
-    pub(crate) fn never(&self) -> Vec<String> {
+    pub(crate) fn unused(&self) -> Vec<String> {
         let all: [(&str, &[&str], &[u64]); 4] = [
             ("command", self.commands.names, &self.commands.counts),
             ("query", self.queries.names, &self.queries.counts),

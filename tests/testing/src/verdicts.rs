@@ -109,7 +109,7 @@ impl<S: Simulation> Verdicts<S> {
             }
         }
         let grown = middle.and_then(|middle| Growth::between(&middle, replay.world()));
-        Ok((tally.never(), grown))
+        Ok((tally.unused(), grown))
     }
 }
 

@@ -62,7 +62,7 @@ fn a_sound_game_passes_over_every_link() {
         let rebuilds: u64 = played.clients.values().map(|s| s.timeline.rebuilds).sum();
         assert!(rebuilds > 100, "{played}");
         assert!(
-            played.never.is_empty() && played.grows.is_none(),
+            played.unused_variants.is_empty() && played.grows.is_none(),
             "{played}"
         );
         assert!(
@@ -203,7 +203,7 @@ fn an_arena_reports_cancelled_cues_unused_variants_and_the_growing_list() {
     let arena = arena(Chronicle::default(), (), script).link("wan").seed(4);
     let played = arena.seconds(10).run().unwrap();
     println!("{played}");
-    assert_eq!(played.never, ["command Vote", "cue Won"]);
+    assert_eq!(played.unused_variants, ["command Vote", "cue Won"]);
     let kinds = Vec::from_iter(played.cues.keys().copied());
     assert_eq!(kinds, ["Hopped", "Steps"]);
     let (hopped, steps) = (played.cues["Hopped"], played.cues["Steps"]);

@@ -277,7 +277,7 @@ fn a_packet_with_impossible_numbers_is_counted_as_malformed_or_reported_as_a_des
                 seat: number as usize % SEATS_MAX,
                 claim: number % 2 == 1,
                 seq: number,
-                why: CommandRefusal::Untold,
+                why: CommandRefusal::Unreported,
             });
             false
         },

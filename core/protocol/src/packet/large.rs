@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use serde::de::DeserializeOwned;
 
-use super::play_up::{CommandUp, UpNear};
+use super::play_up::{CommandUp, UpContext};
 use crate::wire::WireError;
 use twinstep_core::bounds::{COMMAND_BYTES_MAX, INPUT_WINDOW, OUTCOME_BYTES_MAX};
 use twinstep_core::frame::Answer;
@@ -47,7 +47,7 @@ fn message(head: &impl serde::Serialize, whole: &[u8]) -> Vec<u8> {
 /// If the bytes are not a command from one of this session's seats.
 pub fn read_command<C: DeserializeOwned>(
     bytes: &[u8],
-    near: &UpNear<'_>,
+    near: &UpContext<'_>,
 ) -> Result<CommandUp<C>, WireError> {
     let wrong = WireError::Malformed("a large command");
     let ((seat, settled_from, stamp, seq), head) =

@@ -62,7 +62,7 @@ pub struct DownStatus {
 }
 
 /// The client's state, against which truncated numbers are expanded.
-pub struct DownNear {
+pub struct DownContext {
     /// The newest [`DownStatus::next_seal`] received.
     pub next_seal: Tick,
     pub next_turn: Option<u32>,
@@ -132,7 +132,7 @@ impl DownStatus {
         &mut self,
         parts: Parts<DownPart>,
         packet: &mut Reader<'_>,
-        near: &DownNear,
+        near: &DownContext,
     ) -> Result<(), WireError> {
         self.next_seal = packet.tick16(near.next_seal)?;
         self.margin = packet.u8()? as i8;
@@ -411,7 +411,7 @@ impl<S: Simulation> PlayDown<S> {
     pub fn read<'s>(
         &mut self,
         body: PacketBody<'_, DownPart>,
-        near: &DownNear,
+        near: &DownContext,
         sent: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
     ) -> Result<(), WireError>
     where
@@ -445,7 +445,7 @@ impl<S: Simulation> PlayDown<S> {
     fn read_frames<'s>(
         &mut self,
         packet: &mut Reader<'_>,
-        near: &DownNear,
+        near: &DownContext,
         sent: impl Fn(PlayerId, Tick) -> Option<&'s S::Input>,
     ) -> Result<(), WireError>
     where

@@ -84,7 +84,7 @@ pub struct UpNotes {
 
 /// The session state that the reader needs: the values against which truncated numbers are expanded, and the players
 /// for which the client may act.
-pub struct UpNear<'a> {
+pub struct UpContext<'a> {
     /// The first frame that the session lacks, as far as the server knows.
     pub wanted: Tick,
     pub next: Tick,
@@ -369,7 +369,7 @@ impl<S: Simulation> PlayUp<S> {
     pub fn read(
         &mut self,
         body: PacketBody<'_, UpPart>,
-        near: &UpNear<'_>,
+        near: &UpContext<'_>,
     ) -> Result<(), WireError> {
         let PacketBody { parts, mut packet } = body;
         let packet = &mut packet;
@@ -419,7 +419,7 @@ impl<S: Simulation> PlayUp<S> {
         &mut self,
         rare: Parts<RareUp>,
         packet: &mut Reader<'_>,
-        near: &UpNear<'_>,
+        near: &UpContext<'_>,
     ) -> Result<(), WireError> {
         let tick = |part: RareUp, packet: &mut Reader<'_>| match rare.has(part) {
             true => packet.u32().map(|tick| Some(Tick(tick))),
@@ -447,7 +447,7 @@ impl<S: Simulation> PlayUp<S> {
     }
 }
 
-fn read_status(packet: &mut Reader<'_>, near: &UpNear<'_>) -> Result<UpStatus, WireError> {
+fn read_status(packet: &mut Reader<'_>, near: &UpContext<'_>) -> Result<UpStatus, WireError> {
     let wanted = packet.tick16(near.wanted)?;
     let (behind, busy) = (packet.u8()?, packet.u8()?);
     if wanted > near.next {
@@ -465,7 +465,7 @@ fn read_status(packet: &mut Reader<'_>, near: &UpNear<'_>) -> Result<UpStatus, W
 
 fn read_command<C: DeserializeOwned>(
     packet: &mut Reader<'_>,
-    near: &UpNear<'_>,
+    near: &UpContext<'_>,
 ) -> Result<CommandUp<C>, WireError> {
     let head = packet.u8()?;
     let (seat, seq) = (usize::from(head & !OLDEST_OPEN), packet.varint()?);
@@ -494,7 +494,7 @@ fn read_command<C: DeserializeOwned>(
 
 fn read_claim<C: DeserializeOwned>(
     packet: &mut Reader<'_>,
-    near: &UpNear<'_>,
+    near: &UpContext<'_>,
 ) -> Result<ClaimUp<C>, WireError> {
     let seat = usize::from(packet.u8()?);
     let tick = packet.tick16(near.wanted)?;

@@ -22,7 +22,7 @@ pub enum CommandRefusal {
     /// A step with the order panicked or produced a NaN; the step without the order did not.
     Fault,
     /// The server did not report a reason: a later order ran, or the session continued under another number.
-    Untold,
+    Unreported,
     /// Only for requests that the match cannot execute now: it has no folder for saved games, could not write the save,
     /// has already started, or has not started yet.
     Unavailable,
@@ -47,7 +47,7 @@ impl OrderRefusal {
             CommandRefusal::Bounds => (2, None),
             CommandRefusal::TooLate => (3, None),
             CommandRefusal::Fault => (4, None),
-            CommandRefusal::Untold => (5, None),
+            CommandRefusal::Unreported => (5, None),
             CommandRefusal::Unavailable => (6, None),
         };
         out.u8(kind << 4 | (self.seat as u8) << 1 | u8::from(self.claim))?;
@@ -73,7 +73,7 @@ impl OrderRefusal {
             2 => CommandRefusal::Bounds,
             3 => CommandRefusal::TooLate,
             4 => CommandRefusal::Fault,
-            5 => CommandRefusal::Untold,
+            5 => CommandRefusal::Unreported,
             6 => CommandRefusal::Unavailable,
             _ => return Err(WireError::Malformed("a reason of a refusal, 0 to 6")),
         };
@@ -99,7 +99,7 @@ mod tests {
             CommandRefusal::Bounds,
             CommandRefusal::TooLate,
             CommandRefusal::Fault,
-            CommandRefusal::Untold,
+            CommandRefusal::Unreported,
             CommandRefusal::Unavailable,
         ];
         for why in reasons {

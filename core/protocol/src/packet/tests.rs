@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::ByteCounts;
 use super::frames::{self, RunReader};
 use super::large;
-use super::play_up::{CommandUp, UpNear};
+use super::play_up::{CommandUp, UpContext};
 use crate::wire::{Reader, Writer};
 use twinstep_core::frame::{Answer, Fragment, FrameData, LargeEntry, Order, PlayerSet};
 use twinstep_core::testing::doc::Echo;
@@ -137,7 +137,7 @@ proptest! {
     #[test]
     fn garbage_is_not_a_large_command_or_answer(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
         let players = [PlayerId(3)];
-        let near = UpNear { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 0, players: &players };
+        let near = UpContext { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 0, players: &players };
         if let Ok(given) = large::read_command::<u8>(&bytes, &near) {
             assert!(given.seat == 0 && given.stamp <= Tick(9) + 255);
         }
@@ -149,7 +149,7 @@ proptest! {
     #[test]
     fn a_large_command_and_an_answer_survive_a_round_trip(seq: u32, value: u8, settled_from: u32, asked in 0u32..9) {
         let players = [PlayerId(3), PlayerId(5)];
-        let near = UpNear { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 2, players: &players };
+        let near = UpContext { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 2, players: &players };
         let command = CommandUp { seat: 1, seq, stamp: Tick(6), settled_from, command: &[value.min(250)][..] };
         let message = large::write_command(&command);
         let CommandUp { seat, stamp, .. } = command;

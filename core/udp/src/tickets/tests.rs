@@ -266,12 +266,16 @@ fn a_ticket_can_be_dialled_first_at_any_of_its_addresses() {
     let servers = servers.map(|server| server.parse::<ServerAddress>().unwrap());
     let ticket = Ticket::issue(&TicketKey::generate(), &spec(&servers)).unwrap();
     for n in 0..7 {
-        let led = ticket.led_to(n, 1);
+        let led = ticket.with_first_address(n, 1);
         assert_eq!(led.servers().collect::<Vec<_>>(), [servers[n % 3]]);
-        let two = ticket.led_to(n, 2);
+        let two = ticket.with_first_address(n, 2);
         let expected = [servers[n % 3], servers[(n + 1) % 3]];
         assert_eq!(two.servers().collect::<Vec<_>>(), expected);
-        assert_eq!(ticket.led_to(n, 9).servers().count(), 3, "each once");
+        assert_eq!(
+            ticket.with_first_address(n, 9).servers().count(),
+            3,
+            "each once"
+        );
         assert_eq!((led.id(), led.sealed()), (ticket.id(), ticket.sealed()));
     }
 }
@@ -340,7 +344,7 @@ fn a_ticket_carries_a_web_address_beside_fields_of_later_versions() {
         assert_eq!((read.web(), &read), (Some(web), &ticket));
         assert!(read.to_bytes().windows(4).any(|four| four == [9, 2, 5, 6]));
         assert!(read.to_bytes().len() <= 980, "{}", read.to_bytes().len());
-        assert_eq!(read.led_to(1, 1).web(), read.web());
+        assert_eq!(read.with_first_address(1, 1).web(), read.web());
     }
 }
 

@@ -14,7 +14,7 @@ use crate::journal_file::Journal;
 use crate::logged;
 use crate::orders::{MatchOrder, PersonLine};
 use twinstep_server::SessionId;
-use twinstep_server::internal::{Present, Whereabouts};
+use twinstep_server::internal::{ConnectionState, Present};
 
 const NO_JOURNAL: &str = "it has no journal (the server runs without one, or could not write it)";
 /// The maximum time for which a released match continues, so that clients finish joining, reconnecting or being healed.
@@ -25,7 +25,7 @@ impl<S: Simulation> Runner<S> {
         // An order is executed even if the operator's tool no longer waits for the response.
         match order {
             MatchOrder::People(answer) => {
-                let people = self.match_.everybody().into_iter().map(person_line);
+                let people = self.match_.participants().into_iter().map(person_line);
                 let _ = answer.send(people.collect());
             }
             MatchOrder::Kick(identity, answer) => {
@@ -128,12 +128,12 @@ fn person_line(present: Present) -> PersonLine {
         seat: present.seat.map(|player| player.0),
         identity: present.identity,
         name: present.name,
-        state: match present.whereabouts {
-            Whereabouts::Playing => "playing",
-            Whereabouts::Joining => "joining",
-            Whereabouts::Away => "away",
+        state: match present.connection {
+            ConnectionState::Playing => "playing",
+            ConnectionState::Joining => "joining",
+            ConnectionState::Away => "away",
         },
-        connected: present.whereabouts != Whereabouts::Away,
+        connected: present.connection != ConnectionState::Away,
         since_s: tenths(present.lasts.as_secs_f64()),
         margin_ticks: present.margin_ticks,
         round_trip_ms: present

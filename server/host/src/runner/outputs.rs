@@ -135,7 +135,7 @@ impl<S: Simulation> Runner<S> {
         self.ends.observer.journal_failed();
         let incident = Incident::new(tick, Trouble::Journal, &message);
         match journal.failure_policy() {
-            OnJournalFailure::GoOn => {
+            OnJournalFailure::Continue => {
                 self.files.write_survived(&incident);
                 journal.abandon();
                 self.match_.forgo_journal();

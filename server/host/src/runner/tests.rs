@@ -453,7 +453,7 @@ fn over_a_pipe(path: &Path) -> (Journal, std::os::unix::net::UnixStream) {
 fn unwritten_turns_are_sent_only_by_a_match_that_continues_without_a_journal() {
     for (on_failure, is_sent) in [
         (OnJournalFailure::End, false),
-        (OnJournalFailure::GoOn, true),
+        (OnJournalFailure::Continue, true),
     ] {
         let file = File::new("unwritten");
         let (journal, reader) = over_a_pipe(&file.0);

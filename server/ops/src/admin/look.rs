@@ -25,7 +25,7 @@ pub(super) async fn livez(State(admin): State<Admin>) -> Response {
     if admin.control.is_alive() {
         (StatusCode::OK, "alive\n").into_response()
     } else {
-        let message = format!("{}\n", NotReady::Still);
+        let message = format!("{}\n", NotReady::Hung);
         (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
     }
 }

@@ -1,4 +1,4 @@
-//! [`Operated`], [`OperatedMany`]: servers configured by their operator's settings, which run until they are asked to
+//! [`Operated`], [`OperatedMatches`]: servers configured by their operator's settings, which run until they are asked to
 //! end.
 
 use std::sync::Arc;
@@ -91,12 +91,12 @@ impl<S: Simulation> Operated<S> {
 }
 
 /// A server of many matches, configured by its operator's settings, which reloads its keys and bans at SIGHUP.
-pub struct OperatedMany {
+pub struct OperatedMatches {
     pub(super) running: RunningMany,
     pub(super) operating: Operating,
 }
 
-impl OperatedMany {
+impl OperatedMatches {
     /// The server.
     #[must_use]
     pub fn running(&self) -> &RunningMany {

@@ -16,7 +16,7 @@ use twinstep_udp::{MatchId, SESSIONS_MAX, ServerAddress, TicketKey};
 
 use super::error::SettingError;
 use super::files::Files;
-use super::operated::{Operated, OperatedMany, Operating};
+use super::operated::{Operated, OperatedMatches, Operating};
 use super::settings::{ManySettings, Public, Settings};
 use crate::{Ops, OpsConfig, Sidecar};
 
@@ -102,7 +102,7 @@ impl Settings {
         self,
         many: &ManySettings,
         template: impl BlueprintSource<S>,
-    ) -> Result<OperatedMany, SettingError> {
+    ) -> Result<OperatedMatches, SettingError> {
         let at_once = many.matches.unwrap_or(1);
         let prepared = self.prepare(at_once, Preparing::Start)?;
         self.rehearse(&template)?;
@@ -129,7 +129,7 @@ impl Settings {
         let running = RunningMany::start(matches, config)?;
         let control = running.host().control();
         let operating = Operating::start(ops, control, self, prepared.files, &prepared.keys)?;
-        Ok(OperatedMany { running, operating })
+        Ok(OperatedMatches { running, operating })
     }
 
     /// The blueprint of a match, with the configured numbers of players and spectators.

@@ -77,7 +77,7 @@ pub struct Settings {
     /// the system; each turn waits for the disk
     #[arg(long, value_name = "WORD", value_enum, default_value = "process")]
     pub durability: DurabilityWord,
-    /// The reaction to a journal that cannot be written. end: end the match. go-on: continue it without a journal
+    /// The reaction to a journal that cannot be written. end: end the match. continue: continue it without a journal
     #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
     pub on_journal_failure: JournalFailureWord,
     /// Remove journals of matches that ended more than this many days ago [default: never]
@@ -168,7 +168,7 @@ pub enum JournalFailureWord {
     /// End the match.
     End,
     /// Continue the match without a journal.
-    GoOn,
+    Continue,
 }
 
 /// Fleet managers.
@@ -323,7 +323,7 @@ impl Settings {
     pub(super) fn on_journal_failure(&self) -> OnJournalFailure {
         match self.on_journal_failure {
             JournalFailureWord::End => OnJournalFailure::End,
-            JournalFailureWord::GoOn => OnJournalFailure::GoOn,
+            JournalFailureWord::Continue => OnJournalFailure::Continue,
         }
     }
 

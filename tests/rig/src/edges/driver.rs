@@ -124,7 +124,7 @@ fn nonsense(luck: &mut Mwc) -> Outcome {
 }
 
 impl Play for Edges {
-    type Show = twinstep_client::Hidden;
+    type Show = twinstep_client::NoPicture;
     type Driver = Driver;
 
     fn rules(_crowd: u16) -> Load {
@@ -140,7 +140,7 @@ impl Play for Edges {
     }
 
     fn show(_load: &Arc<Load>) -> Self::Show {
-        twinstep_client::Hidden
+        twinstep_client::NoPicture
     }
 
     fn resolver(load: &Load, seed: u64) -> impl Resolver<Self> {

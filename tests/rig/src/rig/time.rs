@@ -205,7 +205,9 @@ impl<S: Play> Rig<S> {
             let before = (self.counter)();
             let ticks_before = client.authority_tick();
             let (budget, late) = (self.config.budget, self.config.rebuilds_late);
-            client.session.set_repeated_cost(self.config.repeated_cost);
+            client
+                .session
+                .set_repeated_step_cost(self.config.repeated_cost);
             client.play_frame(theirs, budget, late, |seat| {
                 used = true;
                 held.get(seat).cloned().unwrap_or_default()

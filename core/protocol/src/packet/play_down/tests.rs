@@ -22,8 +22,8 @@ struct Content {
     announced: Vec<Option<u8>>,
 }
 
-fn near(status: &DownStatus) -> DownNear {
-    DownNear {
+fn near(status: &DownStatus) -> DownContext {
+    DownContext {
         next_seal: SEALING.back(20),
         next_turn: status.next_turn.map(|_| 9_000),
         wanted: Tick(100),

@@ -27,8 +27,8 @@ struct Content {
     answers: Vec<(PlayerId, Answer<u8>)>,
 }
 
-fn near(delay: u8) -> UpNear<'static> {
-    UpNear {
+fn near(delay: u8) -> UpContext<'static> {
+    UpContext {
         wanted: NEXT.back(30),
         next: NEXT,
         turn: TURN,
