@@ -7,7 +7,7 @@
 //!                   ── differ more after a pause than without ──────▶ a clock
 //!                   ── hold numbers close to our own addresses, differ
 //!                      only if their memory lies elsewhere, or never
-//!                      if each run finds a heap without holes ───────▶ an address
+//!                      on new threads, whose heaps have no holes ────▶ an address
 //!                   ── differ, and the step starts threads ─────────▶ the order of threads
 //!                   ── differ, and the step creates hashers ────────▶ a hash order, or a generator made from a hasher
 //!                   ── differ, and leave no trace ──────────────────▶ a generator, or the last digits of a clock
@@ -91,23 +91,31 @@ impl<S: Simulation> Repeatable<'_, S> {
         is_constant(&here) && (0..PLACES).any(moved) && self.in_place() == here
     }
 
-    /// Returns `true` if the result changes from run to run, but never while each run finds a heap without holes, so that
-    /// later allocations have higher addresses.
+    /// Returns `true` if the result changes from run to run, but is the same on new threads: their heaps have no holes,
+    /// so each allocation has a higher address than the one before.
     fn depends_on_holes(&self) -> bool {
-        let is_calm = || {
-            let (mut held, mut digests) = (vec![fill(LARGE_BYTES)], Vec::new());
-            // Worlds stay allocated, so that no copy takes the place of an earlier one.
-            let mut worlds = Vec::with_capacity(2 * TRIES);
-            for _ in 0..2 * TRIES {
-                held.push(fill(SMALL_BYTES));
-                let run = self.run();
-                digests.push(run.as_ref().and_then(|world| world.digest().ok()));
-                worlds.push(run);
-            }
-            // The first half fills the large holes.
-            is_constant(&digests[TRIES..])
+        let run = || {
+            let held = (fill(LARGE_BYTES), fill(SMALL_BYTES));
+            let digest = self.digest();
+            drop(held);
+            digest
         };
-        let changes = || (0..SAME_PLACE).any(|_| !is_constant(&self.in_place()));
+        let on_new_threads = || -> Vec<_> {
+            thread::scope(|scope| {
+                let started: Vec<_> = (0..THREADS).map(|_| scope.spawn(run)).collect();
+                started.into_iter().map(|run| run.join().ok()).collect()
+            })
+        };
+        let is_calm = || {
+            let digests: Vec<_> = (0..SAME_PLACE).flat_map(|_| on_new_threads()).collect();
+            is_constant(&digests)
+        };
+        let changes = || {
+            let there = (0..PLACES).map(|seed| elsewhere(seed, || self.digest()));
+            let digests: Vec<_> = there.chain(self.in_place()).collect();
+            !is_constant(&digests)
+        };
+        // As many runs of each kind, so that a step whose result rarely changes is not calm by chance.
         (0..SAME_PLACE).all(|_| changes() && is_calm())
     }
 

@@ -192,7 +192,7 @@
 //! | a static filled by another map, or by an earlier match | a second process, with or without that match | the step depends on the matches played before in its process: a static |
 //! | `Vec::capacity` | a copy of the state | the step depends on what a copy of the state lacks: a capacity, or a hidden field |
 //! | a skipped float that is computed again | serde | a field of the state is lost by serde |
-//! | an order of addresses in a large `Table` | repetition, with a heap without holes | the step uses a memory address: as a value, as an order, or in a hash |
+//! | an order of addresses in a large `Table` | repetition, with heaps without holes | the step uses a memory address: as a value, as an order, or in a hash |
 //! | a `HashMap` in the rules | a second process | the rules have a different digest in another process |
 //! | an atomic in the rules | after each step | the rules change during the game |
 //! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |

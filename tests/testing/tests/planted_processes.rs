@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Effects, Frame, Never, Simulation, Table};
-use twinstep_testing::{Kind, check};
+use twinstep_testing::{Kind, Script, check};
 
 use crate::planting::{expect, game, planted, presses, sum};
 
@@ -139,6 +139,34 @@ planted!(an_order_of_addresses_in_a_large_table_is_reported, Address at "sim.pla
     people.sort_by_key(|(_, held)| (**held, &raw const **held as usize));
     me.place = people.iter().step_by(97).map(|(id, _)| **id).collect();
 });
+
+/// People that walk, and are sorted by their distance and their address when they are told to.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct March {
+    people: Table<u32, [u16; 12]>,
+    place: Vec<u32>,
+}
+game!(March, bool, u8, Never, Never, Never, Never, frame, _fx, me => {
+    for n in 0..8 {
+        let id = (frame.tick().0 * 8 + n) * 7_919 % 512;
+        me.people.insert(id, [id as u16; 12]);
+    }
+    if *frame.rules() && frame.tick().0 > 60 {
+        let mut people: Vec<_> = me.people.iter().collect();
+        people.sort_by_key(|(_, at)| (at[0] % 8, &raw const **at as usize));
+        me.place = people.iter().step_by(29).map(|(id, _)| **id).collect();
+    }
+});
+
+// Finding A4-2. Maps checked before leave holes in the heap, and each copy of a world takes other ones.
+#[test]
+fn an_order_of_addresses_is_reported_in_a_heap_with_many_holes() {
+    for _ in 0..2 {
+        check(March::default(), false, Script::inputs([0, 1, 2]).ticks(100)).expect("no order");
+    }
+    let found = check(March::default(), true, Script::inputs([0, 1, 2]).ticks(100));
+    expect(found, Kind::Address, "sim.place");
+}
 
 /// A sum that is kept up to date, and computed again when it is missing: the last digits differ then.
 #[derive(Clone, Default, Serialize, Deserialize)]
