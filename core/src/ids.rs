@@ -90,9 +90,9 @@ impl fmt::Display for PlayerId {
 /// A name derived from a cause: which entity or player (`of`), and its own count or sequence (`n`).
 ///
 /// The rule for all keys, of cues, queries, timers, entities and generators (law **Stable names**): a key is a cause
-/// and that cause's own count, never a count that several causes share. One wrong guess shifts a shared count for all
-/// later events; a cause's own count stays the same. (Measured in a shooter with a 200 ms round trip: keys from a
-/// shared count cancel 23 % of cues, keys from causes 0.01 %.)
+/// and that cause's own counter, never a counter that several causes share. One wrong guess shifts a shared counter for
+/// all later events; a cause's own counter stays the same. (Measured in a shooter with a 200 ms round trip: keys from a
+/// shared counter cancel 23 % of cues, keys from causes 0.01 %.)
 ///
 /// | cause | key |
 /// |---|---|

@@ -379,7 +379,7 @@ fn step_faults<S: Simulation<Rules = ()> + Default>(verify: bool, frames: u32) -
         .collect()
 }
 
-/// Finding A5: in release builds, a step that differs by phase was not reported, and no report named a field. Now one
+/// Finding A5: in release builds, a step that depends on the phase was not reported, and no report named a field. Now one
 /// tick in 64 is stepped twice, and a difference is reported with its cause.
 #[test]
 fn a_faulty_step_is_reported_in_release_with_its_fields_and_cause() {

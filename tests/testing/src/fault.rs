@@ -113,9 +113,13 @@ impl Kind {
             Kind::Unreadable => "the state cannot be read back from its bytes",
             Kind::Clone => "`clone` returns a different state",
             Kind::CloneFrom => "`clone_from` leaves a field unchanged",
-            Kind::Phase => "the state differs by phase without `withhold`",
-            Kind::Effects => "a cue or a query differs by phase or screen without `withhold`",
-            Kind::Reads => "a loop of `Effects::each` looks at more than its reads",
+            Kind::Phase => "the state depends on the phase without `withhold`",
+            Kind::Effects => {
+                "a cue or a query depends on the phase or the screen without `withhold`"
+            }
+            Kind::Reads => {
+                "a loop of `Effects::each` reads more than its item, its reads and the rules"
+            }
             Kind::SharedKeys => "keys come from a counter shared by all players",
             Kind::AskedTwice => "one step asks two queries under the same key",
             Kind::Nan => "a float in the state is NaN",
@@ -166,19 +170,19 @@ impl Kind {
                  rules and frame only"
             }
             Kind::Cores => {
-                "divide work by a constant: machines differ in their cores, and sums of floats in the order of their parts"
+                "split work into a constant number of parts: machines have different numbers of cores, and a sum of floats \
+                 depends on its parts"
             }
             Kind::Earlier => {
-                "a server plays many matches, and a player's process several: keep what belongs to one match in its rules or \
-                 its state, never in a static"
+                "a process plays many matches: keep what belongs to one match in its rules or its state, never in a static"
             }
             Kind::Hidden => {
                 "a copy has the same elements and another capacity: use `len`, never `capacity`; let `clone` and serde copy \
                  every field"
             }
             Kind::Cache => {
-                "a client that joins late asks for it at another tick: keep in a thread-local, a static or a cell of the \
-                 rules only what its key gives at any time, or move the cache into the state"
+                "a late joiner asks for the value at another tick: outside the state, cache only what depends on its key alone, \
+                 or move the cache into the state"
             }
             Kind::Impure => {
                 "look for data from outside state, rules and frame: a generator, a clock, an address, threads, statics, files"
@@ -204,29 +208,29 @@ impl Kind {
             }
             Kind::Effects => {
                 "such a cue starts and is always cancelled: emit it on every screen, and let the client decide what to play; \
-                 or call `fx.withhold()` in the prediction whose effects are not those of the authority"
+                 or call `fx.withhold()` in a prediction whose effects differ from the authority's"
             }
             Kind::Reads => {
-                "return all that its function needs from `reads`; it must not use a static"
+                "return everything that the loop's function needs from `reads`; the function must not use a static"
             }
             Kind::SharedKeys => {
-                "a key is a cause and that cause's own count, never a count that several causes share: \
-                 `Key::player(player, n)` for a player, `Key::new(BALL_BOUNCE, n)` for a thing that all players move and \
-                 one kind of its events, `key.child(n)` for what has a key"
+                "make a key from a cause and that cause's own counter, never from a counter that several causes share: \
+                 `Key::player(player, n)` for a player, `Key::new(BALL_BOUNCE, n)` for one kind of event of a thing that \
+                 all players move, `key.child(n)` for a thing with a key"
             }
             Kind::AskedTwice => {
-                "the second query is dropped: a key is a cause and that cause's own count, and each query has its own"
+                "the second query is dropped: give each query its own key, made from its cause and that cause's own counter"
             }
             Kind::Nan => "look for 0/0, inf - inf, and the square root of a negative number",
             Kind::Panic => {
                 "a step must accept every frame: players come and go, and orders may name entities that are gone"
             }
             Kind::PanicUnanswered => {
-                "`None` is an answer: it comes after two seconds, or if too many queries are open; continue without one"
+                "`None` is an outcome, after two seconds or if too many queries are open: continue without an answer"
             }
             Kind::TooLarge => "make it smaller: send ids instead of content, and split long values",
             Kind::Equality => {
-                "derive `PartialEq`: a guess that equals the confirmed value is kept, although it is another value"
+                "derive `PartialEq`: a prediction keeps a guess that is `==` to the confirmed value"
             }
             Kind::Altered => "derive both `Serialize` and `Deserialize`, and skip no field",
             Kind::RulesChanged => {

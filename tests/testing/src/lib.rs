@@ -131,7 +131,7 @@
 //! | again from a copy | statics, chance, clocks, addresses; an incomplete `clone` |
 //! | from a copy that went through serde | skipped or rounded fields, once a later tick depends on them: the report names the fields that came out differently (a skipped `cooldown` shows as `shots`); `HashMap`s in the state |
 //! | from a diverged prediction that `clone_from` has overwritten | fields that `clone_from` omits |
-//! | as a prediction, on screens with all players, one and none | state, cues and queries that differ by phase or screen without [`withhold`] |
+//! | as a prediction, on screens with all players, one and none | state, cues and queries that depend on the phase or the screen without [`withhold`] |
 //! | as a rebuild after a wrong guess | loops of [`each`](twinstep_core::Effects::each) that look at more than their reads |
 //! | on another thread | thread-locals |
 //! | with other inputs of one or all other players | panics in a wrong guess; keys from shared counters |
@@ -195,11 +195,11 @@
 //! | an order of addresses in a large `Table` | repetition, with heaps without holes | the step uses a memory address: as a value, as an order, or in a hash |
 //! | a `HashMap` in the rules | a second process | the rules have a different digest in another process |
 //! | an atomic in the rules | after each step | the rules change during the game |
-//! | a ghost's hit without `withhold` | as a prediction | the state differs by phase without `withhold` |
-//! | counting the local players | as a prediction | the state differs by phase without `withhold` |
-//! | a cue only on the player's own screen, a cue value that depends on the screen | as a prediction | a cue or a query differs by phase or screen without `withhold` |
-//! | a query asked only in predictions | as a prediction | a cue or a query differs by phase or screen without `withhold` |
-//! | a static that a loop reads | as a rebuild | a loop of `Effects::each` looks at more than its reads |
+//! | a ghost's hit without `withhold` | as a prediction | the state depends on the phase without `withhold` |
+//! | counting the local players | as a prediction | the state depends on the phase without `withhold` |
+//! | a cue only on the player's own screen, a cue value that depends on the screen | as a prediction | a cue or a query depends on the phase or the screen without `withhold` |
+//! | a query asked only in predictions | as a prediction | a cue or a query depends on the phase or the screen without `withhold` |
+//! | a static that a loop reads | as a rebuild | a loop of `Effects::each` reads more than its item, its reads and the rules |
 //! | cues named by a shared counter | other inputs of others | keys come from a counter shared by all players |
 //! | queries named by a shared counter | other inputs of others | keys come from a counter shared by all players |
 //! | two queries under one key | after each step | one step asks two queries under the same key |

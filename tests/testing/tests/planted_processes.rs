@@ -162,7 +162,12 @@ game!(March, bool, u8, Never, Never, Never, Never, frame, _fx, me => {
 #[test]
 fn an_order_of_addresses_is_reported_in_a_heap_with_many_holes() {
     for _ in 0..2 {
-        check(March::default(), false, Script::inputs([0, 1, 2]).ticks(100)).expect("no order");
+        check(
+            March::default(),
+            false,
+            Script::inputs([0, 1, 2]).ticks(100),
+        )
+        .expect("no order");
     }
     let found = check(March::default(), true, Script::inputs([0, 1, 2]).ticks(100));
     expect(found, Kind::Address, "sim.place");
