@@ -56,7 +56,9 @@ pub enum SessionEnd {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum CommandError {
-    #[error("the session is not playing a match")]
+    #[error(
+        "commands and requests are accepted while the match runs, from `Event::Joined` on; a lobby takes only a request to start"
+    )]
     NotPlaying,
     #[error("there is no such seat in this session")]
     NoSeat,
