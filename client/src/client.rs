@@ -280,7 +280,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// itself then reads no clock. Use one of the two methods, not both.
     ///
     /// `now` must never go back. For a client of [`connect`](Client::connect), the first call sets its origin; for one
-    /// put [over](Client::over) a transport, it must be the transport's time.
+    /// created [with a transport](Client::with_transport), it must be the transport's time.
     ///
     /// `stopwatch` measures the cost of steps and the load of this machine. It returns the time of a clock, with any
     /// origin, that advances while code runs; `now` usually stays the same during a whole frame. If it always returns
