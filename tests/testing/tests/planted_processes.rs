@@ -140,7 +140,7 @@ planted!(an_order_of_addresses_in_a_large_table_is_reported, Address at "sim.pla
     me.place = people.iter().step_by(97).map(|(id, _)| **id).collect();
 });
 
-/// People that walk, and are sorted by their distance and their address when they are told to.
+// People that walk, and are sorted by their distance and their address when they are told to.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct March {
     people: Table<u32, [u16; 12]>,
