@@ -250,6 +250,7 @@ mod tests {
     }
 
     /// Findings O3-7 and O3-13: `/dev/zero` and a pipe were read without end, and links were written through.
+    #[cfg(not(target_vendor = "apple"))]
     #[test]
     fn links_pipes_devices_and_folders_are_refused_without_waiting() {
         let folder = folder("strange");
@@ -257,8 +258,8 @@ mod tests {
         std::fs::write(&file, "all of it").unwrap();
         let (link, pipe) = (folder.join("link"), folder.join("pipe"));
         symlink(&file, &link).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
+        // No process is started for it: until its `exec` it would hold the locks of other tests.
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         for (path, what) in [
             (&link, "a link"),
             (&pipe, "a pipe"),
