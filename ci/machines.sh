@@ -10,6 +10,7 @@
 #   aarch64                 64-bit ARM, by qemu
 #   wasm32                  the target of browsers, by Node
 #   windows                 x86_64-pc-windows-gnu, by Wine
+#   windows-tests           unit tests of the libraries there, without digests; in debug
 #   apple                   aarch64-apple-darwin: the libraries are type-checked only
 #   aarch64-match           bots on that machine play on a server on this one, over UDP; then it verifies a journal of this one
 #   windows-match
@@ -121,6 +122,7 @@ ready() {
 # ---- Legs.
 
 lean=(-p twinstep-rig --no-default-features --locked)
+libraries=(-p twinstep-core -p twinstep-protocol -p twinstep-udp -p twinstep-client -p twinstep-server -p twinstep-host -p twinstep-ops -p twinstep-local -p twinstep-testing)
 
 # same COMMAND...: checks that the command prints the golden digests. Also prints which system functions differ from those
 # of earlier legs: this shows why the guide forbids them, and that the table would detect them.
@@ -198,7 +200,8 @@ windows_tools() {
     tool linker "apt-get install gcc-mingw-w64-x86-64-win32" x86_64-w64-mingw32-gcc-win32 x86_64-w64-mingw32-gcc
     tool wine "apt-get install wine64" wine64 wine
     ready || return 2
-    export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$linker
+    # Dependencies contain C.
+    export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$linker CC_x86_64_pc_windows_gnu=$linker
     # A separate Wine prefix without a display, so that it never shows a dialog.
     export WINEPREFIX=$cache/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
     mkdir -p "$cache"
@@ -219,11 +222,32 @@ windows() {
     same "${runner[@]}" "$CARGO_TARGET_DIR/$windows/release/digests.exe"
 }
 
+# Tests of what Wine cannot do, each with the reason.
+wine_lacks=(
+    "a_match_whose_journal_was_taken_away_cannot_write_to_it: Wine never replaces an open file, as Windows 10 does"
+)
+
+windows-tests() {
+    local linker wine runner test skips=() log=$scratch/$leg code
+    windows_tools || return
+    for test in "${wine_lacks[@]}"; do
+        echo "skipped: $test"
+        skips+=(--skip "${test%%:*}")
+    done
+    # Cargo runs each program in the folder of its crate.
+    CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="timeout 300 ${runner[*]}" "${cargo[@]}" test --lib --no-fail-fast --locked \
+        --target $windows "${build_std[@]}" "${libraries[@]}" -p twinstep-rapier2d -- "${skips[@]}" >"$log" 2>&1
+    code=$?
+    tr -d '\r' <"$log" | sed -nE 's/^ +Running .*deps.([a-z0-9_]+)-.*/\1:/p; s/^test result: /    /p'
+    [ $code -eq 0 ] || tr -d '\r' <"$log" | sed -n '/^error/,$p; /^failures:/,/^test result/p' | head -n 200
+    return $((code != 0))
+}
+
 apple() {
     std aarch64-apple-darwin panic_unwind
     ready || return 2
     "${cargo[@]}" check --locked --target aarch64-apple-darwin "${build_std[@]}" \
-        -p twinstep-core -p twinstep-protocol -p twinstep-udp -p twinstep-client -p twinstep-server -p twinstep-host -p twinstep-ops -p twinstep-local -p twinstep-testing -p powderkeg-game
+        "${libraries[@]}" -p powderkeg-game
 }
 
 # ---- A match between two machines.
@@ -294,7 +318,7 @@ match() {
 
 # ---- All legs.
 
-all=(debug release native aarch64 wasm32 windows apple aarch64-match windows-match)
+all=(debug release native aarch64 wasm32 windows windows-tests apple aarch64-match windows-match)
 legs=()
 skipped=()
 failed=()
@@ -338,5 +362,5 @@ for leg in "${legs[@]}"; do
 done
 
 echo
-echo "machines: equal: ${passed[*]:-none}; skipped: ${skipped[*]:-none}; FAILED: ${failed[*]:-none}"
+echo "machines: passed: ${passed[*]:-none}; skipped: ${skipped[*]:-none}; FAILED: ${failed[*]:-none}"
 [ "${#failed[@]}" -eq 0 ]

@@ -518,7 +518,7 @@ pub(super) fn open_soon(path: &Path) -> io::Result<FileLock> {
     open_alone(path)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

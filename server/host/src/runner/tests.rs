@@ -1,13 +1,13 @@
 //! Rounds of one match, called directly: the end, the next due time, and the orders to the I/O task.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tokio::sync::mpsc;
 use twinstep_core::testing::doc::Counter;
 
 use super::*;
 use crate::io::RESERVED;
-use crate::journal_file::{Durability, OnJournalFailure};
+use crate::journal_file::Durability;
 use crate::logged::CountedLines;
 use crate::match_inbox::{InboxSender, match_inbox};
 use crate::routes::tests::ticket;
@@ -441,7 +441,7 @@ fn a_released_match_waits_at_most_five_seconds_for_silent_clients() {
 
 /// A journal that can be written until the other end of the pipe is dropped.
 #[cfg(unix)]
-fn over_a_pipe(path: &Path) -> (Journal, std::os::unix::net::UnixStream) {
+fn over_a_pipe(path: &std::path::Path) -> (Journal, std::os::unix::net::UnixStream) {
     let (ours, reader) = std::os::unix::net::UnixStream::pair().unwrap();
     let file = std::fs::File::from(std::os::fd::OwnedFd::from(ours));
     (Journal::from_file(path, file), reader)
@@ -452,8 +452,8 @@ fn over_a_pipe(path: &Path) -> (Journal, std::os::unix::net::UnixStream) {
 #[test]
 fn unwritten_turns_are_sent_only_by_a_match_that_continues_without_a_journal() {
     for (on_failure, is_sent) in [
-        (OnJournalFailure::End, false),
-        (OnJournalFailure::Continue, true),
+        (crate::journal_file::OnJournalFailure::End, false),
+        (crate::journal_file::OnJournalFailure::Continue, true),
     ] {
         let file = File::new("unwritten");
         let (journal, reader) = over_a_pipe(&file.0);

@@ -34,6 +34,7 @@ async fn taken(socket: &mut Socket, at_most: usize) -> (Vec<(Vec<u8>, SocketAddr
     (contents.into_iter().zip(from).collect(), is_empty)
 }
 
+#[cfg(target_os = "linux")]
 async fn taken_by(socket: &mut Socket, at_most: usize) -> (Vec<Vec<u8>>, Vec<AddressPair>) {
     let (contents, paths, _) = taken_whole(socket, at_most).await;
     (contents, paths)
