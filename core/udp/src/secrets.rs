@@ -11,6 +11,9 @@ use std::time::Duration;
 const FRESH: &str = ".new";
 /// A temporary file older than this was left behind by a killed process.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
+/// Half a second in all.
+const READER_TRIES: u32 = 25;
+const READER_STEP: Duration = Duration::from_millis(20);
 
 /// Creates a file: readers see all of it or no file, even after a power loss. An existing file is an error
 /// ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two processes create it together, one gets that error.
@@ -30,8 +33,8 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// If the operating system refuses. In that case the old file is unchanged.
-pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
-    replace_with(path, |file| file.write_all(text.as_bytes()))
+pub fn replace_file(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    replace_with(path, |file| file.write_all(bytes.as_ref()))
 }
 
 /// Like [`replace_file`], with the bytes that `fill` writes.
@@ -39,7 +42,24 @@ pub(crate) fn replace_with(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
-    put(path, fill, |fresh| fs::rename(fresh, path))
+    put(path, fill, |fresh| rename(fresh, path))
+}
+
+/// Replaces a file. On Windows, waits for programs that read it, such as virus scanners, because it may be impossible to
+/// replace an open file.
+fn rename(fresh: &Path, path: &Path) -> io::Result<()> {
+    const ACCESS_DENIED: i32 = 5;
+    const SHARING_VIOLATION: i32 = 32;
+    let mut renamed = fs::rename(fresh, path);
+    for _ in 0..READER_TRIES {
+        let code = renamed.as_ref().err().and_then(io::Error::raw_os_error);
+        if !cfg!(windows) || !matches!(code, Some(ACCESS_DENIED | SHARING_VIOLATION)) {
+            break;
+        }
+        std::thread::sleep(READER_STEP);
+        renamed = fs::rename(fresh, path);
+    }
+    renamed
 }
 
 /// Fills a temporary file in the same folder, and renames it once it is on disk.
@@ -70,7 +90,7 @@ fn place_new(fresh: &Path, path: &Path) -> io::Result<()> {
                 .contains(&error.kind()) =>
         {
             owner_only().create_new(true).write(true).open(path)?;
-            fs::rename(fresh, path).inspect_err(|_| drop(fs::remove_file(path)))
+            rename(fresh, path).inspect_err(|_| drop(fs::remove_file(path)))
         }
         linked => linked,
     }
@@ -319,6 +339,26 @@ pub(crate) mod tests {
             ("two".to_string(), None)
         );
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
+    }
+
+    /// On Windows, a ban or a ticket was not saved while another program read the old file.
+    #[test]
+    fn a_file_that_another_program_reads_for_a_moment_is_replaced() {
+        let folder = Folder::new();
+        let path = folder.file("bans");
+        replace_file(&path, "one").unwrap();
+        let mut options = OpenOptions::new();
+        // Virus scanners and editors often open files so that no other program can write or remove them.
+        #[cfg(windows)]
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 1);
+        let reader = options.read(true).open(&path).unwrap();
+        let reads = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(reader);
+        });
+        replace_file(&path, "two").unwrap();
+        reads.join().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
     }
 
     /// Finding O12: each process killed between the two steps left a file behind that was never removed.

@@ -1,13 +1,11 @@
 //! Saved games as files: written whole or not at all, and read only up to the maximum size of a save.
 //!
 //! ```text
-//!  write   NAME.PID-N.new ─▶ bytes ─▶ disk ─▶ renamed to NAME ─▶ the folder's entry on disk
+//!  write   NAME.RANDOM.new ─▶ bytes ─▶ disk ─▶ renamed to NAME ─▶ the folder's entry on disk
 //! ```
 
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::task::spawn_blocking;
 use twinstep_core::Simulation;
@@ -15,9 +13,10 @@ use twinstep_protocol::save;
 use twinstep_server::{
     LoadError, SAVE_BYTES_MAX, SAVE_INFO_BYTES_MAX, SaveFormatError, SaveInfo, SaveWriteError,
 };
+use twinstep_udp::replace_file;
 
 use crate::handle::{MatchEnded, MatchHandle};
-use crate::own_files::{FileLock, make_new, open_to_read, rename_to_free, sync_folder, with_end};
+use crate::own_files::{open_to_read, rename_to_free};
 
 /// The reason why a match was not saved to a file, or not loaded from one.
 #[derive(Debug, thiserror::Error)]
@@ -63,24 +62,7 @@ impl<S: Simulation> MatchHandle<S> {
 /// # Errors
 /// [`SaveFileError::Write`] if the file cannot be written.
 pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
-    static WRITTEN: AtomicU32 = AtomicU32::new(0);
-    let n = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let fresh = with_end(path, format!(".{}-{n}.new", std::process::id()));
-    let write = |mut file: File| {
-        file.write_all(save)?;
-        file.sync_all()?;
-        drop(file);
-        std::fs::rename(&fresh, path)?;
-        sync_folder(path)
-    };
-    let written = match make_new(&fresh) {
-        Ok(FileLock::Acquired(file)) => {
-            write(file).inspect_err(|_| drop(std::fs::remove_file(&fresh)))
-        }
-        Ok(FileLock::InUse) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(error) => Err(error),
-    };
-    written.map_err(|source| {
+    replace_file(path, save).map_err(|source| {
         let path = path.to_owned();
         SaveFileError::Write { path, source }
     })
@@ -216,7 +198,7 @@ mod tests {
         assert!(refused.contains("taken"), "{refused}");
         assert!(write_save(&folder.join("none").join("x"), &[3]).is_err());
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
-        let large = File::create(&path).unwrap();
+        let large = std::fs::File::create(&path).unwrap();
         large.set_len(SAVE_BYTES_MAX as u64 + 1).unwrap();
         drop(large);
         let refused = read_save(&path).unwrap_err().to_string();
