@@ -173,7 +173,7 @@ impl Ticket {
     /// [`TicketError::Unwritable`] if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), TicketError> {
         let path = path.as_ref();
-        secrets::replace_file(path, &format!("{}\n", self.to_line())).map_err(|source| {
+        secrets::replace_file(path, format!("{}\n", self.to_line())).map_err(|source| {
             TicketError::Unwritable {
                 path: path.to_path_buf(),
                 source,

@@ -324,7 +324,7 @@ fn write(path: &Path, bans: &BTreeMap<String, Ban>) -> Result<(), BansError> {
     let bans: Vec<&Ban> = bans.values().collect();
     let mut text = serde_json::to_string_pretty(&bans).expect("texts and numbers");
     text.push('\n');
-    replace_file(path, &text).map_err(|source| failed(path, source))
+    replace_file(path, text).map_err(|source| failed(path, source))
 }
 
 /// The reason why bans could not be read or written.

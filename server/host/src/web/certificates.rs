@@ -99,7 +99,7 @@ impl Certificates {
         debug_assert!((1..=WEB_HASHES_MAX).contains(&self.made.len()));
         self.is_unsaved |= is_changed;
         let saved = match kept.filter(|_| self.is_unsaved) {
-            Some(path) => replace_file(path, &write(&self.made)),
+            Some(path) => replace_file(path, write(&self.made)),
             None => Ok(()),
         };
         self.is_unsaved &= saved.is_err();
