@@ -242,6 +242,7 @@ impl<S: Play> Rig<S> {
             drift_ppm: 0,
             excuse: Duration::ZERO,
             cut_at: None,
+            heals_since: None,
             awaited: client::Awaited::default(),
             left_out_since: (now, self.excuse),
             received_at: VecDeque::new(),

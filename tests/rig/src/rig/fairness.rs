@@ -81,7 +81,8 @@ impl<S: Play> Rig<S> {
         };
         let returning = lasts(self.returning_since).min(HOLD_MAX);
         let away = lasts(client.cut_at) + lasts(client.awaited.out_since);
-        client.excuse + self.excuse + returning + away
+        let heals = lasts(client.heals_since).min(self.worlds_take());
+        client.excuse + self.excuse + returning + away + heals
     }
 
     /// Returns the time that a client has waited since `since`, not counting excused time.
@@ -265,7 +266,20 @@ impl<S: Play> Rig<S> {
         }
     }
 
+    /// Excuses the time in which a client loads the server's world after a desync: until then it cannot know which of its
+    /// commands ran.
+    fn record_heal(&mut self, i: usize) {
+        let (now, most) = (self.now, self.worlds_take());
+        let client = &mut self.clients[i];
+        if client.session.desynced_since().is_some() {
+            client.heals_since.get_or_insert(now);
+        } else if let Some(since) = client.heals_since.take() {
+            client.excuse += (now - since).min(most);
+        }
+    }
+
     pub(super) fn check_fairness(&mut self, i: usize) {
+        self.record_heal(i);
         let client = &self.clients[i];
         let stage = self.match_.stage(client.peer());
         let plays = stage == Some(SessionStage::Playing);
