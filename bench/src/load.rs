@@ -29,7 +29,7 @@ pub(crate) fn run(
     if seated > 0 {
         let played = crowd.play(time)?;
         println!(
-            "{:.1} µs of this process for each player and frame; {} of {} frames began late, and {} were left out",
+            "{:.1} µs of this process for each player and frame; {} of {} frames started late, and {} were left out",
             played.us_a_frame(),
             played.late,
             played.frames,
@@ -54,7 +54,7 @@ fn failure(players: usize, seated: usize, lost: usize, server: SocketAddr) -> Op
             "{lost} of {players} players could not play to the end"
         )),
         _ => Some(format!(
-            "{out} of {players} players were not let in within {patience_s} s, {lost} could not go on: {expected}"
+            "{out} of {players} players could not join within {patience_s} s, {lost} could not continue: {expected}"
         )),
     }
 }
@@ -69,7 +69,7 @@ mod tests {
         let told = |seated, lost| failure(8, seated, lost, server).unwrap_or_default();
         assert_eq!(told(8, 0), "");
         assert_eq!(told(8, 3), "3 of 8 players could not play to the end");
-        let out = "2 of 8 players were not let in within 20 s, 3 could not go on: expected at 192.0.2.1:7777";
+        let out = "2 of 8 players could not join within 20 s, 3 could not continue: expected at 192.0.2.1:7777";
         assert!(told(6, 3).starts_with(out));
     }
 }

@@ -73,9 +73,10 @@ enum Command {
     /// Serves four-player matches of the measured game until standard input ends. Prints the listen address, then the
     /// resource use for each line of input, as JSON.
     Serve(Serve),
-    /// Measures a turn's journal on a folder's disk, per durability.
+    /// Measures a turn's journal on a directory's disk, per durability.
     Journal {
-        /// The folder for a temporary file.
+        /// The directory for a temporary file.
+        #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
 }
@@ -110,10 +111,10 @@ struct Report {
     /// Run for a minute, only to check that everything works; the numbers have no meaning
     #[arg(long)]
     short: bool,
-    /// The folder of REPORT.md: `bench`, and `target/short-report` for a short one.
+    /// The directory for REPORT.md [default: bench, or target/short-report with --short].
     #[arg(long)]
     out: Option<PathBuf>,
-    /// The day in the report; today if not given.
+    /// The date in the report [default: today].
     #[arg(long, value_name = "YYYY-MM-DD")]
     date: Option<String>,
 }
@@ -136,6 +137,7 @@ struct Load {
 
 #[derive(Args)]
 struct Serve {
+    /// The server to measure.
     #[arg(long, value_enum, default_value_t = Kind::Twinstep)]
     kind: Kind,
     /// Listen address; port 0 picks a free port.

@@ -83,11 +83,11 @@ await page("tape.html", async ({ key, shot, aside, search, value }) => {
   await shot("heal");
   check(await search("differs") > 0, "the desync is found");
   await key("0");
-  await search("assumed");
-  check((await aside()).includes("wrong assumptions"), "what was assumed wrongly is told");
+  await search("guessed");
+  check((await aside()).includes("wrong guesses"), "what was guessed wrongly is told");
   for (let n = 0; n < 9; n++) await key("+");
   await sleep(200);
-  await shot("assumed");
+  await shot("guessed");
 });
 console.log(failures.length === 0 ? "ok" : `${failures.length} failures`);
 process.exit(failures.length === 0 ? 0 : 1);

@@ -23,8 +23,8 @@ pub(crate) struct AdminArgs {
     /// The --admin address of the server, such as 127.0.0.1:7700 or unix:/run/game/admin.sock
     #[arg(long, global = true, value_name = "ADDR")]
     to: Option<AdminAddress>,
-    /// The server's admin token file: KEY-FILE.admin in its --state directory (default: beside the key file), unless it
-    /// was started with --admin-token-file. Not needed for ready, matches and metrics, nor at a Unix socket
+    /// The server's --admin-token-file (default: KEY-FILE.admin in its --state directory, or beside the key file). Not
+    /// needed for ready, matches and metrics, nor at a Unix socket
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print the server's response unchanged, as JSON
@@ -74,8 +74,8 @@ enum AdminTask {
     },
     /// List the banned players
     Bans,
-    /// Revoke all tickets issued to a player so far or in the next 5 s: wait before you make a new one elsewhere. A connected
-    /// player stays and gets a new one
+    /// Revoke all tickets of a player made until now or within the next 5 s; after that, make a new ticket. A connected
+    /// player stays, and gets a new ticket
     Revoke {
         /// The name on the ticket
         identity: String,
@@ -112,13 +112,13 @@ enum AdminTask {
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Resume a paused match
+    /// Continue a paused match
     Resume {
         /// The match
         #[arg(default_value_t = 1)]
         id: u64,
     },
-    /// Run single ticks of a paused match
+    /// Play single ticks of a paused match
     Step {
         /// The match
         #[arg(default_value_t = 1)]
@@ -183,10 +183,14 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
         // The server's text describes the error.
         let said = match (answer.status, &args.token_file) {
             (401, None) => {
-                "give --token-file FILE, the server's admin token file: KEY-FILE.admin in its --state directory \
-                 (default: beside the key file), unless it was started with --admin-token-file"
+                "give --token-file FILE: the server's --admin-token-file (default: KEY-FILE.admin in its --state \
+                 directory, or beside the key file)"
                     .to_owned()
             }
+            (401, Some(file)) => format!(
+                "the server does not accept the token in {}: give its own admin token file",
+                file.display()
+            ),
             _ => answer.body.trim_end().to_owned(),
         };
         say::err(format_args!("error: {said}"));
@@ -281,13 +285,13 @@ fn words(task: &AdminTask, told: &Value) -> String {
             }),
         ),
         AdminTask::Players { .. } => table(
-            "no players in that match",
+            "no players or spectators in that match",
             &[
                 "seat",
                 "identity",
                 "name",
                 "state",
-                "since",
+                "for",
                 "input margin (ticks)",
                 "round trip (ms)",
             ],
@@ -329,18 +333,18 @@ fn words(task: &AdminTask, told: &Value) -> String {
         }
         AdminTask::Kick { identity, id } => {
             format!(
-                "kicked {:?} from match {id}, until the match ends, the server restarts, or you run `unban`",
+                "kicked {:?} from match {id}; they cannot rejoin until the match ends, the server restarts, or you run `unban`",
                 line(identity)
             )
         }
         AdminTask::Ban {
             identity, length, ..
         } => {
-            let long = length.map_or("permanently".to_owned(), |length| {
+            let long = length.map_or("forever".to_owned(), |length| {
                 format!("for {}", span(length.as_secs()))
             });
             let here = match told["removed_from"].as_array().map(Vec::as_slice) {
-                None | Some([]) => "; no match had it".to_owned(),
+                None | Some([]) => "; they were in no match here".to_owned(),
                 Some(ids) => format!(", and was removed from match {}", list(ids)),
             };
             format!("{:?} is banned {long}{here}", line(identity))
@@ -354,14 +358,14 @@ fn words(task: &AdminTask, told: &Value) -> String {
                 .filter_map(|one| one["made_before_unix_ms"].as_u64());
             let until = until.max().unwrap_or_default() / 1_000;
             format!(
-                "all tickets of {:?} for match {} made before {} are revoked (5 s from now, for clocks that differ)",
+                "revoked all tickets of {:?} for match {} made before {}, which is 5 s from now, because clocks differ",
                 line(identity),
                 list(&ids),
                 utc(until)
             )
         }
         AdminTask::CopyJournal { .. } => {
-            format!("copied {} ({} bytes)", cell(&told["saved"]), told["bytes"])
+            format!("copied {} ({} bytes)", cell(&told["copy"]), told["bytes"])
         }
         AdminTask::SaveGame { .. } => {
             format!("saved {} ({} bytes)", cell(&told["saved"]), told["bytes"])
@@ -375,7 +379,7 @@ fn words(task: &AdminTask, told: &Value) -> String {
             }
         }
         AdminTask::Pause { id } => format!("match {id} is paused"),
-        AdminTask::Resume { id } => format!("match {id} is resumed"),
+        AdminTask::Resume { id } => format!("match {id} continues"),
         AdminTask::Step { id, ticks } => {
             let ticks = if *ticks == 1 {
                 "1 tick".to_owned()
@@ -492,7 +496,7 @@ mod tests {
         assert!(lines[2].starts_with("watching  eve"), "{said}");
         assert!(lines[2].ends_with('-'), "{said}");
         let nobody = words(&AdminTask::Players { id: 1 }, &json!({ "players": [] }));
-        assert_eq!(nobody, "no players in that match");
+        assert_eq!(nobody, "no players or spectators in that match");
     }
 
     /// A server of another version may send any response.

@@ -136,10 +136,10 @@ pub(crate) struct PlayArgs {
     /// The address that others dial, if different from --listen
     #[arg(long, value_name = "ADDR", value_parser = dialled, requires = "listen")]
     pub(crate) public: Option<ServerAddress>,
-    /// The key file for the tickets of the others: see `powderkeg key` and `powderkeg ticket`
+    /// The key file for tickets of other players: `powderkeg key` makes it, `powderkeg ticket` makes tickets with it
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub(crate) key_file: Option<PathBuf>,
-    /// When the game here has ended, keep serving until all players have left
+    /// When this screen has left the match, keep serving until all players have left
     #[arg(long, requires = "listen")]
     pub(crate) stay: bool,
 }
@@ -168,7 +168,7 @@ pub(crate) struct HostArgs {
     /// The directory for the invites, one file for each screen
     #[arg(long, value_name = "DIR", default_value = "invites")]
     pub(crate) invites: PathBuf,
-    /// The key of the tickets [default: a new key for this match, which is not saved]
+    /// The key file for tickets [default: a new key for this match, which is not saved]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// The directory for the match's journal, which `powderkeg replay` plays
@@ -211,7 +211,7 @@ pub(crate) struct TicketArgs {
     /// The server's key file
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
-    /// The server's addresses, separated by commas: at least one of those in `public=` of its log line "listening"
+    /// The server's addresses, separated by commas; at least one must be in `public=` of the server's log line "listening"
     #[arg(long, value_name = "ADDR", value_parser = ticket_address, value_delimiter = ',', required = true)]
     pub(crate) server: Vec<ServerAddress>,
     /// The address for browsers, and its hashes: the value of `public=` in the server's log line "accepting browsers"
@@ -305,7 +305,7 @@ pub(crate) struct BotsArgs {
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,
     /// Simulated network: perfect, lan, wan, bad, awful, or settings such as rtt=120,jitter=20,loss=5
-    #[arg(long, value_name = "PRESET", default_value = "wan")]
+    #[arg(long, value_name = "LINK", default_value = "wan")]
     pub(crate) link: String,
     /// Seed of the match, the bots and the network
     #[arg(long, value_name = "K", default_value_t = 1)]

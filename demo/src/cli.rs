@@ -38,7 +38,7 @@ struct Cli {
     #[command(flatten)]
     play: PlayArgs,
     /// Log filter, such as `info` or `twinstep_host=debug` [default: $RUST_LOG, or else `info` for serve and `warn` for
-    /// other commands]. Off on a terminal that shows a match; to log there, redirect standard error
+    /// other commands]. A terminal that shows a match gets no log lines: redirect standard error to a file
     #[arg(long, global = true, value_name = "FILTER", value_parser = filter)]
     log: Option<String>,
     /// Format of log lines: text, or json (one object a line) [default: text]
@@ -195,8 +195,7 @@ fn parse_all(args: Vec<OsString>) -> Result<Cli, clap::Error> {
                     format!("--{flag} must come after the command: `powderkeg {task} --{flag} ...`")
                 }
                 false => format!(
-                    "--{flag} is a flag of `play`, and must come after that command: `powderkeg play --{flag} ...`; \
-                     `{task}` does not have it"
+                    "`{task}` has no flag --{flag}; `play` has it: `powderkeg play --{flag} ...`"
                 ),
             };
             return Err(command.error(ErrorKind::ArgumentConflict, words));

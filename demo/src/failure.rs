@@ -1,6 +1,5 @@
 //! The errors of a command: a message with a remedy, and an exit code.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use powderkeg_view::say::Unsaid;
@@ -39,7 +38,7 @@ pub enum Failure {
     #[error("{}{}", .0, journal_hint(.0))]
     Journal(#[from] JournalFileError),
     #[error(
-        "cannot use {path} as a directory for journals: {source}; choose a directory that is readable and writable"
+        "cannot use {path} as a directory for journals: {source}; choose a readable and writable directory"
     )]
     JournalFolder {
         path: PathBuf,
@@ -105,7 +104,7 @@ pub enum Failure {
     Match(#[from] MatchEnded),
     #[error(
         "a fault ended the match: see \"incident ended the match\" in the log, and the incident file, if one was written. \
-         `serve --journal` resumes a match that hung, panicked or lost its journal; a match whose step failed is over"
+         `serve --journal` resumes a match that hung or panicked, or whose journal could not be written; a match whose step failed is over"
     )]
     Died,
     #[error("{0}")]
@@ -144,9 +143,6 @@ fn inspect_hint(error: &InspectError, enemies: Option<u16>) -> String {
 fn host_hint(error: &HostError) -> String {
     match error {
         HostError::Journal(error) => journal_hint(error),
-        // The text of a bad certificate names its own flag.
-        HostError::Web { source, .. } if source.kind() == ErrorKind::InvalidData => String::new(),
-        HostError::Web { .. } => "; see --web".to_owned(),
         HostError::Match(error) => start_hint(error),
         HostError::Save(SaveFileError::Load { source, .. }) => match source {
             LoadError::Seats { .. } => SEATS_HINT.to_owned(),
@@ -214,14 +210,14 @@ fn journal_hint(error: &JournalFileError) -> String {
     }
 }
 
-const NEW_MATCH_HINT: &str = "\n(serve --new-match starts a new one)";
+const NEW_MATCH_HINT: &str = "\n(`powderkeg serve --new-match` starts a new match)";
 const KEY_HINT: &str = "\n(`powderkeg key FILE` creates one)";
 
 fn key_hint(error: &TicketKeyError) -> &'static str {
     match error {
         // The key itself may be valid.
         TicketKeyError::Exists { .. } | TicketKeyError::Unreadable { .. } => "",
-        TicketKeyError::Unwritable { .. } => "\n(choose an existing directory that is writable)",
+        TicketKeyError::Unwritable { .. } => "\n(choose an existing, writable directory)",
         _ => KEY_HINT,
     }
 }

@@ -160,7 +160,7 @@ impl Inviter {
             Some(Err(failure)) => Some(failure.to_string()),
             None if player.is_empty() => None,
             None => Some(format!(
-                "unknown player: type player-1 to player-{}, or save FILE",
+                "not understood: type player-1 to player-{} for a new invite, or `save FILE` to save the match",
                 self.screens
             )),
         }
@@ -350,8 +350,8 @@ fn words(
     };
     let _ = writeln!(
         out,
-        "listening on {listens}; players dial {}\n\n{} invites, each for {screens}. They are secrets: give each to one \
-         friend.",
+        "listening on {listens}; players dial {}\n\n{} invites, each for {screens}. They are secrets: keep the first, \
+         and give each of the others to one friend.",
         list.join(" or "),
         invites.len()
     );

@@ -147,7 +147,7 @@ fn advice(harm: &Harm, path: &Path) -> String {
             format!("`powderkeg journal repair {path}` cuts off these bytes, and keeps a copy")
         }
         Harm::Middle { .. } => format!(
-            "restore an undamaged copy if you have one; otherwise `powderkeg journal repair {path}` cuts off the \
+            "restore a complete copy if you have one; otherwise `powderkeg journal repair {path}` cuts off the \
              damaged part and all after it, and keeps a copy"
         ),
     }

@@ -287,7 +287,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     bot.leave();
     if stats.authority_tick > 0 {
         say::out(format_args!(
-            "played to tick {}: {score} points, round trip {} ms, {} corrections of the prediction, {} effects, {} commands",
+            "played to tick {}: points {score}, round trip {} ms, corrections of the prediction {}, effects {}, commands {}",
             stats.authority_tick,
             stats.rtt_ms_p50,
             stats.timeline.rebuilds,

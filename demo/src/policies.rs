@@ -14,8 +14,8 @@ const HEADING: &str = "Policies of the match";
 /// that.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArgs {
-    /// When the server closes a tick. deadline: when it is due; missing inputs are filled in. wait-for-all[:SECONDS]: when
-    /// all inputs have arrived; a player silent for SECONDS (default 20) is removed. wait-for-all needs --command-delay
+    /// When the server seals a tick (its inputs are final). deadline: when it is due; missing inputs are filled in.
+    /// wait-for-all[:SECONDS]: when all inputs have arrived; a player silent for SECONDS (default 20) is removed. wait-for-all needs --command-delay
     #[arg(long, value_name = "HOW", help_heading = HEADING, default_value = "deadline", value_parser = sealing)]
     sealing: SealWhen,
     /// Turns between a command and its execution. 0: clients predict. 1 to 4: lockstep, without prediction

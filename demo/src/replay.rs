@@ -16,6 +16,7 @@ use twinstep_host::internal::utc;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_protocol::text::line;
+use twinstep_server::{KEPT, MOVED};
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
@@ -116,10 +117,7 @@ fn summary(index: &Index, survey: &Survey) -> String {
         1 => "resumed once".to_owned(),
         times => format!("resumed {times} times"),
     };
-    let end = match &index.ended {
-        Some(reason) => format!("ended: {}", line(reason)),
-        None => "not ended".to_owned(),
-    };
+    let end = end(index.ended.as_deref());
     let _ = writeln!(
         out,
         "{} version {}, recorded {} by build {:?}\n{} from {}: {} ticks in {} turns, the last at {hz:.0} Hz; {resumed}; \
@@ -189,12 +187,20 @@ fn summary(index: &Index, survey: &Survey) -> String {
     out
 }
 
+fn end(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason @ (KEPT | MOVED)) => format!("can be resumed ({reason})"),
+        Some(reason) => format!("over: {}", line(reason)),
+        None => "not over".to_owned(),
+    }
+}
+
 fn verdict(verified: &Verified, survey: &Survey, took: Duration) -> String {
     let mut out = String::new();
     let played = survey.tick * verified.ticks;
     let _ = writeln!(
         out,
-        "{} ticks replayed: {} digests and {} worlds agree; {:.2} s, {:.0} x real time",
+        "{} ticks replayed; equal digests: {}, equal worlds: {}; {:.2} s, {:.0} x real time",
         verified.ticks,
         verified.digests,
         verified.worlds,

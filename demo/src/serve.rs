@@ -75,7 +75,7 @@ fn start(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let seed = args.seed.unwrap_or(unix_now().as_secs());
     let policies = args.policies.config();
     let check_report = || {
-        say::out(reading.check_report().trim_end())?;
+        say::out(ReadSettings::check_report().trim_end())?;
         Ok(ExitCode::SUCCESS)
     };
     if many.matches.is_some() {
@@ -88,7 +88,7 @@ fn start(args: &ServeArgs) -> Result<ExitCode, Failure> {
             return check_report();
         }
         let server = settings.clone().listen_many(many, template)?;
-        tracing::info!(address = %server.running().local_addr(), seed, "serving Powderkeg");
+        tracing::info!(address = %server.running().local_addr(), seed, enemies = args.enemies, "serving Powderkeg");
         return end_of(server.run_until_stopped());
     }
     let mut server = wiring::server(&rules, seed, 1).policies(policies);
@@ -100,7 +100,7 @@ fn start(args: &ServeArgs) -> Result<ExitCode, Failure> {
         return check_report();
     }
     let server = settings.clone().listen(server)?;
-    tracing::info!(address = %server.running().local_addr(), seed, enemies = rules.enemies, "serving Powderkeg");
+    tracing::info!(address = %server.running().local_addr(), seed, enemies = args.enemies, "serving Powderkeg");
     end_of(server.run_until_stopped())
 }
 

@@ -168,13 +168,13 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
         "powderkeg version",
         "bot-1",
         "KB per player and minute",
-        "ended: ",
+        "over: ",
     ];
     says(&["replay", journal], 0, &told);
     says(
         &["replay", journal, "--verify"],
         0,
-        &["digests and", "x real time"],
+        &["equal digests: ", "x real time"],
     );
 
     let mut bytes = fs::read(journal).unwrap();
@@ -190,7 +190,7 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
     );
     let torn = folder.file("torn.journal");
     fs::write(&torn, &fs::read(journal).unwrap()[..flipped]).unwrap();
-    says(&["replay", &torn], 1, &["is torn at byte", "not ended"]);
+    says(&["replay", &torn], 1, &["is torn at byte", "; not over"]);
     refused(
         &["replay", journal, "--enemies", "7"],
         &["powderkeg 0.1.0", "other rules", "--enemies"],

@@ -72,7 +72,7 @@ fn an_operator_lists_and_bans_and_unbans_players_with_the_command_line() {
     assert_eq!(server.done(&folder, &["ready"]), "ready\n");
     assert_eq!(
         server.done(&folder, &["players"]),
-        "no players in that match\n"
+        "no players or spectators in that match\n"
     );
 
     let bot = Process::start(&["join", "--bot", &anna]);
@@ -136,6 +136,15 @@ fn an_operator_lists_and_bans_and_unbans_players_with_the_command_line() {
     let said = String::from_utf8(plain.stderr).unwrap();
     assert_eq!(plain.status.code(), Some(1));
     assert!(said.contains("--token-file"), "{said}");
+    // A user of the command line sends no header.
+    let key = folder.file("key");
+    let plain = run(&["admin", "--to", &server.admin, "--token-file", &key, "bans"]);
+    let said = String::from_utf8(plain.stderr).unwrap();
+    assert_eq!(plain.status.code(), Some(1));
+    assert!(
+        said.contains("does not accept the token in") && !said.contains("Bearer"),
+        "{said}"
+    );
 
     // The match ends, and so does its server.
     assert!(
@@ -246,7 +255,7 @@ fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {
     assert_eq!(admin(&["bans"]), (true, "no bans\n".to_owned()));
     assert!(admin(&["ban", "anna"]).0);
     let (is_done, said) = admin(&["copy-journal"]);
-    assert!(is_done && said.contains(".saved-"), "{said}");
+    assert!(is_done && said.contains(".copy-"), "{said}");
     let saved = said
         .strip_prefix("copied ")
         .and_then(|rest| rest.split(" (").next());

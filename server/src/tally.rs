@@ -30,7 +30,7 @@ impl JoinResult {
         "superseded",
         "taken_over",
         "removed",
-        "too_slow",
+        "join_too_slow",
         "world_too_large",
         "left",
         "gone",

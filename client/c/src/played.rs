@@ -318,10 +318,10 @@ fn describe(event: Event) -> (u32, usize, u32, String) {
             (COMMAND_REFUSED, seat, seq, text)
         }
         Event::Reconnecting => {
-            let text = "the server is silent: reconnecting".to_owned();
+            let text = "connection lost: reconnecting".to_owned();
             (RECONNECTING, 0, 0, text)
         }
-        Event::Recovered => (BACK, 0, 0, "the server answers again".to_owned()),
+        Event::Recovered => (BACK, 0, 0, "connection restored".to_owned()),
         Event::Reconnected { lost_ticks, .. } => {
             let text = format!("reconnected; {lost_ticks} ticks were lost");
             (BACK, 0, lost_ticks, text)

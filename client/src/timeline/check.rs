@@ -101,7 +101,7 @@ impl<S: Simulation> StepCheck<S> {
             "`step` is not pure: it reads more than state, rules and frame"
         };
         Some(Fault::Differs(format!(
-            "{cause}: {tick} stepped as a prediction != as confirmed{fields}"
+            "{cause}: {tick} as a prediction differs from {tick} as confirmed{fields}"
         )))
     }
 

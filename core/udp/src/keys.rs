@@ -190,7 +190,7 @@ pub enum TicketKeyError {
     Permissions { path: PathBuf, mode: u32 },
     #[error(
         "the key file {path} belongs to the user with id {owner}, expected root or the user that runs this program. If you trust \
-         that user: chown {path}. Otherwise make a new key; tickets of the old one stop working"
+         that user: chown USER {path}, where USER runs this program. Otherwise make a new key; tickets of the old one stop working"
     )]
     Owner { path: PathBuf, owner: u32 },
     #[error(

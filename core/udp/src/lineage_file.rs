@@ -361,7 +361,7 @@ fn read_line(line: &str) -> Option<(Holder, Ruling)> {
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum LineageFileError {
     #[error(
-        "cannot use {path}, the file of revoked and replaced tickets: {source}{}",
+        "cannot use {path}, the file of revoked or replaced tickets: {source}{}",
         advice(source)
     )]
     Io { path: PathBuf, source: io::Error },
@@ -371,8 +371,8 @@ pub enum LineageFileError {
     )]
     Locked { path: PathBuf },
     #[error(
-        "line {line} of {path}, the file of revoked and replaced tickets, is damaged or from another version. Restore a \
-         copy of the file. Without one, make a new key and move the file away: with the old key, revoked tickets would work again"
+        "line {line} of {path}, the file of revoked or replaced tickets, is damaged or from another version. Restore a \
+         complete copy. Without one, make a new key and move the file away: with the old key, revoked tickets would work again"
     )]
     Damaged { path: PathBuf, line: u64 },
 }

@@ -138,7 +138,10 @@ pub enum HostError {
         address: SocketAddr,
         source: std::io::Error,
     },
-    #[error("cannot accept browsers on {address}: {source}")]
+    #[error(
+        "cannot listen for browsers on {address}: {source}{}",
+        web_advice(source)
+    )]
     Web {
         address: SocketAddr,
         source: std::io::Error,
@@ -165,6 +168,14 @@ pub enum HostError {
         "cannot start the server's threads or signal handlers: {0}; check the thread limit (TasksMax)"
     )]
     Threads(std::io::Error),
+}
+
+fn web_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        // The text of a bad certificate names its own flag.
+        std::io::ErrorKind::InvalidData => "",
+        _ => "; choose another address with --web",
+    }
 }
 
 pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError> {

@@ -87,10 +87,13 @@ pub enum NotReady {
     Hung,
     #[error("starting: memory and disk are not measured yet")]
     Unmeasured,
-    #[error("draining: the server is about to end")]
+    #[error(
+        "draining: the server ends when all players and spectators have left, or when the time of --drain is over"
+    )]
     Draining,
     #[error(
-        "full: {0} of {1} sessions in use; raise --max-players or --spectators (or --matches, if it is set)"
+        "full: {0} of {1} sessions in use (the limit is twice all players and spectators); start another server, or raise --max-players, \
+         --spectators or --matches"
     )]
     Connections(u64, usize),
     #[error(
@@ -300,7 +303,7 @@ mod tests {
         control.load_monitor.pretend(3, false);
         let late = control.not_ready().unwrap().to_string();
         assert!(
-            late.starts_with("busy: load shedding refuses new players: "),
+            late.starts_with("busy: load shedding refuses new players, because "),
             "{late}"
         );
         control.load_monitor.pretend(0, true);

@@ -86,7 +86,7 @@ impl IncidentFiles {
             Ok(None) => logged::warn!(
                 "match" = id.0,
                 path = %folder.display(),
-                "too many incident files of this match number: this incident is only logged; move old incident-ID-*.txt away"
+                "too many incident files with this match id: this incident is only logged; move old incident-ID-*.txt away"
             ),
             Err(error) => {
                 logged::error!("match" = id.0, %error, "cannot write an incident file; its text follows on standard error");

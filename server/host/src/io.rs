@@ -324,7 +324,7 @@ impl Io {
                 "match" = ticket.map(|ticket| ticket.match_id.0),
                 identity,
                 limit = IDLE_MAX,
-                "too many waiting sessions of one identity: closed this one, the oldest or one with an older ticket"
+                "too many waiting sessions of one identity: closed one with an older ticket, or else the oldest"
             );
             self.end(one);
         }

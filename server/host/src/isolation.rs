@@ -188,7 +188,7 @@ impl Owned {
                 logged::error!(
                     "match" = id.0,
                     error,
-                    "match hung while writing its journal; restart this server to resume it"
+                    "the journal of a match that hung cannot be released: restart this server, then the match can be resumed"
                 );
             }
         }

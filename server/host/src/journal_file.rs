@@ -74,8 +74,8 @@ pub enum JournalFileError {
     #[error("{path} exists; a journal is never overwritten: choose another path, or move it away")]
     Exists { path: PathBuf },
     #[error(
-        "the journal {path} is in use by another process (`fuser {path}` names it), or by a match that hangs in this one: stop \
-         that first, or begin a new match"
+        "the journal {path} is in use by another process (`fuser {path}` names it), or by a match that hangs in this \
+         process: end that process first, or start a new match"
     )]
     InUse { path: PathBuf },
     #[error("the journal {path} changed after it was checked: check it again, then repair it")]
@@ -94,12 +94,12 @@ pub enum JournalFileError {
     #[error("cannot use the journal {path}: {source}{}", damage_advice(source))]
     Damaged { path: PathBuf, source: JournalError },
     #[error(
-        "the journal {path} ends before its first world, so nothing can be resumed: restore a whole copy, or move it away \
-         to begin a new match"
+        "the journal {path} ends before its first world, so nothing can be resumed: restore a complete copy, or move it \
+         away to start a new match"
     )]
     Cut { path: PathBuf },
     #[error(
-        "cannot resume the match of {path}: {source}; begin a new match, or move the file away"
+        "cannot resume the match of {path}: {source}; start a new match, or move the file away"
     )]
     Resume { path: PathBuf, source: ResumeError },
 }
@@ -109,9 +109,9 @@ fn damage_advice(error: &JournalError) -> &'static str {
         JournalError::NotAJournal => "",
         JournalError::FormatVersion { .. } => "",
         JournalError::Torn { offset: 0 } => {
-            "; the file is empty or only its beginning: restore a whole copy, or move it away"
+            "; the file is empty, or cut off near its start: restore a complete copy, or move it away"
         }
-        _ => "; restore an undamaged copy, or move it away",
+        _ => "; restore a complete copy, or move it away",
     }
 }
 
@@ -120,7 +120,7 @@ fn folder_advice(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
         | io::ErrorKind::NotFound
-        | io::ErrorKind::NotADirectory => "; choose a directory that exists and can be written to",
+        | io::ErrorKind::NotADirectory => "; choose an existing, writable directory",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
         _ => "",
     }

@@ -17,6 +17,8 @@ const MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// A compressed file may unpack to at most this many times its length, or to `PLAIN_BYTES` if that is more. Journals
 /// compress about ten to one, but a hostile file of a few kilobytes could unpack to any length.
 const RATIO_MAX: u64 = 100;
+const TOO_LARGE: &str =
+    "it unpacks to more than 100 times its size: if you trust it, unpack it with gunzip first";
 const PLAIN_BYTES: u64 = 256 << 20;
 const WINDOW_BYTES: usize = 256 << 10;
 /// The extension that compressed journals add to their name.
@@ -140,10 +142,7 @@ impl StoredJournal {
                     *at += unpacked.by_ref().take(more).read_to_end(&mut self.window)? as u64;
                 }
                 if *at > most {
-                    let message = format!(
-                        "it unpacks to more than {RATIO_MAX} times its size, which may be a decompression bomb: if you trust it, unpack it with gunzip first"
-                    );
-                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+                    return Err(io::Error::new(io::ErrorKind::FileTooLarge, TOO_LARGE));
                 }
             }
         }
@@ -155,9 +154,7 @@ impl JournalSource for StoredJournal {
     fn window(&mut self, offset: u64, least: usize) -> Result<&[u8], SourceError> {
         if let Err(error) = self.fill(offset, least) {
             let why = match error.kind() {
-                io::ErrorKind::FileTooLarge => {
-                    "it unpacks to more than 100 times its size: unpack it with gunzip first"
-                }
+                io::ErrorKind::FileTooLarge => TOO_LARGE,
                 io::ErrorKind::UnexpectedEof => "it is compressed, and cut off",
                 io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
                     "the compressed data is damaged"

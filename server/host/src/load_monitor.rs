@@ -77,9 +77,9 @@ impl Default for Limits {
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum Full {
     #[error(
-        "busy: load shedding refuses new players: the p99 of tick lateness over 5 s is {:.1} ms, limit {} ms \
-         (lateness-limit); its level falls by one after each 10 s below half of the limit, and new players are admitted below \
-         level 3",
+        "busy: load shedding refuses new players, because the p99 of tick lateness over 5 s is {:.1} ms, limit {} ms \
+         (lateness-limit); its level falls by one after each 10 s below half of the limit, and below level 3 new players are \
+         admitted again",
         .0.as_secs_f64() * 1e3, .1.as_millis()
     )]
     Lateness(Duration, Duration),

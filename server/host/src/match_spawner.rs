@@ -177,7 +177,7 @@ impl MatchSpawner {
         );
         let watching = isolation::watch(id, end, pulse, files, owned, ways, over);
         taken.runs(Hosted::Runs(tokio::spawn(watching)));
-        logged::info!("match" = id.0, tick, "match started");
+        logged::info!("match" = id.0, tick, "match is running");
         Ok(MatchHandle {
             errands: send,
             over: is_over,

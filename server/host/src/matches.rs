@@ -261,10 +261,13 @@ impl Host {
         };
         let in_time = tokio::time::timeout(self.drain_within, all_gone).await;
         match in_time {
-            Ok(()) => logged::info!("drain ended: all players have left"),
+            Ok(()) => logged::info!("drain ended: all players and spectators have left"),
             Err(_) => {
                 let players = self.control.status().players;
-                logged::info!(players, "drain timed out with players still connected");
+                logged::info!(
+                    players,
+                    "drain timed out: some players or spectators have not left"
+                );
             }
         }
     }
@@ -307,7 +310,7 @@ impl Host {
             logged::error!(
                 ?matches,
                 within_s = patience.as_secs(),
-                "matches did not end in time and were stopped: those with a journal resume as after a crash"
+                "matches did not end in time and were stopped: those with a journal can be resumed, as after a crash"
             );
         }
         // After the matches, so that their last rulings are in the file.

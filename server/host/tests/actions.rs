@@ -208,6 +208,7 @@ async fn a_match_ended_by_an_operator_stays_ended_and_its_journal_has_the_reason
     let server = server("end").await;
     let handle = add(&server, 1).await;
     let other = add(&server, 2).await;
+    let unexplained = add(&server, 3).await;
     let mut party = [Player::join(&server.ticket("anna", 1))];
     all_in(&mut party).await;
     let reply = done(
@@ -230,6 +231,11 @@ async fn a_match_ended_by_an_operator_stays_ended_and_its_journal_has_the_reason
         Some("ended by an operator: the evening is over")
     );
     assert_eq!(server.ask("POST /end?match=1", "").await.0, 404);
+    done(&server, "POST /end?match=3", Value::Null).await;
+    unexplained.ended().await;
+    let written = std::fs::read(journal(&server, 3)).unwrap();
+    let ended = Index::scan(&written).unwrap().ended;
+    assert_eq!(ended.as_deref(), Some("ended by an operator"));
     // A reason that a journal would read as another kind of end is not written as is.
     done(&server, "POST /end?match=2&reason=kept", Value::Null).await;
     other.ended().await;

@@ -84,8 +84,9 @@ async fn late_ticks_first_close_spectators_then_refuse_newcomers_then_lengthen_t
     let (status, why) = server.ready().await;
     assert_eq!(status, 503);
     assert!(
-        why.starts_with("busy: load shedding refuses new players: the p99 of tick lateness")
-            && why.contains("(lateness-limit)"),
+        why.starts_with(
+            "busy: load shedding refuses new players, because the p99 of tick lateness"
+        ) && why.contains("(lateness-limit)"),
         "{why}"
     );
 

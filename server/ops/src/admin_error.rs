@@ -12,7 +12,7 @@ use super::admin_address::AdminAddress;
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum AdminError {
     #[error(
-        "expected an admin address on loopback, such as 127.0.0.1:7700, got {0}: it controls the server"
+        "expected an admin address on loopback, such as 127.0.0.1:7700, got {0}; anyone who reaches the admin port controls the server"
     )]
     NotLoopback(SocketAddr),
     #[error("{}", token_text(.0))]
@@ -40,8 +40,8 @@ const NEW_TOKEN: &str = "remove the file, and the server makes a new one when it
 fn token_text(error: &TicketKeyError) -> String {
     match error {
         TicketKeyError::Missing { path } => format!(
-            "there is no admin token file at {}; give the file that the server made: KEY-FILE.admin in its --state directory (default: \
-             beside the key file), unless it was started with --admin-token-file",
+            "there is no admin token file at {}; give the server's --admin-token-file (default: KEY-FILE.admin in its --state \
+             directory, or beside the key file)",
             path.display()
         ),
         TicketKeyError::Unreadable { path, source } => format!(

@@ -335,7 +335,7 @@ pub enum BansError {
     #[error("cannot use the ban file {path}: {source}{}", access_advice(source))]
     Io { path: PathBuf, source: io::Error },
     #[error(
-        "the ban file {path} is damaged: {what}; repair it, or move it away to begin without bans"
+        "the ban file {path} is damaged: {what}; repair it, or move it away to start without bans"
     )]
     Damaged { path: PathBuf, what: String },
     #[error(

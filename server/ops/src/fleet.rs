@@ -102,7 +102,7 @@ impl ErrorLimiter {
 
     fn record(&mut self, now: Duration, error: &SidecarError) {
         if self.is_due(now) {
-            logged::warn!(%error, "request to Agones' sidecar failed, retrying: matches go on");
+            logged::warn!(%error, "request to Agones' sidecar failed, retrying; matches continue");
         }
     }
 }
@@ -118,7 +118,7 @@ async fn beat(sidecar: Sidecar, control: HostControl) {
             && let Err(error) = sidecar.post("/health").await
             && errors.is_due(control.clock().now())
         {
-            logged::warn!(%error, "health not reported to Agones, retrying: matches go on, but Agones replaces this server if it hears nothing");
+            logged::warn!(%error, "health not reported to Agones, retrying; matches continue, but Agones replaces this server if it hears nothing");
         }
     }
 }

@@ -77,7 +77,7 @@ impl Failed {
     fn log(self) {
         if let Some((path, error)) = self.first {
             let (path, files) = (path.display(), self.files.len());
-            logged::error!(files, first = %path, %error, "cannot check or remove journals of ended matches; retrying in a minute");
+            logged::error!(files, path = %path, %error, "cannot check or remove journals of ended matches; retrying in a minute");
         }
     }
 }
@@ -120,7 +120,7 @@ pub(crate) async fn retain(folder: PathBuf, keep: KeepJournals) {
         let (of, keep) = (folder.clone(), keep.clone());
         let removed = tokio::task::spawn_blocking(move || remove_beyond_limits(&of, &keep));
         if let Ok(Err(error)) = removed.await {
-            logged::error!(path = %folder.display(), %error, "cannot read the journal directory: no old journals are removed");
+            logged::error!(path = %folder.display(), %error, "cannot read the journal directory, so no journals are removed; retrying in a minute");
         }
     }
 }

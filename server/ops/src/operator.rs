@@ -112,19 +112,15 @@ impl ReadSettings {
         if !self.unknown.is_empty() {
             logged::warn!(
                 variables = self.unknown.join(","),
-                "unknown TWINSTEP_ variables are ignored"
+                "TWINSTEP_ variables that are not settings are ignored"
             );
         }
     }
 
     /// The report of a successful check.
     #[must_use]
-    pub fn check_report(&self) -> String {
-        let unknown = self.unknown.iter();
-        let unknown = unknown.map(|name| format!("{name} is not a setting and is ignored\n"));
-        unknown
-            .chain(["settings and files are valid (not checked: whether the --listen address is free, and with --matches the journals)\n".to_owned()])
-            .collect()
+    pub const fn check_report() -> &'static str {
+        "settings and files are valid (not checked: whether the --listen, --admin and --web addresses are free, the fleet's sidecar, and with --matches the journals)\n"
     }
 }
 
@@ -162,7 +158,7 @@ pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
         false => settings.clone().listen(server).map(Some),
     });
     match started.map(|server| server.map(Operated::run_until_stopped)) {
-        Ok(None) => say(&reading.check_report()),
+        Ok(None) => say(ReadSettings::check_report()),
         Ok(Some(Ok(Stopped::Over(CloseCode::Fault)))) => complain(
             &"a fault ended the match: see \"incident ended the match\" in the log, and the incident file, if one was written",
             1,

@@ -42,7 +42,7 @@ pub enum JournalError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    #[error("the head of a record: {0}")]
+    #[error("the head of a record cannot be read: {0}")]
     Head(VarintError),
     #[error("unknown kind of record: {kind}")]
     Kind { kind: u8 },

@@ -82,7 +82,7 @@ pub enum CloseCode {
         "your client could not keep up with the match, and was removed: check your connection and this machine's load, then join again"
     )]
     TooSlow,
-    #[error("this server does not run the ticket's match: ask for a new ticket")]
+    #[error("this server does not run the ticket's match: try again, or ask for a new ticket")]
     NoMatch,
     #[error("you were kicked from the match")]
     Kicked,

@@ -26,7 +26,7 @@ use crate::say;
 #[non_exhaustive]
 pub enum TerminalError {
     #[error(
-        "--terminal needs a terminal as standard output; leave the flag out to play without a display"
+        "--terminal needs a terminal as standard output; without the flag the match is shown in a window, if there is a display"
     )]
     NoTerminal,
     #[error("the terminal failed: {0}")]

@@ -200,7 +200,7 @@ impl SettingsFile {
             path: path.clone(),
             done: "stored",
             why: error.to_string(),
-            next: "they are lost when the window is closed; give write access to the file and its folder",
+            next: "they are lost when the window is closed; give write access to the file and its directory",
         })
     }
 }

@@ -84,7 +84,7 @@ impl<S: Simulation> Runner<S> {
                 Ok(path) => {
                     logged::info!("match" = id, seat, path = %path.display(), "match saved")
                 }
-                Err(error) => logged::error!("match" = id, seat, %error, "cannot save the match for a player, who is told so"),
+                Err(error) => logged::error!("match" = id, seat, %error, "cannot save the match; the answer to the request says so"),
             }
             let _ = done.send(written.is_ok());
         });

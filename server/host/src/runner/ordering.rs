@@ -16,7 +16,8 @@ use crate::orders::{MatchOrder, PersonLine};
 use twinstep_server::SessionId;
 use twinstep_server::internal::{ConnectionState, Present};
 
-const NO_JOURNAL: &str = "it has no journal (the server runs without one, or could not write it)";
+const NO_JOURNAL: &str =
+    "the match has no journal (the server runs without one, or could not write it)";
 /// The maximum time for which a released match continues, so that clients finish joining, reconnecting or being healed.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -63,8 +64,16 @@ impl<S: Simulation> Runner<S> {
                 let _ = answer.send(accepted);
             }
             MatchOrder::End(words, answer) => {
-                logged::info!("match" = self.id.0, reason = ?line(&words), "match ended by an operator");
-                let reason = format!("ended by an operator: {words}");
+                let given = (!words.is_empty()).then(|| tracing::field::debug(line(&words)));
+                logged::info!(
+                    "match" = self.id.0,
+                    reason = given,
+                    "match ended by an operator"
+                );
+                let reason = match words.as_str() {
+                    "" => "ended by an operator".to_owned(),
+                    words => format!("ended by an operator: {words}"),
+                };
                 self.match_.end_journal_saying(&reason);
                 // The journal first, so that the close code is true when clients receive it.
                 self.carry_out();
@@ -80,7 +89,7 @@ impl<S: Simulation> Runner<S> {
             }
             MatchOrder::Release(answer) => match (&self.journal, &self.released) {
                 (None, _) => drop(answer.send(Err(NO_JOURNAL))),
-                (_, Some(_)) => drop(answer.send(Err("it is released already"))),
+                (_, Some(_)) => drop(answer.send(Err("another request is releasing it"))),
                 (Some(_), None) if self.match_.lobby().is_some() => {
                     let _ = answer.send(Err("it waits for its players: it has no journal yet"));
                 }

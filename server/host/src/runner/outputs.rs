@@ -168,7 +168,7 @@ impl<S: Simulation> Runner<S> {
             self.no_journal_warned = Some(now);
             logged::error!(
                 "match" = self.id.0,
-                "this match has no journal since a write failed: a crash loses it. Free space or repair the disk; the next match has a journal again"
+                "this match has had no journal since a write failed: a crash ends it for good. Free space or repair the disk; the next match with this id gets a journal again"
             );
         }
     }

@@ -113,7 +113,7 @@ pub(super) async fn ban(
     if let Err(error @ BansError::TooMany) = written {
         return Err(Refusal(StatusCode::CONFLICT, format!("{error}\n")));
     }
-    let until = until_unix_s.map_or_else(|| "never".to_owned(), utc);
+    let until = until_unix_s.map_or_else(|| "forever".to_owned(), utc);
     logged::info!(identity = ?line(&identity), until, reason = ?line(&why), "player banned by an operator");
     // Sessions are removed even if the disk failed.
     let put_out = admin.control.remove(&identity, code).await;
@@ -354,8 +354,8 @@ fn all_answered(silent: Option<MatchId>) -> Result<(), Refusal> {
 
 pub(super) fn does_not_answer(id: MatchId) -> Refusal {
     let message = format!(
-        "match {id} did not answer in time: it is ending, or it hangs. If it goes on, it still carries the request out: look \
-         at `admin matches` before you repeat it; the log names a match that hangs\n"
+        "match {id} did not answer in time: it is ending, or it hangs (then the log names it). If the match continues, it still \
+         carries the request out: look at `admin matches` before you repeat the request\n"
     );
     Refusal(StatusCode::SERVICE_UNAVAILABLE, message)
 }
@@ -373,13 +373,13 @@ fn unwritten(identity: &str, error: &BansError) -> Refusal {
     let message = match error {
         BansError::Unchanged(error) => {
             logged::error!(identity = ?line(identity), %error, "player not unbanned: the ban file cannot be read");
-            format!("no ban was changed (kicks are lifted): {error}\n")
+            format!("kicks are lifted, but no ban: {error}\n")
         }
         error => {
-            logged::error!(identity = ?line(identity), %error, "ban changed here, but not written to the ban file; it is lost when this server ends, unless a later change is written");
+            logged::error!(identity = ?line(identity), %error, "a ban or its end is in force here, but the ban file could not be written: when this server ends, the change is lost unless a later one is written");
             format!(
-                "the ban, or its end, is in force on this server, but could not be written to the ban file; it is lost when \
-                 the server ends, unless a later change is written: {error}\n"
+                "the change is in force on this server, but the ban file could not be written: when the server ends, the change \
+                 is lost unless a later one is written: {error}\n"
             )
         }
     };

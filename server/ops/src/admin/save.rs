@@ -36,7 +36,7 @@ pub(super) async fn save(
         Ok(Ok(Ok(journal))) => journal,
         Ok(Ok(Err(why))) => {
             let message = format!(
-                "the journal of match {id} cannot be copied: {why}; to save the match itself: `admin save-game`\n"
+                "the journal of match {id} cannot be copied: {why}; `admin save-game` saves the match instead\n"
             );
             return Err(Refusal(StatusCode::CONFLICT, message));
         }
@@ -44,9 +44,9 @@ pub(super) async fn save(
             return Err(does_not_answer(id));
         }
     };
-    let mut saved = journal.as_os_str().to_owned();
-    saved.push(format!(".saved-{}", unix_now().as_millis()));
-    let (from, to) = (journal.clone(), saved.clone());
+    let mut copy = journal.as_os_str().to_owned();
+    copy.push(format!(".copy-{}", unix_now().as_millis()));
+    let (from, to) = (journal.clone(), copy.clone());
     let copied = tokio::task::spawn_blocking(move || {
         let from = open_to_read(&from)?;
         copy_to_new(&from, Path::new(&to))
@@ -54,15 +54,14 @@ pub(super) async fn save(
     let copied = copied.await;
     match copied {
         Ok(Ok(bytes)) => {
-            let (journal, saved) = (absolute(&journal), absolute(Path::new(&saved)));
+            let (journal, copy) = (absolute(&journal), absolute(Path::new(&copy)));
             logged::info!(
                 "match" = id.0,
-                path = saved,
+                path = copy,
                 bytes,
                 "journal copied by an operator"
             );
-            let answer =
-                json!({ "match": id.0, "journal": journal, "saved": saved, "bytes": bytes });
+            let answer = json!({ "match": id.0, "journal": journal, "copy": copy, "bytes": bytes });
             Ok(Json(answer).into_response())
         }
         Ok(Err(error)) => {

@@ -55,7 +55,7 @@ pub enum SidecarError {
     )]
     Garbage { path: String },
     #[error(
-        "no address that players can dial from Agones yet (GameServer state {:?}, address {:?}): check the Fleet's `ports`, \
+        "Agones has given no address yet that players can dial (GameServer state {:?}, address {:?}): check the Fleet's `ports`, \
          and whether this pod can look up that address",
         line(.state),
         line(.address)

@@ -199,7 +199,7 @@ impl Lanes {
         if cadence.paused {
             text += match cadence.paused_by {
                 Some(_) => "; a player pauses the match",
-                None => "; the host pauses the match",
+                None => "; the server pauses the match",
             };
             self.marks
                 .push(tick, Mark::Paused, cadence.paused_by, "paused".to_owned());

@@ -97,7 +97,7 @@ pub(super) const DISK_FREE: Family = gauge(
 
 pub(super) const TICK_LATENESS: Family = histogram(
     "twinstep_tick_lateness_seconds",
-    "Time from when a tick was due to when it began, in matches with connected clients.",
+    "Time from when a tick was due to when it started, in matches with connected clients.",
 );
 pub(super) const STEP_TIME: Family = histogram(
     "twinstep_step_seconds",
@@ -105,7 +105,7 @@ pub(super) const STEP_TIME: Family = histogram(
 );
 pub(super) const SEAL_TO_SEND: Family = histogram(
     "twinstep_seal_to_send_seconds",
-    "Time from fixing the inputs of a turn to passing its last datagram to the socket, including steps and journal.",
+    "Time from sealing a turn (its inputs are final) to passing its last datagram to the socket, including steps and journal.",
 );
 pub(super) const RESOLVER_TIME: Family = histogram(
     "twinstep_resolver_seconds",
@@ -161,7 +161,7 @@ pub(super) const JOURNAL_ERRORS: Family = counter(
 );
 pub(super) const JOINS: Family = counter(
     "twinstep_joins_total",
-    "Sessions by result of the join: \"playing\" if the session began to play or watch, else the reason it ended.",
+    "Sessions that reached a match, by result of the join: \"playing\" if the session started to play or watch, else the reason it ended.",
 );
 pub(super) const KICKS: Family = counter(
     "twinstep_kicks_total",

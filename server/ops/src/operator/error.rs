@@ -33,8 +33,8 @@ pub enum SettingError {
     #[error("--fleet: {0}")]
     Fleet(#[from] SidecarError),
     #[error(
-        "{from}: cannot use {path}: {source}; choose a directory that can be read and written (for state files: set --state \
-         DIR)"
+        "{from}: cannot use {path}: {source}; choose a readable and writable directory{}",
+        folder_advice(from)
     )]
     Folder {
         from: String,
@@ -79,6 +79,14 @@ impl SettingError {
             from.clone_from(place);
         }
         self
+    }
+}
+
+fn folder_advice(from: &str) -> &'static str {
+    match from.to_ascii_lowercase().replace('_', "-") {
+        // Their default directory is the key file's.
+        from if from.ends_with("key-file") => ", or set --state DIR for the state files",
+        _ => "",
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn start(
     let mut hangup = match signal(SignalKind::hangup()) {
         Ok(hangup) => hangup,
         Err(error) => {
-            logged::warn!(%error, "cannot handle SIGHUP: it ends this server instead of reloading; restart the server for new keys and bans");
+            logged::warn!(%error, "cannot handle SIGHUP: the signal would end this server; to reload keys and bans, restart the server");
             return;
         }
     };

@@ -333,9 +333,9 @@ fn unfinished(folder: &Path, hello: &Hello) -> Result<Option<PathBuf>, SettingEr
     for ((is_usual, why), (path, journals)) in alike.into_iter().take(LEFT_ALONE_LINES) {
         let path = path.display();
         if is_usual {
-            logged::info!(reason = why, journals, newest = %path, "journals not resumed");
+            logged::info!(reason = why, journals, path = %path, "journals not resumed");
         } else {
-            logged::warn!(reason = why, journals, newest = %path, "journals not resumed; if a match should have continued, look at them");
+            logged::warn!(reason = why, journals, path = %path, "journals not resumed: check them if one of their matches should continue");
         }
     }
     if more > 0 {

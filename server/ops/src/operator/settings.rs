@@ -31,10 +31,11 @@ pub struct Settings {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Check settings, keys, certificates, directories and the journal to resume, then exit: 0 if all are valid, else 2.
-    /// Not checked: whether the --listen address is free, and with --matches the journals
+    /// Not checked: whether the --listen, --admin and --web addresses are free, the fleet's sidecar, and with --matches
+    /// the journals
     #[arg(long)]
     pub check: bool,
-    /// Print all settings with their origin, then exit
+    /// Print all settings and the source of each, as a settings file, then exit
     #[arg(long)]
     pub print_config: bool,
     /// The UDP address to listen on, such as 0.0.0.0:7777 (required)
@@ -62,15 +63,15 @@ pub struct Settings {
     /// The previous key, whose tickets stay valid [default: KEY-FILE.old, if it exists]
     #[arg(long, value_name = "FILE")]
     pub old_key_file: Option<PathBuf>,
-    /// Directory for revoked tickets, bans, saved games and the admin token [default: the key file's directory;
-    /// $STATE_DIRECTORY if the key is a systemd credential]
+    /// Directory for revoked tickets, bans, saved games, the admin token and certificates for browsers [default: the key
+    /// file's directory; $STATE_DIRECTORY if the key is a systemd credential]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Directory for journals. One match: the newest interrupted match there is resumed. With --matches: each match
     /// resumes its own journal
     #[arg(long, value_name = "DIR")]
     pub journal: Option<PathBuf>,
-    /// Begin a new match instead of resuming an interrupted one
+    /// Start a new match instead of resuming an interrupted one
     #[arg(long, requires = "journal")]
     pub new_match: bool,
     /// The failures that the journal survives. process: a crash of this process. power: also a power cut or a crash of
@@ -80,10 +81,10 @@ pub struct Settings {
     /// The reaction to a journal that cannot be written. end: end the match. continue: continue it without a journal
     #[arg(long, value_name = "WORD", value_enum, default_value = "end")]
     pub on_journal_failure: JournalFailureWord,
-    /// Remove journals of matches that ended more than this many days ago [default: never]
+    /// With --journal: remove journals of matches that ended more than this many days ago [default: never]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(..=36_500), requires = "journal")]
     pub keep_days: Option<u32>,
-    /// Remove the oldest journals of ended matches beyond this many MB in total [default: no limit]
+    /// With --journal: remove the oldest journals of ended matches beyond this many MB in total [default: no limit]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=MEGABYTES_MAX), requires = "journal")]
     pub keep_megabytes: Option<u64>,
     /// Directory for incident files, which report faults [default: the journal's directory; without a journal, faults are
@@ -124,13 +125,13 @@ pub struct Settings {
 /// The settings of a server that makes matches on demand.
 #[derive(Clone, Debug, Args)]
 pub struct ManySettings {
-    /// Run many matches, at most N at once: each begins with the first ticket that names it [default: one match]
+    /// Run many matches, at most N at once: each starts with the first ticket that names it [default: one match]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000), conflicts_with = "new_match")]
     pub matches: Option<u64>,
     /// With --matches: end a match after this many seconds without players
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u64).range(1..=86_400))]
     pub deserted_after: u64,
-    /// With --matches: maximum new matches per second; further players are told to try again
+    /// With --matches: maximum number of matches started or resumed per second; further players are told to try again
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000))]
     pub matches_per_second: u32,
 }

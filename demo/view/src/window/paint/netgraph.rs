@@ -173,7 +173,7 @@ pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {
                 ),
             ),
             (
-                "remote key seen p50",
+                "others' key shown p50",
                 format!("{:.0} ms", ms(seen.key_ticks_p50)),
             ),
         ],
