@@ -68,7 +68,7 @@ fn counter(policies: MatchConfig) -> Server<Counter> {
 }
 
 fn check_of(policies: MatchConfig, line: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
-    let (flags, reading) = read_both(line, pairs)?;
+    let (flags, _) = read_both(line, pairs)?;
     let checked = flags.settings.check_one(counter(policies));
     checked
         .map(|()| ReadSettings::check_report().to_owned())
