@@ -286,6 +286,18 @@ mod tests {
         );
     }
 
+    #[test]
+    fn only_a_match_that_was_not_kept_or_moved_is_over() {
+        let reasons = [Some(KEPT), Some(MOVED), Some("ended by an operator"), None];
+        let texts = [
+            "can be resumed (kept)",
+            "can be resumed (moved)",
+            "over: ended by an operator",
+            "not over",
+        ];
+        assert_eq!(reasons.map(end), texts);
+    }
+
     /// Finding C6.
     #[test]
     fn a_hostile_journal_cannot_control_the_terminal() {

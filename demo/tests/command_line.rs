@@ -168,7 +168,7 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
         "powderkeg version",
         "bot-1",
         "KB per player and minute",
-        "over: ",
+        "can be resumed (kept)",
     ];
     says(&["replay", journal], 0, &told);
     says(

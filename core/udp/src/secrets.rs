@@ -11,7 +11,7 @@ use std::time::Duration;
 const FRESH: &str = ".new";
 /// A temporary file older than this was left behind by a killed process.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
-/// Half a second in all.
+// Half a second in all.
 const READER_TRIES: u32 = 25;
 const READER_STEP: Duration = Duration::from_millis(20);
 
@@ -45,9 +45,8 @@ pub(crate) fn replace_with(
     put(path, fill, |fresh| rename(fresh, path))
 }
 
-/// Replaces a file. On Windows, waits for programs that read it, such as virus scanners, because it may be impossible to
-/// replace an open file.
 fn rename(fresh: &Path, path: &Path) -> io::Result<()> {
+    // Windows may refuse to replace an open file. A virus scanner closes it soon.
     const ACCESS_DENIED: i32 = 5;
     const SHARING_VIOLATION: i32 = 32;
     let mut renamed = fs::rename(fresh, path);
@@ -341,7 +340,6 @@ pub(crate) mod tests {
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1);
     }
 
-    /// On Windows, a ban or a ticket was not saved while another program read the old file.
     #[test]
     fn a_file_that_another_program_reads_for_a_moment_is_replaced() {
         let folder = Folder::new();

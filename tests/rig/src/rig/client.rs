@@ -99,7 +99,6 @@ pub struct RigClient<S: Play> {
     /// Waiting time excused by faults injected into this client.
     pub(super) excuse: Duration,
     pub(super) cut_at: Option<Duration>,
-    /// The start of the download of a world after a desync.
     pub(super) heals_since: Option<Duration>,
     pub(super) awaited: Awaited,
     /// When the client was last in the match, and the waiting time excused by then.

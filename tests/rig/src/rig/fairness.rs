@@ -266,9 +266,8 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Excuses the time in which a client loads the server's world after a desync: until then it cannot know which of its
-    /// commands ran.
-    fn record_heal(&mut self, i: usize) {
+    fn excuse_heal(&mut self, i: usize) {
+        // Until the client has loaded the server's world, it cannot know which of its commands ran.
         let (now, most) = (self.now, self.worlds_take());
         let client = &mut self.clients[i];
         if client.session.desynced_since().is_some() {
@@ -279,7 +278,7 @@ impl<S: Play> Rig<S> {
     }
 
     pub(super) fn check_fairness(&mut self, i: usize) {
-        self.record_heal(i);
+        self.excuse_heal(i);
         let client = &self.clients[i];
         let stage = self.match_.stage(client.peer());
         let plays = stage == Some(SessionStage::Playing);
