@@ -67,7 +67,7 @@ struct Shown<K, P> {
     newest: P,
     local: bool,
     correction: Option<Correction<P>>,
-    /// Whether the correction is a glide from a muzzle, which is not an error.
+    /// Whether the correction moves a shot from its muzzle onto its path; such a correction is not an error.
     glides: bool,
 }
 
@@ -231,8 +231,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
     /// Shows a rebuilt prediction, from the poses of its last two ticks. Entities stay where they were drawn, and reach
     /// their new positions after `over` (the lead, at least 6 ticks).
     ///
-    /// `alpha`, −1 ..= 1, is the picture's position between the two ticks at `now`; 1 if a new tick follows at the same
-    /// time.
+    /// `alpha` is the picture's position at `now`: 0 at the tick of `previous`, 1 at that of `newest`, and as low as −1
+    /// before `previous`. It is 1 if a new tick follows at the same time.
     pub fn rebuilt(
         &mut self,
         previous: &mut Poses<K, P>,

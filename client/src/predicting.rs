@@ -337,7 +337,7 @@ fn is_far_behind<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     reach > input_window(authority.turn().cadence.tick())
 }
 
-/// The largest increase of the input delay at a time. The delay shrinks by one tick at a time.
+/// The largest increase of the input delay in one change. A decrease is always one tick.
 const DELAY_STEP_TICKS: u32 = 4;
 const DELAY_STEP: Duration = Duration::from_millis(500);
 /// The shortest interval, in ticks, at which the input delay shrinks. The clock stops for a tick each time, and must

@@ -202,8 +202,9 @@ fn town(count: usize) -> Town {
     }
 }
 
-/// Steps a world with this town once, with these memos, as a rebuild does. Returns the town and, for items and for
-/// values, the number of results that were reused and the number that were run in a repeated tick.
+/// Steps a world with this town once, as a rebuild does, with these memos. Returns the town, and `[reused, run]` for
+/// the loop over items and for the loop over values: the results that were reused, and those that were computed in a
+/// repeated tick.
 fn step(town: &Town, memos: &mut Memos) -> (Town, [u64; 2], [u64; 2]) {
     step_at(town, memos, Tick(5))
 }

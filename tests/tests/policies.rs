@@ -51,8 +51,8 @@ fn the_first_turns_are_as_long_as_the_longest_round_trip() {
     }
 }
 
-/// Rows 47 and 48: on a bad network turns get longer, at the same turn for all clients. When it heals they get shorter
-/// again, down to the round trip, and stay there.
+/// Rows 47 and 48: on a bad network turns get longer, for all clients at the same turn. When the network has recovered,
+/// they get shorter again, down to the round trip, and stay that short.
 #[test]
 fn turn_lengths_follow_the_network_without_oscillating() {
     let mut config = strategy(2, both(30, 0));

@@ -46,7 +46,8 @@ fn a_correct_guess_starts_at_once_and_is_confirmed_once() {
     assert_eq!((ledger.open(), ledger.open_since()), (0, None));
 }
 
-/// For a player drawn late, cues start when the player is drawn at their tick, and cues of wrong guesses never start.
+/// A cue of a player that is drawn late starts when the picture of that player reaches the cue's tick. A cue that was
+/// only a wrong guess is gone by then, and never starts.
 #[test]
 fn a_cue_of_a_player_drawn_late_waits_for_that_player() {
     let of = PlayerId(2);

@@ -236,8 +236,8 @@ pub(super) struct Distance {
     known: Tick,
     /// The mean distance from `known` to the input tick when a turn arrives, in ticks.
     mean: Option<f64>,
-    /// The time until which arriving turns show how late the clock has become by waiting for them; `MAX` while it
-    /// waits.
+    /// While the clock waits for turns: `MAX`. After that: the time until which a turn's arrival still shows the delay
+    /// that the waiting caused, so it is not recorded.
     waited_until: Option<Duration>,
 }
 

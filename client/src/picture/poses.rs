@@ -183,7 +183,7 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Clears the list for a screen of these local players, and keeps the buffers.
+    /// Clears the list but keeps its buffers. The next poses are for a screen of the players `locals`.
     pub fn begin(&mut self, locals: PlayerSet) {
         self.begin_knowing(locals, &Known::ALL);
     }

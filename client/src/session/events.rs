@@ -106,9 +106,9 @@ pub enum Event {
     },
     /// The differences between the states, as text: the tick, then a line for each field, with both values.
     Desync(String),
-    /// The server is silent or lost, and the client dials it again; it still reads packets on a silent path. The
-    /// prediction continues within its limits. [`Recovered`](Event::Recovered) or [`Reconnected`](Event::Reconnected)
-    /// follows, or the session ends.
+    /// No packet arrives from the server, or the server closed the path. The client dials the server again, and still
+    /// reads a path that may only be silent. The prediction continues within its limits.
+    /// [`Recovered`](Event::Recovered) or [`Reconnected`](Event::Reconnected) follows, or the session ends.
     Reconnecting,
     /// The server was only silent: its packets arrive again on the same path, without loss of data.
     Recovered,

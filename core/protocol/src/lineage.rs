@@ -40,7 +40,7 @@ pub const REVOKE_SLACK_MS: u64 = 5_000;
 /// A lineage is recorded as alive for this many seconds beyond its newest ticket. So a session that gets a new ticket
 /// every ten seconds is recorded only once an hour.
 const HEADROOM_S: u64 = 3_600;
-/// The safe generation of a lineage whose tickets are all out of date.
+/// The safe generation of a lineage whose tickets are all out of date: above every real generation.
 const WHOLE: u32 = u32::MAX;
 
 /// A ticket's position in the order of its holder's tickets.

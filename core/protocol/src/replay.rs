@@ -255,7 +255,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     }
 
     /// Moves to `tick`, or as near to it as the journal reaches. Returns the tick reached. Costs the steps since the
-    /// nearest earlier world record, at most 10 s of match time.
+    /// nearest earlier world record, usually at most 10 s of match time.
     ///
     /// # Errors
     /// If a record on the way cannot be played.
@@ -404,7 +404,7 @@ impl<S: Simulation> Played<S> {
     }
 }
 
-/// The frames starting at a world record, and its world.
+/// Reads the world record at `place`. Returns a cursor over the frames after it, and the world.
 fn begin<S: Simulation>(
     journal: &mut (impl JournalSource + ?Sized),
     place: &Place,

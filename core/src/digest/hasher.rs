@@ -1,6 +1,6 @@
 //! [`Hasher`]: the serializer that turns a value into its canonical bytes and hashes them.
 //!
-//! Invariant: the bytes are as described in [`digest`](super), wherever the buffer ends.
+//! Invariant: the bytes are those described in [`digest`](super), no matter where the buffer was flushed.
 
 use serde::ser::{self, Serialize, Serializer};
 use xxhash_rust::xxh3::Xxh3Default;

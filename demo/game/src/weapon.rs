@@ -31,7 +31,7 @@ impl Weapon {
         Weapon::Thumper,
     ];
 
-    /// The time from one shot to the next, at least 1.
+    /// The number of ticks from one shot to the next, at least 1.
     #[must_use]
     pub const fn every_ticks(self) -> u32 {
         match self {

@@ -153,7 +153,10 @@ const WRITTEN: u8 = 1;
 const TAKEN: u8 = 2;
 
 impl JournalHold {
-    /// Runs `write` on the file or its name, unless the journal was taken away.
+    /// Runs `write`, which writes or renames the file, and marks the journal as being written meanwhile.
+    ///
+    /// # Errors
+    /// The error of `write`. If the journal was taken away, `write` does not run.
     fn write<T>(&self, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let state = |from, to| {
             self.state

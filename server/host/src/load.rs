@@ -28,7 +28,7 @@ const _: () = assert!(
 /// Listeners are advanced, and sessions are checked, at the first beat after this interval. Transports need it ten
 /// times a second.
 const TEND_EVERY: Duration = Duration::from_millis(35);
-/// [`TEND_EVERY`] if no datagram has arrived for [`IDLE_AFTER`].
+/// Replaces [`TEND_EVERY`] once no datagram has arrived for [`IDLE_AFTER`].
 const TEND_IDLE_EVERY: Duration = Duration::from_millis(75);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two milliseconds.

@@ -98,8 +98,8 @@ impl Socket {
         }
     }
 
-    /// Receives waiting datagrams, at most `at_most` and [`BATCH_MAX`]; [`came`](Socket::came) returns them until the
-    /// next call. Returns `true` if no more are waiting.
+    /// Receives waiting datagrams: no more than `at_most`, and no more than [`BATCH_MAX`]. [`came`](Socket::came)
+    /// returns them until the next call. Returns `true` if no more are waiting.
     ///
     /// # Errors
     /// If the socket fails; never [`ErrorKind::WouldBlock`]. More datagrams may be waiting, and some may have been

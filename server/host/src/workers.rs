@@ -39,7 +39,7 @@ const LATE: Duration = Duration::from_millis(1);
 pub(super) const LOST: Duration = Duration::from_millis(20);
 /// If a match's rounds usually take longer than this, another worker is woken before it runs, to watch the heap.
 const LONG: Duration = Duration::from_micros(300);
-/// Matches count as not running if a match is late and no round starts for this long.
+/// The time without a round, while a match is late, after which [`Workers`] report that matches no longer run.
 const UNSERVED_MAX: Duration = Duration::from_secs(2);
 
 /// The end of a match: the close code (`None` if the match was abandoned), or the message of a panic.

@@ -1,4 +1,4 @@
-//! The state that a host receives from its fleet manager, through a fake sidecar: `RunningOps::fleet_news`.
+//! Tests of `RunningOps::fleet_news`, the state of a host's server according to its fleet manager, with a fake sidecar.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

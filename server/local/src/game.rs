@@ -17,8 +17,8 @@ use super::errors::{LocalGameEnd, LocalStartError};
 /// The maximum number of ticks that a join may take. Usually it takes one; a world download takes more.
 const JOIN_TICKS_MAX: u32 = 600;
 
-/// A tick has this many parts. A lockstep join advances part by part. A lockstep step continues part by part if it
-/// needs more time: at most `STEP_PARTS_MAX` times, until the match has advanced.
+/// The parts of a tick. In lockstep, clients join with time that advances by one part at a time. A lockstep step first
+/// advances by a whole tick; if the match has not sealed one, it adds up to [`STEP_PARTS_MAX`] parts.
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 

@@ -1,7 +1,7 @@
 //! [`AdminAddress`]: the address of an admin port, on loopback or at a Unix socket.
 //!
-//! A Unix socket is a file, and a process that may write to it may do everything. The file is private to its owner
-//! before it appears at its path.
+//! A process that may write to a Unix socket's file may use the whole admin port. So the file is restricted to its
+//! owner before it gets its final path.
 //!
 //! Invariant: only a socket without a listener is ever replaced or removed.
 

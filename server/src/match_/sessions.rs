@@ -284,7 +284,7 @@ impl<S: Simulation> Match<S> {
         self.journal = JournalOut::none();
     }
 
-    /// Returns `true` if no turn is unfinished: all sealed ticks were sent.
+    /// Returns `true` if the match is between two turns: all sealed ticks have been sent.
     #[must_use]
     pub fn is_between_turns(&self) -> bool {
         let world = &self.world.current;

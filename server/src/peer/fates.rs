@@ -19,14 +19,15 @@ const PACKETS_KEPT: usize = 256;
 #[derive(Debug)]
 struct OpenRefusal {
     refusal: OrderRefusal,
-    /// The first packet that held the refusal; 0 if none did yet.
+    /// The first packet that held the refusal; 0 if no packet has held it yet.
     sent_in: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Fates {
     refusals: Vec<OpenRefusal>,
-    /// `Some` while the client may not know the command acks: the first packet that held them; 0 if none did yet.
+    /// `Some` while the client may not know the command acks: the first packet that held them; 0 if no packet has held
+    /// them yet.
     acks_sent_in: Option<u32>,
     /// Whether each of the last packets held fates, by sequence number modulo `PACKETS_KEPT`. Lane packets hold none.
     held_fates: [bool; PACKETS_KEPT],

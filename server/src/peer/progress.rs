@@ -197,8 +197,8 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if the join did not make progress for this long. A lost chunk is detected a round trip later, and
-    /// may be lost again.
+    /// Returns `true` if the join has made no progress for `time` plus four round trips: a lost chunk is noticed one
+    /// round trip later, and its copy may be lost again.
     fn has_stalled_for(&self, now: Duration, time: Duration) -> bool {
         let ways = 4 * self.link.rtt().unwrap_or_default().min(RTT_MAX);
         match &self.stage {

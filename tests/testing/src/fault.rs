@@ -56,7 +56,8 @@ pub enum Kind {
     ///
     /// [`withhold`]: twinstep_core::Effects::withhold
     Effects,
-    /// A loop of [`each`](twinstep_core::Effects::each) reads more than its item, its reads and the rules.
+    /// The function of an [`each`](twinstep_core::Effects::each) loop uses something other than its item, the value of
+    /// `reads` and the rules.
     Reads,
     SharedKeys,
     AskedTwice,

@@ -213,7 +213,7 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Runs the check without a second process. The report states that.
+    /// Runs the check without a second process; the report then says so.
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
         self.second_process = false;

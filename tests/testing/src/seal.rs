@@ -137,7 +137,7 @@ impl<S: Simulation> Sealer<S> {
         Ok(frame)
     }
 
-    /// Changes the roster with this frame. Returns each player's presence after it.
+    /// Adds this tick's roster changes to `frame`. Returns each player's presence after them.
     fn change_roster(
         &mut self,
         world: &World<S>,

@@ -57,7 +57,7 @@ fn variables_in(text: &str) -> impl Iterator<Item = String> {
     text.split('"').filter(is_name).map(str::to_owned)
 }
 
-/// The fields that serde skips in this type, and in the types of its fields, as "`cooldown` of `Pawn`".
+/// The fields that serde skips in this type and in the types of its fields, each written as "`cooldown` of `Pawn`".
 pub(crate) fn skipped_fields(type_name: &str) -> Vec<String> {
     let mut files = Vec::new();
     each_file(&mut |_, text| {

@@ -20,8 +20,9 @@ use twinstep_core::frame::{FrameData, PlayerSet};
 use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// A world is written after this much match time, or a few turns later. A seek in a replay steps at most this much.
-/// Resuming a match steps this much in addition to its backlog.
+/// The match time from one world record to the next. A record may come a few turns later, and a world that is too large
+/// for a record is left out. Unless one is left out, a seek in a replay steps hardly more than this, and so does the
+/// resumption of a match, in addition to its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// The match time after which a digest is written. A digest is also written before each world.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@
 //!   seek(tick) ── nearest world before it, steps ──▶ a new picture, no cues
 //! ```
 //!
-//! Invariant: the picture shows the journal's world at [`tick`](Playback::tick). A seek steps at most 10 s of match
-//! time, so it takes some hundredths of a second anywhere in a match of any length.
+//! Invariant: the picture shows the journal's world at [`tick`](Playback::tick). A seek usually steps at most 10 s of
+//! match time, so it takes some hundredths of a second anywhere in a match of any length.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -152,7 +152,8 @@ pub(super) struct Keys {
     walk: HeldKeys,
     aim: HeldKeys,
     aimed: Heading,
-    /// Whether the aim was turned; it then holds until the player aims again.
+    /// Whether the player has turned the aim with the turn keys. The aim then keeps its direction until an aim key is
+    /// pressed.
     is_turned: bool,
     fire: bool,
     space_at: Option<Duration>,

@@ -135,7 +135,7 @@ impl Batch {
         self.parts_of_nine(sprite, rect, border, tint, |_, _| true);
     }
 
-    /// Adds only the lower and right edges of a sprite in nine parts, for a sprite that is otherwise hidden.
+    /// Adds only the lower and right edges of a nine-slice sprite, for a sprite whose other parts are hidden.
     pub(crate) fn nine_below(&mut self, sprite: Sprite, rect: Rect, border: f32, tint: Tint) {
         let at_edge = |row, column| row == 2 || column == 2;
         self.parts_of_nine(sprite, rect, border, tint, at_edge);

@@ -246,7 +246,7 @@ fn read_text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes the file as a whole. A process killed during the write leaves the old file.
+/// Replaces the file atomically: a process that is killed meanwhile leaves the old file.
 #[cfg(not(target_arch = "wasm32"))]
 fn write_text(path: &Path, text: String) -> io::Result<()> {
     if let Some(folder) = path.parent() {

@@ -38,7 +38,7 @@ pub enum ShotsError {
 struct Moment {
     name: &'static str,
     link: &'static str,
-    /// The number of waves to shorten, so that the interesting one comes early.
+    /// The number of waves that are cut to one enemy, so that the wave to be pictured comes early.
     skips: usize,
     seed: u64,
     open: fn(&mut WindowStage),

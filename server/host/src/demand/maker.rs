@@ -315,7 +315,8 @@ impl<S: Simulation> Plan<S> {
         }
     }
 
-    /// Runs the game's own code and reads files, on a thread for blocking work.
+    /// Prepares match `id`: builds it from its blueprint, or reads its journal. Call it on a thread for blocking work,
+    /// because it runs the game's own code and reads files.
     fn prepare(&self, id: MatchId) -> Result<Prepared<S>, HostError> {
         if self.spawner.lost.hangs(id) {
             logged::error!(
@@ -376,8 +377,8 @@ mod tests {
     use crate::waker::waker;
     use crate::workers::Workers;
 
-    /// Passes in the responses of the I/O task and of a match. Returns whether the match ends, and whether it is woken
-    /// again.
+    /// Calls `rest`. The I/O task answers `is_deserted`; the match answers `ends`, or is gone if `None`. Returns the
+    /// result of `rest`, and whether the I/O task was asked to wake the match's sessions.
     async fn rested(is_deserted: bool, ends: Option<bool>) -> (bool, bool) {
         let workers = Workers::new("rests", 1, HostClock::start());
         let (waker, _listening) = waker(workers.clone(), workers.slot());

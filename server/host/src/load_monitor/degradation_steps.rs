@@ -76,7 +76,8 @@ impl Gauge {
         }
     }
 
-    /// Creates a gauge for a minimum. Once missed, it counts as missed until the number rises to 110 % of it.
+    /// Creates a gauge for a number that should be at least `limit`. Once the number is below `limit`, the gauge
+    /// reports that until the number is at least 110 % of `limit`.
     pub(super) fn below(limit: u64) -> Gauge {
         Gauge {
             limit,

@@ -1,5 +1,5 @@
-//! Matches that tick, hang, panic and wait, run by real threads. Waits are bounded, and watch the workers as the I/O
-//! task does.
+//! Tests of [`Workers`] on real threads, with matches that tick, hang, panic and wait. A test never waits forever, and
+//! checks the workers while it waits, as the I/O task does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;

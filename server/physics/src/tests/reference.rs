@@ -24,7 +24,8 @@ fn turn(p: Point, angle: f64) -> Point {
     [p[0] * cos - p[1] * sin, p[0] * sin + p[1] * cos]
 }
 
-/// A Taylor series after halving the angle. The reference must not share a function with the engine.
+/// The sine and cosine of `angle`: Taylor series at 1/64 of the angle, then six doublings. The reference must not share
+/// a function with the engine.
 fn series(angle: f64) -> (f64, f64) {
     let x = angle / 64.0;
     let (mut sin, mut cos) = (

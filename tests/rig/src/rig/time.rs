@@ -21,7 +21,7 @@ use super::{Rig, RigClient, TICKET_BYTES, fairness};
 impl<S: Play> Passing for Rig<S> {
     type Game = S;
     type Client = RigClient<S>;
-    /// Forbidden conditions are asserted, so no error is returned.
+    /// The rig asserts its conditions, so its methods return no errors.
     type Wrong = Infallible;
 
     fn serve(&mut self) -> Result<(), Infallible> {

@@ -52,8 +52,8 @@ const CHANGED: [(&str, &str); 9] = [
     ("USERNAME", "another-user"),
     ("RUST_LOG", "off"),
 ];
-/// Switches that other machines often set. The second process sets those that this one does not.
-const SWITCHES: [&str; 15] = [
+/// Environment variables that are often set on other machines. The second process sets those that this one lacks.
+const COMMON_VARIABLES: [&str; 15] = [
     "CI",
     "DEBUG",
     "DEV",
@@ -70,7 +70,7 @@ const SWITCHES: [&str; 15] = [
     "TEST",
     "VERBOSE",
 ];
-const SWITCHED_ON: &str = "1";
+const COMMON_VALUE: &str = "1";
 
 #[derive(Clone)]
 pub(crate) enum Change {
@@ -166,10 +166,10 @@ impl Change {
         });
         let removed = removed.map(|name| Change::Variable(name, None));
         let named = sources::variables().iter().map(String::as_str);
-        let switches = SWITCHES.into_iter().chain(named);
-        let absent = switches
+        let common = COMMON_VARIABLES.into_iter().chain(named);
+        let absent = common
             .filter(|name| env::var_os(name).is_none() && !is_kept(name) && !is_changed(name));
-        let added = absent.map(|name| Change::Variable(name.into(), Some(SWITCHED_ON)));
+        let added = absent.map(|name| Change::Variable(name.into(), Some(COMMON_VALUE)));
         let changed = CHANGED.map(|(name, value)| Change::Variable(name.into(), Some(value)));
         let folder = (env::current_dir().ok() != Some(env::temp_dir())).then_some(Change::Folder);
         let all = changed.into_iter().chain(removed).chain(added);
