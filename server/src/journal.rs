@@ -130,12 +130,11 @@ impl<S: Simulation> JournalOut<S> {
                 (self.missed, self.unwaited) = (0, UNWAITED);
             }
             self.unwaited = self.unwaited.saturating_sub(1);
-            match recorder.due_world(world, &mut out.bytes) {
-                Ok(true) => {
-                    let written = recorder.last_world();
-                    WorldDue::Written(written.map_or(0, |place| place.bytes))
-                }
-                Ok(false) | Err(_) => WorldDue::TooLarge,
+            if recorder.due_world(world, &mut out.bytes) {
+                let written = recorder.last_world();
+                WorldDue::Written(written.map_or(0, |place| place.bytes))
+            } else {
+                WorldDue::TooLarge
             }
         };
         out.journal(start);

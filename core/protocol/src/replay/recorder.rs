@@ -330,14 +330,10 @@ impl<S: Simulation> Recorder<S> {
     }
 
     /// Writes the world that [`turn_alone`](Recorder::turn_alone) left out. Returns `false` if the world is too large
-    /// for a record.
-    ///
-    /// # Errors
-    /// None: a world that is too large is skipped and counted.
-    pub fn due_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<bool, WriteError> {
+    /// for a record; such a world is skipped and counted.
+    pub fn due_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> bool {
         let skipped = self.worlds_skipped;
-        self.try_world(world, out)?;
-        Ok(self.worlds_skipped == skipped)
+        self.try_world(world, out).is_ok() && self.worlds_skipped == skipped
     }
 
     /// Writes the encoded world before `tick` if a world is due. `tick` must follow the last turn, and no frame of the
