@@ -33,7 +33,7 @@ fn mean(bytes: ByteCounts) -> f64 {
 }
 
 #[test]
-fn controls_changing_every_ten_ticks_cost_little() {
+fn controls_changing_every_ten_ticks_stay_in_budget() {
     let (up, down) = measure(Sticks::Sticky, 0, 60);
     println!("up {:.0} B/s, down {:.0} B/s", mean(up), mean(down));
     assert!(mean(up) <= 4_500.0, "up {:.0} B/s of 4,500", mean(up));

@@ -322,7 +322,7 @@ fn a_server_stall_is_not_charged_to_clients() {
 /// Regression: an identity with two seats that reconnected with one seat had two accounts, and was barred for the empty
 /// seat while it played in the other one.
 #[test]
-fn a_client_reconnecting_with_fewer_seats_has_one_account() {
+fn a_client_reconnecting_with_fewer_seats_is_not_barred_for_an_empty_seat() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.clients = 2;
     config.policies.players_max = 4;

@@ -174,7 +174,7 @@ fn each_owner_gets_its_player_back_in_any_order_and_under_any_policy() {
 }
 
 #[test]
-fn a_late_owner_is_neither_kicked_nor_waited_for_nor_replaced() {
+fn an_absent_seat_owner_is_neither_kicked_nor_waited_for_nor_replaced() {
     for (way, config) in policies() {
         let save = evening::<2>(&config).match_.save().unwrap();
         let mut all = loaded(config, &save).unwrap();
