@@ -329,7 +329,7 @@ impl Playing {
         };
         let end = self.actions.next().min(wanted + INPUT_WINDOW);
         let again = self.repeats.first_to_repeat(now, link, self.cadence.tick());
-        let lacks = self.needed.max(self.actions.first()).max(wanted);
+        let lacks = self.needed.max(self.actions.first_input_tick()).max(wanted);
         let (neutral, actions) = (Pad::default(), &self.actions);
         let input = |seat, tick| actions.input(seat, tick).unwrap_or(&neutral);
         packet.inputs((lacks.max(again), end), 1, input, 0);

@@ -211,9 +211,9 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Passes the session's tape bytes to `write` with each [`advance`](Client::advance), to append to a file. The
-    /// session must be [`taped`](SessionConfig::taped).
+    /// session must be configured with [`SessionConfig::record_tape`].
     #[must_use]
-    pub fn taping(mut self, write: impl FnMut(&[u8]) + Send + Sync + 'static) -> Self {
+    pub fn tape_to(mut self, write: impl FnMut(&[u8]) + Send + Sync + 'static) -> Self {
         self.tape = Some(Box::new(write));
         self
     }

@@ -189,7 +189,7 @@ impl<S: Simulation> LocalActions<S> {
     }
 
     /// The first tick of the contiguous run of inputs that ends at I.
-    pub fn first(&self) -> Tick {
+    pub fn first_input_tick(&self) -> Tick {
         self.first
     }
 
@@ -306,7 +306,7 @@ impl<S: Simulation> LocalActions<S> {
     }
 
     /// Drains the seats and sequence numbers of commands that count as refused because a later one ran.
-    pub fn overtaken(&mut self) -> impl Iterator<Item = (usize, u32)> + '_ {
+    pub fn take_overtaken(&mut self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.overtaken.drain(..)
     }
 

@@ -238,7 +238,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     );
                     self.events.push(Event::StepFault(fault));
                 }
-                for (seat, seq) in playing.replica.timeline.local_actions_mut().overtaken() {
+                let actions = playing.replica.timeline.local_actions_mut();
+                for (seat, seq) in actions.take_overtaken() {
                     playing.replica.meter.commands_refused += 1;
                     let why = CommandRefusal::Unreported;
                     self.events.push(Event::CommandRefused { seat, seq, why });
@@ -287,8 +288,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The tape's bytes since the last call, to append to a file for `twinstep_ops::Inspector`. Take them at least
-    /// every few seconds: at most [`TAPE_BYTES_MAX`] bytes wait. Empty if the session is not
-    /// [`taped`](SessionConfig::taped).
+    /// every few seconds: at most [`TAPE_BYTES_MAX`] bytes wait. Empty without [`SessionConfig::record_tape`].
     #[must_use]
     pub fn take_tape(&mut self) -> Vec<u8> {
         self.taped

@@ -93,7 +93,7 @@ pub(crate) fn taped(
     file: Option<&Path>,
 ) -> SessionConfig<Game, GameShow> {
     match file {
-        Some(_) => config.taped(),
+        Some(_) => config.record_tape(),
         None => config,
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn tape_to(
     };
     let path = path.to_owned();
     let mut file = Some(new_file(&path)?);
-    Ok(client.taping(move |bytes| {
+    Ok(client.tape_to(move |bytes| {
         if let Some(Err(error)) = file.as_mut().map(|file| file.write_all(bytes)) {
             tracing::warn!(path = %path.display(), %error, "cannot write the tape: the recording ends here");
             file = None;

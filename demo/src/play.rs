@@ -155,7 +155,7 @@ fn start_server(args: &PlayArgs, rules: &Arc<Rules>) -> Result<Running<Game>, Fa
 fn session(rules: &Arc<Rules>, names: &NameArgs) -> SessionConfig<Game, GameShow> {
     terms::session(rules)
         .names(names.names.iter().map(Name::as_str))
-        .recorded(unix_now().as_secs())
+        .record_journal(unix_now().as_secs())
 }
 
 enum Played {

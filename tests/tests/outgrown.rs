@@ -50,7 +50,11 @@ fn a_world_outgrowing_its_bound_is_reported_and_the_match_continues() {
         },
         ..MatchConfig::action()
     };
-    let set = |_| SessionConfig::new(Arc::new(())).recorded(1).verify(false);
+    let set = |_| {
+        SessionConfig::new(Arc::new(()))
+            .record_journal(1)
+            .verify(false)
+    };
     let mut table = Direct::answered(config, Large::default(), unanswered, (0..1).map(set));
     table.match_.keep_journal().unwrap();
     table.gather();

@@ -190,7 +190,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             let end = actions.next().min(wanted + INPUT_WINDOW);
             let tick = playing.replica.timeline.authority().turn().cadence.tick();
             let again = self.outgoing.repeats.first_to_repeat(now, &self.link, tick);
-            let lacks = self.outgoing.needed.max(actions.first()).max(wanted);
+            let lacks = self
+                .outgoing
+                .needed
+                .max(actions.first_input_tick())
+                .max(wanted);
             let first = lacks.max(again);
             let written = write_inputs(actions, (first, end), ORDERS_ROOM + tail, &mut packet);
             self.outgoing

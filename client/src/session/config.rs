@@ -180,7 +180,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     /// seconds since 1970. Costs a digest per turn, and memory: at most twice
     /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds if these are larger.
     #[must_use]
-    pub fn recorded(mut self, unix_s: u64) -> Self {
+    pub fn record_journal(mut self, unix_s: u64) -> Self {
         self.recorded_since = Some(unix_s);
         self
     }
@@ -189,7 +189,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     /// desyncs and heals. The program takes it with [`Session::take_tape`](crate::Session::take_tape). Costs two trees
     /// of the state (about 50 ns per number) per rebuild, and about 100 bytes of tape per tick.
     #[must_use]
-    pub fn taped(mut self) -> Self {
+    pub fn record_tape(mut self) -> Self {
         self.taped = true;
         self
     }

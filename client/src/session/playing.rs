@@ -94,7 +94,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         let timeline = Timeline::new(rules.clone(), world, actions, guess, speculate, verify);
         let mut replica = Replica {
             timeline: match mode {
-                Mode::Predicting(_) => timeline.reconciling(reconcile),
+                Mode::Predicting(_) => timeline.with_reconcile(reconcile),
                 Mode::Lockstep(_) => timeline.in_lockstep(),
             },
             inbox,

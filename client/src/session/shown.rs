@@ -214,7 +214,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// The confirmed match as a journal. It starts with the world of the last join, heal or reconnect, and ends with
     /// the newest complete turn. A long recording drops its beginning and starts with a later world. Returns `None` if
-    /// the session is not [`recorded`](super::SessionConfig::recorded), or has not started to play.
+    /// the session does not [record a journal](super::SessionConfig::record_journal), or has not started to play.
     #[must_use]
     pub fn recording(&self) -> Option<&[u8]> {
         let tape = match &self.stage {

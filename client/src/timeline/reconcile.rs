@@ -22,7 +22,7 @@ use crate::stats::Misprediction;
 impl<S: Simulation> Timeline<S> {
     /// Sets where the prediction is rebuilt. Has no effect in lockstep.
     #[must_use]
-    pub fn reconciling(mut self, how: Reconcile) -> Self {
+    pub fn with_reconcile(mut self, how: Reconcile) -> Self {
         self.how = how;
         if how == Reconcile::Background {
             self.away = Some(self.new_away());

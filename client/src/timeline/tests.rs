@@ -79,7 +79,7 @@ fn timeline(how: Reconcile) -> Timeline<Mix> {
     let world = World::new(Mix::default(), Tick(0));
     let (guess, speculate) = (Box::new(Repeat), Box::new(Wait));
     let actions = LocalActions::new(seats, &[0]);
-    Timeline::new(Arc::new(()), world, actions, guess, speculate, true).reconciling(how)
+    Timeline::new(Arc::new(()), world, actions, guess, speculate, true).with_reconcile(how)
 }
 
 /// The events of a match, derived from a seed, so that they are the same for each timeline.
@@ -317,7 +317,7 @@ fn wrong(guess: impl Guess<Mix>) -> (Timeline<Mix>, Box<Rebuild<Mix>>, Script) {
         }),
         ..timeline(Reconcile::Inline)
     }
-    .reconciling(Reconcile::Background);
+    .with_reconcile(Reconcile::Background);
     let mut script = Script::new(7);
     script.quiet = true;
     for at in 0..6 {

@@ -320,9 +320,9 @@ pub mod page {
         bytes.len()
     }
 
-    /// Returns the newest ticket to keep for the next page, once.
+    /// Takes the newest ticket to store for the next page. Returns each ticket once.
     #[must_use]
-    pub fn kept() -> Option<String> {
+    pub fn take_ticket_to_store() -> Option<String> {
         between().kept.take()
     }
 }
@@ -405,7 +405,7 @@ mod exports {
     /// The length of a newer ticket to keep; 0 if there is none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_kept() -> usize {
-        page::kept().map_or(0, |line| page::answer(line.as_bytes()))
+        page::take_ticket_to_store().map_or(0, |line| page::answer(line.as_bytes()))
     }
 
     /// The length of the panic message; 0 if there was no panic.

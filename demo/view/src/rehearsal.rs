@@ -144,7 +144,11 @@ impl Rehearsal {
             let of = Key::new(peer.0, 0);
             let names = setup.names.iter().filter(|_| !is_bot);
             let config = terms::session(&rules).names(names.map(String::as_str));
-            let config = if is_bot { config } else { config.recorded(0) };
+            let config = if is_bot {
+                config
+            } else {
+                config.record_journal(0)
+            };
             RehearsalMember {
                 peer,
                 identity,
@@ -181,7 +185,9 @@ impl Rehearsal {
     pub fn add_mirror(&mut self, when: When) {
         assert_eq!(self.now, Duration::ZERO, "a mirror sees all packets");
         let config = terms::session(&self.rules);
-        let config = config.recorded(0).show(ShowAt(when), GameShow::SMOOTHING);
+        let config = config
+            .record_journal(0)
+            .show(ShowAt(when), GameShow::SMOOTHING);
         let mirror = Session::new(config).expect("rules without a NaN");
         self.mirrors.push(mirror);
     }

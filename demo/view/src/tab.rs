@@ -27,7 +27,7 @@ extern "C" fn powderkeg_begin() {
         let feed = Feed::rehearsal(Rehearsal::new(&setup), Some("wan".to_owned()));
         return window::show(feed);
     };
-    let session = terms::session(&rules).recorded(unix_now().as_secs());
+    let session = terms::session(&rules).record_journal(unix_now().as_secs());
     match twinstep_web::join(&ticket, session) {
         Ok(client) => window::show(Feed::client(client, rules, None)),
         Err(why) => end(&why.to_string()),

@@ -239,7 +239,7 @@ fn a_browser_and_a_udp_player_play_one_match_with_equal_digests() {
     let mut kept = None;
     play(&mut party, |_| {
         // All pages of this process keep their tickets in one place.
-        let newest = page::kept().map(|line| line.parse::<Ticket>().unwrap());
+        let newest = page::take_ticket_to_store().map(|line| line.parse::<Ticket>().unwrap());
         kept = newest.filter(|ticket| ticket.web() == server.web_address());
         kept.is_some()
     });

@@ -126,7 +126,7 @@ impl<'r, S: Simulation> Inspector<'r, S> {
         self
     }
 
-    /// Adds a lane for a client's tape, recorded with `SessionConfig::taped`. The page shows the name.
+    /// Adds a lane for a client's tape, recorded with `SessionConfig::record_tape`. The page shows the name.
     ///
     /// # Errors
     /// If the file is not a tape, is damaged, or is larger than 64 MiB.
