@@ -9,7 +9,7 @@ use twinstep_core::bounds::{FRAMES_AHEAD_MAX, LOAD_TICKS};
 use twinstep_core::frame::FrameData;
 use twinstep_core::turn::Turn;
 use twinstep_core::{Simulation, Tick};
-use twinstep_protocol::packet::frames::RUN_MAX;
+use twinstep_protocol::packet::frames::RUN_FRAMES_MAX;
 use twinstep_protocol::packet::gaps::Gaps;
 
 /// The maximum number of contiguous frames that wait, about 8 s at 60 Hz. The server must resend later ones.
@@ -19,7 +19,7 @@ const DIGESTS: usize = 256;
 
 /// Frames are kept up to this distance beyond a gap: the server's limit for frames ahead, plus one more run in the same
 /// packet.
-const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_MAX as u32;
+const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_FRAMES_MAX as u32;
 
 /// The frames `next - len .. next`, and frames beyond the first gap.
 pub(crate) struct Inbox<S: Simulation> {

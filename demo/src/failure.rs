@@ -200,7 +200,9 @@ fn journal_hint(error: &JournalFileError) -> String {
             "\n(`powderkeg journal check {}` shows what is lost; `powderkeg journal repair` cuts it off)",
             path.display()
         ),
-        JournalFileError::Cut { .. } | JournalFileError::InUse { .. } => NEW_MATCH_HINT.to_owned(),
+        JournalFileError::NoWorld { .. } | JournalFileError::InUse { .. } => {
+            NEW_MATCH_HINT.to_owned()
+        }
         JournalFileError::Resume { source, .. } => match source {
             ResumeError::Seats { .. } => format!("{SEATS_HINT}{NEW_MATCH_HINT}"),
             ResumeError::Start(error) => format!("{}{NEW_MATCH_HINT}", start_hint(error)),

@@ -104,7 +104,7 @@ impl<S: Simulation> Blueprint<S> {
 
     /// The length of the match's ticks.
     #[must_use]
-    pub fn tick(&self) -> std::time::Duration {
+    pub fn tick_length(&self) -> std::time::Duration {
         self.config.tick
     }
 

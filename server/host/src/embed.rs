@@ -265,8 +265,8 @@ impl<S: Simulation> Server<S> {
 
     /// The length of a tick at full speed.
     #[must_use]
-    pub fn tick(&self) -> Duration {
-        self.blueprint.tick()
+    pub fn tick_length(&self) -> Duration {
+        self.blueprint.tick_length()
     }
 
     /// The hello that a journal must match to be resumed here.

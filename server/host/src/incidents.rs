@@ -19,7 +19,7 @@ use twinstep_udp::random_u64;
 
 use super::logged::{self, LogKind};
 use super::observer::Observer;
-use super::own_files::{FileLock, make_new};
+use super::own_files::{FileLock, create_locked};
 use twinstep_server::incident::{Incident, Trouble};
 
 const FILES_MAX: usize = 32;
@@ -120,7 +120,7 @@ impl IncidentFiles {
         // The name must not be guessable, because all users can write to the folder for temporary files.
         let name = format!("{prefix}{}-{:016x}.txt", incident.tick.0, random_u64());
         let path = folder.join(name);
-        let FileLock::Acquired(mut file) = make_new(&path)? else {
+        let FileLock::Acquired(mut file) = create_locked(&path)? else {
             return Err(io::ErrorKind::AlreadyExists.into());
         };
         // A single write, so that a full disk stores all of the text or, usually, none of it.

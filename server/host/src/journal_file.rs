@@ -20,7 +20,7 @@ use twinstep_protocol::journal::JournalError;
 use super::journal_read::StoredJournal;
 use super::logged;
 use super::own_files::{
-    FileLock, access_advice, copy_to_new, leads_to, make_new, open_alone, open_to_read,
+    FileLock, access_advice, copy_to_new, create_locked, leads_to, open_locked, open_to_read,
     rename_to_free, sync_folder, with_end,
 };
 use twinstep_server::config::MatchConfig;
@@ -97,7 +97,7 @@ pub enum JournalFileError {
         "the journal {path} ends before its first world, so nothing can be resumed: restore a complete copy, or move it \
          away to start a new match"
     )]
-    Cut { path: PathBuf },
+    NoWorld { path: PathBuf },
     #[error(
         "cannot resume the match of {path}: {source}; start a new match, or move the file away"
     )]
@@ -224,7 +224,7 @@ impl Journal {
     /// If the file exists, or the folder cannot be written.
     pub fn create(path: impl Into<PathBuf>) -> Result<Journal, JournalFileError> {
         let path = path.into();
-        match make_new(&path) {
+        match create_locked(&path) {
             Ok(FileLock::Acquired(file)) => Ok(Journal::over(path, file, true)),
             Ok(FileLock::InUse) => Err(JournalFileError::InUse { path }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -509,16 +509,16 @@ fn resumed<S: Simulation>(
     Ok((resumed, stored.file_bytes()))
 }
 
-/// Like [`open_alone`], but waits for a writer that is about to end.
+/// Like [`open_locked`], but waits for a writer that is about to end.
 pub(super) fn open_soon(path: &Path) -> io::Result<FileLock> {
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
     for _ in 0..looks {
-        match open_alone(path)? {
+        match open_locked(path)? {
             FileLock::InUse => std::thread::sleep(LOCK_LOOK),
             opened => return Ok(opened),
         }
     }
-    open_alone(path)
+    open_locked(path)
 }
 
 #[cfg(test)]
@@ -537,7 +537,7 @@ mod tests {
             let mut lost = Journal::create(&path).unwrap();
             lost.append(b"one").unwrap();
             lost.settle().unwrap();
-            assert!(matches!(open_alone(&path), Ok(FileLock::InUse)));
+            assert!(matches!(open_locked(&path), Ok(FileLock::InUse)));
             let hold = lost.hold();
             match is_writing {
                 false => hold.take_away().unwrap(),
@@ -549,7 +549,7 @@ mod tests {
                     })
                     .unwrap(),
             }
-            let Ok(FileLock::Acquired(file)) = open_alone(&path) else {
+            let Ok(FileLock::Acquired(file)) = open_locked(&path) else {
                 panic!("it is free");
             };
             lost.append(b"two").unwrap_err();

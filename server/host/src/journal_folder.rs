@@ -126,7 +126,7 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
 fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFileError> {
     let stored = StoredJournal::open(path);
     let mut stored = stored.map_err(|source| unreadable(path, source))?;
-    let cut = || JournalFileError::Cut {
+    let no_world = || JournalFileError::NoWorld {
         path: path.to_owned(),
     };
     let index = match Index::scan(&mut stored) {
@@ -135,14 +135,14 @@ fn left_alone(path: &Path, ours: &Hello) -> Result<Option<LeftAlone>, JournalFil
             let source = stored.failure().unwrap_or_else(|| io::Error::other(why));
             return Err(unreadable(path, source));
         }
-        Err(JournalError::Torn { .. }) => return Err(cut()),
+        Err(JournalError::Torn { .. }) => return Err(no_world()),
         Err(source) => return Err(damaged(path, source)),
     };
     Ok(match (is_over(&index), index.check(ours)) {
         (_, Err(mismatch)) => Some(LeftAlone::Other(mismatch)),
         _ if index.about.by != WrittenBy::Server => Some(LeftAlone::Recording),
         (Some(reason), Ok(())) => Some(LeftAlone::Ended(reason.to_owned())),
-        _ if index.worlds.is_empty() => return Err(cut()),
+        _ if index.worlds.is_empty() => return Err(no_world()),
         _ => None,
     })
 }

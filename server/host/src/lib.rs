@@ -88,7 +88,7 @@ pub mod internal {
     pub use crate::journal_folder::ended;
     pub use crate::journal_read::COMPRESSED_EXTENSION;
     pub use crate::own_files::{
-        FileLock, access_advice, copy_to_new, make_new, open_alone, open_to_read, with_end,
+        FileLock, access_advice, copy_to_new, create_locked, open_locked, open_to_read, with_end,
     };
     pub use crate::secret::{CREDENTIALS_VARIABLE, load_secret};
     pub use tracing;

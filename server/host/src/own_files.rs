@@ -79,7 +79,7 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The errors of [`open_to_read`].
-pub fn open_alone(path: &Path) -> io::Result<FileLock> {
+pub fn open_locked(path: &Path) -> io::Result<FileLock> {
     take_alone(path, || open(&writer(), path))
 }
 
@@ -87,7 +87,7 @@ pub fn open_alone(path: &Path) -> io::Result<FileLock> {
 ///
 /// # Errors
 /// If the name is taken, even by a dangling link ([`io::ErrorKind::AlreadyExists`]); or the file cannot be created.
-pub fn make_new(path: &Path) -> io::Result<FileLock> {
+pub fn create_locked(path: &Path) -> io::Result<FileLock> {
     take_alone(path, || writer().create_new(true).open(path))
 }
 
@@ -223,7 +223,7 @@ pub fn with_end(path: &Path, end: impl AsRef<std::ffi::OsStr>) -> PathBuf {
 /// If the new file exists, the old file cannot be read, or the new file cannot be written.
 pub fn copy_to_new(mut from: &File, to: &Path) -> io::Result<u64> {
     use io::Seek;
-    let FileLock::Acquired(mut copy) = make_new(to)? else {
+    let FileLock::Acquired(mut copy) = create_locked(to)? else {
         return Err(io::ErrorKind::AlreadyExists.into());
     };
     let copied = (|| {
@@ -261,12 +261,12 @@ mod tests {
             (&folder, "a directory"),
         ] {
             let read = open_to_read(path).unwrap_err().to_string();
-            let written = open_alone(path).map(drop).unwrap_err().to_string();
+            let written = open_locked(path).map(drop).unwrap_err().to_string();
             assert!(read.contains(what) && written.contains(what), "{read}");
         }
         // No file is created behind a dangling link.
         std::fs::remove_file(&file).unwrap();
-        let made = make_new(&link).map(drop).unwrap_err();
+        let made = create_locked(&link).map(drop).unwrap_err();
         assert_eq!(made.kind(), io::ErrorKind::AlreadyExists);
         assert!(!file.exists());
         std::fs::remove_dir_all(&folder).unwrap();
@@ -291,7 +291,7 @@ mod on_every_system {
     fn new_files_are_private_and_never_replace_a_file() {
         let folder = folder("made");
         let (one, two) = (folder.join("one"), folder.join("two"));
-        let Ok(FileLock::Acquired(mut file)) = make_new(&one) else {
+        let Ok(FileLock::Acquired(mut file)) = create_locked(&one) else {
             panic!("it is not locked");
         };
         file.write_all(b"one").unwrap();
@@ -301,7 +301,7 @@ mod on_every_system {
             let mode = std::os::unix::fs::PermissionsExt::mode(&data.permissions());
             assert_eq!(mode & 0o777, 0o600);
         }
-        assert!(matches!(open_alone(&one), Ok(FileLock::InUse)));
+        assert!(matches!(open_locked(&one), Ok(FileLock::InUse)));
         std::fs::write(&two, "two").unwrap();
         let taken = rename_to_free(&one, &two).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
@@ -321,7 +321,7 @@ mod on_every_system {
     fn others_can_read_an_open_file_but_not_write_it() {
         let path = std::env::temp_dir().join(format!("twinstep-open-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        let Ok(FileLock::Acquired(mut file)) = make_new(&path) else {
+        let Ok(FileLock::Acquired(mut file)) = create_locked(&path) else {
             panic!("it is not locked");
         };
         file.write_all(b"one").unwrap();
@@ -329,7 +329,7 @@ mod on_every_system {
         let mut reader = open_to_read(&path).unwrap();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "one");
-        assert!(matches!(open_alone(&path), Ok(FileLock::InUse)));
+        assert!(matches!(open_locked(&path), Ok(FileLock::InUse)));
         // The reader is still there.
         file.write_all(b"two").unwrap();
         reader.read_to_string(&mut text).unwrap();
@@ -345,7 +345,7 @@ mod on_every_system {
         std::fs::remove_file(&other).unwrap();
         assert!(!leads_to(&other, &file).unwrap());
         drop(file);
-        assert!(matches!(open_alone(&moved), Ok(FileLock::Acquired(_))));
+        assert!(matches!(open_locked(&moved), Ok(FileLock::Acquired(_))));
         std::fs::remove_file(&moved).unwrap();
     }
 }

@@ -248,13 +248,16 @@ fn a_journal_cut_before_its_first_world_is_never_ignored() {
     for length in [1, world / 2, world, world + 3] {
         fs::write(&cut, &whole[..length]).unwrap();
         let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
-        let is_cut = matches!(&refused, JournalFileError::Cut { path } if *path == cut);
+        let is_cut = matches!(&refused, JournalFileError::NoWorld { path } if *path == cut);
         assert!(is_cut, "{length} bytes: {refused}");
         assert!(resume(&cut).is_err());
     }
     fs::write(&cut, vec![0; world]).unwrap();
     let refused = newest_unfinished(&folder.0, &hello).unwrap_err();
-    assert!(matches!(refused, JournalFileError::Cut { .. }), "{refused}");
+    assert!(
+        matches!(refused, JournalFileError::NoWorld { .. }),
+        "{refused}"
+    );
 }
 
 /// Finding H4: a client's recording was continued as the server's match.

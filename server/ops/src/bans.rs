@@ -21,7 +21,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use twinstep_host::AdmissionPolicy;
-use twinstep_host::internal::{FileLock, access_advice, logged, make_new, open_alone, with_end};
+use twinstep_host::internal::{
+    FileLock, access_advice, create_locked, logged, open_locked, with_end,
+};
 use twinstep_protocol::packet::closed::{BANNED_FOR_GOOD, CloseCode};
 use twinstep_protocol::text::is_plain;
 use twinstep_udp::{is_identity, open_regular, replace_file};
@@ -252,8 +254,8 @@ fn lock(path: &Path) -> Result<File, BansError> {
     let name = with_end(path, ".lock");
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();
     for _ in 0..looks {
-        let locked = match open_alone(&name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => make_new(&name),
+        let locked = match open_locked(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => create_locked(&name),
             opened => opened,
         };
         match locked {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use twinstep_core::{Simulation, Tick};
-use twinstep_host::internal::{FileLock, make_new, open_alone, with_end};
+use twinstep_host::internal::{FileLock, create_locked, open_locked, with_end};
 use twinstep_host::{JournalFileError, StoredJournal};
 use twinstep_protocol::journal::{JournalError, Remains, SourceError, UpTo, remains};
 use twinstep_protocol::replay::{Index, Survey};
@@ -76,7 +76,7 @@ fn look<S: Simulation>(
     stored: &mut StoredJournal,
     path: &Path,
 ) -> Result<Checkup, JournalFileError> {
-    let cut = || JournalFileError::Cut {
+    let no_world = || JournalFileError::NoWorld {
         path: path.to_owned(),
     };
     let unreadable = |SourceError(why)| JournalFileError::Unreadable {
@@ -85,7 +85,7 @@ fn look<S: Simulation>(
     };
     let index = match Index::scan(&mut *stored) {
         Ok(index) if !index.worlds.is_empty() => index,
-        Ok(_) | Err(JournalError::Torn { .. }) => return Err(cut()),
+        Ok(_) | Err(JournalError::Torn { .. }) => return Err(no_world()),
         Err(source) => {
             return Err(JournalFileError::Damaged {
                 path: path.to_owned(),
@@ -138,7 +138,7 @@ impl Checkup {
             path: path.to_owned(),
             source,
         };
-        let FileLock::Acquired(file) = open_alone(path).map_err(failed)? else {
+        let FileLock::Acquired(file) = open_locked(path).map_err(failed)? else {
             return Err(JournalFileError::InUse {
                 path: path.to_owned(),
             });
@@ -189,7 +189,7 @@ fn make_beside(path: &Path) -> io::Result<(PathBuf, File)> {
                 n => format!(".damaged-{n}"),
             },
         );
-        match make_new(&kept) {
+        match create_locked(&kept) {
             Ok(FileLock::Acquired(file)) => return Ok((kept, file)),
             Ok(FileLock::InUse) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -35,7 +35,7 @@ const CADENCE: u8 = 64;
 const FRAGMENTS: u8 = 128;
 
 /// The maximum number of frames in one run.
-pub const RUN_MAX: usize = u8::MAX as usize;
+pub const RUN_FRAMES_MAX: usize = u8::MAX as usize;
 
 /// The position in a packet of a run's frame count, which is filled in at the end of the run.
 pub struct RunStart {
@@ -61,9 +61,9 @@ pub fn begin<S: Simulation>(
 /// Ends a run of `frames` frames.
 ///
 /// # Panics
-/// If there are more than [`RUN_MAX`] frames.
+/// If there are more than [`RUN_FRAMES_MAX`] frames.
 pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
-    assert!(frames <= RUN_MAX, "a run of {frames} frames");
+    assert!(frames <= RUN_FRAMES_MAX, "a run of {frames} frames");
     out.patch(run.count_at, frames as u8);
 }
 

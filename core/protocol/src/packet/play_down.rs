@@ -242,7 +242,7 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
         own: PlayerSet,
         as_sent: PlayerSet,
     ) -> bool {
-        if self.count == frames::RUN_MAX {
+        if self.count == frames::RUN_FRAMES_MAX {
             return false;
         }
         let out = self.packet.out();

@@ -22,7 +22,7 @@ use crate::blueprint::Blueprint;
 use crate::config::HostError;
 use crate::journal_file::{Journal, JournalFileError, open_soon};
 use crate::journal_folder::{JOURNAL_EXTENSION, ended_of};
-use crate::own_files::{FileLock, leads_to, open_alone, rename_to_free};
+use crate::own_files::{FileLock, leads_to, open_locked, rename_to_free};
 use twinstep_server::Match;
 
 /// The number of attempts to find a journal that other processes may be moving.
@@ -81,7 +81,7 @@ pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, Jour
     let path = in_play(folder, id);
     let failed = |source| unusable(&path, source);
     // The lock is held until the end, so that other processes do not move or write the file meanwhile.
-    let file = match open_alone(&path) {
+    let file = match open_locked(&path) {
         Ok(FileLock::Acquired(file)) => file,
         Ok(FileLock::InUse) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -134,7 +134,7 @@ impl Settings {
 
     /// The blueprint of a match, with the configured numbers of players and spectators.
     fn of_people<S: Simulation>(&self, blueprint: Blueprint<S>) -> Blueprint<S> {
-        let delay_ticks = self.delay_ticks(blueprint.tick());
+        let delay_ticks = self.delay_ticks(blueprint.tick_length());
         let blueprint = blueprint.players(self.max_players as usize);
         blueprint.spectators(self.spectators as usize, delay_ticks)
     }
@@ -157,7 +157,7 @@ impl Settings {
         preparing: Preparing,
     ) -> Result<(Server<S>, Prepared), SettingError> {
         let prepared = self.prepare(1, preparing)?;
-        let delay_ticks = self.delay_ticks(server.tick());
+        let delay_ticks = self.delay_ticks(server.tick_length());
         let mut server = server
             .players(self.max_players as usize)
             .spectators(self.spectators as usize, delay_ticks)

@@ -218,7 +218,7 @@ proptest! {
         };
         let mut play = PlayDown::<Echo>::default();
         if play.read(body, &near(&content.status), |_, _| Some(&3)).is_ok() {
-            prop_assert!(play.frames().len() <= frames::RUN_MAX);
+            prop_assert!(play.frames().len() <= frames::RUN_FRAMES_MAX);
             prop_assert!(play.status.next_turn.is_none_or(|turn| turn <= COUNT_MAX));
         }
     }
