@@ -131,9 +131,9 @@ pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
         match_id: args.match_id,
         identity: Identity::new(args.player.clone(), Role::of_seats(seats.into())),
     };
-    let made_unix_ms_min = known.get(&holder).map(Lineages::made_unix_ms_min);
+    let issued_since_unix_ms = known.get(&holder).map(Lineages::issued_since_unix_ms);
     let next = NextTicket {
-        made_unix_ms_min: made_unix_ms_min.unwrap_or(0),
+        issued_since_unix_ms: issued_since_unix_ms.unwrap_or(0),
         ..NextTicket::default()
     };
     let spec = TicketSpec {

@@ -319,7 +319,7 @@ fn a_ticket_is_dated_after_the_revocations_in_the_keys_lineage_file() {
     let folder = Folder::with_a_key("ahead");
     let made = |player: &str| {
         let ticket = Ticket::load(folder.ticket("127.0.0.1:1", player)).unwrap();
-        ticket.stamp().made_unix_ms
+        ticket.stamp().issued_unix_ms
     };
     let before = made("anna");
     let lineages = folder.file("key.lineages");

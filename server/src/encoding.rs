@@ -1,5 +1,5 @@
-//! [`Encoding`]: a world to be encoded on any thread. The match decides how the bytes are used, and what happens if it
-//! never gets them ([`crate::snapshots`]). [`Saving`]: a save to be encoded on any thread, for the host.
+//! [`WorldEncoding`]: a world to be encoded on any thread. The match decides how the bytes are used, and what happens if
+//! it never gets them ([`crate::snapshots`]). [`Saving`]: a save to be encoded on any thread, for the host.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,21 +24,21 @@ impl Snapshot {
     }
 }
 
-/// A world to be encoded by [`run`](Encoding::run), on any thread.
-pub struct Encoding(Box<dyn FnOnce() -> Encoded + Send>);
+/// A world to be encoded by [`run`](WorldEncoding::run), on any thread.
+pub struct WorldEncoding(Box<dyn FnOnce() -> EncodedWorld + Send>);
 
-/// The result of an [`Encoding`], for [`Match::hand_world`](crate::Match::hand_world).
+/// The result of a [`WorldEncoding`], for [`Match::hand_world`](crate::Match::hand_world).
 #[derive(Clone, Debug)]
-pub struct Encoded {
+pub struct EncodedWorld {
     pub(crate) tick: Tick,
     /// `Ok(None)` if the world is too large; `Err` if its `Serialize` panicked, with the panic's message.
     pub(crate) world: Result<Option<Snapshot>, String>,
 }
 
-impl Encoding {
+impl WorldEncoding {
     /// `bytes` is the expected size, used only to allocate the buffer.
-    pub(crate) fn new<S: Simulation>(world: World<S>, bytes: usize) -> Encoding {
-        Encoding(Box::new(move || {
+    pub(crate) fn new<S: Simulation>(world: World<S>, bytes: usize) -> WorldEncoding {
+        WorldEncoding(Box::new(move || {
             let tick = world.tick();
             // The closure owns the world, so its `Drop`, perhaps an author's code, also runs inside `catch_unwind`.
             let encode = move || {
@@ -47,7 +47,7 @@ impl Encoding {
                 Some(Snapshot::new(tick, out.into()))
             };
             let world = catch_unwind(AssertUnwindSafe(encode));
-            Encoded {
+            EncodedWorld {
                 tick,
                 world: world.map_err(|panic| panic_message(&*panic).to_owned()),
             }
@@ -56,14 +56,14 @@ impl Encoding {
 
     /// Encodes the world. Costs a pass over it: a millisecond or two for each megabyte.
     #[must_use]
-    pub fn run(self) -> Encoded {
+    pub fn run(self) -> EncodedWorld {
         self.0()
     }
 }
 
-impl std::fmt::Debug for Encoding {
+impl std::fmt::Debug for WorldEncoding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Encoding")
+        f.write_str("WorldEncoding")
     }
 }
 

@@ -60,7 +60,7 @@ mod up;
 pub use config::MatchConfig;
 pub use degradation::Degradation;
 pub use diagnostics::{MatchStats, Report};
-pub use encoding::{Encoded, Encoding, Saving};
+pub use encoding::{EncodedWorld, Saving, WorldEncoding};
 pub use errors::{LoadError, MatchStartError, ResumeError, SeatError};
 pub use fold::{FoldError, Folded};
 pub use hooks::{Admission, Decision, HookContext, Referee, Resolver};

@@ -35,7 +35,7 @@ use crate::config::{ConfigError, MatchConfig, StartWhen};
 use crate::degradation::Degradation;
 use crate::diagnostics::{Diagnostics, MatchStats, Report};
 use crate::down::Scratch;
-use crate::encoding::Encoded;
+use crate::encoding::EncodedWorld;
 use crate::errors::MatchStartError;
 use crate::history::History;
 use crate::hooks::{Referee, Resolver};
@@ -410,8 +410,8 @@ impl<S: Simulation> Match<S> {
     ///
     /// # Panics
     /// If the world's `Serialize` panicked; the error is the panic's message.
-    pub fn hand_world(&mut self, encoded: Encoded) {
-        let Encoded { tick, world } = encoded;
+    pub fn hand_world(&mut self, encoded: EncodedWorld) {
+        let EncodedWorld { tick, world } = encoded;
         if !self.snapshots.aside.end(tick) {
             return;
         }

@@ -11,7 +11,7 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 
-use crate::encoding::{Encoding, Saving};
+use crate::encoding::{Saving, WorldEncoding};
 use twinstep_protocol::identity::{Identity, SessionId};
 
 /// An action that the match requests from its host.
@@ -33,7 +33,7 @@ pub enum Output<'a, O> {
     },
     /// Encode this world on another thread, and give the result to `Match::hand_world`. Only for hosts that called
     /// `Match::encode_aside`.
-    Encode(Encoding),
+    Encode(WorldEncoding),
     /// Run this save on another thread, write its bytes where saved games belong, and report the result to
     /// `Match::hand_saved`. Only for hosts that called `Match::offer_saves`.
     Save(Saving),
@@ -76,7 +76,7 @@ impl<O> Outbox<O> {
         self.outputs.push_back((output, 0..0));
     }
 
-    pub(crate) fn encode(&mut self, world: Option<Encoding>) {
+    pub(crate) fn encode(&mut self, world: Option<WorldEncoding>) {
         if let Some(world) = world {
             self.push(Output::Encode(world));
         }

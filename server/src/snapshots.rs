@@ -37,7 +37,7 @@ use twinstep_core::{Simulation, Tick};
 use crate::config::Spectators;
 use crate::cutoff::CutOff;
 use crate::diagnostics::Diagnostics;
-use crate::encoding::{Encoding, Snapshot};
+use crate::encoding::{Snapshot, WorldEncoding};
 use crate::incident::{Incident, Trouble};
 use crate::server_world::ServerWorld;
 
@@ -85,7 +85,7 @@ impl Snapshots {
         spectators: Spectators,
         world: &ServerWorld<S>,
         diagnostics: &mut Diagnostics,
-    ) -> Option<Encoding> {
+    ) -> Option<WorldEncoding> {
         let Spectators { max, delay_ticks } = spectators;
         let watches = max > 0 && delay_ticks > 0;
         if !watches || !self.watched.is_due(world.current.turn().began) {
@@ -111,7 +111,7 @@ impl Snapshots {
         now: Duration,
         world: &ServerWorld<S>,
         diagnostics: &Diagnostics,
-    ) -> Option<Encoding> {
+    ) -> Option<WorldEncoding> {
         // Checked first, because finding the world may copy it.
         if self.aside.is_busy() {
             return None;
@@ -264,9 +264,9 @@ impl Aside {
         world: &World<S>,
         bytes: usize,
         now: Duration,
-    ) -> Encoding {
+    ) -> WorldEncoding {
         self.under_way = Some((world.tick(), now));
-        Encoding::new(world.clone(), bytes)
+        WorldEncoding::new(world.clone(), bytes)
     }
 
     pub(super) fn end(&mut self, tick: Tick) -> bool {

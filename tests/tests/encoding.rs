@@ -16,7 +16,7 @@ use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::game_types;
 use twinstep_server::config::{Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
-use twinstep_server::{Encoding, MatchConfig};
+use twinstep_server::{MatchConfig, WorldEncoding};
 
 const SECOND: u32 = 60;
 const BYTES: usize = 20_000;
@@ -44,7 +44,7 @@ fn table(clients: usize, policies: MatchConfig) -> Direct<Heavy> {
 }
 
 fn play(table: &mut Direct<Heavy>, frames: u32, later: u32) -> usize {
-    let mut under_way: Vec<(u32, Encoding)> = Vec::new();
+    let mut under_way: Vec<(u32, WorldEncoding)> = Vec::new();
     let mut count = 0;
     for frame in 0..frames {
         for (_, world) in under_way.extract_if(.., |(at, _)| *at <= frame) {
@@ -232,7 +232,7 @@ impl Simulation for Moody {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-fn moody() -> (Direct<Moody>, Encoding) {
+fn moody() -> (Direct<Moody>, WorldEncoding) {
     let sessions = vec![SessionConfig::new(Arc::new(()))];
     let (policies, sim) = (MatchConfig::action(), Moody(vec![1; BYTES]));
     let mut table = Direct::of(policies, sim, sessions);

@@ -139,7 +139,7 @@ fn an_outdated_ticket_cannot_end_a_session_or_bar_its_identity() {
     assert_eq!(called, Ok(()));
     assert_eq!(rig.match_.stage(caller), Some(SessionStage::Greeting));
     let player = Identity::new("player 0", Role::Player);
-    rig.match_.revoke(&player, stamp.made_unix_ms + 1);
+    rig.match_.revoke(&player, stamp.issued_unix_ms + 1);
     assert_eq!(rig.match_.stage(caller), None);
     for _ in 0..20 {
         rig.deliver(caller, &[0xff; 40]);

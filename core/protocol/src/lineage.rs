@@ -52,7 +52,7 @@ pub struct Stamp {
     pub generation: u32,
     /// The time when the ticket was issued, in milliseconds since the Unix epoch, according to its maker's clock. Only
     /// a revocation uses it.
-    pub made_unix_ms: u64,
+    pub issued_unix_ms: u64,
     /// The time when the ticket expires, in seconds since the Unix epoch, according to the server's clock.
     pub expires_unix_s: u64,
 }
@@ -84,7 +84,7 @@ pub struct NextTicket {
     pub lineage: Option<u64>,
     pub generation: u32,
     /// The ticket is dated at this time or later, in milliseconds since the Unix epoch.
-    pub made_unix_ms_min: u64,
+    pub issued_since_unix_ms: u64,
     /// The ticket expires at this time or later, in seconds since the Unix epoch. The time comes from the ticket that
     /// opened the session.
     pub expires_unix_s_min: u64,
@@ -127,7 +127,7 @@ impl Lineages {
     pub fn refuses(&self, stamp: &Stamp) -> bool {
         let seen = self.seen.get(&stamp.lineage);
         seen.is_some_and(|seen| stamp.generation < seen.safe)
-            || stamp.made_unix_ms < self.made_before_unix_ms
+            || stamp.issued_unix_ms < self.made_before_unix_ms
     }
 
     /// Returns `true` if a generation of this lineage has ever been safe.
@@ -145,7 +145,7 @@ impl Lineages {
     /// The earliest date that a ticket of this holder may have, in milliseconds since the Unix epoch: 0 without a
     /// revocation.
     #[must_use]
-    pub fn made_unix_ms_min(&self) -> u64 {
+    pub fn issued_since_unix_ms(&self) -> u64 {
         self.made_before_unix_ms
     }
 
@@ -212,7 +212,7 @@ impl Lineages {
             lineage: newest.map(|newest| newest.lineage),
             // Capped one below the value for the whole lineage, which takes a thousand years to reach.
             generation: generation.unwrap_or(0).min(WHOLE - 1),
-            made_unix_ms_min: self.made_before_unix_ms,
+            issued_since_unix_ms: self.made_before_unix_ms,
             expires_unix_s_min: came_by.map_or(0, |stamp| stamp.expires_unix_s),
         }
     }

@@ -147,7 +147,7 @@ impl Pass {
             (35, claims.match_id.0),
             (43, claims.ticket_id),
             (51, stamp.lineage),
-            (63, stamp.made_unix_ms),
+            (63, stamp.issued_unix_ms),
             (71, stamp.expires_unix_s),
         ] {
             bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
@@ -181,7 +181,7 @@ impl Pass {
                 stamp: Stamp {
                     lineage: number(51),
                     generation: u32::from_le_bytes(bytes[59..63].try_into().expect("four bytes")),
-                    made_unix_ms: number(63),
+                    issued_unix_ms: number(63),
                     expires_unix_s: number(71),
                 },
                 identity: Identity::new(identity, Role::of_seats(seats.into())),
@@ -216,7 +216,7 @@ mod tests {
                 stamp: Stamp {
                     lineage: 99,
                     generation: 3,
-                    made_unix_ms: 98,
+                    issued_unix_ms: 98,
                     expires_unix_s: 77,
                 },
                 identity: Identity::new("x".repeat(IDENTITY_MAX_BYTES), Role::Player),

@@ -118,14 +118,14 @@ impl Ticket {
         next: &NextTicket,
     ) -> Result<Ticket, TicketError> {
         check(spec)?;
-        let made_unix_ms = u64::try_from(spec.now_unix.as_millis()).unwrap_or(u64::MAX);
+        let issued_unix_ms = u64::try_from(spec.now_unix.as_millis()).unwrap_or(u64::MAX);
         let expires_unix_s = spec.now_unix.as_secs().saturating_add(spec.life.as_secs());
         let claims = TicketClaims {
             ticket_id: random_u64(),
             stamp: Stamp {
                 lineage: next.lineage.unwrap_or_else(random_u64),
                 generation: next.generation,
-                made_unix_ms: made_unix_ms.max(next.made_unix_ms_min),
+                issued_unix_ms: issued_unix_ms.max(next.issued_since_unix_ms),
                 expires_unix_s: expires_unix_s.max(next.expires_unix_s_min),
             },
             identity: Identity::new(spec.identity, Role::of_seats(spec.seats.into())),
@@ -199,7 +199,7 @@ impl Ticket {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(&stamp.generation.to_le_bytes());
-        bytes.extend_from_slice(&stamp.made_unix_ms.to_le_bytes());
+        bytes.extend_from_slice(&stamp.issued_unix_ms.to_le_bytes());
         bytes.extend_from_slice(&stamp.expires_unix_s.to_le_bytes());
         bytes.extend_from_slice(&[self.timeout_s, self.servers.len() as u8]);
         for server in &self.servers {
@@ -399,7 +399,7 @@ fn parse(bytes: &[u8]) -> Option<Ticket> {
     let stamp = Stamp {
         lineage,
         generation: u32::from_le_bytes(*generation),
-        made_unix_ms: number()?,
+        issued_unix_ms: number()?,
         expires_unix_s: number()?,
     };
     let (&[timeout_s, count], mut rest) = rest.split_first_chunk::<2>()?;

@@ -37,7 +37,7 @@ use super::pulse::Pulse;
 use super::thread_pool::{Limited, ThreadPool};
 use super::tickets::TicketOffice;
 use super::workers::{Next, Playable};
-use twinstep_server::Encoded;
+use twinstep_server::EncodedWorld;
 use twinstep_server::SessionId;
 use twinstep_server::{FoldError, Folded, Match};
 
@@ -108,8 +108,8 @@ pub(super) struct Runner<S: Simulation> {
     ),
     folding: bool,
     encoded: (
-        crossbeam_channel::Sender<Encoded>,
-        crossbeam_channel::Receiver<Encoded>,
+        crossbeam_channel::Sender<EncodedWorld>,
+        crossbeam_channel::Receiver<EncodedWorld>,
     ),
     // Whether a save was written.
     saved: (

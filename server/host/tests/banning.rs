@@ -179,7 +179,7 @@ async fn revoked_tickets_are_refused_and_playing_clients_get_new_ones() {
     tokio::time::sleep(Duration::from_millis(5)).await;
     let reply = done(&server, "POST /revoke", json!({ "identity": "anna" })).await;
     let made_before = reply["revoked"][0]["made_before_unix_ms"].as_u64().unwrap();
-    assert!(made_before > stolen.stamp().made_unix_ms);
+    assert!(made_before > stolen.stamp().issued_unix_ms);
     // The player stays connected, and has a valid ticket.
     let is_new = |one: &mut Player<Counter>| {
         one.newest()

@@ -88,7 +88,7 @@ fn a_torn_journal_is_cut_and_resumed_by_only_one_process() {
     let (mut match_, mut journal) = resume(&path).unwrap();
     let revoked = |match_: &Match<Counter>, role| {
         let of = match_.lineages().get(&Identity::new("anna", role));
-        of.map(Lineages::made_unix_ms_min)
+        of.map(Lineages::issued_since_unix_ms)
     };
     assert_eq!(revoked(&match_, Role::Player), Some(5));
     match_.revoke(&Identity::new("anna", Role::Player), 4);

@@ -308,7 +308,7 @@ fn a_spectator_reconnects_with_its_stored_ticket() {
 fn a_revoked_identity_needs_a_new_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
     let ticket = server.ticket("anna").unwrap();
-    let made_before = ticket.stamp().made_unix_ms + REVOKE_SLACK_MS;
+    let made_before = ticket.stamp().issued_unix_ms + REVOKE_SLACK_MS;
     server
         .inspect(move |match_| match_.revoke(&Identity::new("anna", Role::Player), made_before))
         .unwrap();

@@ -804,7 +804,7 @@ impl<S: Simulation> Match<S> {
                 lineages.note_handed(&stamp).into_iter().collect()
             });
             // A match has no wall clock, so it uses the time in the stamp.
-            self.people.lineages.tidy(stamp.made_unix_ms / 1_000);
+            self.people.lineages.tidy(stamp.issued_unix_ms / 1_000);
         }
     }
 

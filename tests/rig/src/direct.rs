@@ -12,7 +12,8 @@ use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_core::{Effects, Frame, Simulation};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{
-    CloseCode, Decision, Encoding, HookContext, Match, MatchConfig, Output, Resolver, SessionId,
+    CloseCode, Decision, HookContext, Match, MatchConfig, Output, Resolver, SessionId,
+    WorldEncoding,
 };
 
 thread_local! {
@@ -39,7 +40,7 @@ pub struct Direct<S: Simulation, V: Show<S> = NoPicture> {
     pub deaf_until: Vec<Duration>,
     pub up: Vec<(usize, Vec<u8>)>,
     pub journal: Vec<u8>,
-    pub to_encode: Vec<Encoding>,
+    pub to_encode: Vec<WorldEncoding>,
     late: Vec<(Duration, bool, usize, Vec<u8>)>,
     frame: Duration,
 }

@@ -14,7 +14,7 @@ fn stamp(lineage: u64, generation: u32) -> Stamp {
     Stamp {
         lineage,
         generation,
-        made_unix_ms: NOW_S * 1_000,
+        issued_unix_ms: NOW_S * 1_000,
         expires_unix_s: NOW_S + 600,
     }
 }
@@ -52,16 +52,16 @@ fn a_safe_generation_ends_lower_ones_and_a_first_use_ends_earlier_lineages() {
 #[test]
 fn the_date_of_a_ticket_is_ignored_without_a_revocation() {
     let mut known = Lineages::default();
-    for (lineage, made_unix_ms) in [(1, u64::MAX), (2, NOW_S * 1_000), (3, 0)] {
+    for (lineage, issued_unix_ms) in [(1, u64::MAX), (2, NOW_S * 1_000), (3, 0)] {
         let fresh = Stamp {
-            made_unix_ms,
+            issued_unix_ms,
             ..stamp(lineage, 0)
         };
         assert!(!known.refuses(&fresh));
         known.make_safe(&fresh);
     }
     assert!(known.refuses(&Stamp {
-        made_unix_ms: u64::MAX,
+        issued_unix_ms: u64::MAX,
         ..stamp(1, 0)
     }));
 }
@@ -75,7 +75,7 @@ fn a_revocation_covers_only_seen_lineages_and_earlier_tickets() {
     assert_eq!(known.revoke(at), [below(1, WHOLE), revoked]);
     assert_eq!(known.revoke(at - 1), [], "what is known only rises");
     let later = Stamp {
-        made_unix_ms: at,
+        issued_unix_ms: at,
         ..stamp(3, 0)
     };
     assert!(known.refuses(&stamp(2, 0)) && !known.refuses(&later));
@@ -87,10 +87,10 @@ fn a_revocation_covers_only_seen_lineages_and_earlier_tickets() {
     // A connected session gets tickets of a new lineage, dated after the revocation.
     let next = known.next(Some(&stamp(1, 0)), Some(&stamp(1, 4)));
     assert_eq!((next.lineage, next.generation), (None, 0));
-    assert_eq!(next.made_unix_ms_min, at);
+    assert_eq!(next.issued_since_unix_ms, at);
     assert_eq!(next.expires_unix_s_min, NOW_S + 600);
     let handed = Stamp {
-        made_unix_ms: at,
+        issued_unix_ms: at,
         ..stamp(7, 0)
     };
     let next = known.next(Some(&stamp(1, 0)), Some(&handed));
@@ -244,7 +244,7 @@ impl Scenario {
                 self.held = Some(Stamp {
                     lineage: self.drawn,
                     generation: 0,
-                    made_unix_ms: maker_s * 1_000,
+                    issued_unix_ms: maker_s * 1_000,
                     expires_unix_s: maker_s + life_s,
                 });
             }
@@ -274,7 +274,7 @@ impl Scenario {
                 let handed = Stamp {
                     lineage: next.lineage.expect("nothing was revoked"),
                     generation: next.generation,
-                    made_unix_ms: clock_s * 1_000,
+                    issued_unix_ms: clock_s * 1_000,
                     expires_unix_s: (clock_s + 1_200).max(next.expires_unix_s_min),
                 };
                 // A replacing ticket lives at least as long as the replaced one.

@@ -62,7 +62,7 @@ fn rulings_survive_a_restart_and_never_go_back() {
         assert!(!table.refuses(
             &of("anna"),
             &Stamp {
-                made_unix_ms: 1,
+                issued_unix_ms: 1,
                 ..stamp(9, 5)
             }
         ));

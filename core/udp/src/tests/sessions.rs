@@ -16,7 +16,7 @@ fn a_ticket_connects_and_packets_pass_both_ways() {
     let ticket = &world.connected[0].1;
     assert!(ticket.identity.plays_as("anna"));
     assert_eq!((ticket.match_id, ticket.seats), (MatchId(4), 2));
-    assert_eq!(ticket.stamp.made_unix_ms, EPOCH.as_millis() as u64);
+    assert_eq!(ticket.stamp.issued_unix_ms, EPOCH.as_millis() as u64);
 
     world.server.send(session, b"down").unwrap();
     world.players[0].endpoint.send(b"up").unwrap();

@@ -240,7 +240,7 @@ fn rulings_that_affect_no_valid_ticket_are_dropped() {
 fn tickets_issued_before_a_revocation_are_refused() {
     let mut world = World::new();
     let ticket = world.ticket();
-    let unix_ms = ticket.stamp().made_unix_ms + 1;
+    let unix_ms = ticket.stamp().issued_unix_ms + 1;
     world
         .server
         .tickets()
@@ -254,7 +254,7 @@ fn tickets_issued_before_a_revocation_are_refused() {
         ..spec_at(EPOCH)
     };
     let next = NextTicket {
-        made_unix_ms_min: unix_ms,
+        issued_since_unix_ms: unix_ms,
         ..NextTicket::default()
     };
     let later = Ticket::issue_next(&world.key, &spec, &next).unwrap();

@@ -203,7 +203,10 @@ fn a_ticket_for_another_program_is_recognised_by_its_holder() {
 fn a_reconnect_ticket_continues_its_lineage_and_lives_as_long_as_the_previous_one() {
     let (key, servers) = (TicketKey::generate(), server());
     let came = Ticket::issue(&key, &spec(&servers)).unwrap().stamp();
-    assert_eq!((came.generation, came.made_unix_ms), (0, 1_700_000_000_000));
+    assert_eq!(
+        (came.generation, came.issued_unix_ms),
+        (0, 1_700_000_000_000)
+    );
     let spec = TicketSpec {
         life: Duration::from_secs(60),
         ..spec(&servers)
@@ -211,13 +214,13 @@ fn a_reconnect_ticket_continues_its_lineage_and_lives_as_long_as_the_previous_on
     let next = NextTicket {
         lineage: Some(came.lineage),
         generation: 7,
-        made_unix_ms_min: 1_700_000_000_001,
+        issued_since_unix_ms: 1_700_000_000_001,
         expires_unix_s_min: came.expires_unix_s,
     };
     let handed = Ticket::issue_next(&key, &spec, &next).unwrap().stamp();
     let expected = Stamp {
         generation: 7,
-        made_unix_ms: 1_700_000_000_001,
+        issued_unix_ms: 1_700_000_000_001,
         ..came
     };
     assert_eq!(handed, expected);

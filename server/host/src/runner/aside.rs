@@ -11,11 +11,11 @@ use crate::jobs::JobError;
 use crate::journal_read::StoredJournal;
 use crate::logged;
 use crate::save_file::write_match_save;
-use twinstep_server::Encoding;
 use twinstep_server::Folded;
 use twinstep_server::JobId;
 use twinstep_server::Saving;
 use twinstep_server::SessionId;
+use twinstep_server::WorldEncoding;
 use twinstep_server::incident::{Incident, Trouble};
 
 impl<S: Simulation> Ends<S> {
@@ -61,7 +61,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    pub(super) fn encode(&mut self, world: Encoding) {
+    pub(super) fn encode(&mut self, world: WorldEncoding) {
         let done = self.encoded.0.clone();
         self.ends.encoders.run(move || {
             let _ = done.send(world.run());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinstep_core::{Mwc, Simulation};
-use twinstep_server::{Encoding, Match};
+use twinstep_server::{Match, WorldEncoding};
 
 /// Worlds larger than this are encoded in the background. Nearly every game has such a world.
 const OVER_BYTES: usize = 64;
@@ -15,7 +15,7 @@ pub(super) struct Elsewhere {
     luck: Mwc,
     /// The maximum time of an encoding. `None` if the match encodes worlds itself.
     within: Option<Duration>,
-    under_way: Vec<(Duration, Encoding)>,
+    under_way: Vec<(Duration, WorldEncoding)>,
 }
 
 impl Elsewhere {
@@ -35,7 +35,7 @@ impl Elsewhere {
         }
     }
 
-    pub(super) fn take(&mut self, now: Duration, world: Encoding) {
+    pub(super) fn take(&mut self, now: Duration, world: WorldEncoding) {
         let within = self.within.expect("background encoding is on");
         let takes =
             Duration::from_micros(u64::from(self.luck.below(1 + within.as_micros() as u32)));
