@@ -129,10 +129,10 @@ pub struct Key {
 }
 
 impl Key {
-    /// The `n`th thing caused by `of`.
+    /// The `n`th thing caused by `cause`.
     #[must_use]
-    pub const fn new(of: u64, n: u32) -> Key {
-        Key { of, n }
+    pub const fn new(cause: u64, n: u32) -> Key {
+        Key { of: cause, n }
     }
 
     /// The `n`th thing caused by a player. A player's `of` never equals a small number that a game chooses.

@@ -150,7 +150,7 @@ impl BotClient {
     }
 
     #[must_use]
-    pub fn ended(&self) -> Option<SessionEnd> {
+    pub fn session_end(&self) -> Option<SessionEnd> {
         self.ended
     }
 

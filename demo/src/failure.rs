@@ -90,7 +90,7 @@ pub enum Failure {
     #[error("{0}")]
     Terminal(#[from] TerminalError),
     #[error("cannot take the screenshots: {0}")]
-    Shots(#[from] powderkeg_view::window::ShotsError),
+    Shots(#[from] powderkeg_view::window::ScreenshotError),
     #[error("cannot show the tour: {0}")]
     Tour(#[from] powderkeg_view::window::TourError),
     #[error("{0}")]

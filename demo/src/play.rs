@@ -202,7 +202,7 @@ fn play_here(
         thread::sleep(PAUSE);
     }
     bot.leave();
-    Ok(Played::Over(bot.ended()))
+    Ok(Played::Over(bot.session_end()))
 }
 
 fn play_headless(args: &PlayArgs) -> Result<ExitCode, Failure> {
@@ -276,7 +276,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     }
     let mut bot = BotClient::new(client, rules, Sticks::Keys, Mwc::seed(ticket.id()));
     let mut unused = Surplus::of(names);
-    while bot.ended().is_none() && !stop::asked() {
+    while bot.session_end().is_none() && !stop::asked() {
         bot.advance(BotHands::On);
         if let Some(words) = unused.noticed(bot.seats()) {
             say::err(words);
@@ -296,7 +296,7 @@ pub(crate) fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
         ))?;
         say::out(line_of(&stats))?;
     }
-    finish(bot.ended(), HasPlayed::of(Some(&stats)), args.enemies)
+    finish(bot.session_end(), HasPlayed::of(Some(&stats)), args.enemies)
 }
 
 /// Reads the first ticket from standard input. A ticket that a mail program broke into lines is read until it is

@@ -123,7 +123,7 @@ fn play(
             began.elapsed() < LOCKED_OUT,
             "not within {LOCKED_OUT:?}: {:?}",
             bots.iter()
-                .map(|bot| (bot.ended(), bot.stats().authority_tick))
+                .map(|bot| (bot.session_end(), bot.stats().authority_tick))
                 .collect::<Vec<_>>()
         );
         bots.iter_mut().for_each(|bot| bot.advance(hands));
@@ -357,7 +357,7 @@ fn killed_again_and_again(lives: impl IntoIterator<Item = Option<Duration>>) -> 
                 play_for(&mut stays, BotHands::On, time);
             }
         }
-        assert!(stays.iter().all(|bot| bot.ended().is_none()));
+        assert!(stays.iter().all(|bot| bot.session_end().is_none()));
         // Its process is gone, without a goodbye.
         drop(stays.pop());
         kills += 1;
@@ -408,6 +408,6 @@ fn a_server_killed_right_after_each_reconnect_locks_out_no_player() {
         let wait = Duration::from_millis([20, 60, 110, 160][kill as usize % 4]);
         play_for(&mut bots, BotHands::On, wait);
     }
-    assert!(bots.iter().all(|bot| bot.ended().is_none()));
+    assert!(bots.iter().all(|bot| bot.session_end().is_none()));
     println!("{kills} kills right after a return: 0 locked out");
 }

@@ -52,7 +52,7 @@ fn play(what: &str, seats: &mut [Seat], hands: BotHands, mut done: impl FnMut(&[
             "{what}: not within {PATIENCE:?}: {:?}",
             seats
                 .iter()
-                .map(|seat| (seat.id, &seat.name, seat.bot.ended(), seat.tick()))
+                .map(|seat| (seat.id, &seat.name, seat.bot.session_end(), seat.tick()))
                 .collect::<Vec<_>>()
         );
         for seat in &mut *seats {
@@ -238,7 +238,7 @@ fn a_rolling_restart_during_play_loses_no_frame() {
     });
     for seat in &seats {
         let stats = seat.bot.stats();
-        assert_eq!(seat.bot.ended(), None, "{} is in", seat.name);
+        assert_eq!(seat.bot.session_end(), None, "{} is in", seat.name);
         assert_eq!(stats.heals, 0, "{} never differed", seat.name);
         assert_eq!(stats.returns, u64::from(moves[&seat.id]), "{}", seat.name);
     }

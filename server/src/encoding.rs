@@ -1,5 +1,5 @@
-//! [`WorldEncoding`]: a world to be encoded on any thread. The match decides how the bytes are used, and what happens if
-//! it never gets them ([`crate::snapshots`]). [`Saving`]: a save to be encoded on any thread, for the host.
+//! [`WorldEncoding`]: a world to be encoded on any thread. The match decides how the bytes are used, and what happens
+//! if it never gets them ([`crate::snapshots`]). [`Saving`]: a save to be encoded on any thread, for the host.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -112,7 +112,7 @@ impl Game {
         };
         let chest = || {
             let mut crates = self.crates.iter().zip(0..);
-            let hit = crates.find(|(chest, _)| chest.holds(shot.at));
+            let hit = crates.find(|(chest, _)| chest.contains(shot.at));
             hit.map(|(_, n)| Victim::Crate(n))
         };
         enemy
@@ -128,7 +128,7 @@ impl Game {
         let crates = &self.crates;
         self.bullets.retain_mut(|bullet| {
             bullet.at += bullet.step;
-            now < bullet.ends && !crates.iter().any(|chest| chest.holds(bullet.at))
+            now < bullet.ends && !crates.iter().any(|chest| chest.contains(bullet.at))
         });
     }
 }

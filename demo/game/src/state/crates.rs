@@ -52,7 +52,7 @@ impl Crate {
 
     /// Returns `true` if a point is inside a crate on the ground.
     #[must_use]
-    pub fn holds(&self, at: Vec2) -> bool {
+    pub fn contains(&self, at: Vec2) -> bool {
         (at - self.at).abs().max_element() <= CRATE_HALF && self.stands()
     }
 }

@@ -49,6 +49,6 @@ pub use probe::{NoWindow, display};
 #[cfg(target_arch = "wasm32")]
 pub(crate) use run::show;
 pub use run::{WindowOptions, WindowRefused, run};
-pub use shots::{ShotsError, shots};
+pub use shots::{ScreenshotError, shots};
 pub use sketch::{Sketch, run_sketch};
 pub use tour::{TourError, tour, tour_picture};

@@ -27,7 +27,7 @@ const FRAMES_MAX: u32 = 9_000;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ShotsError {
+pub enum ScreenshotError {
     #[error("cannot write {path}: {why}")]
     File { path: PathBuf, why: String },
     #[error("this --seed has no scene for the picture {0}; choose another one")]
@@ -192,8 +192,8 @@ fn is_tossed(stage: &WindowStage) -> bool {
     })
 }
 
-pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ShotsError> {
-    let failed = |path: &Path, why: &dyn std::error::Error| ShotsError::File {
+pub fn shots(out: &Path, seed: u64) -> Result<Vec<PathBuf>, ScreenshotError> {
+    let failed = |path: &Path, why: &dyn std::error::Error| ScreenshotError::File {
         path: path.to_owned(),
         why: why.to_string(),
     };
@@ -230,7 +230,7 @@ fn rules(moment: &Moment) -> Rules {
     rules
 }
 
-fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ShotsError> {
+fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ScreenshotError> {
     let seed = seed + moment.seed;
     let setup = Setup {
         link: moment.link.parse().expect("a preset"),
@@ -271,7 +271,7 @@ fn play(moment: &Moment, seed: u64) -> Result<WindowStage, ShotsError> {
             None => {}
         }
     }
-    Err(ShotsError::Moment(moment.name))
+    Err(ScreenshotError::Moment(moment.name))
 }
 
 fn make_ready(stage: &mut WindowStage) {
