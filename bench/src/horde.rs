@@ -19,7 +19,7 @@ use twinstep_core::{Effects, Frame, Mwc, Never, PlayerId, Simulation, Tick};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::Resolver;
 
 use crate::effort::Effort;
@@ -195,7 +195,7 @@ impl Play for Horde {
         no_queries()
     }
 
-    fn driver(_: Sticks, luck: Mwc) -> Hand {
+    fn driver(_: InputPattern, luck: Mwc) -> Hand {
         Hand {
             luck,
             heading: 0,
@@ -241,7 +241,7 @@ fn items(rig: &Rig<Horde>) -> [u64; 2] {
 
 fn play(seed: u64, link: LinkProfile, way: Way, time: Duration) -> Played {
     let mut config = RigConfig::new(seed, link);
-    config.sticks = Sticks::Keys;
+    config.input_pattern = InputPattern::Human;
     config.crowd = way.is_plain.into();
     config.fps = 60;
     config.verify = false;

@@ -8,7 +8,7 @@ use powderkeg_game::Game;
 use twinstep_host::{Durability, Journal};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::checked;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 
 use crate::effort::Effort;
 use crate::process::{Failed, cpu};
@@ -41,7 +41,7 @@ pub(crate) fn measure(effort: &Effort) -> Result<Section, Failed> {
 /// Returns the number of virtual seconds simulated per second of processor time.
 fn rate(seed: u64, time: Duration) -> Result<f64, Failed> {
     let mut config = RigConfig::new(seed, LinkProfile::WAN);
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     config.fps = 60;
     config.verify = false;
     let mut rig = Rig::<Game>::new(config);

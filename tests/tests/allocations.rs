@@ -13,7 +13,7 @@ use twinstep_local::Local;
 use twinstep_protocol::journal::{Record, records};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::powderkeg::CAMPAIGN;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_testing::Counting;
 use twinstep_udp::{
     AddressPair, ClientEndpoint, MatchId, PACKET_MAX, ServerConfig, ServerEndpoint, ServerEvent,
@@ -37,9 +37,9 @@ fn background_rebuilds_do_not_allocate() {
 /// often, this costs the match and its four clients little more memory, and no more after the first minute.
 #[test]
 fn inputs_that_change_every_tick_cost_bounded_memory() {
-    let minutes = |sticks| {
+    let minutes = |input_pattern| {
         let mut config = RigConfig::new(5, LinkProfile::WAN);
-        config.sticks = sticks;
+        config.input_pattern = input_pattern;
         config.verify = false;
         config.tickets = false;
         let before = Counting::live_bytes();
@@ -51,12 +51,12 @@ fn inputs_that_change_every_tick_cost_bounded_memory() {
         });
         let timeline = rig.stats(0).timeline;
         println!(
-            "{sticks:?}: {minutes:?} bytes after 1, 2 and 3 minutes; {} rebuilds",
+            "{input_pattern:?}: {minutes:?} bytes after 1, 2 and 3 minutes; {} rebuilds",
             timeline.rebuilds
         );
         minutes
     };
-    let (usual, attack) = (minutes(Sticks::Sticky), minutes(Sticks::Analog));
+    let (usual, attack) = (minutes(InputPattern::Sticky), minutes(InputPattern::Analog));
     // Measured: 86 KB more after a minute, and 33 KB after three.
     for (attack, usual) in attack.into_iter().zip(usual) {
         assert!(attack < usual + (256 << 10), "{attack}, not {usual}");
@@ -198,7 +198,7 @@ fn both_ends_of_a_session_allocate_only_what_laminar_allocates() {
 /// Checks that all clients together allocate at most `of_clients_max` times in a minute, and the match never.
 fn a_minute_allocates(crowd: u16, of_clients_max: u64, rebuilds_late: Option<u32>) {
     let mut config = RigConfig::new(5, LinkProfile::WAN);
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     config.crowd = crowd;
     config.rebuilds_late = rebuilds_late;
     config.verify = false;

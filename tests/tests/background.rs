@@ -14,7 +14,7 @@ use twinstep_rig::direct::{Direct, no_queries};
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
 use twinstep_rig::lines::Lines;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Announce;
 
@@ -27,7 +27,7 @@ type Shown = (usize, u64, u32, u32, u64);
 fn eventful<S: Play>(seed: u64, rebuilds_late: Option<u32>) -> (Rig<S>, Vec<Shown>) {
     let mut config = RigConfig::new(seed, LinkProfile::BAD);
     config.clients = 3;
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     config.fps = 60;
     config.rebuilds_late = rebuilds_late;
     let mut rig = Rig::<S>::new(config);

@@ -10,7 +10,7 @@ use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
-use twinstep_rig::rig::{Play, Rig, RigConfig, Starts, Sticks};
+use twinstep_rig::rig::{InitialWorldKnowledge, InputPattern, Play, Rig, RigConfig};
 use twinstep_server::{Decision, HookContext, Match, Resolver};
 use twinstep_testing::{Script, check};
 
@@ -111,7 +111,7 @@ impl Play for Chase {
         |_: &HookContext<'_, Self>, _: Key, query: &Never| -> Decision<Never> { match *query {} }
     }
 
-    fn driver(_: Sticks, luck: Mwc) -> Self::Driver {
+    fn driver(_: InputPattern, luck: Mwc) -> Self::Driver {
         (luck, [0, 0])
     }
 
@@ -141,7 +141,7 @@ fn played(seed: u64, link: &str, clients: usize, bots: u16) -> Rig<Chase> {
     let mut config = RigConfig::new(seed, link.parse().expect("a link"));
     config.clients = clients;
     config.crowd = bots;
-    config.starts = Starts::Known;
+    config.initial_world_knowledge = InitialWorldKnowledge::Known;
     let mut rig = Rig::new(config);
     // The guide's numbers are for 20 s.
     rig.run(SECOND * if cfg!(debug_assertions) { 5 } else { 20 });

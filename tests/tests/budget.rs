@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use twinstep_protocol::packet::ByteCounts;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 
-fn measure(sticks: Sticks, crowd: u16, seconds: u64) -> (ByteCounts, ByteCounts) {
+fn measure(input_pattern: InputPattern, crowd: u16, seconds: u64) -> (ByteCounts, ByteCounts) {
     let mut config = RigConfig::new(1, "rtt=100".parse().expect("a link"));
-    config.sticks = sticks;
+    config.input_pattern = input_pattern;
     config.crowd = crowd;
     config.verify = false;
     let mut rig = Rig::<Game>::new(config);
@@ -24,7 +24,7 @@ fn measure(sticks: Sticks, crowd: u16, seconds: u64) -> (ByteCounts, ByteCounts)
         up += rig.stats(i).up - up_was;
         down += rig.bytes_down(i) - down_was;
     }
-    println!("{sticks:?}: up {up:?}\n down {down:?}");
+    println!("{input_pattern:?}: up {up:?}\n down {down:?}");
     (up, down)
 }
 
@@ -34,7 +34,7 @@ fn mean(bytes: ByteCounts) -> f64 {
 
 #[test]
 fn controls_changing_every_ten_ticks_stay_in_budget() {
-    let (up, down) = measure(Sticks::Sticky, 0, 60);
+    let (up, down) = measure(InputPattern::Sticky, 0, 60);
     println!("up {:.0} B/s, down {:.0} B/s", mean(up), mean(down));
     assert!(mean(up) <= 4_500.0, "up {:.0} B/s of 4,500", mean(up));
     assert!(mean(down) <= 4_300.0, "down {:.0} B/s of 4,300", mean(down));
@@ -42,7 +42,7 @@ fn controls_changing_every_ten_ticks_stay_in_budget() {
 
 #[test]
 fn controls_changing_every_tick_stay_in_budget() {
-    let (up, down) = measure(Sticks::Analog, 0, 60);
+    let (up, down) = measure(InputPattern::Analog, 0, 60);
     println!("up {:.0} B/s, down {:.0} B/s", mean(up), mean(down));
     assert!(mean(up) <= 6_000.0, "up {:.0} B/s of 6,000", mean(up));
     assert!(mean(down) <= 7_000.0, "down {:.0} B/s of 7,000", mean(down));
@@ -53,7 +53,7 @@ fn controls_changing_every_tick_stay_in_budget() {
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_thousand_enemies_cost_no_more_bytes_than_ten() {
     let without_outcomes = |crowd| {
-        let (up, down) = measure(Sticks::Still, crowd, 20);
+        let (up, down) = measure(InputPattern::Still, crowd, 20);
         (
             up.total() as f64,
             down.total() as f64 - down.outcomes as f64,

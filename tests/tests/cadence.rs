@@ -10,7 +10,7 @@ use twinstep_protocol::packet::UpKind;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig, Role, Starts};
+use twinstep_rig::rig::{InitialWorldKnowledge, Rig, RigConfig, Role};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{TickLength, TurnLength};
 
@@ -74,7 +74,7 @@ fn a_step_simulates_the_same_time_at_any_tick_length() {
     let mut config = RigConfig::strategy(12, LinkProfile::LAN);
     config.policies.tick = tick;
     config.policies.tick_length = TickLength::Adaptive { max: MS(200) };
-    config.starts = Starts::Known;
+    config.initial_world_knowledge = InitialWorldKnowledge::Known;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
     rig.clients[3].step_cost = MS(70);

@@ -9,7 +9,7 @@ use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::powderkeg::CAMPAIGN;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -71,7 +71,7 @@ fn eight_players_are_drawn_near_their_true_places_over_a_bad_link() {
     let mut config = RigConfig::new(83, LinkProfile::BAD);
     config.crowd = CAMPAIGN;
     config.clients = 8;
-    config.sticks = Sticks::Keys;
+    config.input_pattern = InputPattern::Human;
     config.verify = false;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 60);

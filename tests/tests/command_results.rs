@@ -10,7 +10,7 @@ use twinstep_core::world::Presence;
 use twinstep_protocol::packet::refusal::CommandRefusal;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::Admission;
 use twinstep_server::config::SealWhen;
 use twinstep_server::{HookContext, Referee};
@@ -138,7 +138,7 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
 fn commands_of_a_client_removed_while_away_are_refused_when_it_reconnects() {
     for hung_up in [false, true] {
         let mut config = RigConfig::strategy(7, LinkProfile::LAN);
-        config.sticks = Sticks::Still;
+        config.input_pattern = InputPattern::Still;
         config.policies.sealing = SealWhen::WaitForAll {
             kick_after: 2 * SECOND,
         };

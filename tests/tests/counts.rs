@@ -12,7 +12,7 @@ use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Announce, TurnLength};
 
@@ -53,7 +53,7 @@ fn a_late_announcement_is_used_by_the_next_rebuild() {
 fn a_command_runs_at_the_tick_assumed_by_its_owner() {
     let mut config = RigConfig::new(8, far());
     config.policies.delay_ticks = 5;
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     let rig = run::<History>(config, 20);
     for i in 0..rig.clients.len() {
         let stats = rig.stats(i);

@@ -7,8 +7,8 @@ use powderkeg_game::Game;
 use twinstep_core::bounds::INPUT_BYTES_MAX;
 use twinstep_protocol::packet::ByteCounts;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::edges::Edges;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::edges::EdgeCases;
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::config::Spectators;
 use twinstep_server::peer::SessionStage;
 
@@ -28,7 +28,7 @@ fn sixteen_players_actions_reach_every_client_over_a_long_link() {
         (60, "rtt=300,jitter=40,loss=5"),
         (240, "rtt=250,jitter=20,loss=2"),
     ] {
-        let mut rig = Rig::<Edges>::new(RigConfig::crowded(hz, 6, link.parse().unwrap()));
+        let mut rig = Rig::<EdgeCases>::new(RigConfig::crowded(hz, 6, link.parse().unwrap()));
         rig.observe(false);
         rig.run(SECOND * 8);
         assert!(rig.all_play(), "{hz} Hz over {link}");
@@ -70,7 +70,7 @@ fn a_delayed_spectator_keeps_up_with_sixteen_players() {
         config.policies.players_max = 16;
         config.load.input_bytes = INPUT_BYTES_MAX as u8;
         config.policies.spectators = WATCHED;
-        let mut rig = Rig::<Edges>::new(config);
+        let mut rig = Rig::<EdgeCases>::new(config);
         rig.observe(false);
         rig.run(6 * SECOND);
         assert_eq!(rig.join_with("watcher", 0), Ok(16));
@@ -88,7 +88,7 @@ fn cost(spectators: usize) -> (ByteCounts, f64, f64) {
     let mut config = RigConfig::new(11, wan);
     config.policies.spectators = WATCHED;
     config.verify = false;
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     config.journal = false;
     let mut rig = Rig::<Game>::new(config);
     rig.observe(false);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use twinstep_core::bounds::CUT_OFF_TIME;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::edges::{EdgeCases, Load};
 use twinstep_rig::lines::Lines;
 use twinstep_rig::rig::RigConfig;
 
@@ -14,7 +14,7 @@ const DIAL: Duration = Duration::from_secs(4);
 
 /// A player in a match with a world of this many bytes, and a second player that joins over this link.
 struct Loads {
-    lines: Lines<Edges>,
+    lines: Lines<EdgeCases>,
     late: usize,
     began: Duration,
     world_bytes: u32,
@@ -29,7 +29,7 @@ impl Loads {
             hertz: 10,
             ..Load::default()
         };
-        let mut lines = Lines::<Edges>::like(&config, 1);
+        let mut lines = Lines::<EdgeCases>::like(&config, 1);
         let first = lines.join("first");
         while !lines.plays(first) {
             lines.run(SECOND);

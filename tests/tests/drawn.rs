@@ -15,7 +15,7 @@ use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Simulation, Table
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::{MatchConfig, Resolver};
 use twinstep_tests::golden;
 
@@ -51,7 +51,7 @@ struct Measured {
 
 fn measure(link: LinkProfile, seed: u64, measured: &mut Measured) {
     let mut config = RigConfig::new(seed, link);
-    config.sticks = Sticks::Keys;
+    config.input_pattern = InputPattern::Human;
     config.fps = 60;
     config.verify = false;
     let mut rig = Rig::<Game>::new(config);
@@ -295,7 +295,7 @@ impl Show<Line> for Sight {
 
 impl Play for Line {
     type Show = Sight;
-    type Driver = (Sticks, Mwc, u8);
+    type Driver = (InputPattern, Mwc, u8);
     fn rules(_: u16) {}
     fn start((): &(), _: u64) -> Self {
         Line::default()
@@ -306,17 +306,17 @@ impl Play for Line {
     fn resolver((): &(), _: u64) -> impl Resolver<Self> {
         no_queries()
     }
-    fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver {
-        (sticks, luck, 0)
+    fn driver(input_pattern: InputPattern, luck: Mwc) -> Self::Driver {
+        (input_pattern, luck, 0)
     }
     fn drive(
         &self,
-        (sticks, luck, back): &mut Self::Driver,
+        (input_pattern, luck, back): &mut Self::Driver,
         (): &(),
         _: PlayerId,
         now: Tick,
     ) -> (u8, Option<Never>) {
-        if sticks.changes(now) == Some(true) {
+        if input_pattern.changes(now) == Some(true) {
             *back = luck.below(2) as u8;
         }
         (*back, None)
@@ -329,12 +329,12 @@ impl Play for Line {
 /// For each of the first client's frames: another player's drawn time, drawn position, and true position at that time.
 fn frames(
     link: &str,
-    sticks: Sticks,
+    input_pattern: InputPattern,
     seconds: u32,
     mut at: impl FnMut(u32),
 ) -> Vec<(f64, f32, f32)> {
     let mut config = RigConfig::new(7, link.parse().expect("a link"));
-    config.sticks = sticks;
+    config.input_pattern = input_pattern;
     config.fps = 60;
     let mut rig = Rig::<Line>::new(config);
     let (other, mut path, mut drawn) = (PlayerId(3), Vec::new(), Vec::new());
@@ -364,7 +364,7 @@ fn frames(
 #[test]
 fn a_player_drawn_from_known_inputs_is_drawn_where_it_was() {
     WHEN.set(When::Known { guess: 0 });
-    let frames = frames("rtt=200", Sticks::Sticky, 60, |_| ());
+    let frames = frames("rtt=200", InputPattern::Sticky, 60, |_| ());
     let off = frames
         .iter()
         .filter(|(_, shown, was)| (shown - was).abs() > 0.25)
@@ -382,7 +382,7 @@ fn the_drawn_time_changes_smoothly_during_play() {
         When::Known { guess: 9 },
     ];
     let set = |frame: u32| WHEN.set(all[frame as usize / 240 % 4]);
-    let frames = frames("rtt=200", Sticks::Still, 60, set);
+    let frames = frames("rtt=200", InputPattern::Still, 60, set);
     let times = frames.iter().map(|(time, ..)| *time);
     let (oldest, newest) =
         frames
@@ -414,7 +414,7 @@ fn the_drawn_time_adapts_to_a_better_link_within_two_seconds() {
         (4, "awful", "lan", 3.0),
     ] {
         let mut config = RigConfig::new(seed, from.parse().expect("a link"));
-        (config.sticks, config.fps, config.verify) = (Sticks::Sticky, 60, false);
+        (config.input_pattern, config.fps, config.verify) = (InputPattern::Sticky, 60, false);
         let mut rig = Rig::<Line>::new(config);
         let mut behind = |seconds: u32| {
             let mut all = Vec::new();
@@ -461,7 +461,7 @@ fn a_cue_is_shown_once_while_its_players_drawn_time_changes() {
         When::Known { guess: 9 },
     ];
     let mut config = RigConfig::new(7, "rtt=200".parse().expect("a link"));
-    (config.sticks, config.fps) = (Sticks::Still, 60);
+    (config.input_pattern, config.fps) = (InputPattern::Still, 60);
     let mut rig = Rig::<Line>::new(config);
     for frame in 0..60 * 60 {
         WHEN.set(all[frame / 40 % 4]);
@@ -483,7 +483,7 @@ fn a_cue_of_a_player_drawn_from_known_inputs_waits_for_the_input() {
     let played = |when: When| {
         WHEN.set(when);
         let mut config = RigConfig::new(7, "rtt=200".parse().expect("a link"));
-        (config.sticks, config.fps) = (Sticks::Keys, 60);
+        (config.input_pattern, config.fps) = (InputPattern::Human, 60);
         let mut rig = Rig::<Line>::new(config);
         rig.run(Duration::from_secs(20));
         let stats = rig.stats(0);
@@ -517,7 +517,7 @@ fn own_frames(
     mut drawn: impl FnMut(&mut Session<Line, Sight>, Duration, f32) -> Option<u8>,
 ) {
     let mut config = RigConfig::new(3, "rtt=30,jitter=0,loss=0".parse().expect("a link"));
-    (config.sticks, config.clients, config.verify) = (Sticks::Still, 1, false);
+    (config.input_pattern, config.clients, config.verify) = (InputPattern::Still, 1, false);
     config.policies = MatchConfig {
         tick: Duration::from_secs(1) / hz,
         ..MatchConfig::action()

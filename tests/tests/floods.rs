@@ -14,7 +14,7 @@ use std::time::Duration;
 use twinstep_client::TimelineStats;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};
-use twinstep_rig::rig::{Rig, RigConfig, Role, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig, Role};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Announce, TurnLength};
 use twinstep_tests::golden;
@@ -33,7 +33,7 @@ struct Flood {
     link: LinkProfile,
     turn: u8,
     announce: Announce,
-    sticks: Sticks,
+    input_pattern: InputPattern,
     flooders: usize,
     role: Role,
 }
@@ -43,7 +43,7 @@ const HONEST: Flood = Flood {
     link: LinkProfile::WAN,
     turn: 2,
     announce: Announce::Ahead,
-    sticks: Sticks::Sticky,
+    input_pattern: InputPattern::Sticky,
     flooders: 0,
     role: Role::Honest,
 };
@@ -52,7 +52,7 @@ impl Flood {
     fn rig(&self) -> Rig<History> {
         let mut config = RigConfig::new(1, self.link);
         config.clients = PLAYERS;
-        config.sticks = self.sticks;
+        config.input_pattern = self.input_pattern;
         config.fps = 60;
         config.policies = MatchConfig {
             announce: self.announce,
@@ -160,7 +160,7 @@ fn the_flood_table_is_unchanged() {
         Flood {
             name: "the same, the others idle",
             flooders: 1,
-            sticks: Sticks::Still,
+            input_pattern: InputPattern::Still,
             role: Role::Stamps {
                 first: 240,
                 others: 0,
@@ -170,14 +170,14 @@ fn the_flood_table_is_unchanged() {
         Flood {
             name: "1 floods, the others idle",
             flooders: 1,
-            sticks: Sticks::Still,
+            input_pattern: InputPattern::Still,
             ..HONEST
         },
         Flood {
             name: "1 floods at the deadline",
             announce: never,
             flooders: 1,
-            sticks: Sticks::Still,
+            input_pattern: InputPattern::Still,
             ..HONEST
         },
         Flood {
@@ -209,19 +209,19 @@ fn the_flood_table_is_unchanged() {
         },
         Flood {
             name: "random sticks",
-            sticks: Sticks::Analog,
+            input_pattern: InputPattern::Analog,
             ..HONEST
         },
         Flood {
             name: "random sticks at the deadline",
             announce: never,
-            sticks: Sticks::Analog,
+            input_pattern: InputPattern::Analog,
             ..HONEST
         },
         Flood {
             name: "random sticks, 7 flood",
             announce: never,
-            sticks: Sticks::Analog,
+            input_pattern: InputPattern::Analog,
             flooders: OTHERS,
             ..HONEST
         },

@@ -17,7 +17,7 @@ use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::game_types;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 
 struct Played {
     /// The mean lead, in ticks.
@@ -33,7 +33,7 @@ struct Played {
 /// Runs for six seconds. A frame has time for `budget` steps; a repeated step costs `cost` / 256 of a step.
 fn played(link: LinkProfile, crowd: u16, how: Reconcile, [budget, cost]: [u32; 2]) -> Played {
     let mut config = RigConfig::new(7, link);
-    config.sticks = Sticks::Keys;
+    config.input_pattern = InputPattern::Human;
     config.crowd = crowd;
     config.fps = 60;
     config.verify = false;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use twinstep_protocol::simnet::Leg;
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 
 const MS: Duration = Duration::from_millis(1);
 const TICK_MS: f64 = 1_000.0 / 60.0;
@@ -36,7 +36,7 @@ fn felt(
     seed: u64,
 ) -> Felt {
     let mut config = RigConfig::new(seed, link.parse().expect("a link"));
-    (config.sticks, config.clients, config.verify) = (Sticks::Sticky, 2, false);
+    (config.input_pattern, config.clients, config.verify) = (InputPattern::Sticky, 2, false);
     config.fps = fps;
     config.fair = false;
     let mut rig = Rig::<History>::new(config);
@@ -106,7 +106,7 @@ fn a_hiccup_costs_no_more_than_its_length() {
 #[test]
 fn the_time_for_which_the_local_player_stands_still_is_counted() {
     let mut config = RigConfig::new(4, "rtt=20,jitter=0,loss=0".parse().expect("a link"));
-    (config.sticks, config.clients, config.fps) = (Sticks::Sticky, 2, 144);
+    (config.input_pattern, config.clients, config.fps) = (InputPattern::Sticky, 2, 144);
     let mut rig = Rig::<History>::new(config);
     rig.run(6_000 * MS);
     let before = rig.stats(0);

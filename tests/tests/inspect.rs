@@ -16,7 +16,7 @@ use twinstep_protocol::replay::{CursorItem, Frames, Index, Replay};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
 use twinstep_rig::recorded::recorded;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 // A name that would run as a script if it were inserted as markup.
@@ -256,7 +256,7 @@ fn a_page_shows_each_tick_of_a_journal_and_what_a_client_assumed_and_showed() {
 
 #[test]
 fn a_page_names_the_fields_changed_by_a_tick() {
-    let played = recorded::<History>(3, 2, 600, Sticks::Analog);
+    let played = recorded::<History>(3, 2, 600, InputPattern::Analog);
     let mut page = Vec::new();
     let inspector = Inspector::<History>::new(&played.rules).ticks(Tick(200)..Tick(330));
     let inspected = inspector
@@ -294,7 +294,7 @@ fn a_page_names_the_fields_changed_by_a_tick() {
 
 #[test]
 fn a_match_that_cannot_be_shown_as_a_page_is_refused_with_a_reason() {
-    let played = recorded::<History>(3, 2, 120, Sticks::Still);
+    let played = recorded::<History>(3, 2, 120, InputPattern::Still);
     let refused = |inspector: Inspector<'_, History>, journal: &[u8]| {
         let error = inspector.write(journal, &mut Vec::new()).unwrap_err();
         error.to_string()
@@ -333,7 +333,7 @@ fn a_match_that_cannot_be_shown_as_a_page_is_refused_with_a_reason() {
         said.contains("powderkeg") && said.contains("tape of this match"),
         "{said}"
     );
-    let long = recorded::<History>(3, 1, INSPECT_TICKS_MAX + 10, Sticks::Still);
+    let long = recorded::<History>(3, 1, INSPECT_TICKS_MAX + 10, InputPattern::Still);
     let inspector = Inspector::<History>::new(&long.rules);
     let refused = inspector.write(long.journal.as_slice(), &mut Vec::new());
     assert!(matches!(refused, Err(InspectError::TooLong)));
@@ -361,7 +361,7 @@ fn a_match_that_cannot_be_shown_as_a_page_is_refused_with_a_reason() {
 fn a_page_of_many_players_takes_a_few_hundred_bytes_per_tick() {
     let is_kept = std::env::var_os("TWINSTEP_PAGE").is_some();
     let ticks = if is_kept { 36_000 } else { 1_200 };
-    let played = recorded::<Game>(11, 8, ticks, Sticks::Analog);
+    let played = recorded::<Game>(11, 8, ticks, InputPattern::Analog);
     let mut page = Vec::new();
     let inspector = Inspector::<Game>::new(&played.rules);
     let inspected = inspector

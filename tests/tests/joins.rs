@@ -14,7 +14,7 @@ use twinstep_protocol::packet::hello;
 use twinstep_protocol::packet::play_up::{PlayUpWriter, UpStatus};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_protocol::wire::Writer;
-use twinstep_rig::edges::Edges;
+use twinstep_rig::edges::EdgeCases;
 use twinstep_rig::rig::{Play, Rig, RigConfig};
 use twinstep_server::SessionId;
 use twinstep_server::config::Spectators;
@@ -241,7 +241,7 @@ impl Drip {
         }
     }
 
-    fn act(&mut self, rig: &mut Rig<Edges>) {
+    fn act(&mut self, rig: &mut Rig<EdgeCases>) {
         let mut buffer = [0; PACKET_BYTES_MAX];
         match rig.match_.stage(self.peer) {
             None => {
@@ -251,8 +251,8 @@ impl Drip {
                 let _ = rig.connect(self.peer, &self.identity, 1);
             }
             Some(SessionStage::Greeting) => {
-                let rules = Arc::new(Edges::rules_for(&rig.config));
-                let session = Session::<Edges>::new(SessionConfig::new(rules));
+                let rules = Arc::new(EdgeCases::rules_for(&rig.config));
+                let session = Session::<EdgeCases>::new(SessionConfig::new(rules));
                 let hello = session.unwrap().poll_transmit(rig.now, &mut buffer);
                 // Each new session requests its world in its first packet.
                 let mut packet = Writer::new(&mut buffer);
@@ -273,14 +273,14 @@ impl Drip {
 }
 
 /// A match with a 2 MB world and one player, and fourteen joiners that acknowledge this many chunks each time they act.
-fn fourteen_slow_loaders(chunks: u32) -> (Rig<Edges>, Vec<Drip>) {
+fn fourteen_slow_loaders(chunks: u32) -> (Rig<EdgeCases>, Vec<Drip>) {
     let mut config = RigConfig::new(4, LinkProfile::LAN);
     config.clients = 1;
     config.fps = 30;
     config.verify = false;
     config.policies.players_max = 16;
     config.load.world_bytes = 2 << 20;
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.run(SECOND * 3);
     let drips = (1..=14).map(|n| Drip::new(n, chunks));
     (rig, drips.collect())

@@ -11,7 +11,7 @@ use twinstep_protocol::packet::UpKind;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
-use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::edges::{EdgeCases, Load};
 use twinstep_rig::game_types;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::config::AnsweredBy;
@@ -280,7 +280,7 @@ fn an_owner_answers_with_a_large_outcome() {
     }
 }
 
-fn lossy(config: RigConfig) -> Rig<Edges> {
+fn lossy(config: RigConfig) -> Rig<EdgeCases> {
     Rig::new(RigConfig {
         journal: true,
         load: Load {
@@ -293,7 +293,7 @@ fn lossy(config: RigConfig) -> Rig<Edges> {
 }
 
 // Runs until the server is between two fragments.
-fn reach_fragments(rig: &mut Rig<Edges>) {
+fn reach_fragments(rig: &mut Rig<EdgeCases>) {
     for _ in 0..20_000 {
         if !rig.match_.world().unfinished().is_empty() {
             return;
@@ -303,7 +303,7 @@ fn reach_fragments(rig: &mut Rig<Edges>) {
     panic!("no large entry began within 100 s");
 }
 
-fn check_large_ran(rig: &mut Rig<Edges>) {
+fn check_large_ran(rig: &mut Rig<EdgeCases>) {
     rig.converge();
     let widest = rig.match_.world().sim().widest;
     assert!(
@@ -316,8 +316,8 @@ fn check_large_ran(rig: &mut Rig<Edges>) {
     );
     assert!(rig.resolved_again().is_empty(), "resolved twice");
     let rules = rig.config.load;
-    let hello = twinstep_protocol::packet::hello::Hello::of::<Edges>(&rules, "").unwrap();
-    let mut replay = Replay::<Edges>::open(&rig.journal[..], &rules, &hello).unwrap();
+    let hello = twinstep_protocol::packet::hello::Hello::of::<EdgeCases>(&rules, "").unwrap();
+    let mut replay = Replay::<EdgeCases>::open(&rig.journal[..], &rules, &hello).unwrap();
     assert_eq!(replay.verify().fault, None);
 }
 

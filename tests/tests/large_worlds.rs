@@ -11,7 +11,7 @@ use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy};
-use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::edges::{EdgeCases, Load};
 use twinstep_rig::realm::Realm;
 use twinstep_rig::rig::{Rig, RigConfig};
 use twinstep_server::MatchConfig;
@@ -30,7 +30,7 @@ enum Made {
     Chunks,
 }
 
-fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<Edges> {
+fn large(seed: u64, policies: MatchConfig, made: Made) -> Rig<EdgeCases> {
     large_over(seed, policies, made, None)
 }
 
@@ -39,7 +39,7 @@ fn large_over(
     policies: MatchConfig,
     made: Made,
     passes: Option<[usize; 2]>,
-) -> Rig<Edges> {
+) -> Rig<EdgeCases> {
     let link: LinkProfile = "rtt=100,jitter=10,loss=1".parse().expect("a valid link");
     let tick = policies.tick;
     let mut config = RigConfig::new(seed, link);
@@ -69,7 +69,7 @@ fn large_over(
 }
 
 /// The time until the client with the corrupted copy detects the difference; it is healed right after.
-fn found_after(mut rig: Rig<Edges>, spoil: fn(&mut Edges)) -> Duration {
+fn found_after(mut rig: Rig<EdgeCases>, spoil: fn(&mut EdgeCases)) -> Duration {
     let (seed, desyncs) = (rig.config.seed, rig.match_.stats().desyncs);
     assert_eq!(desyncs, 0, "seed {seed}: a sound copy differs");
     let client = seed as usize % 3;
@@ -233,7 +233,7 @@ fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration,
         hertz,
         ..Load::default()
     };
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.until_it_plays(0);
     let line: LinkProfile = format!("rtt=60,kbit={kbit}").parse().expect("a valid link");
     let late = rig.join("late");
@@ -302,7 +302,7 @@ fn a_heal_may_take_as_long_as_a_join() {
         hertz: 60,
         ..Load::default()
     };
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.until_it_plays(0);
     rig.relink(0, "rtt=60,kbit=1000".parse().expect("a valid link"));
     rig.spoil(0, |sim| sim.ballast.spoil(7));
@@ -343,7 +343,7 @@ fn a_lockstep_player_is_dropped_until_its_slow_heal_completes() {
         hertz: 20,
         ..Load::default()
     };
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     for client in 0..2 {
         rig.until_it_plays(client);
     }
@@ -394,7 +394,7 @@ fn slow_loads_yield_their_slots_and_still_complete() {
         hertz: 10,
         ..Load::default()
     };
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.until_it_plays(0);
     let slow = [rig.join("slow"), rig.join("slower")];
     for client in slow {
@@ -427,7 +427,7 @@ fn at_most_eight_slow_spectators_load_at_a_time() {
         hertz: 10,
         ..Load::default()
     };
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.run(20 * SECOND);
     let slow: LinkProfile = "rtt=60,kbit=128".parse().expect("a valid link");
     let watchers: Vec<usize> = (0..18)

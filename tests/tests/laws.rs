@@ -13,7 +13,7 @@ use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_protocol::wire::Writer;
 use twinstep_rig::history::{Command, History, Pad};
-use twinstep_rig::rig::{MUTE, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, MUTE, Rig, RigConfig};
 use twinstep_server::Output;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ fn wrong_predictions_never_reach_the_confirmed_state() {
 #[test]
 fn a_correctly_filled_tick_does_not_cost_a_rebuild() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
-    config.sticks = Sticks::Still;
+    config.input_pattern = InputPattern::Still;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 3);
     let before: Vec<u64> = (0..4).map(|i| rig.stats(i).timeline.rebuilds).collect();

@@ -7,7 +7,7 @@ use twinstep_core::{PlayerId, PlayerSet, Presence, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::history::{Command, History};
-use twinstep_rig::rig::{DEAF, MUTE, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{DEAF, InputPattern, MUTE, Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{ConfigError, SealWhen, TurnLength};
 
@@ -22,7 +22,7 @@ fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
 
 fn quiet(seed: u64, link: LinkProfile, m: u8) -> Rig<History> {
     let mut config = config(seed, link, m);
-    config.sticks = Sticks::Still;
+    config.input_pattern = InputPattern::Still;
     let mut rig = Rig::new(config);
     rig.run(SECOND * 5);
     assert!(rig.all_play());
@@ -218,7 +218,7 @@ fn a_player_has_at_most_two_command_delays_of_orders_in_flight() {
 fn turn_n_plus_m_is_sealed_when_turn_n_is_due() {
     for m in 1..=4u8 {
         let mut config = config(9, LinkProfile::PERFECT, m);
-        (config.sticks, config.fps) = (Sticks::Still, 500);
+        (config.input_pattern, config.fps) = (InputPattern::Still, 500);
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 10);
         let at = |rig: &Rig<History>| {
@@ -287,7 +287,7 @@ fn a_joiner_gets_empty_batches_for_its_first_turns() {
     for m in 1..=4u8 {
         let mut config = config(11, LinkProfile::PERFECT, m);
         config.clients = 1;
-        config.sticks = Sticks::Still;
+        config.input_pattern = InputPattern::Still;
         let mut rig = Rig::<History>::new(config);
         let mut joined = None;
         rig.watch(SECOND * 5, |rig| {
@@ -380,7 +380,7 @@ fn guests_come_and_go_in_lockstep_without_a_pause_for_the_others() {
 fn a_command_of_one_turn_is_sent_in_the_next_and_runs_in_the_third() {
     let mut config = config(13, LinkProfile::PERFECT, 1);
     config.policies.sealing = SealWhen::Deadline;
-    config.sticks = Sticks::Still;
+    config.input_pattern = InputPattern::Still;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
     // Wait for the middle of a turn.

@@ -12,15 +12,15 @@ use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, Heavy};
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::MatchConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-fn world(link: &str, sticks: Sticks) -> Rig<History> {
+fn world(link: &str, input_pattern: InputPattern) -> Rig<History> {
     let mut config = RigConfig::new(3, link.parse().expect("a link"));
-    config.sticks = sticks;
+    config.input_pattern = input_pattern;
     config.verify = false;
     let mut rig = Rig::new(config);
     rig.run(15 * SECOND);
@@ -37,7 +37,7 @@ fn ten_seconds(rig: &mut Rig<History>) -> (ByteCounts, ByteCounts) {
 #[test]
 fn a_client_with_steady_controls_sends_half_of_the_packets_and_misses_no_tick() {
     for link in ["lan", "rtt=40", "rtt=53", "rtt=100", "rtt=267"] {
-        let mut rig = world(link, Sticks::Still);
+        let mut rig = world(link, InputPattern::Still);
         let (fills, before) = (rig.match_.stats().fills, rig.stats(0));
         let (up, _) = ten_seconds(&mut rig);
         assert!((290..=330).contains(&up.packets), "{link}: {}", up.packets);
@@ -45,7 +45,7 @@ fn a_client_with_steady_controls_sends_half_of_the_packets_and_misses_no_tick() 
         let stats = rig.stats(0);
         assert_eq!(stats.fills, before.fills, "{link}");
         // Resting does not make inputs later: the margin equals the margin of a client that sends every tick.
-        let mut busy = world(link, Sticks::Analog);
+        let mut busy = world(link, InputPattern::Analog);
         ten_seconds(&mut busy);
         let busy = busy.stats(0);
         assert_eq!(
@@ -64,21 +64,21 @@ fn a_client_with_steady_controls_sends_half_of_the_packets_and_misses_no_tick() 
 
 #[test]
 fn a_client_with_changing_inputs_or_a_bad_link_sends_every_tick() {
-    for (link, sticks) in [
-        ("rtt=100", Sticks::Analog),
-        ("wan", Sticks::Still),
-        ("bad", Sticks::Still),
-        ("awful", Sticks::Still),
+    for (link, input_pattern) in [
+        ("rtt=100", InputPattern::Analog),
+        ("wan", InputPattern::Still),
+        ("bad", InputPattern::Still),
+        ("awful", InputPattern::Still),
     ] {
-        let (up, _) = ten_seconds(&mut world(link, sticks));
+        let (up, _) = ten_seconds(&mut world(link, input_pattern));
         assert!((570..=630).contains(&up.packets), "{link}: {}", up.packets);
     }
 }
 
 #[test]
 fn inputs_and_frames_in_flight_are_not_repeated() {
-    let (up, down) = ten_seconds(&mut world("rtt=267", Sticks::Analog));
-    let (short_up, short_down) = ten_seconds(&mut world("rtt=100", Sticks::Analog));
+    let (up, down) = ten_seconds(&mut world("rtt=267", InputPattern::Analog));
+    let (short_up, short_down) = ten_seconds(&mut world("rtt=100", InputPattern::Analog));
     let each = |bytes: u64, packets: u64| bytes as f64 / packets as f64;
     let (long, short) = (
         each(up.inputs, up.packets),
@@ -101,7 +101,7 @@ fn inputs_and_frames_in_flight_are_not_repeated() {
 #[test]
 fn a_client_losing_packets_is_resent_every_frame_until_it_acknowledges() {
     let inputs = |link: &str| {
-        let (_, down) = ten_seconds(&mut world(link, Sticks::Analog));
+        let (_, down) = ten_seconds(&mut world(link, InputPattern::Analog));
         down.inputs as f64 / down.packets as f64
     };
     let (clean, lossy) = (inputs("rtt=267"), inputs("rtt=267,loss=2"));
@@ -115,7 +115,7 @@ fn a_client_losing_packets_is_resent_every_frame_until_it_acknowledges() {
 fn packets_lost_during_a_server_stall_are_resent_in_time() {
     for (rtt, outage) in [(100, 60), (100, 240), (267, 120), (267, 480)] {
         let link = format!("rtt={rtt}");
-        let mut rig = world(&link, Sticks::Analog);
+        let mut rig = world(&link, InputPattern::Analog);
         rig.observe(false);
         // The server resumes when the first packets after the outage have arrived.
         rig.stall(rig.now + MS(20 + outage + rtt / 2 + 50));
@@ -143,7 +143,7 @@ fn packets_lost_during_a_server_stall_are_resent_in_time() {
 fn a_client_recovers_from_a_burst_of_loss_on_a_clean_link() {
     for (rtt, burst) in [(100, 120), (267, 150), (267, 240), (400, 380)] {
         let link = format!("rtt={rtt}");
-        let mut rig = world(&link, Sticks::Analog);
+        let mut rig = world(&link, InputPattern::Analog);
         rig.observe(false);
         let behind = |rig: &Rig<History>| rig.match_.world().tick().0 - rig.stats(0).authority_tick;
         let (before, was) = (rig.stats(0), behind(&rig));
@@ -272,7 +272,7 @@ fn a_skipped_send_does_not_count_as_a_missing_input() {
 /// A server that does not receive an input for a tick must know that this is intended.
 #[test]
 fn a_client_rests_only_after_announcing_it() {
-    let mut rig = world("rtt=150", Sticks::Sticky);
+    let mut rig = world("rtt=150", InputPattern::Sticky);
     let packets = rig.record(10 * SECOND).up;
     // From the header of a `Play`: the last tick of its inputs, and the flag that its client rests.
     let reported = packets.iter().filter_map(|packet| {

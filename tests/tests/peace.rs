@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use powderkeg_game::Game;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn idle_players_are_predicted_correctly_on_a_perfect_link() {
     let mut config = RigConfig::new(3, LinkProfile::PERFECT);
-    config.sticks = Sticks::Still;
+    config.input_pattern = InputPattern::Still;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 3);
     // Tosses are predicted with simple geometry and may be wrong; every other prediction is correct.

@@ -12,7 +12,7 @@ use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::direct::{Direct, serves};
 use twinstep_rig::game_types;
 use twinstep_rig::history::{Command, History};
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::config::{AnsweredBy, Laggards, SealWhen, TickLength, TurnLength};
 use twinstep_server::{Admission, Decision, HookContext, MatchConfig, Referee};
 
@@ -426,7 +426,7 @@ fn a_slow_machine_slows_the_game_instead_of_pausing_it() {
 #[test]
 fn the_input_delay_changes_during_play_without_a_hitch() {
     let mut config = RigConfig::new(6, both(75, 0));
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 5);
     let fills: u64 = (0..4).map(|i| rig.stats(i).fills).sum();
@@ -463,7 +463,7 @@ fn the_input_delay_changes_during_play_without_a_hitch() {
 #[test]
 fn a_new_tick_length_does_not_make_inputs_of_a_predicting_client_late() {
     let mut config = RigConfig::new(8, both(50, 0));
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     let mut rig = Rig::<History>::new(config);
     rig.run(SECOND * 6);
     for tick_ms in [20, 25, 20, 16] {

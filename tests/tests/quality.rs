@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_tests::golden;
 
-fn row(table: &mut String, rtt_ms: u32, loss: u32, sticks: Sticks) {
+fn row(table: &mut String, rtt_ms: u32, loss: u32, input_pattern: InputPattern) {
     let jitter = if loss == 0 { 0 } else { 20 };
     let link: LinkProfile = format!("rtt={rtt_ms},jitter={jitter},loss={loss}")
         .parse()
         .expect("a link");
     let mut config = RigConfig::new(1, link);
-    config.sticks = sticks;
+    config.input_pattern = input_pattern;
     config.verify = false;
     let mut rig = Rig::<History>::new(config);
     rig.run(Duration::from_secs(5));
@@ -40,7 +40,7 @@ fn row(table: &mut String, rtt_ms: u32, loss: u32, sticks: Sticks) {
         "{:>6} {:>5} {:>7} {:>10.1} {:>8.1} {:>6} {:>9} {:>9.0} {:>7.0} {:>7.0}",
         rtt_ms,
         loss,
-        format!("{sticks:?}").to_lowercase(),
+        format!("{input_pattern:?}").to_lowercase(),
         per_second(rebuilds),
         per_second(resim),
         fills,
@@ -59,10 +59,14 @@ fn the_quality_table_is_unchanged() {
          # Per client: rebuilds/s, re-simulated ticks/s, bytes/s with all headers. Of all: fills, cancelled cues, stall.\n\
          # rtt  loss  sticks rebuilds/s  resim/s  fills cancelled  stall_ms    up/s  down/s\n",
     );
-    for sticks in [Sticks::Still, Sticks::Sticky, Sticks::Analog] {
+    for input_pattern in [
+        InputPattern::Still,
+        InputPattern::Sticky,
+        InputPattern::Analog,
+    ] {
         for rtt_ms in [0, 50, 100, 200] {
             for loss in [0, 2, 10] {
-                row(&mut table, rtt_ms, loss, sticks);
+                row(&mut table, rtt_ms, loss, input_pattern);
             }
         }
     }

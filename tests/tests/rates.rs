@@ -5,9 +5,9 @@ use std::time::Duration;
 use twinstep_core::Presence;
 use twinstep_core::bounds::COMMAND_INLINE_MAX;
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
-use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::edges::{EdgeCases, Load};
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::{Laggards, TurnLength};
 
@@ -67,7 +67,7 @@ fn matches_run_at_10_to_240_hz() {
 fn a_perfect_link_causes_no_rebuild_at_any_rate() {
     for hz in RATES {
         let mut config = at(hz, 5, LinkProfile::PERFECT);
-        config.sticks = Sticks::Still;
+        config.input_pattern = InputPattern::Still;
         let mut rig = Rig::<History>::new(config);
         rig.run(SECOND * 4);
         let rebuilds = |rig: &Rig<History>| -> u64 {
@@ -183,7 +183,7 @@ fn a_match_holds_for_laggards_within_its_limits_even_after_a_restart() {
 fn orders_of_several_seats_reach_the_server_over_a_long_link() {
     let link = "rtt=300,jitter=100,loss=10";
     let crowded = RigConfig::crowded(60, 8, link.parse().unwrap());
-    let mut rig = Rig::<Edges>::new(RigConfig {
+    let mut rig = Rig::<EdgeCases>::new(RigConfig {
         clients: 1,
         fair: true,
         load: Load {
@@ -247,7 +247,7 @@ fn while_the_input_delay_shrinks_inputs_are_in_time_at_any_rate() {
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn lost_packets_of_long_turns_are_resent() {
     let crowded = RigConfig::crowded(120, 10, LinkProfile::PERFECT);
-    let mut rig = Rig::<Edges>::new(RigConfig {
+    let mut rig = Rig::<EdgeCases>::new(RigConfig {
         policies: MatchConfig {
             turn: TurnLength::Fixed(20),
             ..crowded.policies
@@ -286,11 +286,11 @@ fn a_client_back_from_silence_is_served_normally_despite_reordering() {
         },
         ..RigConfig::crowded(60, 10, LinkProfile::PERFECT)
     };
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.observe(false);
     let rough: LinkProfile = "rtt=100,jitter=50".parse().unwrap();
     rig.relink(3, rough);
-    let packets = |rig: &mut Rig<Edges>| {
+    let packets = |rig: &mut Rig<EdgeCases>| {
         let before = rig.bytes_down(3).packets;
         rig.run(SECOND * 5);
         rig.bytes_down(3).packets - before

@@ -8,7 +8,7 @@ use twinstep_protocol::replay::{Replay, Survey};
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::history::{Command, History};
 use twinstep_rig::recorded::{Recorded, recorded};
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::{Match, MatchConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ fn a_replay_of_a_live_match_ends_on_its_final_digest() {
 /// Row 3: players that are idle for ten minutes leave no command in the journal, and each command in it has its tick.
 #[test]
 fn a_replay_has_no_commands_of_idle_players_and_each_order_has_its_tick() {
-    let idle = recorded::<History>(3, 4, 36_000, Sticks::Still);
+    let idle = recorded::<History>(3, 4, 36_000, InputPattern::Still);
     let replay = open(&idle);
     let survey = Survey::of::<History>(&idle.journal, replay.index());
     assert_eq!((survey.ticks, survey.length.as_secs()), (36_000, 600));
@@ -60,7 +60,7 @@ fn a_replay_has_no_commands_of_idle_players_and_each_order_has_its_tick() {
     let per_turn = (index.bytes.idle + index.bytes.turns) as f64 / index.turns as f64;
     assert!(per_turn < 2.1, "{per_turn} B for an idle turn");
 
-    let busy = recorded::<History>(3, 2, 3_000, Sticks::Analog);
+    let busy = recorded::<History>(3, 2, 3_000, InputPattern::Analog);
     let mut replay = open(&busy);
     let mut reported = Vec::new();
     while replay.step().unwrap() {
@@ -84,7 +84,7 @@ fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(15);
-    let (played, took) = timed(|| recorded::<Game>(11, 4, minutes * 3_600, Sticks::Analog));
+    let (played, took) = timed(|| recorded::<Game>(11, 4, minutes * 3_600, InputPattern::Analog));
     println!("recorded {minutes} min in {took:?}");
     let (mut replay, opening) = timed(|| open(&played));
     let survey = Survey::of::<Game>(&played.journal, replay.index());

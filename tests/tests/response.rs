@@ -7,14 +7,14 @@ use glam::Vec2;
 use powderkeg_game::{Game, Heading, Pad, ShowKey};
 use twinstep_core::PlayerId;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 fn still(link: LinkProfile, fps: u32) -> Rig<Game> {
     let mut config = RigConfig::new(11, link);
-    config.sticks = Sticks::Still;
+    config.input_pattern = InputPattern::Still;
     config.fps = fps;
     config.clients = 2;
     // One enemy, so that players survive.

@@ -10,7 +10,7 @@ use twinstep_core::Tick;
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::{Bandwidth, LinkProfile};
-use twinstep_rig::edges::Edges;
+use twinstep_rig::edges::EdgeCases;
 use twinstep_rig::history::History;
 use twinstep_rig::rig::{MUTE, Rig, RigConfig};
 use twinstep_server::config::SealWhen;
@@ -361,7 +361,7 @@ fn a_reconnecting_client_gets_no_world_older_than_its_own() {
     config.clients = 2;
     config.load.world_bytes = 20_000;
     config.encodes_within = Some(10 * MS);
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.run(6 * SECOND);
     let late = rig.join("late");
     rig.until_it_plays(late);
@@ -484,7 +484,7 @@ fn a_long_heal_samples_no_tick_twice() {
     let mut config = RigConfig::new(13, "rtt=50".parse().unwrap());
     config.clients = 2;
     config.load.world_bytes = 220 << 10;
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.observe(false);
     rig.run(6 * SECOND);
     assert!(rig.all_play());

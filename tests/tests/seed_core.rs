@@ -17,7 +17,7 @@ use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
 use twinstep_rig::realm::Realm;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::{Decision, HookContext, MatchConfig, SessionId, Trouble};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -230,7 +230,7 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
 fn a_thousand_gathering_villagers_cost_no_bytes() {
     let bytes = |crowd| {
         let mut config = RigConfig::strategy(2, LinkProfile::LAN);
-        (config.sticks, config.crowd, config.verify) = (Sticks::Still, crowd, false);
+        (config.input_pattern, config.crowd, config.verify) = (InputPattern::Still, crowd, false);
         let mut rig = Rig::<Realm>::new(config);
         rig.observe(false);
         rig.run(SECOND * 5);

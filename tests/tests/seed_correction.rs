@@ -12,7 +12,7 @@ use twinstep_core::world::{Stepper, World};
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, PlayerSet, Simulation, Tick};
 use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::Resolver;
 use twinstep_server::config::Announce;
 
@@ -214,7 +214,7 @@ impl Play for March {
     fn resolver((): &(), _: u64) -> impl Resolver<Self> {
         no_queries()
     }
-    fn driver(_: Sticks, mut luck: Mwc) -> u8 {
+    fn driver(_: InputPattern, mut luck: Mwc) -> u8 {
         1 + luck.below(200) as u8
     }
     fn drive(&self, held: &mut u8, (): &(), _: PlayerId, _: Tick) -> (u8, Option<Never>) {

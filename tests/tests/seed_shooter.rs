@@ -14,7 +14,7 @@ use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::MatchConfig;
 use twinstep_server::config::Claims;
 
@@ -26,7 +26,7 @@ const MS: Duration = Duration::from_millis(1);
 #[test]
 fn enemies_are_predicted_exactly_without_interference() {
     let mut config = RigConfig::new(60, LinkProfile::WAN);
-    config.sticks = Sticks::Still;
+    config.input_pattern = InputPattern::Still;
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 12);
     let mut predicted: BTreeMap<Tick, Vec<Enemy>> = BTreeMap::new();

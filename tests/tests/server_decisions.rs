@@ -18,7 +18,7 @@ use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::powderkeg::CAMPAIGN;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::Admission;
 use twinstep_server::config::{AnsweredBy, Claims};
 use twinstep_server::{Decision, HookContext, MatchConfig, Output, Referee, Resolver, SessionId};
@@ -369,7 +369,7 @@ fn never_claim(every: u32) {
 fn honest_claims_are_admitted_on_a_bad_link() {
     let mut config = RigConfig::new(63, LinkProfile::BAD);
     config.crowd = 120;
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     (config.fps, config.verify) = (60, false);
     config.policies.claims = Claims::OwnerWithin(WITHIN);
     let mut rig = Rig::<Game>::new(config);

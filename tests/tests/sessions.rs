@@ -10,7 +10,7 @@ use twinstep_core::PlayerId;
 use twinstep_core::bounds::PACKET_BYTES_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Output, SessionId};
 
@@ -151,7 +151,7 @@ fn joining_a_crowded_match_over_a_home_connection_takes_at_most_two_seconds() {
     let mut config = RigConfig::new(14, line);
     config.crowd = 1_000;
     config.verify = false;
-    config.sticks = Sticks::Sticky;
+    config.input_pattern = InputPattern::Sticky;
     let mut rig = Rig::<Game>::new(config);
     rig.run(8 * SECOND);
     let before: Vec<f64> = (0..4).map(|i| rig.stats(i).stall_ms).collect();

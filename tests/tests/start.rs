@@ -10,9 +10,9 @@ use twinstep_core::bounds::{PACKET_BYTES_MAX, WORLD_BYTES_MAX};
 use twinstep_core::{Effects, Frame, Simulation, Tick};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile, SimLink};
 use twinstep_rig::direct::{Direct, no_queries};
-use twinstep_rig::edges::{Edges, Load};
+use twinstep_rig::edges::{EdgeCases, Load};
 use twinstep_rig::game_types;
-use twinstep_rig::rig::{Rig, RigConfig, Starts};
+use twinstep_rig::rig::{InitialWorldKnowledge, Rig, RigConfig};
 use twinstep_server::config::{Laggards, SealWhen, Spectators, TurnLength};
 use twinstep_server::peer::SessionStage;
 use twinstep_server::{Match, MatchConfig, Output, SessionId};
@@ -114,7 +114,7 @@ fn ways() -> Vec<(&'static str, RigConfig)> {
         ("waiting for all", waiting),
     ];
     for (_, config) in &mut all {
-        config.starts = Starts::Known;
+        config.initial_world_knowledge = InitialWorldKnowledge::Known;
         config.clients = 2;
         config.policies.players_max = 8;
         config.policies.tick = config.policies.tick.max(33 * MS);
@@ -146,7 +146,7 @@ fn by_frames<S: twinstep_rig::rig::Play>(rig: &Rig<S>) -> u64 {
 #[test]
 fn newcomers_replay_the_match_from_its_start_under_any_policy() {
     for (way, config) in ways() {
-        let mut rig = Rig::<Edges>::new(config);
+        let mut rig = Rig::<EdgeCases>::new(config);
         rig.run(5 * SECOND);
         assert_eq!(by_frames(&rig), 2, "{way}");
         let late = rig.join("late");
@@ -242,7 +242,7 @@ fn a_client_with_a_different_start_gets_the_world() {
 #[test]
 fn a_newcomer_gets_the_world_if_it_is_cheaper_than_the_frames() {
     let mut config = RigConfig::new(7, LinkProfile::WAN);
-    config.starts = Starts::Known;
+    config.initial_world_knowledge = InitialWorldKnowledge::Known;
     let mut rig = Rig::<Game>::new(config);
     rig.run(8 * SECOND);
     let before = by_frames(&rig);
@@ -254,7 +254,7 @@ fn a_newcomer_gets_the_world_if_it_is_cheaper_than_the_frames() {
 /// The frames are kept for 30 s; a client that starts with the oldest ones would have ten seconds left to catch up.
 #[test]
 fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
-    let mut rig = Rig::<Edges>::new(fast());
+    let mut rig = Rig::<EdgeCases>::new(fast());
     rig.run(19 * SECOND);
     let late = rig.join("late");
     assert!(rig.until_it_plays(late) < 5 * SECOND);
@@ -269,7 +269,7 @@ fn a_newcomer_gets_the_world_if_its_frames_would_be_dropped_meanwhile() {
 #[test]
 fn newcomers_join_by_frames_even_after_a_crash() {
     for (way, config) in ways() {
-        let mut rig = Rig::<Edges>::new(config);
+        let mut rig = Rig::<EdgeCases>::new(config);
         rig.run(3 * SECOND);
         rig.crash(500 * MS);
         rig.run(SECOND);
@@ -293,7 +293,7 @@ fn a_delayed_spectator_starts_at_the_first_tick_and_sees_no_frame_too_soon() {
         max: 4,
         delay_ticks,
     };
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.run(MS * 500);
     let early = rig.join_with("early", 0).unwrap();
     rig.run(8 * SECOND);
@@ -359,7 +359,7 @@ fn a_client_reconnecting_as_its_frames_expire_plays_immediately() {
 /// Finding P3-B1: frames were dropped after 30 s although a client still needed them, and an outage then cost a world.
 #[test]
 fn a_ten_second_outage_during_the_catch_up_continues_by_frames() {
-    let mut rig = Rig::<Edges>::new(fast());
+    let mut rig = Rig::<EdgeCases>::new(fast());
     rig.run(18 * SECOND);
     let late = rig.join("late");
     while rig.match_.stage(rig.clients[late].peer()) != Some(SessionStage::CatchingUp) {
@@ -377,7 +377,7 @@ fn a_ten_second_outage_during_the_catch_up_continues_by_frames() {
 /// Between two bursts of frames no step is due. A clock started at that time was seconds late, and jumped.
 #[test]
 fn a_newcomers_clock_starts_when_it_has_caught_up() {
-    let mut rig = Rig::<Edges>::new(fast());
+    let mut rig = Rig::<EdgeCases>::new(fast());
     rig.run(15 * SECOND);
     let late = rig.join("late");
     rig.relink(late, "rtt=200".parse().unwrap());
@@ -405,7 +405,7 @@ fn a_newcomers_clock_starts_when_it_has_caught_up() {
 fn a_newcomer_is_admitted_when_it_has_stepped_its_frames() {
     let mut config = fast();
     config.policies.laggards = Laggards::hold();
-    let mut rig = Rig::<Edges>::new(config);
+    let mut rig = Rig::<EdgeCases>::new(config);
     rig.run(15 * SECOND);
     let held = rig.match_.stats().held;
     let late = rig.join("late");

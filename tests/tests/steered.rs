@@ -11,7 +11,7 @@ use twinstep_core::{Mwc, PlayerId, Tick, codec};
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
-use twinstep_rig::rig::{Play, Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
 use twinstep_server::Resolver;
 use twinstep_testing::{Script, check};
 
@@ -77,7 +77,7 @@ impl Play for Sleds {
         GUESSES.get().then(|| Physics::new().paths(sim))?
     }
 
-    fn driver(_: Sticks, luck: Mwc) -> Pilot {
+    fn driver(_: InputPattern, luck: Mwc) -> Pilot {
         Pilot {
             luck,
             jets: 0,

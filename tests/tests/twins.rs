@@ -23,7 +23,7 @@ use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::no_queries;
 use twinstep_rig::game_types;
 use twinstep_rig::history::History;
-use twinstep_rig::rig::{Rig, RigConfig, Sticks};
+use twinstep_rig::rig::{InputPattern, Rig, RigConfig};
 use twinstep_server::config::Announce;
 use twinstep_server::{Match, MatchConfig, Output, SessionId};
 use twinstep_udp::{SimulatedTransport, Transport};
@@ -453,7 +453,7 @@ fn expensive_steps_cost_only_lead_and_never_inputs_or_confirmed_frames() {
     let played = |late: Option<u32>, budget: u32| {
         let mut config = RigConfig::new(9, "rtt=200,jitter=0,loss=0".parse().expect("a link"));
         config.policies.announce = Announce::Never;
-        config.sticks = Sticks::Analog;
+        config.input_pattern = InputPattern::Analog;
         config.fps = 60;
         config.budget = budget;
         config.rebuilds_late = late;

@@ -11,7 +11,7 @@ use twinstep_rapier2d::bodies::Bodies;
 use twinstep_rapier2d::flight::{Body, Flights, Material, Motion};
 use twinstep_server::{Decision, HookContext, Resolver};
 
-use crate::rig::{Play, Sticks};
+use crate::rig::{InputPattern, Play};
 
 pub const BALL: u8 = 100;
 const CRATES: u8 = 6;
@@ -170,8 +170,8 @@ impl Play for Pitch {
         |_: &HookContext<'_, Pitch>, _: Key, asked: &Never| -> Decision<Never> { match *asked {} }
     }
 
-    fn driver(sticks: Sticks, luck: Mwc) -> Option<Mwc> {
-        (sticks != Sticks::Still).then_some(luck)
+    fn driver(input_pattern: InputPattern, luck: Mwc) -> Option<Mwc> {
+        (input_pattern != InputPattern::Still).then_some(luck)
     }
 
     // Usually runs to the ball, and kicks it.

@@ -13,7 +13,7 @@ use twinstep_core::bounds::{DELAY_MAX, PLAYERS_MAX, TICK_MIN};
 use twinstep_server::MatchRequest;
 use twinstep_server::peer::SessionStage;
 
-use crate::edges::Edges;
+use crate::edges::EdgeCases;
 use crate::history::History;
 use crate::rig::{Play, Rig, Role};
 
@@ -72,7 +72,7 @@ impl Run {
 /// each test program.
 pub static HISTORY: fn(&Plan) -> Run = run::<History>;
 pub static POWDERKEG: fn(&Plan) -> Run = run::<powderkeg_game::Game>;
-pub static EDGES: fn(&Plan) -> Run = run::<Edges>;
+pub static EDGES: fn(&Plan) -> Run = run::<EdgeCases>;
 
 /// Runs a plan's chaos, then heals the network and requires convergence.
 ///
@@ -251,7 +251,7 @@ impl<'a, S: Play> Chaos<'a, S> {
             return;
         }
         let seated: usize = self.rig.clients.iter().map(|c| c.seats).sum();
-        let person = plan::person(&mut self.luck);
+        let person = plan::random_person(&mut self.luck);
         if seated + person.seats > PLAYERS_MAX {
             return;
         }

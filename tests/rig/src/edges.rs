@@ -163,7 +163,7 @@ pub struct Widest {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Edges {
+pub struct EdgeCases {
     pub players: Table<PlayerId, Tally>,
     pub ballast: Ballast,
     pub ground: Chunked<u8>,
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for Ballast {
     }
 }
 
-impl Simulation for Edges {
+impl Simulation for EdgeCases {
     game_types!("edges", Load, Pad, Command, Query, Outcome, Cue);
 
     fn step(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
@@ -235,7 +235,7 @@ impl Simulation for Edges {
 /// The number of tile kinds: as many as one byte on the wire can encode.
 const TILES: u8 = 200;
 
-fn hertz(frame: &Frame<'_, Edges>) -> u32 {
+fn hertz(frame: &Frame<'_, EdgeCases>) -> u32 {
     let hertz = Duration::from_secs(1).as_nanos() / frame.tick_length().as_nanos();
     (hertz as u32).max(1)
 }
@@ -253,10 +253,10 @@ fn wider<T: Serialize>(widest: &mut u16, value: &T) {
     *widest = bytes.max(*widest);
 }
 
-impl Edges {
+impl EdgeCases {
     #[must_use]
     pub fn new(load: &Load) -> Self {
-        Edges {
+        EdgeCases {
             players: Table::with_capacity(PLAYERS_MAX),
             ballast: Ballast::of(load.world_bytes as usize),
             ground: Chunked::filled(0, load.tiles as usize),

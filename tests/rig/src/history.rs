@@ -11,7 +11,7 @@ use twinstep_core::{
 };
 use twinstep_server::Decision;
 
-use crate::rig::{Play, Sticks};
+use crate::rig::{InputPattern, Play};
 
 /// A number with this bit set represents a job that never returns.
 const NEVER: u32 = 1 << 31;
@@ -168,7 +168,7 @@ impl History {
 }
 
 pub struct Driver {
-    sticks: Sticks,
+    input_pattern: InputPattern,
     luck: Mwc,
     pad: Pad,
     mark: u32,
@@ -236,10 +236,10 @@ impl Play for History {
         driver.mark = number << 16;
     }
 
-    fn driver(sticks: Sticks, mut luck: Mwc) -> Driver {
+    fn driver(input_pattern: InputPattern, mut luck: Mwc) -> Driver {
         Driver {
             mark: luck.next_u32() << 16,
-            sticks,
+            input_pattern,
             luck,
             pad: Pad::default(),
             orders: 0,
@@ -253,7 +253,7 @@ impl Play for History {
         _me: PlayerId,
         now: Tick,
     ) -> (Pad, Option<Command>) {
-        let Some(changes) = driver.sticks.changes(now) else {
+        let Some(changes) = driver.input_pattern.changes(now) else {
             return (Pad::default(), None);
         };
         if changes {

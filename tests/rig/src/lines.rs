@@ -25,7 +25,7 @@ use twinstep_udp::{
     TicketKey, TicketLedger, TicketSpec, Transport, TransportState,
 };
 
-use crate::rig::{Play, RigConfig, Sticks};
+use crate::rig::{InputPattern, Play, RigConfig};
 
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 const STEP: Duration = Duration::from_millis(1);
@@ -265,7 +265,10 @@ impl<S: Play> Lines<S> {
             ended: None,
             stood: Vec::new(),
             cable,
-            driver: S::driver(Sticks::Sticky, self.luck.fork(Cause::new(1, n as u32))),
+            driver: S::driver(
+                InputPattern::Sticky,
+                self.luck.fork(Cause::new(1, n as u32)),
+            ),
             moved_at: self.now,
             next_frame: self.now + FRAME * (n as u32 % 7) / 7,
         });

@@ -18,7 +18,7 @@ use twinstep_protocol::replay::Replay;
 use crate::ball::Pitch;
 use crate::realm::Realm;
 use crate::recorded::recorded;
-use crate::rig::{Play, Sticks};
+use crate::rig::{InputPattern, Play};
 
 mod floats;
 
@@ -38,9 +38,9 @@ const TICKS_PER_LINE: u32 = 1_000;
 #[must_use]
 pub fn table() -> String {
     let mut lines = String::new();
-    play::<Game>("powderkeg", 71, Sticks::Analog, &mut lines);
-    play::<Realm>("realm", 72, Sticks::Sticky, &mut lines);
-    play::<Pitch>("bodies", 73, Sticks::Analog, &mut lines);
+    play::<Game>("powderkeg", 71, InputPattern::Analog, &mut lines);
+    play::<Realm>("realm", 72, InputPattern::Sticky, &mut lines);
+    play::<Pitch>("bodies", 73, InputPattern::Analog, &mut lines);
     chunks(&mut lines);
     floats::operations(&mut lines);
     lines
@@ -86,8 +86,8 @@ pub fn differences(kept: &str, now: &str) -> Vec<String> {
 }
 
 /// Records a match of four simulated players, and replays its journal, so that bytes are read as well as written.
-fn play<S: Play>(name: &str, seed: u64, sticks: Sticks, lines: &mut String) {
-    let played = recorded::<S>(seed, 4, TICKS, sticks);
+fn play<S: Play>(name: &str, seed: u64, input_pattern: InputPattern, lines: &mut String) {
+    let played = recorded::<S>(seed, 4, TICKS, input_pattern);
     let replay = Replay::<S>::open(&played.journal, &played.rules, &played.hello);
     let mut replay = replay.expect("its own journal");
     loop {

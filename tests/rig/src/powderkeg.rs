@@ -12,7 +12,7 @@ use twinstep_server::Resolver;
 
 #[cfg(not(feature = "whole"))]
 use crate::direct::no_queries;
-use crate::rig::{Play, Sticks};
+use crate::rig::{InputPattern, Play};
 
 /// The crowd that selects the campaign: lobby, waves and a boss.
 pub const CAMPAIGN: u16 = u16::MAX;
@@ -73,12 +73,12 @@ impl Play for Game {
         admit(self, rules, by, command).is_ok()
     }
 
-    fn driver(sticks: Sticks, luck: Mwc) -> Bot {
-        let sticks = match sticks {
-            Sticks::Keys => powderkeg_game::Sticks::Keys,
-            Sticks::Analog => powderkeg_game::Sticks::Analog,
-            Sticks::Sticky => powderkeg_game::Sticks::Sticky,
-            Sticks::Still => powderkeg_game::Sticks::Still,
+    fn driver(input_pattern: InputPattern, luck: Mwc) -> Bot {
+        let sticks = match input_pattern {
+            InputPattern::Human => powderkeg_game::Sticks::Keys,
+            InputPattern::Analog => powderkeg_game::Sticks::Analog,
+            InputPattern::Sticky => powderkeg_game::Sticks::Sticky,
+            InputPattern::Still => powderkeg_game::Sticks::Still,
         };
         Bot::new(sticks, luck)
     }

@@ -8,7 +8,7 @@ use twinstep_core::frame::RosterChange;
 use twinstep_core::{Effects, Frame, Key, Mwc, Never, PlayerId, Schedule, Simulation, Table, Tick};
 use twinstep_server::{Decision, HookContext, Resolver};
 
-use crate::rig::{Play, Sticks};
+use crate::rig::{InputPattern, Play};
 
 const MAP: (i16, i16) = (4_000, 2_000);
 /// The number of ticks between two events of a villager.
@@ -240,8 +240,8 @@ impl Play for Realm {
         |look: &HookContext<'_, Self>, _: Key, at: &Place| Decision::Now(look.sim().struck(*at))
     }
 
-    fn driver(sticks: Sticks, luck: Mwc) -> Option<Mwc> {
-        (sticks != Sticks::Still).then_some(luck)
+    fn driver(input_pattern: InputPattern, luck: Mwc) -> Option<Mwc> {
+        (input_pattern != InputPattern::Still).then_some(luck)
     }
 
     fn drive(

@@ -8,7 +8,7 @@ use twinstep_protocol::journal::WrittenBy;
 use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Recorder;
 
-use crate::rig::{Play, Sticks};
+use crate::rig::{InputPattern, Play};
 
 pub struct Recorded<S: Play> {
     pub journal: Vec<u8>,
@@ -22,7 +22,12 @@ pub struct Recorded<S: Play> {
 /// # Panics
 /// If the game asks more queries than a frame may hold.
 #[must_use]
-pub fn recorded<S: Play>(seed: u64, players: u8, ticks: u32, sticks: Sticks) -> Recorded<S> {
+pub fn recorded<S: Play>(
+    seed: u64,
+    players: u8,
+    ticks: u32,
+    input_pattern: InputPattern,
+) -> Recorded<S> {
     let rules = S::rules(0);
     let hello = Hello::of::<S>(&rules, "recorded").expect("rules without NaN");
     let cadence = Cadence {
@@ -36,7 +41,7 @@ pub fn recorded<S: Play>(seed: u64, players: u8, ticks: u32, sticks: Sticks) -> 
     let mut stepper = Stepper::default();
     let root = Mwc::seed(seed);
     let mut drivers: Vec<S::Driver> = (0..players)
-        .map(|n| S::driver(sticks, root.fork(Key::new(u64::from(n), 0))))
+        .map(|n| S::driver(input_pattern, root.fork(Key::new(u64::from(n), 0))))
         .collect();
     for n in 0..players {
         let name = format!("player {n}");

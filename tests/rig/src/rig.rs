@@ -35,7 +35,7 @@ mod waits;
 
 pub use client::RigClient;
 pub use crash::Crash;
-pub use play::{Play, RigConfig, Role, Starts, Sticks};
+pub use play::{InitialWorldKnowledge, InputPattern, Play, RigConfig, Role};
 pub use twinstep_testing::scene::Recorded;
 
 /// A link that loses every packet to the server.
@@ -228,7 +228,7 @@ impl<S: Play> Rig<S> {
                         0 => luck.clone(),
                         _ => luck.fork(Key::new(peer.0, seat as u32)),
                     };
-                    let mut driver = S::driver(self.config.sticks, luck);
+                    let mut driver = S::driver(self.config.input_pattern, luck);
                     // Different clients may draw equal values, and equal commands would be mistaken for one.
                     if self.config.fair {
                         self.players_so_far += 1;
@@ -294,10 +294,12 @@ impl<S: Play> Rig<S> {
         config.taped = self.config.taped;
         let seed = self.config.seed;
         let start = |wrong: u64| S::start(&self.rules, seed ^ wrong);
-        config.start = match (self.config.starts, peer.0 % 4) {
-            (Starts::Known, _) | (Starts::Mixed, 0 | 1) => Some(start(0)),
-            (Starts::Mixed, 2) => Some(start(1)),
-            (Starts::Unknown, _) | (Starts::Mixed, _) => None,
+        config.start = match (self.config.initial_world_knowledge, peer.0 % 4) {
+            (InitialWorldKnowledge::Known, _) | (InitialWorldKnowledge::Mixed, 0 | 1) => {
+                Some(start(0))
+            }
+            (InitialWorldKnowledge::Mixed, 2) => Some(start(1)),
+            (InitialWorldKnowledge::Unknown, _) | (InitialWorldKnowledge::Mixed, _) => None,
         };
         config.reconcile = match self.config.rebuilds_late {
             None => Reconcile::Inline,

@@ -18,7 +18,7 @@ use twinstep_server::config::{
 };
 
 use crate::edges::{Hooks, Load};
-use crate::rig::{RigConfig, Role, Starts, Sticks};
+use crate::rig::{InitialWorldKnowledge, InputPattern, RigConfig, Role};
 
 /// The time that lockstep worlds wait for a player: long enough for honest clients on every bad link.
 const KICK_AFTER: Duration = Duration::from_secs(60);
@@ -62,8 +62,8 @@ pub struct Plan {
     pub people: Vec<Person>,
     pub policies: MatchConfig,
     pub load: Load,
-    pub sticks: Sticks,
-    pub starts: Starts,
+    pub input_pattern: InputPattern,
+    pub initial_world_knowledge: InitialWorldKnowledge,
     pub fps: u32,
     pub misfortune: Misfortune,
     pub crashes: Crashes,
@@ -113,10 +113,10 @@ impl Plan {
             people: people(&mut luck, is_full),
             load: load(&mut luck, is_full, &policies),
             policies,
-            sticks: pick(&mut luck, &[Sticks::Analog, Sticks::Sticky]),
-            starts: match seed % 3 {
-                0 => Starts::Mixed,
-                _ => Starts::Unknown,
+            input_pattern: pick(&mut luck, &[InputPattern::Analog, InputPattern::Sticky]),
+            initial_world_knowledge: match seed % 3 {
+                0 => InitialWorldKnowledge::Mixed,
+                _ => InitialWorldKnowledge::Unknown,
             },
             fps: pick(&mut luck, &[30, 60, 75, 144]),
             misfortune: pick(
@@ -165,8 +165,8 @@ impl Plan {
     pub fn rig(&self) -> RigConfig {
         RigConfig {
             clients: 0,
-            sticks: self.sticks,
-            starts: self.starts,
+            input_pattern: self.input_pattern,
+            initial_world_knowledge: self.initial_world_knowledge,
             fps: self.fps,
             rebuilds_late: self.rebuilds_late,
             reconcile: self.reconcile,
@@ -189,7 +189,7 @@ impl Plan {
         let stalls = |person: &Person| matches!(person.role, Role::Stalls | Role::Lags);
         self.people.retain(|person| !stalls(person));
         self.people
-            .resize_with(self.people.len().max(3), || person(&mut luck));
+            .resize_with(self.people.len().max(3), || random_person(&mut luck));
         self.people[0].role = Role::Poisons;
         self.people[0].link = "rtt=160,jitter=60,loss=3".parse().expect("a valid link");
         if self.policies.command_delay == 0 {
@@ -215,7 +215,7 @@ impl Plan {
         }
         let role = pick(luck, &roles);
         if self.people.len() < 2 {
-            self.people.push(person(luck));
+            self.people.push(random_person(luck));
         }
         self.people[0].role = role;
         match role {
@@ -223,7 +223,7 @@ impl Plan {
                 self.people[1].role = role;
                 self.people.truncate(6);
                 self.people
-                    .resize_with(3.max(self.people.len()), || person(luck));
+                    .resize_with(3.max(self.people.len()), || random_person(luck));
             }
             Role::Lags => self.people[0].link = LinkProfile::LAN,
             Role::Lies => {
@@ -446,7 +446,7 @@ fn people(luck: &mut Mwc, is_full: bool) -> Vec<Person> {
     let mut people = Vec::new();
     let mut seated = 0;
     while seated < players {
-        let mut person = person(luck);
+        let mut person = random_person(luck);
         person.seats = person.seats.min(players - seated);
         seated += person.seats;
         people.push(person);
@@ -454,20 +454,20 @@ fn people(luck: &mut Mwc, is_full: bool) -> Vec<Person> {
     people
 }
 
-pub fn person(luck: &mut Mwc) -> Person {
-    let seats = match luck.below(4) {
-        0 => 1 + luck.below(SEATS_MAX as u32) as usize,
+pub fn random_person(rng: &mut Mwc) -> Person {
+    let seats = match rng.below(4) {
+        0 => 1 + rng.below(SEATS_MAX as u32) as usize,
         _ => 1,
     };
     Person {
         seats,
         role: Role::Honest,
-        link: link(luck),
-        ahead: match luck.below(4) {
-            0 => Duration::from_secs(u64::from(luck.below(1 << 20))),
+        link: link(rng),
+        ahead: match rng.below(4) {
+            0 => Duration::from_secs(u64::from(rng.below(1 << 20))),
             _ => Duration::ZERO,
         },
-        drift_ppm: pick(luck, &[0, 0, -3_000, -200, 200, 3_000]),
+        drift_ppm: pick(rng, &[0, 0, -3_000, -200, 200, 3_000]),
     }
 }
 

@@ -8,10 +8,10 @@ use twinstep_server::{Decision, HookContext, Resolver};
 
 use super::shape::Shape;
 use super::{
-    CLAIMS, Command, Edges, Hooks, INPUT_HEAD_BYTES, Load, MEANT, NANS, Outcome, PANICS, POISONED,
-    Pad, Query, Widest,
+    CLAIMS, Command, EdgeCases, Hooks, INPUT_HEAD_BYTES, Load, MEANT, NANS, Outcome, PANICS,
+    POISONED, Pad, Query, Widest,
 };
-use crate::rig::{Play, RigConfig, Role, Sticks};
+use crate::rig::{InputPattern, Play, RigConfig, Role};
 
 /// The size of an outcome without its value, in bytes: its tag and number.
 const OUTCOME_HEAD_BYTES: usize = 6;
@@ -26,7 +26,7 @@ const POISONS: u32 = 8;
 const POISONED_PADS: u32 = 90;
 
 pub struct Driver {
-    sticks: Sticks,
+    input_pattern: InputPattern,
     luck: Mwc,
     pad: Pad,
     mark: u32,
@@ -123,7 +123,7 @@ fn nonsense(luck: &mut Mwc) -> Outcome {
     }
 }
 
-impl Play for Edges {
+impl Play for EdgeCases {
     type Show = twinstep_client::NoPicture;
     type Driver = Driver;
 
@@ -136,7 +136,7 @@ impl Play for Edges {
     }
 
     fn start(load: &Load, _seed: u64) -> Self {
-        Edges::new(load)
+        EdgeCases::new(load)
     }
 
     fn show(_load: &Arc<Load>) -> Self::Show {
@@ -216,10 +216,10 @@ impl Play for Edges {
         driver.mark = number << 12;
     }
 
-    fn driver(sticks: Sticks, mut luck: Mwc) -> Driver {
+    fn driver(input_pattern: InputPattern, mut luck: Mwc) -> Driver {
         Driver {
             mark: luck.next_u32() << 12,
-            sticks,
+            input_pattern,
             luck,
             pad: Pad::default(),
             orders: 0,
@@ -239,7 +239,7 @@ impl Play for Edges {
         _me: PlayerId,
         now: Tick,
     ) -> (Pad, Option<Command>) {
-        let Some(changes) = driver.sticks.changes(now) else {
+        let Some(changes) = driver.input_pattern.changes(now) else {
             return (Pad::default(), None);
         };
         if changes {

@@ -12,10 +12,10 @@ use twinstep_server::{MatchConfig, Resolver};
 use crate::edges::{Load, Widest};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sticks {
+pub enum InputPattern {
     /// Like a human with keys and a mouse, if the game simulates human players. Otherwise like
-    /// [`Sticky`](Sticks::Sticky).
-    Keys,
+    /// [`Sticky`](InputPattern::Sticky).
+    Human,
     /// Every value changes every tick.
     Analog,
     /// Every value changes every tenth tick.
@@ -23,22 +23,22 @@ pub enum Sticks {
     Still,
 }
 
-impl Sticks {
+impl InputPattern {
     /// Returns `Some(true)` if values change at this tick, for games without human-like players. Returns `None` if no
     /// value ever changes.
     #[must_use]
     pub fn changes(self, now: Tick) -> Option<bool> {
         match self {
-            Sticks::Analog => Some(true),
-            Sticks::Keys | Sticks::Sticky => Some(now.0.is_multiple_of(10)),
-            Sticks::Still => None,
+            InputPattern::Analog => Some(true),
+            InputPattern::Human | InputPattern::Sticky => Some(now.0.is_multiple_of(10)),
+            InputPattern::Still => None,
         }
     }
 }
 
 /// The clients that know the match's initial world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Starts {
+pub enum InitialWorldKnowledge {
     Unknown,
     Known,
     /// Half of the clients know it, and a quarter have a wrong world.
@@ -121,7 +121,7 @@ pub trait Play: Simulation {
     fn owed(&self, _rules: &Self::Rules, _player: PlayerId, _now: Tick) -> Option<Self::Command> {
         None
     }
-    fn driver(sticks: Sticks, luck: Mwc) -> Self::Driver;
+    fn driver(input_pattern: InputPattern, luck: Mwc) -> Self::Driver;
     /// Sets a number that distinguishes this player's commands from all other players' commands in a world.
     fn number(_driver: &mut Self::Driver, _number: u32) {}
     fn drive(
@@ -167,10 +167,10 @@ pub struct RigConfig {
     pub seed: u64,
     pub clients: usize,
     pub link: LinkProfile,
-    pub sticks: Sticks,
+    pub input_pattern: InputPattern,
     /// The number of entities in the game; 0 for the default.
     pub crowd: u16,
-    pub starts: Starts,
+    pub initial_world_knowledge: InitialWorldKnowledge,
     pub load: Load,
     pub clock_goes_back: bool,
     pub policies: MatchConfig,
@@ -200,16 +200,16 @@ pub struct RigConfig {
 }
 
 impl RigConfig {
-    /// Four action-preset clients on one kind of link, with analog sticks and 120 frames a second.
+    /// Four action-preset clients on one kind of link, with inputs that change every tick, and 120 frames a second.
     #[must_use]
     pub fn new(seed: u64, link: LinkProfile) -> Self {
         RigConfig {
             seed,
             clients: 4,
             link,
-            sticks: Sticks::Analog,
+            input_pattern: InputPattern::Analog,
             crowd: 0,
-            starts: Starts::Unknown,
+            initial_world_knowledge: InitialWorldKnowledge::Unknown,
             load: Load::default(),
             clock_goes_back: false,
             policies: MatchConfig::action(),
@@ -257,7 +257,7 @@ impl RigConfig {
     pub fn strategy(seed: u64, link: LinkProfile) -> Self {
         RigConfig {
             policies: MatchConfig::strategy(),
-            sticks: Sticks::Sticky,
+            input_pattern: InputPattern::Sticky,
             fps: 60,
             ..RigConfig::new(seed, link)
         }
