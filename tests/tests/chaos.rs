@@ -22,6 +22,7 @@ mod poison;
 mod policy_table;
 mod rates;
 mod server_decisions;
+mod tickets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

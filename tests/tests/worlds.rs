@@ -36,6 +36,5 @@ mod shares;
 mod spectators;
 mod start;
 mod steered;
-mod tickets;
 mod tiny;
 mod tiny_checked;
