@@ -265,7 +265,7 @@ pub const HEAL_EVERY: Duration = Duration::from_secs(10);
 pub const HEALS_MAX: usize = 4;
 /// A heal no longer counts after this time, so a week-long match tolerates occasional memory errors.
 pub const HEALS_WINDOW: Duration = Duration::from_secs(3_600);
-/// This many protocol errors in [`STRIKE_WINDOW`] close a session.
+/// More protocol errors than this in [`STRIKE_WINDOW`] close a session.
 pub const STRIKES_MAX: u32 = 8;
 /// The window in which strikes are counted.
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);

@@ -54,7 +54,7 @@ impl WorldEncoding {
         }))
     }
 
-    /// Encodes the world. Costs a pass over it: a millisecond or two for each megabyte.
+    /// Encodes the world. Costs a pass over it: some 4 ms for each megabyte.
     #[must_use]
     pub fn run(self) -> EncodedWorld {
         self.0()

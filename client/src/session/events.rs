@@ -88,8 +88,8 @@ pub enum Event {
     },
     /// The game's step is at fault: it produced a NaN, depended on the phase without
     /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook
-    /// panicked. The text names the tick and the fields. One confirmed tick in 64 is checked, even in release builds;
-    /// at most one fault is reported per `advance`.
+    /// panicked. The text names the tick and the fields. One confirmed tick in 64 (one in up to 1,024 for a large
+    /// world) is checked, even in release builds; at most one fault is reported per `advance`.
     ///
     /// A panic does not end the session. If a predicted step panics (on another player's announced order, for example),
     /// the prediction is rebuilt without the suspected orders from that tick onwards. If a confirmed step panics, the

@@ -273,7 +273,7 @@ impl Host {
     }
 
     /// Ends all matches, sends every client its close code, waits a little for these to arrive, and closes the socket.
-    /// Takes at most 4 s and 8 ms per match.
+    /// Takes at most 4 s and 8 ms per match, and up to 6 s more if the disk of `lineages_file` does not answer.
     ///
     /// A match with a journal is kept if `code` is [`Draining`](CloseCode::Draining): the journal ends with the last
     /// world and is synced, and the match can be resumed. The close code tells clients when to reconnect

@@ -14,9 +14,9 @@
 //!  GET  /bans            [{ identity, since_unix_s, until_unix_s, reason }]
 //!  POST /revoke          identity, match?                      its existing tickets are refused
 //!  POST /message         text; match                           shown to all who are present
-//!  POST /request         match, request, ticks | tick_us       pause, resume, step or tick (its length)
+//!  POST /request         match, request, ticks | tick_us       pause, resume, step or speed
 //!  POST /end             match, reason                         ends a match for good; its journal has the reason
-//!  POST /save            match                                 copies its journal; returns the path
+//!  POST /copy-journal    match                                 copies its journal; returns the path
 //!  POST /save-game       match, name                           saves it as NAME.save in the state folder; returns the path
 //!  POST /release         match                                 ends a match here; another server resumes its journal
 //! ```

@@ -20,7 +20,7 @@
 //! A fault is reported with its tick, its fields, advice, and a command that reproduces it:
 //!
 //! ```text
-//! t11: a field of the state is lost by serde
+//! tick 11: a field of the state is lost by serde
 //!   seen: a step != the same step of the state after a round trip through serde
 //!   sim.shots: 1 != 2
 //!   advice: remove `#[serde(skip)]`: a client that joins late, returns or is healed gets the state through serde; ...

@@ -66,8 +66,8 @@ impl<S: Simulation> Running<S> {
     }
 
     /// Issues a ticket for one player, valid for an hour. It becomes outdated earlier if the client stores a
-    /// reconnect ticket, or if another ticket for that name is used for the first time. The same name gets the same seat again.
-    /// Waits neither for the match nor for a disk.
+    /// reconnect ticket, or if another ticket for that name is used for the first time. The same name gets the same
+    /// seat again. Waits neither for the match nor for a disk.
     ///
     /// # Errors
     /// If the name is empty, is too long, or has control characters.
@@ -213,7 +213,7 @@ impl<S: Simulation> Running<S> {
         })
     }
 
-    /// Closes all sessions and ends. Takes at most 4 s.
+    /// Closes all sessions and ends. Takes at most 4 s, or 10 s if the disk of the tickets' file does not answer.
     pub fn shutdown(self) {
         self.on_threads.shutdown();
     }
