@@ -40,8 +40,7 @@ pub(crate) fn run(
     failure.map_or(Ok(()), |why| Err(why.into()))
 }
 
-/// Returns the failure, or `None` if all players played to the end. `seated` players joined; `lost` of them could not
-/// continue.
+/// Returns the failure, or `None` if all players played to the end. `seated` players joined; `lost` failed at any time.
 fn failure(players: usize, seated: usize, lost: usize, server: SocketAddr) -> Option<String> {
     let expected = format!(
         "expected at {server} what `twinstep-bench serve` started with the same key file, with `--public {server}` if it \

@@ -1,9 +1,9 @@
 //! The peers of our host: renet, and a UDP socket that echoes.
 //!
-//! renet 2.0 with renet_netcode as published, with its own tokens and encryption. Server and players do the same as in
-//! its examples: update, receive, send, once a tick at 60 Hz. Each player sends 24 bytes every tick and receives 60
-//! bytes every second tick, over the unreliable channel, like our packets on a short link. renet does not know the
-//! game, so only our numbers include the cost of a match.
+//! renet 2.0 and renet_netcode run as published, with their tokens and encryption. Server and players follow the
+//! examples of renet: update, receive, send, once a tick at 60 Hz. Each player sends 24 bytes every tick and receives
+//! 60 bytes every second tick, as large as our packets on a short link, over the unreliable channel. renet does not
+//! know the game, so only our numbers include the cost of a match.
 //!
 //! The echo is the floor: plain datagrams of the same sizes and rates. No stack can cost less, unless it hands several
 //! datagrams to the kernel in one call.

@@ -45,7 +45,7 @@ pub(crate) struct Played {
     pub(crate) cpu: Cpu,
     pub(crate) frames: u64,
     pub(crate) late: u64,
-    /// The number of frames skipped because they would have started more than a frame late.
+    /// The number of frames skipped after pauses of a frame or more, of all players.
     pub(crate) left_out: u64,
 }
 
@@ -115,7 +115,7 @@ impl Players {
         Ok(())
     }
 
-    /// Skips the same number of frames for all players after a pause of more than a frame, so that each keeps its
+    /// Skips the same number of frames for all players after a pause of a frame or more, so that each keeps its
     /// moment.
     fn leave_out(&mut self, now: Duration, played: &mut Played) {
         let due = self.seats.front().map_or(now, |seat| seat.due);

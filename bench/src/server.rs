@@ -169,7 +169,7 @@ impl Servers<'_> {
         self.section.notes.push(why);
     }
 
-    /// Runs servers of these kinds alternately, each with this many players. Twinstep must be the first kind.
+    /// Runs servers of these kinds alternately, each with this many players. One kind must be Twinstep.
     fn play(&mut self, players: usize, kinds: &[Kind], rounds: usize) {
         let mut counted: Vec<Vec<Round>> = Vec::new();
         for _ in 0..rounds {

@@ -76,7 +76,7 @@ pub use smooth::{Angle, Placed, Pose};
 pub use stats::{SessionStats, TimelineStats};
 pub use timeline::{Known, Rebuild, Reconcile};
 
-/// Parts that tests and load generators drive directly. Not for games: they may change in any release.
+/// Parts for tests, load generators and the demo. They may change in any release.
 pub mod internal {
     pub use crate::cues::{CueLedger, CueTotals};
     pub use crate::input_repeats::InputRepeats;

@@ -248,7 +248,7 @@ impl<S: Simulation> LocalActions<S> {
         self.commands.iter()
     }
 
-    /// Commands that the server does not have yet, in the order issued.
+    /// Commands not acknowledged by the server, in the order issued.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Pending<S::Command>> {
         self.commands
             .iter()

@@ -24,8 +24,7 @@ impl MatchStatus {
         (self.next_seal, self.began_at) = (at, at);
     }
 
-    /// Continues from a different world or over a different path. The server's next tick to seal will be reported
-    /// again.
+    /// Resets the next tick to seal to `at`, after a change of world or path, until the server reports it again.
     pub(crate) fn continue_from(&mut self, at: Tick) {
         self.next_seal = at;
     }

@@ -94,8 +94,8 @@ impl Playout {
         self.due.is_some()
     }
 
-    /// Starts or restarts the clock: the first turn runs at `at`, and a turn lasts for `turn`. If few turns have
-    /// arrived already, their arrival times are ignored; if many have, the clock leaps over them.
+    /// Starts or restarts the clock: the first turn runs at `at`, and a turn lasts for `turn`. Earlier arrival times
+    /// are ignored, unless the clock stood still and many turns wait: then it may leap.
     pub(crate) fn start(&mut self, at: Duration, turn: Duration) {
         let behind = turn * self.arrived.len().saturating_sub(1) as u32;
         let begins_far_behind = self.due.is_none() && behind > FEW;

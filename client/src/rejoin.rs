@@ -29,17 +29,18 @@ pub(crate) const ATTEMPTS_MAX: usize = 3;
 /// client silent for four seconds.)
 pub(crate) const SILENCE: Duration = Duration::from_millis(700);
 /// A server that responded, but does not send a welcome or a part of a world for this long, is dialled again. (A match
-/// sends one world per five seconds to joiners, and other joiners may come first.)
+/// starts a join of an identity at most once in five seconds, and other joiners may come first.)
 pub(crate) const STALLED: Duration = Duration::from_secs(15);
 /// How long a client keeps trying to reconnect, not counting time asleep.
 pub(crate) const RETURN_WITHIN: Duration = Duration::from_secs(60);
-/// The pause before the second attempt. It doubles with each attempt, while the earlier attempts continue.
+/// The pause before the second attempt. It doubles with each attempt, up to [`PAUSE_MAX`], while the earlier attempts
+/// continue.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The pause between the first three attempts at a server that announced its restart, or a move of its match. Each
 /// attempt repeats its first datagram four times a second, so one of the three reaches a server within this time of its
 /// start.
 const PAUSE_EXPECTED: Duration = Duration::from_millis(83);
-/// The pause after the first failed attempt; it doubles with each failure.
+/// The pause after the first failed attempt. It doubles with each failure, up to [`PAUSE_MAX`].
 const FAILED_FIRST: Duration = Duration::from_millis(100);
 /// The maximum number of a ticket's addresses that an attempt dials. It dials the second if the first does not respond
 /// soon. A server accepts 32 dials of an identity in 20 s; three attempts at a time, each for 5 s, make 24.

@@ -50,8 +50,8 @@ mod reconcile;
 
 pub use rebuild::{Rebuild, Reconcile, TakenBack};
 
-/// The maximum number of rebuilds that may fail within one call. After these, no tick is predicted until the authority
-/// has advanced.
+/// The maximum number of failed rebuilds in one call. After these, no tick is predicted until the authority has passed
+/// the failed one.
 const FAILURES_MAX: u32 = 6;
 
 /// The reason why the authority could not step a frame.

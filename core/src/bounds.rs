@@ -52,7 +52,8 @@ pub const COMMAND_DELAY_MAX: u8 = 4;
 pub const INPUT_REPEAT_TICKS: u32 = 10;
 /// A player without input for this long is dropped, but not before [`DROP_AFTER_TICKS_MIN`].
 pub const DROP_AFTER: Duration = Duration::from_secs(2);
-/// A player without input is dropped after this many ticks at the earliest. During these its last input is repeated.
+/// A player without input is dropped after this many ticks at the earliest. Its input is held for half of them, unless
+/// the game repeats it differently.
 pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 
 /// The maximum size of an encoded input, in bytes.

@@ -8,7 +8,7 @@
 //! A wrong guess about one player changes few of a thousand agents, so few are run again. This is a memo by value:
 //! bytes are compared, never identities, so an author does not declare anything that could be wrong. Equal bytes yield
 //! an equal result, because an item's function is a function pointer: besides the item and its reads it receives only
-//! the tick and the rules. So it does not matter which prediction of a tick recorded the memo.
+//! the tick, the tick length and the rules. So it does not matter which prediction of a tick recorded the memo.
 //!
 //! Law **One way**: only predictions have memos. In the authority, on the server, in journals and in replays `each` is
 //! a plain loop, and the confirmed state never depends on a memo.
@@ -30,7 +30,7 @@ const SEARCH: usize = 8;
 /// allocated space.
 const SPARE: usize = 4;
 
-/// The arguments of an item's function besides the item and its reads.
+/// The tick, the tick length and the rules, which a loop passes to its function.
 pub struct LoopContext<'a, R> {
     /// The tick being stepped.
     pub tick: Tick,

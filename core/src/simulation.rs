@@ -509,7 +509,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
     }
 }
 
-/// Collects the questions, cues and claims of one step. A step cannot read them back.
+/// Collects the queries, cues and claims of one step. A step cannot read them back.
 pub struct Effects<S: Simulation> {
     asks: Vec<(Key, S::Query)>,
     asked_twice: Option<Key>,
@@ -603,13 +603,13 @@ impl<S: Simulation> Effects<S> {
         self.withheld = true;
     }
 
-    /// The questions of this step, in the order in which they were asked.
+    /// The queries of this step, in the order in which they were asked.
     #[must_use]
     pub fn asks(&self) -> &[(Key, S::Query)] {
         &self.asks
     }
 
-    /// The first key used for two questions. The second question was dropped and never gets an answer.
+    /// The first key used for two queries. The second query was dropped and never gets an answer.
     #[must_use]
     pub fn asked_twice(&self) -> Option<Key> {
         self.asked_twice

@@ -33,7 +33,7 @@ pub struct Cadence {
     pub requested_ns: Option<u32>,
     /// Whether the match is paused after this turn.
     pub paused: bool,
-    /// The player that paused the match; `None` if its host did.
+    /// The player that paused the match; `None` if its host did, or if the match is not paused.
     pub paused_by: Option<PlayerId>,
 }
 

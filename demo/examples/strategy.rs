@@ -188,7 +188,7 @@ fn think(session: &Session<Realm, Sight>, luck: &mut Mwc) -> Option<Order> {
     })
 }
 
-/// A server and all its players. The first one is at this screen.
+/// A server and its clients. The screen shows the first client.
 struct War {
     server: Running<Realm>,
     clients: Vec<Client<Realm, Sight>>,

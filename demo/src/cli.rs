@@ -362,7 +362,7 @@ mod tests {
         assert!(cli.task.is_none() && cli.play.link == "bad" && cli.play.seconds == 20);
     }
 
-    /// Finding O12.
+    /// Finding O12: meaningless flags were accepted silently, or refused with an unclear text.
     #[test]
     fn only_log_flags_may_come_before_a_subcommand() {
         for line in [

@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(reasons.map(end), texts);
     }
 
-    /// Finding C6.
+    /// Finding C6: text from files was printed raw, with escape sequences.
     #[test]
     fn a_hostile_journal_cannot_control_the_terminal() {
         let rules = Rules::arena(0);

@@ -88,7 +88,7 @@ pub struct ClientReport {
     pub packets_up_per_s: f64,
     pub packets_down_per_s: f64,
     pub bytes_up_by_kind: Kinds,
-    /// Bytes that the server sent here per second, by purpose.
+    /// Bytes that the server sent to the client per second, by purpose.
     pub bytes_down_by_kind: Kinds,
     pub returns: u64,
     /// Server silences that were long enough to redial, but ended before the dial succeeded.

@@ -276,7 +276,7 @@ fn a_player_joins_with_a_ticket_and_gets_the_reason_for_the_servers_end() {
     assert!(said.contains("the server is shutting down"), "{said}");
 }
 
-/// Finding P3-D1.
+/// Finding P3-D1: an invite with line breaks was refused.
 #[test]
 fn an_invite_broken_into_lines_by_mail_can_be_pasted() {
     let folder = Folder::with_a_key("pasted");

@@ -104,11 +104,11 @@ pub enum StartWhen {
 pub enum Laggards {
     /// The client keeps trailing.
     Ignore,
-    /// The match pauses until the client trails less, within these limits. Beyond the limits, and within half a second
-    /// after the server itself was late, the client keeps trailing.
+    /// The match pauses until the client trails less, within these limits. Beyond the limits, and for 500 ms after a
+    /// pause or a delay of the server, the client keeps trailing.
     Hold {
-        /// The match pauses when a client's lag exceeds its usual lag by this much, but at least by one turn.
-        /// [`Duration::ZERO`] means one turn, whatever its length.
+        /// The match pauses when a client's lag exceeds its usual lag by this much, but at least by one turn and by two
+        /// ticks. [`Duration::ZERO`] means this minimum.
         from: Duration,
         /// The longest single pause. Players tolerate up to 250 ms.
         at_once: Duration,
@@ -123,7 +123,8 @@ pub enum Laggards {
 }
 
 impl Laggards {
-    /// [`Hold`](Laggards::Hold) for a lag of at least one turn, with pauses of at most 250 ms each and 2 s per minute.
+    /// [`Hold`](Laggards::Hold) for a lag of at least one turn and two ticks, with pauses of at most 250 ms each and
+    /// 2 s per minute.
     #[must_use]
     pub const fn hold() -> Laggards {
         Laggards::Hold {

@@ -8,10 +8,9 @@
 //! Every send repeats all unacknowledged frames if they fit into [`PACKETS_PER_SEND_MAX`] packets, except frames
 //! already sent often enough to a client with regular acks (see [`DownSender::begins_at`]). If they do not fit (many
 //! players with large inputs, and a long round trip), each send starts with the first frames that the client lacks, and
-//! continues with all frames not sent yet. Then it repeats the gaps that the client reports. If the client reports
-//! none, it repeats as many sent frames as fit, a different part each time. So a long round trip does not delay new
-//! frames. Each packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet are in
-//! `play`.
+//! continues with frames not sent yet. Then it repeats the gaps that the client reports. If the client reports none, it
+//! repeats as many sent frames as fit, a different part each time. So a long round trip does not delay new frames. Each
+//! packet can be decoded alone, and the client keeps frames after a gap. The contents of one packet are in `play`.
 
 mod play;
 

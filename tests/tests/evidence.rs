@@ -165,7 +165,7 @@ fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
     assert_eq!(fields, ["sim.favourite"]);
 }
 
-/// A session floods the match with unrequested reports: they are not kept, but all are counted.
+/// A session floods the match with unrequested reports: they are counted, but not kept.
 #[test]
 fn an_unrequested_report_is_dropped_and_counted() {
     let mut rig = Rig::<History>::new(RigConfig::new(34, LinkProfile::LAN));

@@ -70,7 +70,7 @@ const NO_NOUNS: [&str; 38] = [
     "with",
 ];
 
-/// The words in lower case, each with whether only a space separates it from the previous word.
+/// The words in lower case. The flag is `true` if only a space separates a word from the previous one.
 fn words(text: &str) -> Vec<(String, bool)> {
     let parts = text.split('`').enumerate();
     let text: String = parts

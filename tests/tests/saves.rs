@@ -728,7 +728,7 @@ fn a_paused_and_slowed_game_continues_at_the_speed_of_its_new_match() {
     assert_eq!(all.match_.world().tick_length(), config.tick);
 }
 
-/// Row 20. A save is not tied to the clock: its tick continues at any time.
+/// Row 20. A loaded match continues at the tick of its save, however late.
 #[test]
 fn a_loaded_match_continues_at_the_tick_of_the_save() {
     let (_, config) = policies().into_iter().next().unwrap();

@@ -91,8 +91,8 @@ impl Simulation for Presses {
     }
 }
 
-/// Steps a world of one player by `ticks` ticks in which it holds `held`. Returns the digest, or 0 if a frame did not
-/// fit.
+/// Steps a world of one player by `ticks` ticks in which it holds `held`. Returns the digest, or 0 if a step or the
+/// digest fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn twinstep_fold(ticks: u32, held: u8) -> u64 {
     let player = PlayerId(0);

@@ -78,7 +78,7 @@ impl<S: Simulation, V: Show<S>> Play<S, V> {
         self.session_mut().command(seat, command)
     }
 
-    /// The client of a joined match.
+    /// The client of a joined match. Returns `None` if the match is local.
     pub fn client(&mut self) -> Option<&mut Client<S, V>> {
         match &mut self.game {
             PlayedMatch::Online(client) => Some(client),
@@ -86,7 +86,7 @@ impl<S: Simulation, V: Show<S>> Play<S, V> {
         }
     }
 
-    /// The match played alone, to pause it, to change its speed or to save it.
+    /// The local match, to pause it, to change its speed or to save it. Returns `None` if the match is online.
     pub fn local(&mut self) -> Option<&mut LocalGame<S, V>> {
         match &mut self.game {
             PlayedMatch::Online(_) => None,
@@ -163,7 +163,8 @@ pub enum PlayState {
     Connecting,
     /// The local players are in the match.
     Playing,
-    /// The server is silent, and the client dials it again. The prediction continues within its limits.
+    /// The server is silent or closed the path, and the client dials it again. The prediction continues within its
+    /// limits.
     Reconnecting,
     /// The match is over; [`Play::over`] has the reason. Remove or replace the [`Play`].
     Over,

@@ -45,7 +45,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(2);
 // The time without reports after which large datagrams are in doubt.
 const DOUBT_AFTER: Duration = Duration::from_secs(5);
 const DOUBTS_MAX: u8 = 4;
-/// The pause between two probes. It doubles while larger sizes are tried.
+/// The first pause between two probes. Every second probe of a larger size doubles it, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Larger sizes are tried only if a packet had to be split within this time.
@@ -54,7 +54,7 @@ const IN_USE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Datagrams {
     around: usize,
-    /// The probed sizes, ascending. The first one passes on every path.
+    /// The sizes, ascending. The first one passes on every path, so it is not probed.
     sizes: [usize; 3],
     passes: usize,
     cut_at: Option<Duration>,

@@ -7,7 +7,7 @@
 //! Packets are never resent. A session packet repeats all data that matters within its window, except for parts that
 //! take turns because they exceed one packet. So the newest packet makes older ones superfluous: if the peer has
 //! received packet `s`, it has every item that was in all packets from the item's first one up to `s`. Invariant: a
-//! round trip is measured at most once per received packet, and never from a packet that overtook a newer one.
+//! round trip is measured at most once per received packet, and never from a packet that a newer one overtook.
 
 use core::time::Duration;
 

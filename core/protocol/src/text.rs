@@ -1,14 +1,14 @@
-//! Foreign text, from a file, a ticket or a peer, is displayed unchanged and has no effect on its surroundings.
+//! Shows foreign text, from a file, a ticket or a peer, without effects on its surroundings.
 //!
 //! ```text
 //!   a journal's reason, an identity, a report ──▶ line(text) ──▶ one row, clipped, right-to-left isolated ──┐
 //!   a whole message of our own, with such pieces in it ──▶ plain(text) ──▶ many rows, not clipped ──────────┴▶ shown
 //! ```
 //!
-//! Invariant (law *Hostile wire*): the output contains no character that controls a terminal, that reorders or covers
-//! the text around it, or that is invisible. Such characters are escaped like `\u{1b}`, so that they stay visible to a
-//! reader who searches for a cause. Characters are judged by their general category, not by a list of bad ones:
-//! unassigned and private-use characters are also escaped.
+//! Invariant (law *Hostile wire*): except for isolates, and the line breaks of [`plain`], the output contains no
+//! character that controls a terminal, that reorders or covers the text around it, or that is invisible. Such
+//! characters are escaped like `\u{1b}`, so that they stay visible to a reader who searches for a cause. Characters are
+//! judged by general category and by a list of invisible ones. Unassigned and private-use characters are also escaped.
 
 use core::fmt::{self, Write};
 

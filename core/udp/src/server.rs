@@ -73,8 +73,7 @@ pub struct ServerConfig<'a> {
     /// The addresses in tickets: those that players dial, not the socket's local address.
     pub public_addresses: &'a [ServerAddress],
     /// The maximum number of sessions, 1..=[`SESSIONS_MAX`]. There are equally many additional slots for identities
-    /// that reconnect to a seat. Memory: 3 KB for each session and key, and 1.8 MB for each session that plays and has
-    /// a seat.
+    /// that reconnect to a seat. Memory: 3 KB for each session and key, and 1.7 MB for all sessions together.
     pub sessions_max: usize,
     /// The game's id.
     pub game: &'a str,
@@ -140,7 +139,7 @@ pub struct ServerEndpoint {
     sessions: BTreeMap<SessionId, ServerSession>,
     by_address: BTreeMap<SocketAddr, SessionId>,
     admissions: Admissions,
-    /// The laminar instance of all sessions; each session takes 1.7 MB. Whole unreliable packets do not leave state in
+    /// The laminar instance of all sessions; it takes 1.7 MB. Whole unreliable packets do not leave state in
     /// it, so sessions cannot affect each other there. `None` until a session is admitted.
     link: Option<LaminarLink>,
     outbox: SendQueue,
@@ -492,7 +491,8 @@ impl ServerEndpoint {
         self.sessions.values().filter(|one| !one.returns).count()
     }
 
-    /// The stranger that loses its slot. Returns `None` if there is none.
+    /// The stranger that loses its slot if another session needs it: the first one admitted, if that was at least
+    /// [`MUTE`] ago.
     fn mute(&self) -> Option<SessionId> {
         let since = |one: &ServerSession| one.admitted.filter(|_| !one.is_settled && !one.returns);
         let strangers = self.sessions.iter();

@@ -54,7 +54,7 @@ mod tests {
         }
     }
 
-    /// Finding O10.
+    /// Finding O10: a closed pipe ended the program with a panic.
     #[test]
     fn a_closed_pipe_is_ignored_but_a_full_disk_is_an_error() {
         assert!(write(&mut Broken(ErrorKind::BrokenPipe), "words").is_ok());

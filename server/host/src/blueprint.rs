@@ -102,7 +102,7 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// The length of the match's ticks.
+    /// The configured length of the match's ticks.
     #[must_use]
     pub fn tick_length(&self) -> std::time::Duration {
         self.config.tick

@@ -191,7 +191,7 @@ pub(super) fn bind(listen: SocketAddr) -> Result<std::net::UdpSocket, HostError>
     })
 }
 
-/// Binds a socket. At `[::]` it receives both families; the default for that differs between systems.
+/// Binds a socket. At `[::]` it receives IPv4 and IPv6 if the system can, whatever the system's default.
 fn bind_both(listen: SocketAddr) -> std::io::Result<std::net::UdpSocket> {
     let socket = Socket::new(Domain::for_address(listen), Type::DGRAM, None)?;
     accept_both_families(&socket, listen);

@@ -263,7 +263,7 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// The length of a tick at full speed.
+    /// The configured length of a tick.
     #[must_use]
     pub fn tick_length(&self) -> Duration {
         self.blueprint.tick_length()

@@ -18,7 +18,7 @@ use twinstep_server::internal::panic_message;
 pub(super) const AT_ONCE: usize = 8;
 /// The maximum number of a match's threads that may be given up. After that, waiting jobs wait for the running ones.
 pub(super) const HUNG_MAX: usize = 24;
-/// A job that takes longer is given up. Its query was answered with `None` long before.
+/// A job that takes longer is given up. Its query, if still open, gets `None`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 type Work<O> = Box<dyn FnOnce() -> O + Send>;

@@ -42,7 +42,7 @@ pub enum MatchOrder {
     Revoke(String, oneshot::Sender<u64>),
     /// Sends a message to all players and spectators. Responds with the number of recipients.
     Notify(String, oneshot::Sender<usize>),
-    /// Sends a request to the match, such as a pause. Responds with `true` if the match accepts it.
+    /// Sends a request to the match, such as a pause. Responds with an error if the match refuses it.
     Request(MatchRequest, oneshot::Sender<Result<(), ConfigError>>),
     /// Ends the match, for this reason.
     End(String, oneshot::Sender<()>),

@@ -128,7 +128,7 @@ impl Pulse {
         self.beats.load(Ordering::Relaxed)
     }
 
-    /// Publishes that the match has ended cleanly, and now waits only for the disk.
+    /// Publishes that the match has ended, and now only writes its last files.
     pub(super) fn show_end(&self) {
         self.ended.store(true, Ordering::Release);
     }

@@ -151,7 +151,7 @@ pub struct WebTraffic {
 #[cfg_attr(not(feature = "web"), expect(dead_code, reason = "there are no lines"))]
 pub(crate) enum Heard<'a> {
     Datagram(AddressPair, &'a [u8]),
-    /// The connection was closed by its page, or timed out.
+    /// The connection was closed, or timed out.
     Gone(SocketAddr),
 }
 

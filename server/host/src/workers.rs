@@ -356,7 +356,7 @@ impl State {
         self.due.push(Reverse((due, slot)));
     }
 
-    /// The due time of the first match that is in its slot.
+    /// The earliest due time of a match that is not with a worker.
     fn first(&mut self) -> Option<Duration> {
         while let Some(&Reverse((due, slot))) = self.due.peek() {
             let counts = |known: &Slot| known.match_.is_some() && known.due == due;

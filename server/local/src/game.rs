@@ -332,7 +332,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Err(LocalGameEnd::Match { incident })
     }
 
-    /// Passes the match's packets to its clients, and runs its jobs immediately.
+    /// Passes the match's packets to its clients, and runs its jobs and saves immediately.
     fn hand_down(&mut self) {
         while let Some(output) = self.server.get().poll() {
             match output {

@@ -248,8 +248,8 @@ pub(crate) fn check(path: &Path) -> Result<(), BansError> {
     read(path).map(drop)
 }
 
-/// Locks the file of bans until the returned file is dropped. Another process holds the lock for one write only; if it
-/// holds it longer, the error names the lock.
+/// Locks the file of bans until the returned file is dropped. Other processes hold the lock for one write only; after
+/// [`LOCK_PATIENCE`] the error names it.
 fn lock(path: &Path) -> Result<File, BansError> {
     let name = with_end(path, ".lock");
     let looks = LOCK_PATIENCE.as_millis() / LOCK_LOOK.as_millis();

@@ -153,7 +153,7 @@ pub enum Motion {
 /// A body of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Body<Id> {
-    /// The body's stable name, for example the framework's `Key`; it orders the tracks.
+    /// The body's stable id, such as the framework's `Key`. Tracks are sorted by it.
     pub id: Id,
     /// The body's shape; the mass is the area. A moving body must not be a [`Shape::Segment`], which has no area.
     pub shape: Shape,

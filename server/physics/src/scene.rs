@@ -85,8 +85,8 @@ impl<Id> Scene<Id> {
             .rebuild(&mut self.workspace, BvhBuildStrategy::Binned);
     }
 
-    /// Calls `see` with every solid whose bounding box `reaches` accepts, given its lowest and highest corner, until
-    /// `see` breaks. The order is arbitrary.
+    /// Calls `see` for each solid whose bounding box (lowest corner, highest corner) `reaches` accepts, until `see`
+    /// breaks. The order is arbitrary.
     pub(super) fn visit(
         &self,
         reaches: impl Fn(Vec2, Vec2) -> bool,

@@ -50,12 +50,13 @@ const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
 /// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.
 const STOOD: Duration = Duration::from_millis(500);
-/// A client trails if its lag exceeds its round trip and one turn by this much, and by at least this many ticks. The
-/// margin covers one frame of the client, because it steps and reports only once a frame.
+/// A client's lag is explained up to the sum of its round trip, twice its jitter, one turn, the turns sealed ahead, and
+/// this margin of at least [`TRAIL_TICKS_MIN`]. The margin covers one frame of the client, because it steps and reports
+/// only once a frame.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
-/// A client with a known usual lag trails only if its lag is at least this many ticks higher, because its reports do
-/// not arrive exactly at the ticks.
+/// The match pauses for a client only if its lag is at least this many ticks higher than expected, because its reports
+/// do not arrive exactly at the ticks.
 const HOLD_TICKS_MIN: u32 = 2;
 /// The shortest time between two pauses for clients that trail: after a pause, all clients are slightly late or early.
 const HOLD_APART: Duration = Duration::from_millis(500);
@@ -314,8 +315,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Records the players that the match waits for now. If it waits for another player after a long wait, that
-    /// player's time limit starts now.
+    /// Records the players that the match waits for now. During a wait, the time limit of each newly recorded player
+    /// starts now.
     fn record_missed(&mut self, now: Duration, wait: WaitReason) {
         let since = match self.clock.waiting_since {
             Some(_) => now,
@@ -465,8 +466,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The number of ticks by which a session's authority is farther behind than expected. The expected lag is the
-    /// turns sealed ahead, the session's round trip, one turn, and jitter; or the usual lag of the session, if it is
-    /// known and leads to a smaller result.
+    /// explained one (see [`TRAIL`]), or the session's usual lag, if that is known and smaller.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);

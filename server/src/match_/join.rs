@@ -261,8 +261,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Reserves a slot for the world of the session at `at`, and returns the session's index. Returns `None` if the
-    /// session must ask again, for example because its world must be encoded first. First come, first served; a slot
-    /// whose world does not make progress goes to the next session in line.
+    /// session must ask again, for example because its world must be encoded first. Sessions get slots in the order in
+    /// which they asked; a stalled or slow world gives up its slot.
     fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
         let peer = &mut self.people[at];
         peer.greeting_mut()?.ask_for_world(now);

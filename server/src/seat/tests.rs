@@ -103,7 +103,7 @@ fn offer_settled(seat: &mut Seat<Ordered>, settled_from: u32, seq: u32) -> Vec<u
     taken
 }
 
-/// Finding HW8.
+/// Finding HW8: after a restart, a large command waited forever for commands that had been refused before it.
 #[test]
 fn a_command_sent_only_once_does_not_wait_for_settled_ones() {
     let mut seat = Seat::<Ordered>::new();
@@ -126,7 +126,7 @@ fn a_command_sent_only_once_does_not_wait_for_settled_ones() {
     assert_eq!(seat.early.len(), COMMANDS_OPEN_MAX);
 }
 
-/// Finding W1.
+/// Finding W1: the same few commands were repeated, and the other commands waited for 14 s.
 #[test]
 fn commands_that_arrive_early_wait_for_earlier_ones() {
     let mut seat = Seat::<Ordered>::new();

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   the repetitions ── differ by the same number each time ─────────▶ a counter outside the state
-//!                   ── start alike on each new thread ──────────────▶ a thread-local
+//!                   ── differ alike on each new thread ─────────────▶ a thread-local
 //!                   ── differ more after a pause than without ──────▶ a clock
 //!                   ── hold numbers close to our own addresses, differ
 //!                      only if their memory lies elsewhere, or never
@@ -37,7 +37,7 @@ const TRIES: usize = 24;
 const PLACES: u64 = 16;
 /// The number of repetitions at each place.
 const SAME_PLACE: usize = 3;
-/// The number of new threads that must start in the same way.
+/// The number of new threads that must give equal results.
 const THREADS: u64 = 6;
 /// The number of runs without a pause. In this many runs, a step with two random results shows both, and its values
 /// rise and fall.

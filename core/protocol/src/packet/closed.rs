@@ -106,7 +106,7 @@ pub enum CloseCode {
     /// disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
     ServerFull { after_s: u16 },
-    /// The server's ticks are late: it has free seats but no time for more players.
+    /// The server's ticks are late: it refuses newcomers without a seat, and refuses or closes spectators.
     #[error(
         "the server is busy (its ticks are late): come back in {after_s} s, or ask for a ticket for another server"
     )]

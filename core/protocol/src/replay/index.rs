@@ -1,4 +1,4 @@
-//! The index of a journal: built from heads and checks alone, without decoding a frame.
+//! The index of a journal. Building it decodes neither a frame nor a world.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -110,8 +110,8 @@ impl Index {
         }
     }
 
-    /// Reads the heads of a journal, as far as it is intact. Takes the memory of the largest record, and at most a few
-    /// megabytes for the index.
+    /// Reads the records of a journal, as far as it is intact. Takes the memory of the largest record, and at most a
+    /// few megabytes for the index.
     ///
     /// # Errors
     /// If the first record is not a start record, or reading fails.

@@ -76,7 +76,7 @@ fn a_text_that_is_not_a_ticket_is_refused_with_a_reason() {
     ));
 }
 
-/// Finding P3-D1.
+/// Finding P3-D1: an invite with a byte order mark, quotes or line breaks was refused.
 #[test]
 fn an_invite_changed_by_other_programs_is_still_read() {
     let ticket = ticket();

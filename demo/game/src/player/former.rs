@@ -31,8 +31,8 @@ impl Player {
         })
     }
 
-    /// Returns the health that the player keeps when it leaves a fight. A player that leaves while it is vulnerable is
-    /// hit; otherwise it could leave before each bullet.
+    /// Returns the health that the player keeps when it leaves a fight. A vulnerable player without a shield is hit;
+    /// otherwise it could leave before each bullet.
     fn kept_health_on_leaving(&self, now: Tick, tuning: &Tuning) -> i16 {
         if self.is_away {
             return self.kept_health;
@@ -175,7 +175,7 @@ mod tests {
         deaths
     }
 
-    /// Finding C5.
+    /// Finding C5: leaving and joining again restored health.
     #[test]
     fn leaving_after_each_hit_does_not_avoid_deaths() {
         let fair = deaths(|_, _| {});

@@ -165,7 +165,7 @@ impl SettingsFile {
         }
     }
 
-    /// Reads the settings; the defaults if there is no file.
+    /// Reads the settings. Without a file, returns the defaults.
     ///
     /// # Errors
     /// If the file exists and cannot be used.

@@ -48,7 +48,7 @@ use script::{Act, CHAPTERS, Chapter};
 const AHEAD: usize = 50;
 /// The length of the friend's trail in a pane, in frames.
 const TRAIL: usize = 40;
-/// The number of frames for which a blast and the rings of barrels are shown.
+/// The number of frames for which barrels have rings after a blast.
 const BLAST: u32 = 75;
 /// A key press that is not visible after this many frames counts as lost.
 const KEY_LOST: u32 = 90;

@@ -155,7 +155,7 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Logs once a minute that the match has no journal.
+    /// Logs once a minute that the match lost its journal.
     fn warn_no_journal(&mut self) {
         if self.match_.stats().journal_lost.is_none() {
             return;

@@ -261,7 +261,7 @@ pub(super) async fn end(
     Ok(Json(json!({ "match": id.0, "reason": reason })).into_response())
 }
 
-/// Ends a match here, so that another server resumes it from the journal. The players dial the next address in their
+/// Ends a match here, so that another server can resume it from its journal. Its players dial the next address in their
 /// tickets.
 pub(super) async fn release(
     State(admin): State<Admin>,

@@ -1,6 +1,7 @@
 //! The properties of one seed's world, drawn before it runs.
 //!
-//! Sizes and numbers are drawn log-uniformly, so that extreme worlds occur, but are rare enough to be affordable.
+//! Most sizes of worlds and of their ground are drawn log-uniformly, so that extreme worlds occur, but are rare enough
+//! to be affordable.
 
 use std::time::Duration;
 
