@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_nth_draw_is_a_power_modulo_a_prime(seed: u64, n in 1..300_usize) {
+        fn each_half_of_the_nth_draw_is_its_seed_times_a_power_modulo_a_prime(seed: u64, n in 1..300_usize) {
             let power = |half: &Half, word: u32| {
                 let p = (u64::from(half.a) << 16) - 1;
                 (0..n).fold(u64::from(word) % p, |word, _| word * u64::from(half.a) % p)

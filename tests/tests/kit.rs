@@ -19,14 +19,14 @@ fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Report {
 }
 
 #[test]
-fn powderkegs_largest_wave_is_clean() {
+fn check_finds_no_fault_in_powderkegs_largest_wave() {
     let report = powderkeg(checked::largest_wave_rules(), 8, 2_400);
     let tried = report.tried;
     assert!(tried.cues > 1_000 && tried.claims > 10, "{report}");
 }
 
 #[test]
-fn powderkegs_arena_is_clean() {
+fn check_finds_no_fault_in_powderkegs_arena() {
     let report = powderkeg(Rules::arena(60), 4, 2_400);
     let tried = report.tried;
     assert!(tried.asked > 20 && tried.unanswered > 2, "{report}");
@@ -34,7 +34,7 @@ fn powderkegs_arena_is_clean() {
 }
 
 #[test]
-fn the_strategy_game_is_clean() {
+fn check_finds_no_fault_in_the_strategy_game() {
     let mut luck = Mwc::seed(9).fork(Key::new(9, 0));
     let script = Script::<Realm>::inputs([()])
         .commands(move |seen, _| seen.sim.think(&mut luck, seen.tick))

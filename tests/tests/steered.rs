@@ -209,7 +209,7 @@ impl Played {
 }
 
 #[test]
-fn the_sled_game_is_clean() {
+fn check_finds_no_fault_in_the_sled_game() {
     let physics = Physics::new();
     let script = Script::inputs(0..8)
         .players(2)

@@ -89,7 +89,7 @@ fn the_guides_chapter_on_tests_shows_the_lines_that_run() {
 }
 
 #[test]
-fn the_tiny_game_is_clean() {
+fn check_finds_no_fault_in_the_tiny_game() {
     let script = Script::inputs([0, 1]).outcomes(|_, luck| Some(luck.below(6) + 1));
     let report = check(Race::default(), (), script).unwrap();
     println!("{report}");

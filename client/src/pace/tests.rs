@@ -546,7 +546,7 @@ fn fills_are_rare_at_any_frame_rate() {
 }
 
 #[test]
-fn a_new_tick_length_keeps_the_fraction() {
+fn a_new_tick_length_keeps_the_elapsed_fraction_of_a_tick() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(100));
     let _ = pace.advance(TICK / 2, Tick(0), Tick(0));
     let alpha = pace.alpha();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_sent_in_enough_packets_for_long_enough_are_left_out() {
+    fn ticks_count_as_repeated_after_the_given_packets_and_time() {
         let (repeats, now) = sent(10, 20);
         // Packet 6 contained tick 5, and so did 7, 8, 9 and 10: five packets, the first of them sent 80 ms ago.
         assert_eq!(repeats.repeated_until(now, 5, MS(80)), Tick(6));

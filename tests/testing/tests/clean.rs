@@ -71,7 +71,7 @@ fn race() -> Race {
 }
 
 #[test]
-fn a_game_that_uses_every_feature_is_clean() {
+fn check_finds_no_fault_in_a_game_that_uses_every_feature() {
     let script = Script::inputs([0, 1, 2])
         .commands(|_, luck| (luck.below(30) == 0).then_some(Order::Jump))
         .outcomes(|_, luck| Some(luck.below(6) + 1));

@@ -66,7 +66,7 @@ game!(Squares, frame, _fx, me => {
 });
 
 #[test]
-fn a_cache_of_a_pure_function_is_clean() {
+fn check_finds_no_fault_in_a_cache_of_a_pure_function() {
     let report = check(Squares::default(), (), presses()).unwrap();
     assert_eq!((report.skipped, report.same_environment), (None, None));
 }
