@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Invariant: make before break. The session sends over one transport, and leaves it only for another that is
-//! connected. It sends its hello over the new transport first and never goes back; the server leaves the old transport
-//! when that hello arrives. So both sides use the same transport.
+//! connected, or when the server announces a restart or a move. It sends its hello over the new transport first and
+//! never goes back; the server leaves the old one when that hello arrives. So both sides use the same transport.
 
 use std::time::{Duration, Instant};
 
@@ -92,8 +92,7 @@ pub struct Client<S: Simulation, V: Show<S> = NoPicture, T: Transport = UdpClien
     rejoin: Rejoin,
     /// The reason why the server was lost, while the client dials it again.
     lost: Option<SessionEnd>,
-    /// The server's last refusal of a dial. If the client cannot reconnect, this reason is reported instead of the
-    /// earlier silence.
+    /// The server's last refusal of a dial. If the client cannot reconnect, this reason is reported instead of `lost`.
     refused: Option<SessionEnd>,
     came_by: Option<u64>,
     keep: Option<Keep>,
@@ -101,7 +100,7 @@ pub struct Client<S: Simulation, V: Show<S> = NoPicture, T: Transport = UdpClien
     /// The time spent in the session since `busy_since`, by the stopwatch.
     busy: Duration,
     busy_since: Option<Duration>,
-    /// The start of the client's own clock. `None` if the caller passes the time.
+    /// The start of the client's own clock. `None` before the first `advance`, or if the caller passes the time.
     began: Option<Instant>,
     /// The caller's time at the origin of the client's clock. `None` before the first advance by the caller's time.
     origin: Option<Duration>,
@@ -115,8 +114,8 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
     /// Joins the match of `ticket` over UDP.
     ///
     /// # Errors
-    /// If the ticket is out of date or for another game, or the socket cannot be opened. A later refusal by the server
-    /// is returned by [`advance`](Client::advance).
+    /// If the ticket is for another game or protocol version, no socket can be opened, or the rules or the start state
+    /// hold a NaN. A later refusal by the server is returned by [`advance`](Client::advance).
     pub fn connect(ticket: &Ticket, config: SessionConfig<S, V>) -> Result<Self, ClientStartError> {
         Client::connect_through(ticket, config, |transport| transport)
     }
@@ -475,8 +474,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Ends the session with the reason `lost`, unless the server is only silent: it may still respond, and the
-    /// transport decides how long to wait.
+    /// Ends the session with the last refusal or `lost`, unless the server is only silent: it may still respond, and
+    /// the transport decides how long to wait.
     fn end_for(&self, lost: SessionEnd) -> Result<(), SessionEnd> {
         match self.transport.state() {
             TransportState::Connected if lost == SILENT => Ok(()),

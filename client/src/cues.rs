@@ -8,8 +8,8 @@
 //!       └───────────────────────▶ Started, Confirmed
 //! ```
 //!
-//! Invariant: `started = confirmed + cancelled + open`; a game that counts its events sees each cue of the authority
-//! confirmed exactly once.
+//! Invariant: `started = confirmed + cancelled + open`; a game that polls its events in time sees each cue of the
+//! authority confirmed exactly once.
 //!
 //! A cue is identified by (key, value), with an ordinal for repeats within a tick. It keeps its identity if a
 //! correction moves it by at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT): an explosion shifted by three ticks
@@ -61,8 +61,8 @@ pub enum CueKind<C> {
     },
     /// The cue happened.
     Confirmed {
-        /// The tick at which the cue happened, at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT) from the tick
-        /// with which it was started.
+        /// The tick at which the cue happened, at most [`cue_drift`](twinstep_core::bounds::cue_drift) ticks from the
+        /// one with which it was started.
         at: Tick,
     },
     /// The cue did not happen: stop it, or fade it out.
@@ -80,14 +80,13 @@ pub struct CueTotals {
     pub moved: u64,
     /// Cues predicted but not delivered yet, because too many were open or unread.
     pub postponed: u64,
-    /// Cues of the authority never delivered, because the game does not poll its events.
+    /// Cues of the authority never delivered, because too many were unread, or waited to be due.
     pub dropped: u64,
 }
 
 struct Open<C> {
     key: Key,
-    /// The tick with which the cue was started. The drift is measured from this tick; past the drift limit the cue is
-    /// overdue.
+    /// The tick with which the cue was started. The drift is measured from this tick.
     started: Tick,
     /// `None` until it is due; see [`CueLedger::show_until`].
     id: Option<CueId>,

@@ -181,7 +181,7 @@ impl<S: Simulation> Inbox<S> {
         self.digests[tick.0 as usize % DIGESTS] = (tick, digest);
     }
 
-    /// The server's digest of the world before `tick`. Returns `None` if it is no longer kept.
+    /// The server's digest of the world before `tick`. Returns `None` if none arrived, or it is no longer kept.
     pub(crate) fn digest(&self, tick: Tick) -> Option<u32> {
         let (at, digest) = self.digests[tick.0 as usize % DIGESTS];
         (at == tick).then_some(digest)

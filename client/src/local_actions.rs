@@ -310,8 +310,8 @@ impl<S: Simulation> LocalActions<S> {
         self.overtaken.drain(..)
     }
 
-    /// Continues from `world` without the frames before it. Returns the number of this session's commands known to have
-    /// run in those frames.
+    /// Continues from `world` without the frames before it. Returns the number of this session's commands that count as
+    /// executed in those frames.
     pub fn jumped(&mut self, world: &World<S>) -> usize {
         let before = self.commands.len();
         let skipped = &mut self.skipped;

@@ -27,7 +27,7 @@ use crate::stats::SessionStats;
 pub(crate) struct ClosedBatch<I> {
     pub(crate) turn: u32,
     pub(crate) inputs: ArrayVec<I, SEATS_MAX>,
-    /// The time at which the batch was closed. `None` if it is a filler for a turn before the session's first one.
+    /// The time at which the batch was closed. `None` if it is a filler before the session's first own batch.
     pub(crate) at: Option<Duration>,
 }
 
@@ -183,8 +183,8 @@ impl<S: Simulation> Lockstep<S> {
         self.needed = at.number;
     }
 
-    /// Continues from a different world, at turn `at`. The turns before it will not run here, so their batches are
-    /// closed with the current inputs, because the match may wait for them.
+    /// Continues from a different world, at turn `at`. The turns before it will not run here, so the batches that they
+    /// would close have the newest batch's inputs, because the match may wait for them.
     pub(crate) fn jump(&mut self, now: Duration, at: Turn, first: Duration) {
         let held = self.batches.back().map(|newest| newest.inputs.clone());
         if self.open > at.number + self.delay {

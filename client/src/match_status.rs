@@ -110,7 +110,7 @@ impl PresenceView {
         self.links[player.index()].filter(|_| is_here)
     }
 
-    /// The players that have a name, in order of their numbers.
+    /// The players named in the newest report, in order of their numbers.
     pub fn players(&self) -> impl Iterator<Item = PlayerId> + '_ {
         self.names.iter().map(|(player, _)| *player)
     }

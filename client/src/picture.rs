@@ -12,7 +12,7 @@
 //! key press shows in the frame in which it happens, and local seats move every frame. Other entities are drawn between
 //! the last two ticks.
 //!
-//! An entity appears immediately (or at its shooter's muzzle, see [`Picture`]), and vanishes immediately; if a rebuild
+//! An entity appears immediately (or at its shooter's muzzle, see [`Muzzle`]), and vanishes immediately; if a rebuild
 //! removed it, [`fading`](Picture::fading) returns it for a while.
 //!
 //! Invariant: a rebuild does not move the picture, except for entities whose error is longer than a teleport. Between

@@ -34,9 +34,9 @@ const EARLY: Duration = Duration::from_millis(1);
 const LEAP_MS: f64 = 600.0;
 /// The slack left after a leap.
 const LEAP_TO_MS: f64 = 100.0;
-/// If batches are too late, the clock leaps once the waiting turns have this much slack.
+/// If batches are too late, the clock leaps if it can make the turns run at least this much earlier.
 const LEAP_LATE_MS: f64 = 100.0;
-/// After a leap, the server's slack reports are ignored for this many turns. They still describe earlier batches,
+/// After a leap for late batches, slack reports are ignored for this many turns. They still describe earlier batches,
 /// because the server reports on the last 16 batches and its report takes time to arrive.
 const STALE_TURNS: u32 = 24;
 /// A longer time between two calls means that the machine paused.
@@ -54,7 +54,7 @@ pub(crate) struct Pause {
 }
 
 pub(crate) struct Playout {
-    /// The due time of the authority's next tick; `None` before the first turn.
+    /// The due time of the authority's next tick; `None` before the first turn and in a pause of the match.
     due: Option<Duration>,
     /// Whether the match is paused, or the first turn after a pause is not due yet. Meanwhile the picture stays at the
     /// end of the last tick.

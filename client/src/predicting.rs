@@ -285,7 +285,7 @@ impl Predicting {
         }
     }
 
-    /// Records that frames arrived. A gap of more than two turns since the last frames is a late turn.
+    /// Records that frames arrived. A turn is late after a gap of two turns, a tick and a frame without frames.
     pub(crate) fn record_arrival<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,
@@ -323,7 +323,7 @@ fn config<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> PaceConfig {
     }
 }
 
-/// Returns `true` if all sealed frames have arrived and have been stepped, so that sampling can start.
+/// Returns `true` if sampling can start: all arrived frames were stepped, and at most two turns have not arrived.
 fn has_caught_up<S: Simulation, V: Show<S>>(replica: &Replica<S, V>) -> bool {
     let turn = u32::from(replica.cadence().turn_ticks);
     replica.inbox.front().is_none() && replica.next_seal - replica.inbox.next() <= 2 * turn

@@ -4,7 +4,7 @@
 //! ```text
 //!         silent for 0.7 s, closed, or moved
 //!  Up ────────────────────────────────────────▶ Down ── dial ─▶ up to 3 attempts at a time, each with
-//!   ▲                                            │               a different ticket and address
+//!   ▲                                            │               a different ticket or address
 //!   ├── the old path responds again ◀────────────┤
 //!   └── a session on the first attempt that connects           after 60 s: gives up
 //! ```
@@ -12,9 +12,9 @@
 //! Using a ticket invalidates older ones. So the client first dials with the ticket that a new process of the client
 //! would find, the *held* ticket: the newest stored ticket, or the one with which the client connected.
 //!
-//! Invariant: a failing address or ticket does not keep the client from trying the others, and only the time limit ends
-//! the attempts. A full server, or an address that does not respond, does not predict the result of the next attempt.
-//! Only an outdated ticket is dropped.
+//! Invariant: a failing address or ticket does not keep the client from trying the others. Only the time limit or a
+//! lack of tickets ends the attempts: a full server, or an address that does not respond, does not predict the result
+//! of the next attempt. An outdated ticket is dropped, and so is the oldest of too many.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -77,7 +77,7 @@ struct Down {
     pause: Duration,
     failed_pause: Duration,
     dialled: usize,
-    /// Whether the server announced where its match continues. If so, its own address is dialled last.
+    /// Whether the server announced a restart or a move. If so, its own address is dialled last.
     is_expected: bool,
 }
 

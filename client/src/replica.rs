@@ -1,8 +1,8 @@
 //! [`Replica`]: a client's copies of its match, in either [mode](crate::session): both worlds, the received frames, and
 //! the picture of the worlds.
 //!
-//! Invariant: the authority steps only confirmed frames, in order. A difference from the server's world is detected
-//! before the authority is stepped further.
+//! Invariant: the authority steps only confirmed frames, in order. A digest that the server sent for a tick is compared
+//! before the authority steps that tick.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,8 +85,8 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
         self.inbox.front().is_some() && !self.divergence.is_halted()
     }
 
-    /// Steps the authority by one tick. Returns `false` if the step failed, or if the authority must not be stepped
-    /// further.
+    /// Steps the authority by one tick. Returns `false` if there is no frame, the step failed, or the authority must
+    /// not be stepped further.
     pub(crate) fn confirm_next(&mut self) -> bool {
         if self.divergence.is_halted() || self.inbox.front().is_none() {
             return false;
@@ -175,11 +175,11 @@ impl<S: Simulation, V: Show<S>> Replica<S, V> {
 
 /// The first tick at which the authority differed from the server's world, and the evidence for the desync report.
 ///
-/// Invariant: the first tick that differed counts until a heal. Until then the authority continues, so that the player
-/// can keep playing: the picture is nearly right, and a heal follows.
+/// Invariant: the first tick that differed counts until a heal. Until then the authority continues if it can, so that
+/// the player can keep playing: the picture is nearly right, and a heal follows.
 pub(crate) struct Divergence<S: Simulation> {
     since: Option<Tick>,
-    /// Whether the authority must wait for its heal, because the difference is too large, or the authority has
+    /// Whether the authority must wait for its heal: in lockstep, after a frame that it could not step, or if it has
     /// continued for too long.
     is_halted: bool,
     /// This client's world of the first tick that differed, kept until the server's world arrives for comparison.

@@ -58,7 +58,7 @@ pub(crate) mod stage;
 pub use config::SessionConfig;
 pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 
-/// The longest wait for a heal's evidence; the request is repeated until then.
+/// The longest wait for a heal's evidence, unless a message is arriving; the request is repeated until then.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// The interval at which unacknowledged batches and commands are sent again (in lockstep only).
@@ -308,7 +308,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Returns the next prediction rebuild to run, with [`Reconcile::Background`](crate::Reconcile::Background).
+    /// Returns the next prediction rebuild to run, unless it is [`Inline`](crate::Reconcile::Inline).
     ///
     /// Call this after each [`advance`](Session::advance). [`run`](Rebuild::run) the rebuild on any thread, and [hand
     /// it back](Session::hand_back) before a later `advance`, ideally the next one. There is at most one rebuild at a
@@ -356,7 +356,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// Returns the time at which this session next has work to do. At that time, or earlier if a packet arrives, call
     /// [`advance`](Session::advance) and [`poll_transmit`](Session::poll_transmit), and then this method again. Also
-    /// call it again after a command. A time in the past means now. Returns `None` if the session is over.
+    /// call it again after a command. A time in the past means now. Returns `None` once the session is over and silent.
     ///
     /// A session sends at least every 100 ms, so the time is at most that far ahead. This method is for programs that
     /// sleep in between, such as bots; a game that calls both methods for each drawn frame does not need it.

@@ -339,8 +339,8 @@ pub struct SessionStats {
     /// Time in which the pace requested a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
     /// + `input_window`, in ms.
     pub stall_ms: f64,
-    /// The time for which the input tick was held because inputs arrived much too early after the server had paused, in
-    /// ms.
+    /// The time for which the input tick was held, because inputs arrived much too early after a pause of the server,
+    /// or the input delay decreased, in ms.
     pub held_ms: f64,
     /// Ticks without an input of this session, because a clock jump skipped them after this client had frozen, or the
     /// route had become longer. `fills` includes them.
@@ -355,7 +355,7 @@ pub struct SessionStats {
     pub shed_ms: f64,
     /// The total lateness of `advance` calls, in ms. A call is late if the last one is more than two 60 Hz frames ago.
     pub late_ms: f64,
-    /// Late turns. In lockstep each is a pause, otherwise a gap of more than two turns.
+    /// Late turns. In lockstep each is a pause, otherwise a gap of more than two turns, a tick and a drawn frame.
     pub late_turns: u64,
     /// Time in which the authority waited for a late turn, in ms (in lockstep only).
     pub paused_ms: f64,
@@ -394,7 +394,7 @@ pub struct SessionStats {
     /// The drawn picture, compared with the final match: [`Session::picture_errors`](crate::Session::picture_errors)
     /// gives it over a window.
     pub picture: PictureStats,
-    /// Corrections of the picture: entities moved by rebuilds.
+    /// Corrections of the picture: entities moved by rebuilds, without those drawn at another player's time.
     pub corrections: u64,
     pub cues_started: u64,
     pub cues_confirmed: u64,

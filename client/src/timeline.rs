@@ -570,8 +570,8 @@ impl<S: Simulation> Timeline<S> {
         budget - left
     }
 
-    /// Returns `true` if the shown prediction is known to be wrong, because the budget did not suffice yet, or the
-    /// rebuild was not handed back yet.
+    /// Returns `true` if the shown prediction is known to be wrong, because its rebuild waits, did not fit into the
+    /// budget yet, or was not handed back yet.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
@@ -712,8 +712,8 @@ impl<S: Simulation> Timeline<S> {
         }
     }
 
-    /// Continues from a new world after a heal. The session's inputs are kept; announcements of other players are
-    /// dropped. Returns the number of this session's commands that ran in the skipped frames.
+    /// Continues from a new world, after a heal or a reconnect. The session's inputs are kept; announcements of other
+    /// players are dropped. Returns the number of this session's commands that count as executed in skipped frames.
     pub fn jump(&mut self, world: World<S>) -> usize {
         self.abandon();
         let ran = self.grounds.local_actions.jumped(&world);

@@ -19,7 +19,7 @@ pub struct Drawn<S: Simulation, V: Show<S>> {
     pub key: V::Key,
     /// The pose to draw now.
     pub pose: V::Pose,
-    /// Whether the entity belongs to a local player.
+    /// Whether the entity is local: see [`Session::shown_with_local`](twinstep_client::Session::shown_with_local).
     pub is_local: bool,
     of: PhantomData<fn() -> S>,
 }

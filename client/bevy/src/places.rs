@@ -7,8 +7,8 @@ use twinstep_core::Simulation;
 
 use crate::drawn::Drawn;
 
-/// A pose that sets the position of a `Transform`. Other values, such as the depth of a sprite, stay as the game set
-/// them.
+/// A pose that sets the position of a `Transform`, and the rotation if it has an angle. Other values, such as the depth
+/// of a sprite, stay as the game set them.
 pub trait TransformPose: Pose {
     /// Moves `transform` to this pose.
     fn place(self, transform: &mut Transform);

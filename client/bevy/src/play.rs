@@ -181,12 +181,12 @@ impl PlayState {
         *state == PlayState::Connecting
     }
 
-    /// Run condition: the local players are in the match, and the server responds.
+    /// Run condition: the local players are in the match, and the connection does not seem lost.
     pub fn is_playing(state: Res<PlayState>) -> bool {
         *state == PlayState::Playing
     }
 
-    /// Run condition: the server is silent.
+    /// Run condition: the connection seems lost, and the client redials.
     pub fn is_reconnecting(state: Res<PlayState>) -> bool {
         *state == PlayState::Reconnecting
     }

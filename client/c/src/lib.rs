@@ -10,9 +10,8 @@
 //! line, [`library!`]; the header is generated from the same declarations. It documents everything that a C programmer
 //! needs: units, memory, threads, errors.
 //!
-//! Invariant: all unsafe code of Twinstep is in this crate, and every pointer is read or written in one file. Matches
-//! are identified by numbers, no panic leaves a function, and only types whose every bit pattern is valid cross the C
-//! boundary.
+//! Invariant: every pointer of a C program is read or written in one file. Matches are identified by numbers, no panic
+//! leaves a function, and only types whose every bit pattern is valid are read from a caller's memory.
 //!
 //! # Example
 //!

@@ -192,7 +192,7 @@ impl Steering {
     }
 }
 
-/// An error of more ticks than this is corrected by a hold or a jump, because ±10 % would take more than 2 s.
+/// An error of more ticks than this is corrected by a hold or a jump, because ±10 % would take 120 ticks or more.
 pub(super) const LEAP_TICKS: f64 = 12.0;
 /// The number of reports that must agree before a hold or a jump.
 pub(super) const LEAP_AFTER: usize = 4;

@@ -18,14 +18,14 @@ const TARGET_MIN_TICKS: f64 = 1.5;
 const TARGET_CALM_TICKS: f64 = 2.0;
 /// The largest target. The server's fills cover more jitter.
 const TARGET_MAX_TICKS: f64 = 20.0;
-/// The fall of the target per quarter of a second when the route becomes quieter. The target rises immediately.
+/// The fall of the target per interval of jitter when the route becomes quieter. The target rises immediately.
 const TARGET_FALL_TICKS: f64 = 0.125;
 /// The median is taken over the reports of this time (or of four turns, if longer). A spike shorter than half of this
 /// time does not move it.
 const MEDIAN_OVER: Duration = Duration::from_millis(500);
 /// The distance from the median within which reports are averaged.
 const NEAR_TICKS: f64 = 1.5;
-/// The minimum length of the intervals in which jitter is measured.
+/// The minimum length of the intervals in which jitter is measured, unless [`REPORTS_MAX`] reports arrive earlier.
 const PIECE: Duration = Duration::from_millis(250);
 /// The number of intervals kept (2 s). The two worst are ignored, because one spike can span two intervals.
 const PIECES: usize = 8;

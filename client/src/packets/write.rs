@@ -55,7 +55,7 @@ const AFTER_TICKS: u32 = 8;
 const EVERY_TICKS: u32 = 2;
 /// The maximum interval between packets of a resting client. With it, frames are still acknowledged in time.
 const EVERY_MAX: Duration = Duration::from_millis(50);
-/// A client rests only if round trips vary, on average, by less than a tick divided by this. Over a worse path, the
+/// A client rests only if round trips vary, on average, by at most a tick divided by this. Over a worse path, the
 /// server's reports of late packets would come later.
 const JITTER_PARTS: u32 = 3;
 

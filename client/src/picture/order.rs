@@ -9,7 +9,7 @@
 
 use core::mem;
 
-/// A key is searched for at this many further positions, in case new keys precede it.
+/// A key is searched for at this many positions, in case new keys precede it.
 const SEARCH: usize = 8;
 const GONE: u32 = u32::MAX;
 

@@ -9,7 +9,7 @@
 //!                   └ reached nearly always: Known { guess: 2 } is drawn at q + 2
 //! ```
 //!
-//! Invariant: a drawn time moves at 0.9 to 1.1 times the speed of the match, except over a gap too long for that.
+//! Invariant: a drawn time moves at 0.9 to 1.1 times the speed of the match, unless it leaps or follows the prediction.
 
 /// The time at which another player's entities are drawn.
 ///
@@ -46,7 +46,7 @@ const HASTE: f64 = 0.1;
 /// The largest deviation of the clock's rate from 1, and the deviation for each tick of error.
 const RATE_MAX: f64 = 0.1;
 const RATE_PER_TICK: f64 = 0.05;
-/// The clock leaps if it is this many ticks late.
+/// The clock leaps if it is more than this many ticks late.
 const LEAP: f64 = 40.0;
 /// The clock has reached the prediction's time if it is this near.
 const NEAR: f64 = 0.05;

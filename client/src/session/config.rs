@@ -147,7 +147,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
 
     /// Sets the state with which the match starts, which must be its server's start state.
     ///
-    /// The server keeps the frames of the last 20 s. While these reach back to the start and take fewer bytes than the
+    /// The server keeps the frames of the last 30 s. While these reach back to the start and take fewer bytes than the
     /// world, the client joins from the frames alone: it needs no world download, and does not wait for other clients'
     /// downloads. The past is replayed without cues. If the match started with another state, or there are too many
     /// frames, the world is downloaded as usual. Costs a digest of the state, and memory for the state until the client
@@ -177,7 +177,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
     }
 
     /// Records the confirmed match for [`Session::recording`](crate::Session::recording), dated from `unix_s`, in
-    /// seconds since 1970. Costs a digest per turn, and memory: at most twice
+    /// seconds since 1970. Costs a digest per second, and memory: at most twice
     /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds if these are larger.
     #[must_use]
     pub fn record_journal(mut self, unix_s: u64) -> Self {

@@ -107,7 +107,7 @@ impl WorldDownload {
         };
     }
 
-    /// Estimates the time until `total_bytes` have arrived, at the rate so far. Returns `None` in the first second.
+    /// Estimates the time until `total_bytes` have arrived, at the rate so far. Returns `None` for at least a second.
     pub(crate) fn rest(&self, total_bytes: usize) -> Option<Duration> {
         let (began, first) = self.held_up.first?;
         let took = self.held_up.looked_at.saturating_sub(began);

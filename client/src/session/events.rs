@@ -104,7 +104,7 @@ pub enum Event {
         /// The tick of that world.
         at: Tick,
     },
-    /// The differences between the states, as text: the tick, then a line for each field, with both values.
+    /// The differences between the states, as text: the tick, then a line for each field; or why they are unknown.
     Desync(String),
     /// No packet arrives from the server, or the server closed the path. The client dials the server again, and still
     /// reads a path that may only be silent. The prediction continues within its limits.
@@ -218,7 +218,7 @@ pub enum Progress {
     World {
         received_bytes: usize,
         total_bytes: usize,
-        /// The expected time until the download ends, at the rate so far. `None` in the first second.
+        /// The expected time until the download ends, at the rate so far. `None` at first, for at least a second.
         rest: Option<Duration>,
     },
     /// The world has arrived, and is stepped through the frames since.
@@ -229,7 +229,7 @@ pub enum Progress {
     },
 }
 
-/// Describes the differences between two worlds of the same tick, in at most 1,000 bytes.
+/// Describes the differences between two worlds of the same tick, in at most [`REPORT_BYTES_MAX`] bytes.
 pub(crate) fn report<S: Simulation>(ours: &World<S>, theirs: &World<S>) -> String {
     if ours.tick() != theirs.tick() {
         return format!(

@@ -5,8 +5,8 @@
 //!       └─▶ welcome: the start that the client has ─────────▶ it plays
 //! ```
 //!
-//! Law **Hostile wire**: an unreadable or unexpected message is counted and dropped. Only an unreadable first world
-//! ends the session, because the client cannot play without it.
+//! Law **Hostile wire**: an unreadable or unexpected message is counted and dropped. Only an unreadable first world, or
+//! unreadable rules, end the session, because the client cannot play without them.
 
 use std::time::Duration;
 

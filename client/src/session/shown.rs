@@ -1,6 +1,6 @@
 //! The game's view of its session: worlds, the picture, cues, events, and the state of the match.
 //!
-//! Invariant: no method here changes what is simulated or sent.
+//! Invariant: no method here changes the confirmed match, or what is sent.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::stats::SessionStats;
 use crate::timeline::Timeline;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// The confirmed world. Returns `None` before the session is in its match.
+    /// The confirmed world. Returns `None` before the session is in its match, and once it is over.
     #[must_use]
     pub fn authority(&self) -> Option<&World<S>> {
         self.stage
@@ -32,7 +32,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map(|playing| playing.replica.timeline.authority())
     }
 
-    /// The predicted world, which is shown.
+    /// The world that is shown: the predicted one, or the confirmed one in lockstep.
     #[must_use]
     pub fn prediction(&self) -> Option<&World<S>> {
         self.stage
@@ -40,7 +40,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map(|playing| playing.replica.timeline.prediction())
     }
 
-    /// The players of this session's seats. Empty before the session is in its match or lobby, and for a spectator.
+    /// The players of this session's seats. Empty outside a match or lobby, and for a spectator.
     #[must_use]
     pub fn seats(&self) -> &[PlayerId] {
         match &self.stage {
@@ -70,8 +70,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The progress of joining, or of reconnecting with a world download. Returns `None` before the server responds,
-    /// and while the session plays.
+    /// The progress of joining, or of reconnecting with a world download. Returns `None` before the world arrives,
+    /// while the session plays, and once it is over.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         let world = self
@@ -157,7 +157,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
 
     /// pDiff of one entity: the distance between its drawn and its simulated pose, in the unit of
     /// [`Pose::length`](crate::Pose::length). A correction sets it, and it is 0 again after the lead (at least 6
-    /// ticks). `None` if the entity is not drawn.
+    /// ticks), or after 12 ticks for another player's entity. `None` if the entity is not drawn.
     #[must_use]
     pub fn error(&self, key: V::Key) -> Option<f32> {
         let view = &self.stage.playing()?.replica.view;
@@ -166,8 +166,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The entities that a correction removed, so that they can fade out: the key, the last drawn pose, and the
-    /// remaining opacity, which falls from 1 to 0 over the lead (at least 6 ticks). Entities that end in a predicted
-    /// tick are not included.
+    /// remaining opacity, which falls from 1 to 0 over the lead (at least 6 ticks), or 12 ticks for another player's
+    /// entity. Entities that end in a predicted tick are not included.
     pub fn fading(&self) -> impl Iterator<Item = (V::Key, V::Pose, f32)> + '_ {
         let view = self.stage.playing().map(|playing| &playing.replica.view);
         view.into_iter().flat_map(|view| {
@@ -212,8 +212,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.match_status.presence()
     }
 
-    /// The confirmed match as a journal. It starts with the world of the last join, heal or reconnect, and ends with
-    /// the newest complete turn. A long recording drops its beginning and starts with a later world. Returns `None` if
+    /// The confirmed match as a journal. It starts with the world that the last join, heal or reconnect brought, and
+    /// ends with the newest complete turn. A long recording starts with a later world instead. Returns `None` if
     /// the session does not [record a journal](super::SessionConfig::record_journal), or has not started to play.
     #[must_use]
     pub fn recording(&self) -> Option<&[u8]> {

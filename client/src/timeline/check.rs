@@ -17,9 +17,9 @@ use twinstep_core::{Simulation, Tick, diff};
 
 /// The minimum interval between checks, in ticks: about a second. It applies in every build.
 const CHECK_TICKS: u32 = 64;
-/// The largest world size checked at the smallest interval. The interval doubles when the world's size doubles.
+/// Worlds below twice this size are checked at the smallest interval. It doubles when the world's size doubles.
 const CHECK_BYTES: u64 = 16 << 10;
-/// The maximum interval between checks, in ticks: about 17 s. A check costs a copy and two digests of the world.
+/// The maximum interval between checks, in ticks: about 17 s. A check costs a step, two copies and two digests.
 const CHECK_TICKS_MAX: u32 = 1_024;
 const FIELDS_MAX: usize = 8;
 

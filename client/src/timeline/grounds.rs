@@ -35,7 +35,7 @@ pub(super) struct Grounds<S: Simulation> {
     pub(super) continues_wrong: bool,
 }
 
-/// The parts left out of assumed frames after a step failed, until the authority has passed that tick.
+/// The parts left out of assumed frames after a step failed, until the authority is [`ANNOUNCE_TICKS`] past that tick.
 ///
 /// ```text
 ///  a step of T fails ─▶ at T and later, omit the announcements of players whose orders are due by then

@@ -103,8 +103,8 @@ pub enum Reconcile {
     /// The game's thread still does the steps of confirmed ticks, one step per new tick, a copy of the world per
     /// rebuild, and one or two steps when a rebuild is handed back. Inputs of this session still show in the frame in
     /// which they happen. A correction shows one frame later than inline if the rebuild takes at most a frame (steps ×
-    /// lead), and otherwise when the rebuild is done. If another wrong guess is confirmed before a rebuild is done, the
-    /// lead is shortened until rebuilds are fast enough; inputs and confirmed ticks are never shed. On Linux the thread
+    /// lead), and otherwise when the rebuild is done. If wrong guesses are often confirmed before a rebuild is done,
+    /// rebuilds become rare, then the lead is shortened; inputs and confirmed ticks are never shed. On Linux the thread
     /// that [`Client`](crate::Client) starts has a nice value 5 above the thread that wakes it, so the game's thread
     /// keeps the processor if both run on the same one.
     ///
@@ -222,7 +222,7 @@ const TURN_CREDIT: u32 = 5;
 const REBUILD_COST: u32 = 9;
 /// The largest credit, which takes 30 turns to earn: a second at 60 Hz with two-tick turns.
 const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
-/// The longest turn in which a rebuild may wait.
+/// The longest turn in which a rebuild may wait for credit.
 const SHORT_TURN: Duration = Duration::from_millis(40);
 /// The time between two rebuilds for other players' actions, while rebuilds cost too much. It reduces the rebuilds to a
 /// third, and other players are drawn up to this much later.
@@ -236,9 +236,9 @@ const RARE: Duration = Duration::from_millis(200);
 ///  a flood             ■  ■  ■  ■  ·  ■  ·  ■  ·       no credit is left: the rebuild waits for the next turn
 /// ```
 ///
-/// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and [`CREDIT_MAX`] additional
-/// ones; in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most, or, if rebuilds
-/// are rare because they cost too much, for [`RARE`]. A difference in an action of this session never waits.
+/// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and 16 additional ones (from
+/// [`CREDIT_MAX`]); in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most, or, if
+/// rebuilds are rare because they cost too much, for [`RARE`]. A difference in an action of this session never waits.
 pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,

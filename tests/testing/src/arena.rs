@@ -3,7 +3,7 @@
 //! ```text
 //! script ─▶ session ◀─▶ simulated link ◀─▶ match ◀─ resolver, referee
 //!
-//! joins … one late join … links go down, clients freeze … │ the network heals │ no more commands
+//! joins … the late half … links go down, clients freeze … │ the network heals │ no more commands
 //! ─────────── safety is checked at every drawn frame ─────┼─ liveness is checked at the end
 //! ```
 //!

@@ -55,7 +55,7 @@ const SECOND_MATCH: &str = "a second match in the same process";
 /// println!("{report}");
 /// ```
 ///
-/// Cost: about twelve steps, seven copies and one round trip through serde per tick; in a second process three steps
+/// Cost: about fourteen steps, nine copies and one round trip through serde per tick; in a second process four steps
 /// per tick; and a 1.1 s pause that reveals clocks.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub struct Costs {
     pub step: Cost,
     /// The cost of `clone_from`, with which each rebuild of a prediction starts.
     pub clone_from: Cost,
-    /// The cost of a digest, which is taken once per turn, or one to four times a second if the world is above 64 KB.
+    /// The cost of a digest, which is taken every tick, or one to four times a second if the world is above 64 KiB.
     pub digest: Cost,
 }
 

@@ -7,7 +7,7 @@
 //!                                                      └─ a new thread ──────────────▶│
 //! ```
 //!
-//! Invariant: each tick after the first moment is stepped by at least two of these runs, and one run goes from the
+//! Invariant: each tick after the second moment is stepped by at least two of these runs, and one run goes from the
 //! middle to the end. In the second process the latest run comes first, so that caches are filled differently from
 //! those here.
 

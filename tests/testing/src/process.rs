@@ -217,7 +217,7 @@ pub(crate) enum Judged {
     Agreed {
         is_shifted: bool,
     },
-    /// The second process ran, but gave no reply.
+    /// The second process could not be started, or gave no usable reply.
     LeftOut(String),
 }
 

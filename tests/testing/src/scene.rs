@@ -38,7 +38,7 @@ pub struct Place {
     pub next_frame: Duration,
     /// The end of the client process's freeze; packets wait until then.
     pub frozen_until: Duration,
-    /// The packets in both directions, since recording started.
+    /// The packets from the server, since recording started. Those from the client are added by its program.
     pub recorded: Option<Recorded>,
     /// The ends of a link that carries only small datagrams; they send larger packets in parts, like a real transport.
     narrow: Option<Box<Narrow>>,

@@ -141,7 +141,7 @@ impl<S: Simulation> Script<S> {
     }
 
     /// Answers queries like a server, each query once. Without this closure, or if it returns `None`, a query is not
-    /// answered. One answer in eight never arrives; the others arrive 1 to 30 ticks late.
+    /// answered. In a check, one answer in eight never arrives; the others arrive 1 to 30 ticks late.
     #[must_use]
     pub fn outcomes(
         mut self,
@@ -151,8 +151,8 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Admits commands and claims like the server's referee. Without this closure, all are admitted. One claim in eight
-    /// is always refused.
+    /// Admits commands and claims like the server's referee. Without this closure, all are admitted. A check refuses
+    /// one claim in eight in any case.
     #[must_use]
     pub fn admits(
         mut self,

@@ -29,7 +29,7 @@ const JOB_MS_MAX: u32 = 400;
 const GOOD_NETWORK: Duration = Duration::from_secs(6);
 /// The time for which the game continues without new commands, to settle open ones. Queries stay open for 2 s.
 const QUIET: Duration = Duration::from_secs(6);
-/// The maximum number of ticks by which a client trails the server at the end, in addition to the length of its turns.
+/// The maximum number of ticks by which a client trails the server at the end, beyond a turn and the command delay.
 const TRAILS_MAX: u32 = 8;
 const MAY_WAIT_TICKS: u32 = 60;
 /// The number of the server's worlds kept to name the fields in which a client differs. If a turn has several ticks, only
