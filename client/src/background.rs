@@ -32,7 +32,7 @@ pub(crate) enum Background<S: Simulation> {
     #[default]
     Unused,
     Working(Channels<S>),
-    /// The thread could not be started, so `give` runs each rebuild itself, and keeps the result here.
+    /// The thread could not be started, or ended. So `give` runs each rebuild itself, and keeps the result here.
     InPlace(Option<Box<Rebuild<S>>>),
 }
 

@@ -226,7 +226,7 @@ impl StepAllowance {
 /// The time without shedding after which the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
-/// The lead is shed once the budget has been too small for this long, which is longer than a burst of late frames.
+/// The next stage starts once the budget has been too small for this long, which is longer than a burst of late frames.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Rebuilds stay rare for at least this time, so that the two stages do not alternate every second.
@@ -235,8 +235,8 @@ const RARE_FOR: Duration = Duration::from_secs(5);
 /// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare,
 /// then the prediction runs fewer ticks ahead of the authority.
 ///
-/// Invariant: after [`PATIENCE`] over budget, the next stage starts. The lead grows back by one tick per `advance` once
-/// the budget has sufficed for [`CALM`], and rebuilds become frequent again after [`RARE_FOR`] with the whole lead.
+/// Invariant: after [`PATIENCE`] over budget, the next stage starts. The lead grows back by one tick per `advance` if
+/// nothing was shed for [`CALM`]. Rebuilds are frequent again if nothing was shed for [`RARE_FOR`] and the lead is whole.
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
@@ -268,7 +268,7 @@ impl AllowedLead {
         self.ticks = self.ticks.min(max);
     }
 
-    /// Starts the next stage, so that the client does not fall behind. `lead` is the lead shown now, in ticks.
+    /// Records too small a budget; after [`PATIENCE`] the next stage starts. `lead` is the lead shown now, in ticks.
     pub(crate) fn shed(&mut self, now: Duration, lead: u32) {
         self.is_short = true;
         let passed = self.passed(now);

@@ -135,7 +135,7 @@ impl<S: Simulation> Speculate<S> for Wait {
 /// This client's answers to the queries of its own players, in matches where owners answer.
 ///
 /// Invariants: only queries of the confirmed world are answered, never predicted ones. Each answer is computed once,
-/// outside of any step, and sent with every packet until the confirmed world has an outcome.
+/// outside of any step. A small one is sent with every packet until the confirmed world has an outcome.
 pub(crate) struct Answers<S: Simulation> {
     hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,

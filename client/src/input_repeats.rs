@@ -47,7 +47,7 @@ pub(crate) const PACKETS: usize = 6;
 pub(crate) const COVERED: Duration = Duration::from_millis(100);
 /// After a loss, the path counts as lossy for this long.
 pub(crate) const LOSSY_FOR: Duration = Duration::from_secs(15);
-/// A path counts as proven after this time without loss.
+/// A new path counts as proven after this time, unless it is lossy.
 pub(crate) const PROVEN: Duration = Duration::from_secs(10);
 /// One in this many packets carries the flag that the path is lossy or not proven.
 pub(crate) const LOSSY_EVERY: u32 = 8;

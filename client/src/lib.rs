@@ -13,8 +13,8 @@
 //! | show who else is there; wait for a start | [`PresenceView`]; [`Lobby`] |
 //! | see mispredictions, rebuilt ticks and stalls | [`SessionStats`], [`TimelineStats`] |
 //!
-//! [`prelude`] has the imports that most games need. [`internal`] has parts for tests and load generators; any release
-//! may change them.
+//! [`prelude`] has the imports that most games need. [`internal`] has parts for tests, load generators and the demo's
+//! replays; any release may change them.
 #![cfg_attr(
     not(feature = "udp"),
     allow(

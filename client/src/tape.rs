@@ -11,8 +11,8 @@
 //! restarts.
 //!
 //! Bound: a reel holds [`REEL_BYTES_MAX`], or 8 worlds if these are larger (worlds over 1 MiB), because otherwise the
-//! first worlds would fill it. The two reels never take more than twice that, and at least an eighth of a reel can be
-//! saved: the last 10 s with worlds over 1 MiB, the last minutes with smaller ones.
+//! first worlds would fill it. The two reels take at most twice that and two worlds, and at least an eighth of a reel
+//! can be saved: the last 10 s with worlds over 1 MiB, the last minutes with smaller ones.
 
 use twinstep_core::Simulation;
 use twinstep_core::frame::FrameData;

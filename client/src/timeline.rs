@@ -259,8 +259,8 @@ impl<S: Simulation> Timeline<S> {
     ///
     /// # Panics
     /// In a verifying timeline, if a kept prediction was wrong: the game's `step` depends on the phase without calling
-    /// `withhold`, or is not pure. In other timelines, one tick in 64 (one in up to 1,024 for a large world) is stepped
-    /// twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
+    /// `withhold`, or is not pure. In others, except in lockstep, one tick in 64 (one in up to 1,024 for a large world)
+    /// is stepped twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
     pub fn confirm(
         &mut self,
         frame: &FrameData<S>,

@@ -9,7 +9,7 @@ use twinstep_client::SessionStats;
 
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
-/// The connection's quality over a tenth of a second.
+/// The connection's quality over a tenth of a second, rounded up to whole frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct NetSample {
@@ -31,7 +31,7 @@ pub struct NetSample {
     pub down_bytes: u32,
 }
 
-/// The samples of the last 12 s, as a resource. It displays as one line, with the means of the last second.
+/// The samples of the last 12 s or more, as a resource. It displays as one line, with the means of the last ten.
 #[derive(Resource, Clone, Debug)]
 pub struct NetGraph {
     samples: VecDeque<NetSample>,

@@ -47,8 +47,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = NoPicture> {
     /// Whether each confirmed prediction is compared with the authority. A difference panics with the fields that
     /// differ. This is for debug builds and tests: it costs a copy and two digests of the world per tick.
     ///
-    /// Otherwise one tick in 64 (one in up to 1,024 for a large world) is checked, by a copy and a second step; a
-    /// difference is reported as [`Event::StepFault`](crate::Event::StepFault).
+    /// Otherwise, except in lockstep, one tick in 64 (one in up to 1,024 for a large world) is checked, by a second
+    /// step; a difference is reported as [`Event::StepFault`](crate::Event::StepFault).
     pub verify: bool,
 }
 
@@ -178,7 +178,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
 
     /// Records the confirmed match for [`Session::recording`](crate::Session::recording), dated from `unix_s`, in
     /// seconds since 1970. Costs a digest per second, and memory: at most twice
-    /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds if these are larger.
+    /// [`REEL_BYTES_MAX`](super::REEL_BYTES_MAX), or 16 worlds if these are larger, and two worlds.
     #[must_use]
     pub fn record_journal(mut self, unix_s: u64) -> Self {
         self.recorded_since = Some(unix_s);

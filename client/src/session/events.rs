@@ -89,7 +89,7 @@ pub enum Event {
     /// The game's step is at fault: it produced a NaN, depended on the phase without
     /// [`withhold`](twinstep_core::Effects::withhold), gave two results for the same frame, or panicked; or a hook
     /// panicked. The text names the tick and the fields. One confirmed tick in 64 (one in up to 1,024 for a large
-    /// world) is checked, even in release builds; at most one fault is reported per `advance`.
+    /// world) is checked, even in release builds, but not in lockstep; at most one fault is reported per `advance`.
     ///
     /// A panic does not end the session. If a predicted step panics (on another player's announced order, for example),
     /// the prediction is rebuilt without the suspected orders from that tick onwards. If a confirmed step panics, the
@@ -97,7 +97,7 @@ pub enum Event {
     /// panics abort (`panic = "abort"`, the only mode on wasm), the process ends.
     StepFault(String),
     /// The authority has differed from the server's since this tick, and waits for a heal (up to 10 s if the last heal
-    /// was recent). Until the heal the picture continues, except in lockstep.
+    /// was recent). Until the heal the picture continues, except in lockstep and after a panic of a confirmed step.
     Differs { at: Tick },
     /// The authority differed from the server's, and continues from the server's world.
     Healed {
@@ -138,8 +138,8 @@ pub enum Event {
     /// A message from the server's operator to the players: one line of plain text, at most
     /// [`NOTICE_BYTES_MAX`](twinstep_core::bounds::NOTICE_BYTES_MAX) bytes. Show it.
     Notice(String),
-    /// The server has not received inputs of this seat for two seconds: the player is dropped, and its input is
-    /// ignored.
+    /// The server has not received inputs of this seat for two seconds, or 20 ticks if that is longer: the player is
+    /// dropped, and its input is ignored.
     ControlsLost { seat: usize },
     /// The input of this seat counts again. After the first drop this happens as soon as the server receives an input;
     /// a player dropped repeatedly comes back at most once in five seconds.

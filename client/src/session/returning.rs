@@ -66,8 +66,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outgoing.restart();
     }
 
-    /// Reports that the server has fallen silent and is being dialled over another path, while the old path is still
-    /// read. Call [`recover`](Session::recover) or [`reconnect`](Session::reconnect) next.
+    /// Reports that the server is silent or closed the path, and is being dialled over another one. A silent path is
+    /// still read. Call [`recover`](Session::recover) or [`reconnect`](Session::reconnect) next.
     pub fn connection_lost(&mut self, now: Duration) {
         let now = self.reach(now);
         if self.stage.playing().is_some() && self.outages.lose(now) {

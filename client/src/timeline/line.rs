@@ -147,7 +147,7 @@ pub(super) struct AssumedOrders {
 
 /// Builds one assumed frame, right before its step, so that guesses see the state of that tick.
 ///
-/// Invariant: a known action is never guessed, and each of the session's commands and claims is in one frame of a line.
+/// Invariant: a known and believed action is never guessed; each of the session's orders is in at most one frame.
 pub(super) struct Assume<'a, S: Simulation> {
     pub(super) tick: Tick,
     pub(super) base: Tick,

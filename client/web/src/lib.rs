@@ -105,7 +105,7 @@ pub fn ticket() -> Option<Ticket> {
 /// Advance the client with [`Client::advance_at`] and the page's clock.
 ///
 /// # Errors
-/// If the ticket is for another game or has no address for browsers, or the rules hold a NaN.
+/// If the ticket is for another game or protocol version or has no address for browsers, or the rules hold a NaN.
 pub fn join<S: Simulation, V: Show<S>>(
     ticket: &Ticket,
     config: SessionConfig<S, V>,
