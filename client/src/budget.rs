@@ -236,7 +236,7 @@ const RARE_FOR: Duration = Duration::from_secs(5);
 /// then the prediction runs fewer ticks ahead of the authority.
 ///
 /// Invariant: after [`PATIENCE`] over budget, the next stage starts. The lead grows back by one tick per `advance` if
-/// nothing was shed for [`CALM`]. Rebuilds are frequent again if nothing was shed for [`RARE_FOR`] and the lead is whole.
+/// nothing was shed for [`CALM`]. Rebuilds are frequent again if nothing was shed for [`RARE_FOR`], at the whole lead.
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
