@@ -233,7 +233,7 @@ impl<C: Wire> CueLedger<C> {
             match self.find(tick, *key, cue, |open| open.held && open.expected == tick) {
                 Some(i) => self.confirm(i, tick),
                 None => {
-                    // The buffer fills only if a rebuild never ends; in that case stop waiting for it.
+                    // The buffer fills in a very long rebuild, or in a burst of many cues; in that case stop waiting.
                     if self.unmatched.len() == CUES_OPEN_MAX {
                         self.match_unmatched();
                     }

@@ -58,11 +58,11 @@ typedef int32_t @p_state;
 #define @P_OVER 0         /* @p_why has the reason; leave it */
 #define @P_CONNECTING 1   /* the server has not answered, its world is being loaded, or the match waits for players */
 #define @P_PLAYING 2      /* the players here are in the match */
-#define @P_RECONNECTING 3 /* the server is silent and is dialled again; the game goes on for a moment */
+#define @P_RECONNECTING 3 /* the connection seems lost, and the client redials; the game goes on for a moment */
 
 typedef struct @p_entity {
     uint64_t key;      /* names the entity for its whole life */
-    uint32_t is_local; /* 1 if it is one of a player here, else 0 */
+    uint32_t is_local; /* 1 if it is drawn like one of a player here, else 0 */
     @p_pose pose;
 } @p_entity;
 
@@ -86,7 +86,7 @@ typedef struct @p_cue_event {
 #define @P_EVENT_CONTROLS_LOST 6   /* seat: the server received no input of it for two seconds */
 #define @P_EVENT_CONTROLS_BACK 7   /* seat */
 #define @P_EVENT_NOTICE 8          /* text: a message of the server's operator to the players */
-#define @P_EVENT_FAULT 9           /* a mistake in the game's rules, found and repaired: log the text */
+#define @P_EVENT_FAULT 9           /* a fault of the rules, or a world that differs or was healed: log the text */
 
 typedef struct @p_event {
     uint32_t kind;   /* @P_EVENT_... */

@@ -139,7 +139,7 @@ impl<S: Simulation> Keys<S> {
     }
 }
 
-/// Picks one of the players present, a different one every turn; `None` if there is only one.
+/// Picks one of the players present, the next one for each `turn`; `None` if there are fewer than two.
 fn other_player<S: Simulation>(frame: &FrameData<S>, turn: usize) -> Option<PlayerId> {
     let present: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
     (present.len() > 1).then(|| present[turn % present.len()])

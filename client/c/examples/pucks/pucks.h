@@ -81,11 +81,11 @@ typedef int32_t pucks_state;
 #define PUCKS_OVER 0         /* pucks_why has the reason; leave it */
 #define PUCKS_CONNECTING 1   /* the server has not answered, its world is being loaded, or the match waits for players */
 #define PUCKS_PLAYING 2      /* the players here are in the match */
-#define PUCKS_RECONNECTING 3 /* the server is silent and is dialled again; the game goes on for a moment */
+#define PUCKS_RECONNECTING 3 /* the connection seems lost, and the client redials; the game goes on for a moment */
 
 typedef struct pucks_entity {
     uint64_t key;      /* names the entity for its whole life */
-    uint32_t is_local; /* 1 if it is one of a player here, else 0 */
+    uint32_t is_local; /* 1 if it is drawn like one of a player here, else 0 */
     pucks_pose pose;
 } pucks_entity;
 
@@ -109,7 +109,7 @@ typedef struct pucks_cue_event {
 #define PUCKS_EVENT_CONTROLS_LOST 6   /* seat: the server received no input of it for two seconds */
 #define PUCKS_EVENT_CONTROLS_BACK 7   /* seat */
 #define PUCKS_EVENT_NOTICE 8          /* text: a message of the server's operator to the players */
-#define PUCKS_EVENT_FAULT 9           /* a mistake in the game's rules, found and repaired: log the text */
+#define PUCKS_EVENT_FAULT 9           /* a fault of the rules, or a world that differs or was healed: log the text */
 
 typedef struct pucks_event {
     uint32_t kind;   /* PUCKS_EVENT_... */
