@@ -235,8 +235,8 @@ const RARE_FOR: Duration = Duration::from_secs(5);
 /// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare,
 /// then the prediction runs fewer ticks ahead of the authority.
 ///
-/// Invariant: after [`PATIENCE`] over budget, the next stage starts. The lead grows back by one tick per `advance` if
-/// nothing was shed for [`CALM`]. Rebuilds are frequent again if nothing was shed for [`RARE_FOR`], at the whole lead.
+/// Invariant: after [`PATIENCE`] over budget, the next stage starts. The lead grows back by one tick per `advance`
+/// after [`CALM`] without shedding, and rebuilds are frequent again after [`RARE_FOR`] without it, at the whole lead.
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,

@@ -5,8 +5,8 @@
 //!  turn n runs ─▶ batch n + m is closed: the input of each seat, and all commands given since the last batch
 //! ```
 //!
-//! Invariants: there is one batch per turn, closed once unless the server lost the turn; a turn runs only when all of it
-//! has arrived, including its length.
+//! Invariants: there is one batch per turn, closed once unless the server lost it; a turn runs only when all of it has
+//! arrived, including its length.
 
 use std::collections::VecDeque;
 use std::time::Duration;
