@@ -15,9 +15,9 @@ pub const SEATS_MAX: usize = 4;
 pub const LEAD_MAX: u32 = 223;
 /// A lead of this many ticks is always allowed, however long the ticks are.
 pub const LEAD_MIN: u32 = 64;
-/// A player's picture freezes once its connection has been silent for this long, or for [`LEAD_MIN`] ticks if that is
-/// longer. With one second, bots on the preset `awful` saw a frozen picture for up to 1.04 % of a minute; the target is
-/// 1 %.
+/// A player's picture freezes once its lead has grown to this time, within [`LEAD_MIN`] to [`LEAD_MAX`] ticks: see
+/// [`lead_max`]. With one second, bots on the preset `awful` saw a frozen picture for up to 1.04 % of a minute; the
+/// target is 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
 /// The maximum memory for the memos of [`Effects::each`](crate::Effects::each) in a prediction, in bytes. Ticks beyond
 /// it are rebuilt without memos.
@@ -34,9 +34,9 @@ pub const HISTORY: u32 = 64;
 /// The minimum number of sealed frames that the server keeps in memory for joining clients. It keeps more if these
 /// cover less than [`BACKLOG_TIME`]: see [`backlog`].
 pub const BACKLOG: u32 = 1_800;
-/// The maximum number of sealed frames that the server keeps: [`BACKLOG_TIME`] at 240 Hz.
+/// The maximum of [`backlog`]: [`BACKLOG_TIME`] at 240 Hz. While worlds are sent, [`load_ticks`] is the limit.
 pub const BACKLOG_MAX: u32 = 7_200;
-/// The time for which the server keeps sealed frames, up to [`BACKLOG_MAX`] frames.
+/// The minimum time for which the server keeps sealed frames, up to [`BACKLOG_MAX`] frames.
 pub const BACKLOG_TIME: Duration = Duration::from_secs(30);
 
 /// The maximum number of ticks in a turn.
@@ -48,7 +48,7 @@ pub const TICK_MAX: Duration = Duration::from_secs(1);
 /// The largest command delay m, in turns: a batch closed in turn n runs in turn n + m.
 pub const COMMAND_DELAY_MAX: u8 = 4;
 
-/// A missing input is assumed to equal the last one for this many ticks. After that it is neutral.
+/// By default, a missing input is assumed to equal the last one for this many ticks. After that it is neutral.
 pub const INPUT_REPEAT_TICKS: u32 = 10;
 /// A player without input for this long is dropped, but not before [`DROP_AFTER_TICKS_MIN`].
 pub const DROP_AFTER: Duration = Duration::from_secs(2);
@@ -171,8 +171,8 @@ pub const COMMANDS_OPEN_MAX: usize = 64;
 /// The maximum number of claims per second from a player, at most one per tick.
 pub const CLAIMS_PER_SECOND: u32 = 8;
 
-/// The maximum number of queries opened per tick. The rest wait, and are opened in later ticks in the order in which
-/// they were asked.
+/// The maximum number of queries opened per tick. The rest wait, and are opened in later ticks: the oldest step's
+/// first, and in key order within a step.
 pub const ASKS_PER_TICK: usize = 16;
 /// The maximum number of a world's queries waiting for their answer.
 pub const QUERIES_OPEN_MAX: usize = 64;
@@ -181,7 +181,7 @@ pub const QUERIES_WAITING_MAX: usize = 256;
 /// A query not answered within this many ticks, or within 2 s if that is more ticks, is answered with
 /// `None`: see [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;
-/// The minimum time that a resolver has for an answer.
+/// The minimum time for which a query waits for its answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// The maximum number of a session's answers waiting to be processed. The client repeats the others.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
@@ -239,8 +239,8 @@ pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
 /// The maximum number of snapshots sent to joiners at the same time, per match. Transfers that lost their slots for
 /// being slow continue beside them, at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
-/// While a world is being sent, the frames since that world are kept for at most this long. That is enough to send 8
-/// MiB at 168 kbit/s.
+/// While a world is being sent, the frames since that world are kept for at most this long, or [`LOAD_TICKS`] if that
+/// is longer. At up to 240 Hz that is enough to send 8 MiB at 168 kbit/s.
 pub const LOAD_TIME: Duration = Duration::from_secs(400);
 /// The limit on these frames is at least this many ticks, and more if they cover less than [`LOAD_TIME`]: see
 /// [`load_ticks`].

@@ -38,7 +38,7 @@ use crate::digest::known::Known;
 /// | encoding, as for a joining client | all n | all n |
 ///
 /// A world's size is the number of bytes that its digest hashes. So a world with a million elements in a `Chunked`
-/// still counts as small: it is digested every turn, and a desync in it is detected immediately. Data that changes
+/// still counts as small: it is digested every tick, and a desync in it is detected immediately. Data that changes
 /// everywhere every tick belongs in a `Vec`: at most 256 KiB of a `Vec` are hashed per second, or the whole `Vec` once,
 /// whereas a `Chunked` that changed everywhere is hashed in full every tick.
 ///

@@ -46,7 +46,7 @@ pub enum CodecError {
 /// Encodes into a slice. Returns the number of bytes written. Does not allocate.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] if it does not fit.
+/// [`CodecError::TooLarge`] if it does not fit, [`CodecError::Unencodable`] if it cannot be encoded.
 pub fn encode<T: Serialize>(value: &T, out: &mut [u8]) -> Result<usize, CodecError> {
     let limit = out.len();
     bincode::serde::encode_into_slice(value, out, FORMAT).map_err(|e| encode_error(&e, limit))
@@ -55,7 +55,7 @@ pub fn encode<T: Serialize>(value: &T, out: &mut [u8]) -> Result<usize, CodecErr
 /// Appends a value of at most [`WORLD_BYTES_MAX`] bytes (a world) to `out`. Allocates only to grow it.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] if the value exceeds the limit. In that case `out` is left unchanged.
+/// If the value exceeds the limit or cannot be encoded. In that case `out` is left unchanged.
 pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
     struct Tail<'a> {
         out: &'a mut Vec<u8>,

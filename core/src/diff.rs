@@ -23,8 +23,8 @@ const ABSENT: &str = "(absent)";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The path, like `sim.enemies[3].hp`: fields by name, elements and map entries in brackets, tuple fields by
-    /// number, variants by name. `len()` after a sequence is its length, `keys()[2]` after a map is its third key in
+    /// The path, like `sim.enemies[3].hp`: fields by name, elements and map entries in brackets, tuple structs' fields
+    /// by number, variants by name. `len()` after a sequence is its length, `keys()[2]` after a map is its third key in
     /// the order given. At most 256 bytes.
     pub path: String,
     /// The left value: at most 128 bytes, truncated with "...", strings escaped to ASCII.

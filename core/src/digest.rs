@@ -1,8 +1,8 @@
 //! [`digest`]: one number for a whole world, equal on every machine with the same world.
 //!
-//! Packets carry the server's digest, so it is computed every turn of a match whose world is small, and once a second
-//! otherwise. A serializer feeds the fields through a small stack buffer into xxh3-64; it does not allocate or track
-//! paths.
+//! Packets carry the server's digest, so it is computed every tick of a match whose world is small, otherwise about
+//! once a second. A serializer feeds the fields through a small stack buffer into xxh3-64; it does not allocate or
+//! track paths.
 //!
 //! ```text
 //!   value ─serde─▶ Hasher ─bytes─▶ 1 KiB buffer ─▶ xxh3-64 ─▶ u64
@@ -40,7 +40,8 @@ use scan::NanScan;
 ///
 /// # Errors
 ///
-/// [`DigestError`] if the value contains a NaN: a NaN does not equal itself, and its bits differ between machines.
+/// If the value contains a NaN, which does not equal itself and has other bits on other machines; or if its `Serialize`
+/// fails.
 ///
 /// ```
 /// use twinstep_core::digest::digest;

@@ -13,8 +13,8 @@ use crate::players::PlayerSet;
 pub enum RosterChange {
     /// A new player. Its inputs start with this frame.
     Joined,
-    /// The player's inputs did not arrive for [`DROP_AFTER`](crate::bounds::DROP_AFTER). The player keeps its seat; its
-    /// inputs are absent until it reconnects.
+    /// The player's inputs did not arrive for [`drop_after_ticks`](crate::bounds::drop_after_ticks). The player keeps
+    /// its seat; its inputs are absent until it returns.
     Dropped,
     /// A dropped player is back.
     Returned,

@@ -304,7 +304,7 @@ impl Memos {
         self.spare.extend(confirmed);
     }
 
-    /// Takes all memos from `others`. For each slot, the memo of the later tick is kept.
+    /// Takes the memos of all ticks from `others`. For each slot, the memo of the later tick is kept.
     pub fn absorb(&mut self, others: &mut Memos) {
         if !others.is_used {
             return;

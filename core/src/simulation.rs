@@ -425,7 +425,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
         all.iter().filter_map(input)
     }
 
-    /// The input of one player. `None` if the player is absent, which differs from a neutral input.
+    /// The input of one player. `None` if neither the player nor a bot plays, which differs from a neutral input.
     #[must_use]
     pub fn input(&self, player: PlayerId) -> Option<&'a S::Input> {
         let person = self.data.inputs.get(player);
@@ -450,7 +450,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
 
     /// Answers to queries asked earlier: the key, the query, and the outcome, or `None` if the query was not answered.
     ///
-    /// Every query gets exactly one entry, in one frame.
+    /// Every query that [`ask`](Effects::ask) did not drop gets exactly one entry, in one frame.
     pub fn outcomes(
         &self,
     ) -> impl Iterator<Item = (Key, &'a S::Query, Option<&'a S::Outcome>)> + use<'a, S> {
@@ -509,7 +509,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
     }
 }
 
-/// Collects the queries, cues and claims of one step. A step cannot read them back.
+/// Collects the queries, cues and claims of one step. A step must not read them back.
 pub struct Effects<S: Simulation> {
     asks: Vec<(Key, S::Query)>,
     asked_twice: Option<Key>,
@@ -542,14 +542,13 @@ impl<S: Simulation> Effects<S> {
     ///
     /// At most [`ASKS_PER_TICK`] queries are opened in a tick, and at most
     /// [`QUERIES_OPEN_MAX`](crate::bounds::QUERIES_OPEN_MAX) are open. The other queries of a burst wait, and are
-    /// opened in the next ticks in the order in which they were asked: 40 blasts in one tick are all answered, the last
-    /// ones two ticks later than the first. At most [`QUERIES_WAITING_MAX`] wait. A query beyond these is dropped and
-    /// gets no answer; the server logs that, and the test kit reports it. Each query needs its own key, derived from
-    /// its cause.
+    /// opened in the next ticks, in key order within a step: 40 blasts in one tick are all answered, the last ones two
+    /// ticks later than the first. At most [`QUERIES_WAITING_MAX`] wait. A query beyond these is dropped and gets no
+    /// answer; the server logs that, and the test kit reports it. Each query needs its own key, derived from its cause.
     ///
     /// # Panics
     /// In debug builds, if this step has already asked under `key`, or has already asked [`QUERIES_WAITING_MAX`]
-    /// queries. A release build drops the query, which gets no answer ([`asked_twice`](Effects::asked_twice)).
+    /// queries. A release build drops the second query of a key ([`asked_twice`](Effects::asked_twice)).
     #[track_caller]
     pub fn ask(&mut self, key: Key, query: S::Query) {
         if self.asks.iter().all(|(k, _)| *k != key) {

@@ -225,7 +225,7 @@ impl<K, V> Table<K, V> {
             self.pages[page].retain(&mut keep);
             let len = self.pages[page].len();
             self.len += len;
-            // Join half-empty neighbours, or a shrunken table would keep many small pages.
+            // Join neighbours that fill at most half a page, or a shrunken table would keep many small pages.
             let fits = |before: &Page<K, V>| before.len() + len <= PAGE / 2;
             if filled > 0 && fits(&self.pages[filled - 1]) {
                 let [before, this] = self.two(filled - 1, page);

@@ -1,7 +1,7 @@
 //! A serialisable value as a tree with names: the basis of reports about a state.
 //!
-//! Not on the fast path (about 32 bytes of heap per number): a tree is built only if two digests differ, or if a digest
-//! found a NaN.
+//! Not on the fast path (about 32 bytes of heap per number): a tree is built only for a report, a tape or an inspector,
+//! or if a digest found a NaN.
 //!
 //! Invariants: two values of one type have equal trees if and only if they have equal digests. No text returned by this
 //! module is longer than its bound, and text from the state's strings is printable ASCII, because it may end up in

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A new path is assumed to pass only [`SURE_BYTES`]. The first larger packet triggers a probe of the full size. If the
-//! probe arrives, which takes one round trip, packets are no longer split. If it does not, smaller sizes are probed as
-//! well. All probes are repeated with growing pauses. While large datagrams flow, the peer reports every two seconds
-//! how large they were. If reports stop, a few probes are sent; if these get no response, only small datagrams are
-//! used. So a path change is detected within seconds, and a dead path gets only a few probes.
+//! probe arrives, which takes one round trip, packets are no longer split. If it does not, a smaller size is probed as
+//! well. These probes are repeated with growing pauses while packets are split. While large datagrams flow, the peer
+//! reports every two seconds how large they were. If reports stop, a few probes are sent; if these get no response,
+//! only small datagrams are used. So a path change is detected within seconds, and a dead path gets only a few probes.
 //!
 //! Invariants: a session with only small packets does not send this module's datagrams. A peer's parts take at most
 //! [`JOINED_MAX`] packets of memory. If a part is lost, so is its packet.

@@ -16,7 +16,7 @@ use crate::wire::{Reader, WireError, Writer, near16};
 pub const LINK_BYTES: usize = 5;
 
 const SENT: usize = 256;
-/// A packet counts as lost once this many later ones have arrived (three, as in QUIC, RFC 9002).
+/// [`LinkState::lost_at`] is set once a packet is missing this far before the newest one (three, as in QUIC, RFC 9002).
 const OVERTAKEN: u32 = 3;
 /// The wire value for a wait that is too long to measure.
 const STALE: u8 = u8::MAX;
@@ -116,7 +116,7 @@ impl LinkState {
         self.missing
     }
 
-    /// The time when a packet from the peer was last detected as lost: three later ones had arrived.
+    /// The time when a packet from the peer was last detected as lost: the third one after it, or a later one, arrived.
     #[must_use]
     pub fn lost_at(&self) -> Option<Duration> {
         self.lost_at
@@ -235,7 +235,7 @@ impl LinkState {
             self.received_mask <<= 1;
         }
         self.received_mask |= 1;
-        // The packets that only now have been overtaken by three later ones.
+        // The packets that only now are three or more before the newest one.
         let overtaken = OVERTAKEN..(OVERTAKEN + ahead).min(64);
         let is_lost = |back: u32| back < seq - self.first && self.received_mask & bit_of(back) == 0;
         if overtaken.into_iter().any(is_lost) {

@@ -3,7 +3,7 @@
 //! ```text
 //!  down, on the lane   LOBBY  the session's seats · Lobby          when it changes, and once a second
 //!                      RULES  digest: 64 · deflated rules          once for each choice that the client lacks
-//!  up, ten a second    first · link · lane ack · choice and ready  (`packet::hello`, instead of a hello)
+//!  up, ten a second    first · link · lane ack · choice, ready, starts  (`packet::hello`, instead of a hello)
 //! ```
 //!
 //! Law **Hostile wire**: rules unpack to at most [`RULES_BYTES_MAX`] bytes, even if the message claims more.

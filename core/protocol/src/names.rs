@@ -32,8 +32,8 @@ pub struct Name(ArrayString<NAME_BYTES_MAX>);
 
 impl Name {
     /// Turns a text into a clean name: no invisible or misplaced characters (see [`text`](crate::text)), no more marks
-    /// on a letter than a language needs, single spaces, at most [`NAME_CHARS_MAX`] characters. Empty if no character
-    /// is left.
+    /// on a letter than a language needs, single spaces, at most [`NAME_CHARS_MAX`] characters and [`NAME_BYTES_MAX`]
+    /// bytes. Empty if no character is left.
     #[must_use]
     pub fn new(text: &str) -> Name {
         let mut name = ArrayString::new();
@@ -101,7 +101,7 @@ impl Name {
         &self.0
     }
 
-    /// Returns `true` if the player chose no name.
+    /// Returns `true` if the name has no characters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -3,7 +3,7 @@
 //! ```text
 //! up    Hello   first · link · versions, game, rules, build, world that it has, names  until the match responds
 //!               first · link · lane ack                                                while its world arrives
-//!               first · link · lane ack · choice and ready                             in a lobby
+//!               first · link · lane ack · choice, ready, starts                        in a lobby
 //!       Play    first · link · wanted · view · load and late turns · [inputs] · [commands] · [claims] · [batches]
 //!               · [lane ack] · [rare: heal · evidence · gaps · answers · lossy · rests]
 //!       Lane    first · link · chunk                                                   a desync report, a request
@@ -54,7 +54,7 @@ pub const WIRE_VERSION: u16 = 15;
 kinds! {
     /// The kinds of upstream packets.
     UpKind of UpPart {
-        /// A request to join, repeated until the match responds.
+        /// A request to join, then acks of the response, until the client plays.
         Hello = 0,
         /// Inputs, commands, acks.
         Play = 1,

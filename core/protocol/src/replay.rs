@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Recorder        worlds, turns, digests ─▶ journal
-//!  Index::scan     heads and checks only ─▶ the match, the offsets of its worlds, where it stops being intact
+//!  Index::scan     all but frames and worlds ─▶ the match, the offsets of its worlds, where it stops being intact
 //!  Frames          the frames and records of a journal, in order, without simulating
 //!  Replay          world at a world record ─frames─▶ world at any tick;  digests compared on the way
 //!  Survey          statistics: ticks, players, orders, bytes
@@ -157,8 +157,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Opens a journal at its first world. `ours` is this program's own handshake.
     ///
     /// # Errors
-    /// If the bytes are not a journal, or are a journal of another game, version or rules, or one without a world.
-    /// Damage after the first world is not an error yet: see [`Index::stopped`].
+    /// If the bytes are not a journal, or are a journal of another game, version or rules, or one whose first world is
+    /// missing or cannot be decoded. Damage after the first world is not an error yet: see [`Index::stopped`].
     pub fn open(
         mut journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
@@ -190,7 +190,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Opens a journal with a known index, at one of its worlds. Does not read the bytes before that world.
     ///
     /// # Errors
-    /// If there is no world at `place`.
+    /// If there is no world at `place`, or it cannot be decoded.
     pub fn open_at(
         journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
@@ -270,10 +270,10 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(self.world().tick())
     }
 
-    /// Moves back to the newest world record at or before `tick`. Returns its tick.
+    /// Moves to the newest world record at or before `tick`, otherwise to the first one. Returns its tick.
     ///
     /// # Errors
-    /// If there is no such record, or if it cannot be read.
+    /// If it cannot be read.
     pub fn rewind(&mut self, tick: Tick) -> Result<Tick, ReplayError> {
         let place = self.index.at_or_before(tick).ok_or(ReplayError::NoWorld)?;
         (self.frames, self.played.world) = begin(&mut self.journal, place)?;
@@ -284,8 +284,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Steps one tick. Returns `false` at the end of the journal.
     ///
     /// # Errors
-    /// If a record is damaged, in which case every later call fails as well; or if a world differs from the recorded
-    /// one, in which case stepping can continue with the computed world.
+    /// If a record is damaged, in which case every later call fails as well; or if a recorded world differs or cannot
+    /// be decoded, in which case stepping can continue with the computed world.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
         self.step_inspecting(|_| {})
     }
@@ -336,7 +336,7 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(())
     }
 
-    /// Plays from the current tick to the end, and compares every digest and every world on the way.
+    /// Plays from the current tick to the end or the first fault, and compares every digest and every world on the way.
     #[must_use]
     pub fn verify(&mut self) -> Verified {
         let (first, digests, worlds) =

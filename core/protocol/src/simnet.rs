@@ -1,9 +1,9 @@
 //! A simulated network with a seed and without I/O. Every test and the demo can use a bad link and repeat it.
 //!
-//! Invariant: the fate of a datagram depends only on the seed, the profile and the number of earlier datagrams. It does
-//! not depend on the content (except that a path can drop long datagrams) or on when the network is polled, and each
-//! fate takes the same number of draws. So a run repeats exactly, and runs of two profiles with one seed differ only
-//! where the profiles do.
+//! Invariant: chance decides a datagram's fate by the seed, the profile and the number of earlier datagrams alone. Only
+//! a size limit and the bottleneck also judge it by its size and time, none by its content, and each fate takes the
+//! same number of draws. So a run repeats exactly, and runs of two profiles with one seed differ only where the
+//! profiles do.
 //!
 //! ```text
 //!  send ──► bottleneck ──► loss ──► delay + jitter ──► in flight, by due time ──► poll

@@ -11,7 +11,8 @@
 //! [`LargeEntries::complete`].
 //!
 //! Invariant: at most one command of each player and one outcome are unfinished, each within its limit. An abandoned
-//! entry is dropped when a later command of its player runs, or when its query is answered.
+//! entry is dropped when its player leaves or runs a later command, its query is answered, or another entry replaces
+//! it.
 
 use alloc::vec::Vec;
 

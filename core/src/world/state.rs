@@ -138,7 +138,7 @@ impl<S: Simulation> World<S> {
         self.roster.seated()
     }
 
-    /// Queries without an answer yet, in (tick asked, key) order.
+    /// Opened queries without an answer yet, in (tick asked, key) order.
     #[must_use]
     pub fn open_queries(&self) -> &[OpenQuery<S::Query>] {
         &self.open
@@ -176,10 +176,10 @@ impl<S: Simulation> World<S> {
         (&self.held[player.index()], self.ages[player.index()])
     }
 
-    /// The digest of the world: 64 bits over all data except telemetry. Cost: one pass over the state, no allocation.
+    /// The digest of the world's [compared part](World::digested): 64 bits. Cost: one pass over it, no allocation.
     ///
     /// # Errors
-    /// If the state contains a NaN; the error contains the field's path.
+    /// If the state contains a NaN (the error contains the field's path), or cannot be serialised.
     pub fn digest(&self) -> Result<u64, DigestError> {
         digest::digest(&self.digested())
     }
@@ -313,7 +313,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// Reserves space for the maximum number of queries, so that copies do not allocate later.
+    /// Reserves space for the maximum number of open queries, so that copies do not allocate later.
     fn make_room(&mut self) {
         self.open
             .reserve(QUERIES_OPEN_MAX.saturating_sub(self.open.len()));

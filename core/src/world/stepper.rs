@@ -227,8 +227,8 @@ impl<S: Simulation> World<S> {
         let i = player.index();
         let follows = self.roster.change(player, change);
         debug_assert!(follows, "the frame was checked");
-        // A dropped player keeps its last input, which is still repeated. After any other change, the input starts from
-        // neutral.
+        // A dropped player keeps its last input until it returns or leaves. After any other change, the input starts
+        // from neutral.
         if change != RosterChange::Dropped {
             self.held[i] = S::Input::default();
             self.ages[i] = 0;

@@ -95,7 +95,7 @@ pub fn guess_end_reason(tail: &[u8]) -> Option<&str> {
     })
 }
 
-/// Returns `true` if a file starts like a journal, even a damaged one.
+/// Returns `true` if a file starts like a journal, even a damaged or empty one.
 #[must_use]
 pub fn looks_like_journal(beginning: &[u8]) -> bool {
     let head = &beginning[..beginning.len().min(HEAD_BYTES_MAX + MAGIC.len())];

@@ -10,11 +10,11 @@ use crate::varint;
 use twinstep_core::Tick;
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 
-/// The number of consecutive records that count as a run if it does not end exactly at the end of the file.
+/// The minimum number of records of a run, unless it starts at the damage and ends at the end of the file.
 const RUN_MIN: u64 = 8;
 /// The search looks for the start of a run at this many byte offsets, which is more than the size of any turn.
 const PLACES_MAX: usize = 128 << 10;
-/// The number of bytes that the search reads at a time. A run of [`RUN_MIN`] records fits, unless all of them are large
+/// The number of bytes that the search reads at a time. A run of [`RUN_MIN`] records fits, unless several are large
 /// worlds.
 const NEAR_BYTES: usize = 16 << 20;
 const FOLLOWED_MAX: usize = 4;
@@ -75,7 +75,7 @@ pub fn remains(
     Ok(None)
 }
 
-/// The largest incomplete record after a run: a head and a turn.
+/// The largest incomplete record accepted after a run: a turn.
 const TORN_MAX: usize = TURN_BYTES_MAX;
 /// This many bytes suffice for any record.
 const REST_BYTES: usize = 16 + WORLD_BYTES_MAX;

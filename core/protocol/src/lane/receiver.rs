@@ -49,7 +49,7 @@ struct Arriving {
 impl LaneReceiver {
     /// A receiver of messages of at most `message_bytes_max` bytes.
     ///
-    /// In addition to the message itself, the receiver holds out-of-order chunks: at most as many bytes as the largest
+    /// In addition to the message itself, the receiver holds out-of-order chunks: at most 8 KB more than the largest
     /// message, and never more than the 512 KB window. The memory grows only with the data that arrives.
     #[must_use]
     pub fn new(message_bytes_max: usize) -> LaneReceiver {
@@ -116,7 +116,7 @@ impl LaneReceiver {
         self.begun = Some((kind, bytes));
     }
 
-    /// The first contiguous bytes of an unfinished message of this kind. Returns `None` if none is arriving.
+    /// The first contiguous bytes of an unfinished message of this kind. Returns `None` if there are none.
     #[must_use]
     pub fn into_part(self, kind: u8) -> Option<Vec<u8>> {
         let arriving = self

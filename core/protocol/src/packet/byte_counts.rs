@@ -1,7 +1,7 @@
 //! [`ByteCounts`]: packet bytes, counted by content.
 
 /// Bytes around each session packet: IP and UDP 28, laminar 5, and netcode 20 (1 + 3 of sequence + 16 of
-/// authentication; 18 to 25 in all but the first minutes of a session).
+/// authentication; 18 or 19 in the first minutes of a session).
 pub const OUTER_BYTES: u64 = 28 + 5 + 20;
 
 /// The number of packet bytes per kind of content. Headers include the transport's and UDP's.
@@ -10,7 +10,7 @@ pub struct ByteCounts {
     pub packets: u64,
     /// First byte, link header, and all headers around the packet.
     pub headers: u64,
-    /// Acks, margins and digests.
+    /// Acks, margins, presence and digests.
     pub acks: u64,
     /// Inputs of sealed frames, or a client's own.
     pub inputs: u64,
@@ -19,7 +19,7 @@ pub struct ByteCounts {
     /// Commands and claims, and their refusals; also fragments of large outcomes.
     pub commands: u64,
     pub outcomes: u64,
-    /// Worlds and other lane messages.
+    /// Worlds and other lane messages; up also acks of the lane and rare parts.
     pub bulk: u64,
 }
 

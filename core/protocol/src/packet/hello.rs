@@ -28,8 +28,8 @@ use twinstep_core::players::PlayerSet;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// The properties of a client that must equal the server's, or their worlds would diverge. The build is informative
-/// and not compared.
+/// The properties of a client that must equal the server's, or their worlds would diverge. The build, the world and the
+/// names are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     pub wire: u16,
@@ -109,7 +109,7 @@ impl Hello {
     /// The hello of this side.
     ///
     /// # Errors
-    /// If the rules contain a NaN, so that they have no digest.
+    /// If the rules have no digest: they contain a NaN, or cannot be serialised.
     pub fn of<S: Simulation>(rules: &S::Rules, build: &str) -> Result<Hello, digest::DigestError> {
         Ok(Hello {
             rules: digest::digest(rules)?,

@@ -16,7 +16,7 @@ use twinstep_core::{PlayerId, PlayerSet, Tick};
 /// The maximum number of worlds kept with their positions. In a longer journal, every second world of the older half is
 /// dropped, repeatedly.
 const PLACES_MAX: usize = 1 << 16;
-/// The maximum number of seats kept in addition to each player's newest: more than any match has.
+/// At twice this many seats, the oldest are dropped down to this many, but not each player's newest.
 const SEATS_MAX: usize = 1 << 12;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

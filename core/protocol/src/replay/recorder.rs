@@ -24,7 +24,7 @@ use twinstep_core::{PlayerId, Simulation, Tick};
 /// for a record is left out. Unless one is left out, a seek in a replay steps hardly more than this, and so does the
 /// resumption of a match, in addition to its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
-/// The match time after which a digest is written. A digest is also written before each world.
+/// The match time after which a digest is written. A digest is also written before each world that is due.
 pub const DIGEST_EVERY: Duration = Duration::from_secs(1);
 const PLACES_KEPT: usize = 8;
 
@@ -52,7 +52,7 @@ impl<S: Simulation> Recorder<S> {
     /// Starts a journal with the world from which the match starts. `command_delay` is in turns.
     ///
     /// # Errors
-    /// If a name in `hello` is too long.
+    /// If a name in `hello` is too long, or the world too large for a record.
     pub fn start(
         by: WrittenBy,
         hello: &Hello,
@@ -186,7 +186,7 @@ impl<S: Simulation> Recorder<S> {
     }
 
     /// Writes the world, so that a process that resumes the match does not repeat its last seconds. Has no effect in
-    /// the middle of a turn.
+    /// the middle of a turn, or right after a world.
     ///
     /// # Errors
     /// If the world is too large for a record; in that case no byte is written.
@@ -228,7 +228,7 @@ impl<S: Simulation> Recorder<S> {
     /// Adds a sealed frame to the turn under construction.
     ///
     /// # Panics
-    /// If the frame exceeds [`FRAME_BYTES_MAX`](twinstep_core::bounds::FRAME_BYTES_MAX), which no sealer produces.
+    /// If the frame takes more than [`PACKET_BYTES_MAX`], which no sealer produces.
     pub fn frame(&mut self, frame: &FrameData<S>) {
         if self.ticks == 0 {
             self.turn.clear();
