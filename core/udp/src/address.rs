@@ -261,7 +261,7 @@ impl LookUp {
         })
     }
 
-    /// The addresses, once they are known. Empty if all are names and none has an address.
+    /// The addresses once they are known; after [`PATIENCE`], only the IP addresses. Empty if there are none.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Vec<ServerAddress>> {
         let found = self.found.get_mut().unwrap_or_else(PoisonError::into_inner);
         match found.try_recv() {

@@ -1,6 +1,6 @@
 //! Authenticated encryption with a 32-byte key: XChaCha20-Poly1305. The only module that names chacha20poly1305.
 //!
-//! Invariant: a nonce is 24 random bytes from the operating system, and is used once with a key.
+//! Invariant: a nonce is 24 random bytes from one side's operating system, or such bytes with one of them changed.
 
 use chacha20poly1305::{AeadInPlace, Key, KeyInit, Tag, XChaCha20Poly1305, XNonce};
 

@@ -111,7 +111,7 @@ impl SessionKeys {
         aead::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
     }
 
-    /// The drawn bytes, changed: a nonce seals only once.
+    /// The drawn bytes, changed: the dial's proof has used them.
     fn refusal_nonce(&self) -> [u8; NONCE_BYTES] {
         let mut nonce = self.drawn;
         nonce[NONCE_BYTES - 1] ^= 0xff;

@@ -7,12 +7,12 @@
 //! m 0000000000000001 w 0000018bcfe56800 anna                      made before: match, p or w, milliseconds, identity
 //! ```
 //!
-//! A ruling is a line, appended under a lock; when half of the lines are obsolete, the file is rewritten and replaced
-//! as a whole. So processes that share a key keep and read each other's rulings. A crash at any moment costs at most
-//! the incomplete line, which the next writer cuts off.
+//! A ruling is a line, appended under a lock; when half of the lines may be obsolete, the file is rewritten and
+//! replaced as a whole. So processes that share a key keep and read each other's rulings. A crash at any moment costs
+//! at most the rulings being appended. The next writer cuts off an incomplete line.
 //!
-//! Invariant: the file has at most about twice as many lines as there are useful rulings. This module does not keep
-//! them in memory; its caller does.
+//! Invariant: the file has at most about [`COMPACT_FROM`] lines, or twice as many as useful rulings. This module does
+//! not keep them in memory; its caller does.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -93,8 +93,9 @@ impl LineageFile {
         Ok(table)
     }
 
-    /// Appends rulings, and calls `learn` for each ruling that another process has appended. Waits at most 5 s for the
-    /// lock, and until the rulings are on disk, so do not call this on an async runtime's thread.
+    /// Appends rulings, and calls `learn` for each ruling not read before: another process's, or any in a rewritten
+    /// file. Waits at most 5 s for the lock, and until the rulings are on disk, so do not call this on an async
+    /// runtime's thread.
     ///
     /// # Errors
     /// [`LineageFileError`] if the file cannot be read or written. In that case it may or may not contain the rulings,

@@ -15,8 +15,9 @@ const LEFT_AFTER: Duration = Duration::from_secs(60);
 const READER_TRIES: u32 = 25;
 const READER_STEP: Duration = Duration::from_millis(20);
 
-/// Creates a file: readers see all of it or no file, even after a power loss. An existing file is an error
-/// ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two processes create it together, one gets that error.
+/// Creates a file: readers see all of it or no file (an empty one without hard links), even after a power loss. An
+/// existing file is an error ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two processes create it
+/// together, one gets that error.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
@@ -32,7 +33,7 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 /// after a power loss. Waits until the disk has the text.
 ///
 /// # Errors
-/// If the operating system refuses. In that case the old file is unchanged.
+/// If the operating system refuses. Then the old file is unchanged, unless only the new name may not be durable.
 pub fn replace_file(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     replace_with(path, |file| file.write_all(bytes.as_ref()))
 }

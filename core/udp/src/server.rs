@@ -1,9 +1,9 @@
 //! The server's side of every session, as a state machine without a socket.
 //!
 //! ```text
-//! datagram ─▶ sane? ─▶ session? ─▶ cipher (one per key) ─▶ rate ─▶ admitted? ─▶ link ─▶ Packet event
-//!               │          │          │                      │         │          │
-//!               └──────────┴─── dropped: one counter for each reason ──┴──────────┘
+//! datagram ─▶ sane? ─▶ session? ─▶ cipher (one per key) ─▶ admitted? ─▶ rate ─▶ link ─▶ Packet event
+//!               │          │          │                        │          │       │
+//!               └──────────┴─── dropped: one counter for each reason ─────┴───────┘
 //! ```
 //!
 //! The life of a session: an authentic ticket that the [ledger](TicketLedger) does not refuse, and a response that only
@@ -17,11 +17,11 @@
 //!
 //! Invariants: each session has its own keys, even if a ticket is used several times, and bytes sealed for one session
 //! cannot start another one. Until a session is admitted no packet passes in either direction. A stranger's datagram
-//! costs a lookup, or one decryption if it has the shape of a dial, but never memory. A copy of a dial does not cost
-//! memory either: it gets at most a response that is shorter than the copy and useful only to the ticket's holder. But
-//! each copy costs more time: the server derives the keys, seals netcode's token and opens it again, and searches for
-//! it among all tokens that it keeps. Copies are not rate-limited, because their sender could then deprive the real
-//! client of its response.
+//! costs a lookup, or one decryption if it has the shape of a dial, but never memory. Copies of a dial cost memory for
+//! at most four addresses, and get at most a response that is shorter than the copy and useful only to the ticket's
+//! holder. But each copy costs more time: the server derives the keys, seals netcode's token and opens it again, and
+//! searches for it among all tokens that it keeps. Copies are not rate-limited, because their sender could then deprive
+//! the real client of its response.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 const GONE_LIFE: Duration = Duration::from_secs(2);
 /// The maximum number of keys that accept tickets, or still have sessions.
 const KEYS_IN_USE_MAX: usize = 8;
-/// A session admitted this long ago that has not sent its hello loses its slot if another session needs it. A client
+/// A stranger admitted this long ago that no match has settled loses its slot if another session needs it. A client
 /// sends its hello as soon as it knows that it is connected.
 const MUTE: Duration = Duration::from_secs(1);
 const GONE_MAX: usize = SESSIONS_MAX;
@@ -116,7 +116,7 @@ pub enum ServerEvent {
         /// The packet, at most [`PACKET_MAX`] bytes, as the peer sent it: authentic, but not validated.
         bytes: Payload,
     },
-    /// A session ended by its client or by silence (not by [`disconnect`](ServerEndpoint::disconnect)).
+    /// A session ended, but not by [`disconnect`](ServerEndpoint::disconnect).
     Disconnected {
         session: SessionId,
         reason: LeaveReason,

@@ -57,7 +57,7 @@ pub struct TicketSpec<'a> {
     pub game: &'a str,
     /// The version of the wire format. The server must use the same version.
     pub wire_version: u32,
-    /// The player's identity: 1 to [`IDENTITY_MAX_BYTES`] bytes, no control characters.
+    /// The player's identity: 1 to [`IDENTITY_MAX_BYTES`] bytes, no invisible characters.
     pub identity: &'a str,
     /// The match for which the ticket is valid.
     pub match_id: MatchId,

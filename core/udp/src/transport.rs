@@ -189,7 +189,7 @@ pub enum CloseReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaveReason {
-    /// No authentic datagram arrived from the client within the ticket's timeout.
+    /// No authentic datagram arrived from the client within the ticket's timeout, or its connection was closed.
     TimedOut,
     /// The client said goodbye.
     Left,
@@ -242,11 +242,11 @@ pub struct TransportCounters {
     pub denied_full: u64,
     /// Dials with an authentic ticket that had expired.
     pub denied_expired: u64,
-    /// Dials with an authentic ticket when a newer one of its identity was safe.
+    /// Dials with an authentic ticket when a newer one of its identity was safe, or it was revoked.
     pub denied_superseded: u64,
     /// Authentic tickets whose claims this version cannot read.
     pub bad_claims: u64,
-    /// Datagrams above a session's rate.
+    /// Datagrams above a session's rate, and dials above an identity's or a ticket's limit.
     pub rate_limited: u64,
     /// Datagrams of a session not yet admitted.
     pub unadmitted: u64,

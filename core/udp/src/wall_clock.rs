@@ -9,7 +9,7 @@
 //! A machine that wakes from sleep looks the same: the sessions' time stopped while the wall clock continued.
 //!
 //! Invariant: setting the clock does not lock out a client that was connected. A ticket that the wall clock would
-//! refuse is admitted for at most [`GRACE`].
+//! refuse is admitted for at most [`GRACE`] after the last jump.
 
 use std::time::Duration;
 

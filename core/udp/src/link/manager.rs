@@ -39,7 +39,7 @@ pub(crate) struct LaminarLink {
     latest: Instant,
 }
 
-/// The bytes of a received packet, in the buffer in which the transport received them. No copy is needed.
+/// The bytes of a received packet, in the buffer in which laminar put them. No further copy is needed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Payload(Packet);
 

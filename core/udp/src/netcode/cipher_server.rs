@@ -34,7 +34,7 @@ const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// The time for which a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of
 /// them.
 const WINDOW: Duration = Duration::from_secs(4);
-/// The response to a challenge must arrive within this many windows.
+/// The response to a challenge must arrive at most this many windows after the challenge's window.
 const CHALLENGE_WINDOWS: u64 = 2;
 /// The time after which no datagram of a session's handshake can still be used. It is longer than a challenge's
 /// lifetime.
@@ -97,7 +97,7 @@ impl Shard {
 pub(crate) enum CipherEvent<'a> {
     Nothing,
     KeptAlive,
-    /// The datagram is not sealed with the right key, or was received before.
+    /// The datagram is not sealed with the right key, was received before, or is a late response.
     Rejected,
     /// The client responded to the challenge, but no slot is left.
     Denied,
@@ -147,9 +147,9 @@ impl CipherServer {
         ((mixed * self.shards.len() as u64) >> 32) as usize
     }
 
-    /// Challenges the client that dials from an address. Returns `false` if that is impossible now. A repeated dial
-    /// gets the same challenge; a dial from another address gets a new one, which takes another slot among netcode's
-    /// tokens.
+    /// Challenges the client that dials from an address. Returns `false` if that is impossible now. A dial repeated
+    /// within a [`WINDOW`] gets the same challenge; a dial from another address gets a new one, which takes another
+    /// slot among netcode's tokens.
     #[must_use]
     pub(crate) fn challenge(
         &mut self,

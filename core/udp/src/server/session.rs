@@ -11,8 +11,8 @@ use crate::keys::TicketKey;
 use crate::netcode::CipherServer;
 use crate::send_queue::{AddressPair, SendQueue};
 
-/// A session does not need a keep-alive if datagrams were received and sent within these times. Matches send to their
-/// clients twice a second, so only other sessions need keep-alives.
+/// A session does not need a keep-alive if a datagram was received and a packet sent within these times. Matches send
+/// to their clients twice a second, so only other sessions need keep-alives.
 const QUIET_AFTER: Duration = Duration::from_millis(500);
 const SENT_LATELY: Duration = Duration::from_millis(600);
 /// The interval at which an idle session is served. Connecting sessions are served by every advance.
@@ -59,21 +59,21 @@ pub(super) struct ServerSession {
     pub(super) returns: bool,
     /// The highest sequence of the session's authentic datagrams.
     pub(super) newest: u64,
-    /// When a datagram was last received, a datagram was last sent, and the session was last served.
+    /// When a datagram was last received, a packet was last sent, and the session was last served.
     pub(super) received_at: Duration,
     pub(super) sent: Duration,
     pub(super) tended: Duration,
 }
 
 impl ServerSession {
-    /// Returns `true` if the cipher must serve the session: it is connecting, or no datagram was received from it or
-    /// sent to it recently.
+    /// Returns `true` if the cipher must serve the session: it is connecting, or no datagram was received from it or no
+    /// packet sent to it recently.
     pub(super) fn needs_care(&self, now: Duration) -> bool {
         let is_quiet = self.is_untold(now) || now.saturating_sub(self.received_at) >= QUIET_AFTER;
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
     }
 
-    /// Sends the probes that detect which datagram sizes the session's path passes.
+    /// Sends the probes and reports that detect which datagram sizes the session's path passes.
     pub(super) fn send_beside(
         &mut self,
         now: Duration,
@@ -90,7 +90,7 @@ impl ServerSession {
         }
     }
 
-    /// Returns `true` if no datagram was sent to the session for [`SENT_LATELY`].
+    /// Returns `true` if no packet was sent to the session for [`SENT_LATELY`].
     pub(super) fn is_untold(&self, now: Duration) -> bool {
         now.saturating_sub(self.sent) >= SENT_LATELY
     }
