@@ -116,7 +116,8 @@ pub const PACKET_BYTES_MAX: usize = 1_100;
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
 /// The maximum number of refused orders in a packet. The rest wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
-/// The maximum number of datagrams in one send. Each can be decoded on its own.
+/// The maximum number of datagrams in one send, unless new or missing frames need more: see [`NEWS_PER_SEND_MAX`]. Each
+/// can be decoded on its own.
 pub const PACKETS_PER_SEND_MAX: usize = 4;
 /// The maximum number of datagrams in one send to a client if they contain frames never sent before: enough for a turn
 /// of 20 frames of [`FRAME_BYTES`], and for the first frame that the client lacks. One more datagram repeats frames if
@@ -146,13 +147,14 @@ pub const COMMANDS_PER_TICK: usize = 4;
 /// The maximum number of bytes that one player's commands take in a frame. Both sides use this limit, so if only one
 /// client issues orders, it can compute the tick in which each will run.
 pub const COMMANDS_PER_TICK_BYTES: usize = 2 * ORDER_BYTES_MAX;
-/// A player's orders of up to this many bytes can always wait for space in a frame. At 60 Hz they run within 1.6 s
+/// A player's commands of up to this many bytes can always wait for space in a frame. At 60 Hz they run within 1.6 s
 /// (twice [`FRAME_TURNS_TICKS`]), even if the other players issue as many orders as they can.
 pub const WAITING_BYTES_MIN: usize = 4 * ORDER_BYTES_MAX;
-/// The maximum total size of all players' orders waiting for space in a frame, in bytes. Above this, the newest order
-/// of the player with the most waiting bytes is refused immediately. So 20 commands per second are accepted as long as
-/// frames have space for them: at 60 Hz, each of 16 players gets at least 335 bytes per second for commands (each takes
-/// its own size plus 6 bytes), and the space that other players leave unused.
+/// The maximum total size of all players' commands waiting for space in a frame, in bytes; a large one counts as
+/// [`ORDER_BYTES_MAX`]. Above this, the newest command of the player with the most waiting bytes is refused
+/// immediately. So 20 commands per second are accepted as long as frames have space for them: at 60 Hz, each of 16
+/// players gets at least 335 bytes per second for commands (each takes its own size plus 6 bytes), and the space that
+/// other players leave unused.
 pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 /// The maximum number of commands per second from a player, counted on arrival, and the allowed burst. Commands that a
 /// connection delayed for more than a second arrive together, so some of them are refused even if the player kept to
@@ -168,7 +170,7 @@ pub const COUNT_MAX: u32 = u32::MAX / 2;
 
 /// The maximum number of a player's commands waiting for their tick, at either end.
 pub const COMMANDS_OPEN_MAX: usize = 64;
-/// The maximum number of claims per second from a player, at most one per tick.
+/// The maximum number of claims per second from a player, at most one per tick; also the allowed burst.
 pub const CLAIMS_PER_SECOND: u32 = 8;
 
 /// The maximum number of queries opened per tick. The rest wait, and are opened in later ticks: the oldest step's
@@ -183,7 +185,7 @@ pub const QUERIES_WAITING_MAX: usize = 256;
 pub const ANSWER_TICKS: u32 = 120;
 /// The minimum time for which a query waits for its answer.
 pub const ANSWER_TIME: Duration = Duration::from_secs(2);
-/// The maximum number of a session's answers waiting to be processed. The client repeats the others.
+/// The number of large answers that a client can upload beside its large commands. The others follow later.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
 /// The maximum number of cues waiting for the authority.
@@ -214,9 +216,8 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// If a client's acks do not advance for this long, the server sends to it at most 10 times a second, and only the
 /// first frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// If a client's acks do not advance for this long, the server sends these frames and lane chunks only every
-/// [`SPARSE_EVERY`]. During this time the player counts as dropped, and a client that sends again gets a response
-/// immediately. A client that does not send packets does not get frames either.
+/// If a client's acks do not advance for this long, the server sends these frames only every [`SPARSE_EVERY`], until
+/// they advance. A client that was also silent for this long gets no frames, and lane chunks only with these sends.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// The interval of sends to a client after [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
@@ -272,7 +273,7 @@ pub const STRIKES_MAX: u32 = 8;
 pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// The maximum number of bytes of bulk data per second sent to a session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
-/// The maximum time per minute for which one identity may keep the other players waiting.
+/// The time per minute for which one identity may keep the other players waiting, unless one wait may last longer.
 pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
 /// Policies that depend on the round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);

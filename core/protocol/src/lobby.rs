@@ -42,7 +42,7 @@ pub struct LobbyPlayer {
     pub ready: bool,
 }
 
-/// The condition for the start of a match. In addition, all connected players must be ready.
+/// The condition for the start of a match. Unless a request starts it, all connected players must also be ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartCondition {
     Players(u8),

@@ -102,8 +102,8 @@ pub enum CloseCode {
         /// The remaining time of the ban in seconds, or [`BANNED_FOR_GOOD`].
         for_s: u32,
     },
-    /// The server does not accept more players: it runs its maximum number of matches, or has too little memory or
-    /// disk.
+    /// The server does not accept more players: it runs its maximum number of matches, creates many already, or has too
+    /// little memory or disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
     ServerFull { after_s: u16 },
     /// The server's ticks are late: it refuses newcomers without a seat, and refuses or closes spectators.

@@ -301,7 +301,7 @@ fn clip(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// The first message down the lane: the session's players, and the fixed policies of the match.
+/// The first message of a join, down the lane: the session's players, and the fixed policies of the match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The player of each seat; empty for a spectator.
