@@ -195,7 +195,7 @@ pub const CUES_OPEN_MAX: usize = 1_024;
 pub const CUE_DRIFT: Duration = Duration::from_millis(200);
 /// The minimum of [`CUE_DRIFT`], in ticks.
 pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
-/// Inputs are announced up to this many ticks beyond the next tick to seal.
+/// Inputs and commands are announced for at most this many ticks after the newest frame sent.
 pub const ANNOUNCE_TICKS: u32 = 8;
 
 /// The maximum number of spectators that watch a match without delay.

@@ -49,7 +49,7 @@ pub use crate::values::{Controls, Never, Wire};
     note = "implement `twinstep_core::Simulation` for the state of your game"
 )]
 pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The game's name, at most 32 bytes. Compared in the handshake.
+    /// The game's name, 1 to 64 bytes. Compared in the handshake.
     const NAME: &'static str;
     /// Raise it whenever the results of `step` change. Compared in the handshake.
     const VERSION: u32;

@@ -18,7 +18,8 @@ use twinstep_core::{PlayerId, codec};
 use super::refusal::CommandRefusal;
 
 /// A request to the match itself. The game's referee decides on a player's request (`Referee::admit_request`), but not
-/// on a host's. An admitted request takes effect at the first tick of a turn, for all clients at the same tick.
+/// on a host's. Except a save and a start, an admitted request takes effect at the first tick of a turn, for all
+/// clients at the same tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum MatchRequest {
