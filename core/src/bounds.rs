@@ -19,8 +19,8 @@ pub const LEAD_MIN: u32 = 64;
 /// [`lead_max`]. With one second, bots on the preset `awful` saw a frozen picture for up to 1.04 % of a minute; the
 /// target is 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
-/// The maximum memory for the memos of [`Effects::each`](crate::Effects::each) in a prediction, in bytes. Ticks beyond
-/// it are rebuilt without memos.
+/// Above this memory for the memos of [`Effects::each`](crate::Effects::each) in a prediction, in bytes, none is added:
+/// further ticks are rebuilt without memos.
 pub const MEMO_BYTES_MAX: usize = 16 << 20;
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;

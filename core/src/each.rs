@@ -68,8 +68,8 @@ impl<S: Simulation> Effects<S> {
     /// ```
     ///
     /// # Panics
-    /// In debug builds, if two loops of a step have the same name, or an item or its reads cannot be encoded. In
-    /// release builds such a loop runs as a plain loop. The report of a panic in `run` names the loop.
+    /// In debug builds, if two loops of a step have the same name, or a predicted item or its reads cannot be encoded.
+    /// In release builds such a loop runs as a plain loop. The report of a panic in `run` names the loop.
     #[track_caller]
     pub fn each<'i, T, R, O>(
         &mut self,

@@ -76,8 +76,8 @@ pub fn is_right_to_left(char: char) -> bool {
             | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Returns `true` if a text is displayed unchanged: every character is visible and in its place, and no letter has too
-/// many marks.
+/// Returns `true` if a text is displayed without escapes: every character is visible and in its place, and no letter
+/// has too many marks.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {
     let mut marks = Marks::default();

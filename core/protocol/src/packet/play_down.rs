@@ -45,10 +45,10 @@ const ANNOUNCED: usize = 128;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownStatus {
     pub next_seal: Tick,
-    /// The margin: the newest input that the server holds minus the next tick to seal, in ticks. With a command delay,
-    /// how early the last batches arrived, in units of [`SLACK_UNIT_MS`]. −128 if none arrived.
+    /// The least margin of the seats: the newest input received minus the next tick to seal, in ticks. With a command
+    /// delay, how early the last batches arrived, in units of [`SLACK_UNIT_MS`]. −128 if none arrived.
     pub margin: i8,
-    /// The number of consecutive inputs, or batches, that the server holds.
+    /// The number of consecutive inputs, or batches, that the server holds of each seat at least.
     pub unbroken: u8,
     /// The next turn that the server seals, with a command delay.
     pub next_turn: Option<u32>,
