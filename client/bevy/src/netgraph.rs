@@ -13,6 +13,8 @@ pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct NetSample {
+    /// The length of this period, in s.
+    pub seconds: f32,
     /// The smoothed round trip, in ms.
     pub rtt_ms: f32,
     /// The mean deviation of the round trip, in ms.
@@ -36,6 +38,7 @@ pub struct NetSample {
 pub struct NetGraph {
     samples: VecDeque<NetSample>,
     before: SessionStats,
+    sampled_at: Option<Duration>,
     due: Duration,
 }
 
@@ -44,6 +47,7 @@ impl Default for NetGraph {
         NetGraph {
             samples: VecDeque::with_capacity(NetGraph::SAMPLES),
             before: SessionStats::default(),
+            sampled_at: None,
             due: Duration::ZERO,
         }
     }
@@ -65,12 +69,16 @@ impl NetGraph {
     pub(crate) fn sample(&mut self, now: Duration, stats: SessionStats) {
         self.due = now + SAMPLE_EVERY;
         let before = std::mem::replace(&mut self.before, stats);
+        let Some(since) = self.sampled_at.replace(now) else {
+            return;
+        };
         let passed = |stats: u64, before: u64| stats.saturating_sub(before) as u32;
         let (timeline, earlier) = (stats.timeline, before.timeline);
         if self.samples.len() == NetGraph::SAMPLES {
             self.samples.pop_front();
         }
         self.samples.push_back(NetSample {
+            seconds: now.saturating_sub(since).as_secs_f32(),
             rtt_ms: stats.rtt_ms as f32,
             jitter_ms: stats.jitter_ms as f32,
             loss: stats.loss,
@@ -90,6 +98,10 @@ impl fmt::Display for NetGraph {
         let mean = |of: fn(&NetSample) -> f32| {
             second().map(of).sum::<f32>() / second().count().max(1) as f32
         };
+        let seconds: f32 = second().map(|it| it.seconds).sum();
+        let a_second = |of: fn(&NetSample) -> u32| {
+            second().map(|it| of(it) as f32).sum::<f32>() / seconds.max(f32::MIN_POSITIVE)
+        };
         write!(
             f,
             "{:.0} ms ± {:.0}, {:.1} % lost, lead {:.1} ticks, {:.0} rebuilds/s, up {:.1} kB/s, down {:.1} kB/s",
@@ -97,9 +109,31 @@ impl fmt::Display for NetGraph {
             mean(|it| it.jitter_ms),
             mean(|it| it.loss * 100.0),
             mean(|it| it.lead_ticks as f32),
-            mean(|it| it.rebuilds as f32 * 10.0),
-            mean(|it| it.up_bytes as f32 / 100.0),
-            mean(|it| it.down_bytes as f32 / 100.0),
+            a_second(|it| it.rebuilds),
+            a_second(|it| it.up_bytes) / 1_000.0,
+            a_second(|it| it.down_bytes) / 1_000.0,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_of_a_second_at_every_frame_rate() {
+        // At 60 frames a second a sample covers seven frames, 117 ms.
+        for frame in [7_000, 16_667].map(Duration::from_micros) {
+            let (mut graph, mut stats) = (NetGraph::default(), SessionStats::default());
+            let mut now = Duration::from_secs(100);
+            while now < Duration::from_secs(105) {
+                now += frame;
+                if graph.is_due(now) {
+                    stats.down_bytes = now.as_micros() as u64 / 100;
+                    graph.sample(now, stats);
+                }
+            }
+            assert!(graph.to_string().contains("down 10.0 kB/s"), "{graph}");
+        }
     }
 }

@@ -318,7 +318,7 @@ impl fmt::Display for ArenaReport {
                 true => write!(
                     f,
                     ", {} late turns, {:.0} ms paused",
-                    stats.late_turns, stats.stall_ms
+                    stats.late_turns, stats.paused_ms
                 )?,
                 false => write!(
                     f,
