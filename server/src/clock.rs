@@ -25,7 +25,7 @@ pub(super) struct Clock {
     pub(super) paid: Duration,
     pub(super) advanced_at: Option<Duration>,
     pub(super) sent_at: Duration,
-    /// The players that the match waits for after a crash.
+    /// The players that the match waits for after a crash or a load.
     pub(super) returning: Option<Return>,
     /// Waiting is not charged to players until this time, because all clients had to reconnect.
     pub(super) excused_until: Duration,
@@ -98,7 +98,7 @@ impl Clock {
 pub(super) enum WaitReason {
     Batches(PlayerSet),
     Laggards(PlayerSet),
-    /// These players have not returned since the server's restart.
+    /// These players have not returned since the server's restart or the load.
     Return(PlayerSet),
     Pause,
     // The match has not started: these players are not ready, or load their worlds.

@@ -34,7 +34,7 @@ pub enum SealWhen {
 /// The number of ticks sent together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnLength {
-    /// Always this many, 1..=20.
+    /// This many, 1..=20. An overloaded server doubles it, up to 20.
     Fixed(u8),
     /// Between `min` and `max`, depending on the pauses that clients report. A report counts only if the server saw
     /// that client's inputs late. In lockstep, the first turn is as long as the largest round trip; otherwise it has
@@ -83,7 +83,8 @@ pub enum TickLength {
 /// in the client's `Session::lobby`, get the rules that the host [chooses](crate::Match::choose), and report that they
 /// are ready. [`Match::start`](crate::Match::start) starts any waiting match.
 ///
-/// No player is dropped or charged for the wait. A player that disconnects loses its seat.
+/// No player is dropped or charged for the wait. A player that disconnects loses its seat, unless a loaded match keeps
+/// it for its owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StartWhen {
     /// The match starts with its first [`advance`](crate::Match::advance), without a lobby.
@@ -95,7 +96,7 @@ pub enum StartWhen {
     /// The match starts when these identities (1 to the number of seats) are connected, and all connected players are
     /// ready. A seat is kept for each identity until then.
     Identities(Vec<String>),
-    /// The match starts only by [`Match::start`](crate::Match::start).
+    /// The match starts by [`Match::start`](crate::Match::start), or by an admitted request for it.
     HostSays,
 }
 

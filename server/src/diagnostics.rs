@@ -27,7 +27,7 @@ pub struct MatchStats {
     pub outcomes: u64,
     /// Outcomes that came from the client of the asking player.
     pub owner_answers: u64,
-    /// Owners' answers that the referee refused.
+    /// Owners' answers that were empty or invalid, or that the referee refused.
     pub forged_answers: u64,
     /// Queries that got no answer.
     pub unanswered: u64,

@@ -87,7 +87,7 @@ impl Saving {
     /// or two for each megabyte.
     ///
     /// # Errors
-    /// If the world exceeds 8 MB, or its `Serialize` panicked.
+    /// If the world exceeds 8 MB or its label 256 bytes, or its `Serialize` panicked.
     pub fn run(self) -> Result<Vec<u8>, String> {
         match catch_unwind(AssertUnwindSafe(self.encode)) {
             Ok(save) => save.map_err(|error| error.to_string()),

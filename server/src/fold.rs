@@ -31,7 +31,7 @@ pub struct Folded {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum FoldError {
-    /// The journal ends before the tick, has a digest that differs from the replayed world, or cannot be read.
+    /// The journal has no world near the tick, has a digest that differs from the replayed world, or cannot be read.
     #[error(transparent)]
     Journal(#[from] ReplayError),
     #[error(
@@ -52,8 +52,8 @@ impl Folded {
     /// the world record at which the fold starts.
     ///
     /// # Errors
-    /// If the journal has no world near `tick`, ends before `tick`, has a digest that differs from the replayed world,
-    /// or gives a different world on each replay.
+    /// If the journal has no world near `tick`, has a digest that differs from the replayed world, or gives a different
+    /// world on each replay. A journal that ends before `tick` gives its last world.
     pub fn compute<S: Simulation>(
         journal: impl JournalSource + Send,
         rules: &S::Rules,

@@ -1,5 +1,5 @@
 //! The recent past of a match: the frames of the last half minute (and older ones while a client loads a world), their
-//! digests, and a few worlds, from which any other world of the last second can be computed (`history/worlds.rs`).
+//! digests, and a few worlds, from which any other world of the last 64 ticks can be computed (`history/worlds.rs`).
 //!
 //! Frames are stored flat: one queue for each kind of content, and for each tick the lengths of its parts. So a frame
 //! without commands needs no list, and once the queues have grown, recording a frame does not allocate.
@@ -119,13 +119,13 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// From now on, keeps frames for [`BACKLOG_TIME`](twinstep_core::bounds::BACKLOG_TIME), at the tick length `tick`.
+    /// From now on, keeps the number of frames for the tick length `tick`: see [`backlog`].
     pub fn keep_for(&mut self, tick: Duration) {
         (self.kept, self.kept_for_loads) = (backlog(tick), load_ticks(tick));
     }
 
-    /// Keeps the frames from `needed` onwards for longer, because sessions that load a world need them: for at most
-    /// [`LOAD_TIME`](twinstep_core::bounds::LOAD_TIME), and within [`LOAD_FRAMES_BYTES_MAX`].
+    /// Keeps the frames from `needed` onwards for longer, because sessions that join need them: at most [`load_ticks`]
+    /// frames, and within [`LOAD_FRAMES_BYTES_MAX`].
     pub fn keep_from(&mut self, needed: Option<Tick>) {
         self.needed = needed;
     }

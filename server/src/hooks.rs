@@ -136,9 +136,9 @@ impl From<bool> for Admission {
 pub trait Referee<S: Simulation>: Send + 'static {
     /// Decides whether this command (or claim) from `by` may enter the next frame. If not, the player gets the reason.
     ///
-    /// Called several times for one command: every turn while it waits for its tick (to decide whether it is announced
-    /// to the other clients), and again when it is sealed. So do not count the calls; keep a rate limit in the state,
-    /// updated by the step.
+    /// May be called several times for one command: in turns while it waits for its tick (to decide whether it is
+    /// announced to the other clients), and when it is sealed. So do not count the calls; keep a rate limit in the
+    /// state, updated by the step.
     fn admit(
         &mut self,
         context: &HookContext<'_, S>,
@@ -178,7 +178,7 @@ pub trait Referee<S: Simulation>: Send + 'static {
     }
 
     /// The claim that a player should have made `within` ticks ago and did not, under
-    /// [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin). Called once per tick and player.
+    /// [`Claims::OwnerWithin`](crate::config::Claims::OwnerWithin). Called at most once per tick and player.
     fn owed(
         &mut self,
         context: &HookContext<'_, S>,

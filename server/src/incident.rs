@@ -126,7 +126,7 @@ impl Trouble {
         "impure",
     ];
 
-    /// Returns `true` if it ends the match.
+    /// Returns `true` if it ends the match; for [`Trouble::Journal`], only if the host's policy says so.
     #[must_use]
     pub fn is_fatal(self) -> bool {
         matches!(

@@ -187,7 +187,7 @@ impl<S: Simulation> Match<S> {
     /// configuration does not change.
     pub fn reconfigure(&mut self, mut config: MatchConfig) -> Result<(), ConfigError> {
         if let Some(asked) = self.origin.asked_delay {
-            // After a resume these two come from the journal, so the author's unchanged configuration still fits.
+            // Neither changes after a resume or a load, so that the author's unchanged configuration still fits.
             config.start = self.config.start;
             config.unix_time = self.config.unix_time;
             if config.command_delay == asked {
@@ -283,7 +283,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The number of bytes sent to an identity in all its sessions, also as a spectator, including all headers, per
-    /// kind. Identities without a session are dropped, except for the 256 that disconnected last.
+    /// kind. At most 256 identities without a session are kept.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
         let own = self.people.iter().filter(|p| p.identity.name == identity);

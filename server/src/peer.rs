@@ -161,8 +161,8 @@ impl Peer {
         self.players.iter().copied().collect()
     }
 
-    /// Returns `true` if no packet from the client has arrived for too long. The lane pauses then, because its messages
-    /// cannot be acknowledged.
+    /// Returns `true` if no packet from the client has arrived for too long. Then the lane sends only with the rare
+    /// turn packets.
     pub(crate) fn is_silent(&self, now: Duration) -> bool {
         let last_received_at = self.link.last_received_at().unwrap_or(self.since);
         now.saturating_sub(last_received_at) > SPARSE_AFTER

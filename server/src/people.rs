@@ -23,7 +23,7 @@ pub(super) struct People {
     identities: Vec<(String, PlayerId)>,
     /// The last identity that played each player number, even if that identity has left.
     last_owners: [Option<String>; PLAYERS_MAX],
-    /// The identities for which seats are reserved until they play. A reserved seat is never freed.
+    /// The identities for which seats are reserved until they play or are removed.
     expected: [Option<String>; PLAYERS_MAX],
     // Also `true` if that session left before it played.
     pub(super) was_joined: bool,
@@ -64,7 +64,7 @@ pub struct Present {
     pub name: String,
     /// The state of the player's session.
     pub connection: ConnectionState,
-    /// The number of ticks from the arrival of the player's newest input to its deadline. `None` in lockstep, where
+    /// The tick of the player's newest input minus the next tick to seal. `None` without one, and in lockstep, where
     /// ticks do not have their own deadlines.
     pub margin_ticks: Option<i64>,
     /// The round trip to the player's client, once it was measured.

@@ -1,6 +1,6 @@
 //! [`Reach`]: how far the server has sent the frames that one session has not acknowledged.
 //!
-//! Invariants: frames not sent yet come before repeats. The server repeats the gaps that the client reports. If the
+//! Invariants: after the first packet, frames not sent yet precede repeats. The server repeats reported gaps. If the
 //! client reports none, it repeats all frames sent so far, some of them with each send. If no ack arrives for longer
 //! than a round trip, all of these frames count as lost.
 

@@ -2,7 +2,7 @@
 //!
 //! Law **Canonical**: roster by player, outcomes by (tick asked, key), claims by (player, tick), commands by (player,
 //! sequence). This is the order within the frame, not a priority: entries that do not fit into a frame's bytes wait for
-//! a later tick, and a different player is served first every tick ([`shares`]).
+//! a later tick, and a different player is served first every three ticks ([`shares`]).
 //!
 //! [`Sealer`] keeps the state between ticks; [`Sealing`] is the frame under construction.
 
@@ -179,7 +179,7 @@ impl<S: Simulation> Sealer<S> {
                 if held.stamp > due {
                     (due, share) = (held.stamp, CommandShare::default());
                 }
-                // Asked once: the referee decides again when the command is sealed.
+                // Not asked again until the command is sealed.
                 if held.outlook == Outlook::Refused {
                     continue;
                 }

@@ -63,7 +63,7 @@ pub(crate) struct NotAdmitted {
 /// Counters of one player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeatStats {
-    /// Sealed ticks for which the server had no input from this player.
+    /// Sealed ticks whose input from this player did not arrive, without packets that its client skipped.
     pub fills: u64,
     /// Commands that entered a frame.
     pub accepted: u64,
@@ -73,7 +73,7 @@ pub struct SeatStats {
     pub claims: u64,
     /// Batches that arrived after their turn was sealed (in lockstep only).
     pub late_batches: u64,
-    /// Turns in which the match had to wait for this player (in lockstep only).
+    /// The number of times that the match had to wait for this player.
     pub awaited: u64,
     /// The time for which the match waited for this player, with or without others.
     pub waited: Duration,
@@ -107,7 +107,7 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) next_seq: u32,
     /// Commands up to this sequence number may skip missing commands.
     gaps_until: u32,
-    /// Claims of earlier ticks are ignored, because they date from before a restart.
+    /// Claims of earlier ticks are refused, because they date from before a restart.
     claims_from: u32,
     next_claim: u32,
     /// Commands that may wait for earlier ones, each with a sequence number: the client knows the fates of all commands
@@ -190,7 +190,7 @@ impl<S: Simulation> Seat<S> {
         self.gaps_until = self.next_seq.saturating_add(SKIP_MAX);
     }
 
-    /// Ignores claims emitted before tick `seq`, because they are already sealed.
+    /// Refuses claims emitted before tick `seq`, because they may be sealed already.
     pub(crate) fn expect_claims_from(&mut self, seq: u32) {
         self.next_claim = seq;
         self.claims_from = seq;

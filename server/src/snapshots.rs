@@ -357,7 +357,7 @@ impl Weight {
         !std::mem::take(&mut self.is_known)
     }
 
-    /// Discards the recorded size, which will be old at the next measurement.
+    /// Records that the known size will be old at the next measurement.
     pub(super) fn forget(&mut self) {
         self.is_known = false;
     }

@@ -61,7 +61,7 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// Sets the policies of the match. The number of seats and the build name are not affected.
+    /// Sets the policies of the match. The number of seats, reserved seats and the build name are not affected.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.config = MatchConfig {

@@ -58,7 +58,7 @@ pub struct HostConfig {
     pub sessions_max: Option<usize>,
     /// The limits beyond which load is shed and newcomers are refused: see [`Limits`].
     pub limits: Limits,
-    /// Keeps a stop signal (Ctrl-C, SIGTERM) that arrives while a [`Server`](super::Server) starts, and handles it once
+    /// Keeps a stop signal (Ctrl-C, SIGTERM) that arrives while a server on its own threads starts, and handles it once
     /// the server runs.
     pub heeds_stop: bool,
     /// Observes the host, for metrics.
@@ -70,7 +70,7 @@ pub struct HostConfig {
 const SESSIONS: usize = 64;
 
 impl HostConfig {
-    /// 64 sessions, no files, and a key that lives as long as the process.
+    /// 64 sessions, no files, and this key.
     #[must_use]
     pub fn new(game: &str, listen: SocketAddr, key: TicketKey) -> HostConfig {
         HostConfig {
@@ -237,7 +237,7 @@ pub(super) fn public_of(bound: SocketAddr, configured: Vec<ServerAddress>) -> Ve
     }
 }
 
-/// The addresses to dial if none is configured: the bound address, or loopback if the socket is bound to every address.
+/// The addresses to dial if none is configured: the bound one, after loopback if the socket is bound to every address.
 fn guess_public(bound: SocketAddr) -> Vec<SocketAddr> {
     let loopback: IpAddr = match bound.ip() {
         ip if !ip.is_unspecified() => return vec![bound],

@@ -1,8 +1,8 @@
 //! [`IncidentFiles`]: incidents as files, next to the journal or in a configured folder, for the game's developers.
 //!
 //! Law **Bounded**: a folder has at most [`FILES_MAX`] files of one match, including files from before a restart, and
-//! [`FATAL_MAX`] more files of incidents that ended the match, so that many small incidents cannot hide fatal ones. The
-//! log has all of them.
+//! [`FATAL_MAX`] more files of incidents of fatal kinds, so that many small incidents cannot hide them. The log has all
+//! of them.
 //!
 //! If the file cannot be written to the folder (a full disk is an incident, too), it goes to the folder for temporary
 //! files; if that fails, the text goes to standard error. A file is readable by its owner only, and never replaces
@@ -23,7 +23,7 @@ use super::own_files::{FileLock, create_locked};
 use twinstep_server::incident::{Incident, Trouble};
 
 const FILES_MAX: usize = 32;
-// Further files for incidents that ended a match.
+// Further files for incidents of fatal kinds.
 const FATAL_MAX: usize = 8;
 
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A closing session answers each late packet with its close code again: the first copy may be lost. An identity with
-//! too many waiting or closing sessions loses its oldest (`host/routes.rs`).
+//! too many waiting or closing sessions loses one of them (`host/routes.rs`).
 //!
 //! The task wakes when a datagram arrives, after matches were run, and at each beat. Under load, a datagram does not
 //! wake it (`host/load.rs`).

@@ -97,7 +97,7 @@ pub(super) struct Owned {
     pub(super) lost: HungMatches,
 }
 
-/// Watches a match until it ends. If the match panicked or hung, closes its sessions.
+/// Watches a match until it ends, and then closes its sessions, unless the match was abandoned.
 pub(super) async fn watch<E>(
     id: MatchId,
     mut end: oneshot::Receiver<Ended>,

@@ -8,8 +8,8 @@
 //!                  └─────────────── ToIo ◀────────────┴──┘
 //! ```
 //!
-//! The host only moves the inputs and outputs of state machines. Every channel is bounded; a sender whose channel is
-//! full drops its packet, as a network would. So a match waits neither for another match nor for the socket. A match
+//! The host only moves the inputs and outputs of state machines. Each queue of packets is bounded; a sender whose queue
+//! is full drops its packet, as a network would. So a match waits neither for another match nor for the socket. A match
 //! that panics or hangs ends alone (`host/workers.rs`, `host/isolation.rs`).
 //!
 //! Law **Journal first**: a runner appends a match's journal bytes before it passes on any packet that follows them.

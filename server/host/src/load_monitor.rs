@@ -51,11 +51,11 @@ const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 /// The limits beyond which a process refuses newcomers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The maximum tick lateness: the 99th percentile over 5 s, in half of the matches or more. Default: 20 ms, which
+    /// The maximum tick lateness: the 99th percentile over 5 s, in more than half of the matches. Default: 20 ms, which
     /// is 1.2 ticks at 60 Hz, and hidden by clients. It has no effect while only one match runs.
     pub tick_lateness: Duration,
-    /// The memory limit of the process, in bytes. If `None`, 85 % of the cgroup's memory, or else of the machine's. If
-    /// neither is known, memory is not limited.
+    /// The memory limit of the process, in bytes. If `None`, 85 % of the cgroup's or machine's memory, whichever is
+    /// less. If neither is known, memory is not limited.
     pub memory_bytes: Option<u64>,
     /// The minimum number of free bytes on each disk with a journal. Default: 256 MiB. Measured on unix only.
     pub disk_free_bytes: u64,

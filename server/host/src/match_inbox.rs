@@ -1,7 +1,7 @@
 //! [`MatchInbox`]: the channel from the I/O task to a match. Any worker may run the match.
 //!
-//! A match reads its inbox when its next tick is due. If a match waits for a packet, it listens, and the sender wakes
-//! it.
+//! A match reads its inbox when its next tick is due. If a match rests or waits for a packet, it listens, and the
+//! sender wakes it.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! [`MatchSpawner`]: starts matches, with everything that they need from their host.
 //!
-//! Invariant: the id of a match is taken before any of its resources is opened, and is free again when the match is
+//! Invariant: the id of a match is taken before the match is routed to or run, and is free again when the match is
 //! over.
 
 use std::collections::BTreeMap;

@@ -231,7 +231,7 @@ impl Host {
     /// Starts a match for tickets that name `id`. `journal` is new, or the journal from which the match was resumed.
     ///
     /// # Errors
-    /// If a match with this id already runs here, the journal cannot be started, or the host was shut down.
+    /// If a match with this id already runs here, its journal or thread cannot be started, or the host was shut down.
     pub async fn add_match<S: Simulation>(
         &self,
         id: MatchId,
@@ -241,9 +241,9 @@ impl Host {
         self.spawner.add_match(id, match_, journal).await
     }
 
-    /// Waits until no player is left, at most for [`HostConfig::drain_within`]. From now on the host is not ready, does
-    /// not create matches, and refuses newcomers; players with a seat may reconnect. The remaining matches end with
-    /// [`shutdown`](Host::shutdown).
+    /// Waits until all players and spectators have left, at most for [`HostConfig::drain_within`]; does nothing if that
+    /// is zero. From now on the host is not ready, does not create matches, and refuses newcomers; players with a seat
+    /// may reconnect. The remaining matches end with [`shutdown`](Host::shutdown).
     pub async fn drain(&self) {
         if self.drain_within.is_zero() {
             return;

@@ -117,7 +117,7 @@ pub struct MatchNumbers {
     pub stats: MatchStats,
     /// The number of joins per [`JoinResult`].
     pub joins: [u64; JoinResult::COUNT],
-    /// The number of removed players per [`KickReason`].
+    /// The number of removals per [`KickReason`].
     pub kicks: [u64; KickReason::COUNT],
     pub players: u64,
     pub spectators: u64,

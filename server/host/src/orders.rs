@@ -22,7 +22,7 @@ pub struct PersonLine {
     pub connected: bool,
     /// The time that the player or spectator has been in this state, in seconds.
     pub since_s: f64,
-    /// The number of ticks by which inputs arrive early.
+    /// The tick of the newest input minus the next tick to seal.
     pub margin_ticks: Option<i64>,
     /// The round-trip time.
     pub round_trip_ms: Option<f64>,

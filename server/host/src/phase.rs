@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  a tick of 16.7 ms   0 ─── 1 ─── 2 ─── 3 ─── 4 ─── 5 ─── 6 ─── 7 ─── 0 …    2.1 ms apart
-//!  matches due        1 9   2 10  3 11   4     5     6     7     8    1 9
+//!  matches due         8    1 9   2 10  3 11   4     5     6     7     8
 //! ```
 //!
 //! In a virtual machine, putting a thread to sleep and waking it costs some tens of microseconds, more than the tick of
@@ -17,8 +17,8 @@ use twinstep_core::bounds::SPARSE_EVERY;
 use super::workers::SlotId;
 
 const APART: Duration = Duration::from_millis(2);
-/// The interval at which a match without players runs. If it were much longer, the match would mistake it for a process
-/// pause.
+/// The interval at which a match without responding clients runs. If it were much longer, the match would mistake it
+/// for a process pause.
 pub(super) const REST: Duration = Duration::from_millis(101);
 /// The interval for a match in which all clients have been silent long enough to get few packets, all at the same
 /// moment. The match is run for these packets only, and catches up in small steps.

@@ -1,7 +1,7 @@
 //! [`Routes`]: the state of each session in the I/O task: routed to its match, waiting for its match, or being closed.
 //!
-//! Invariant: an identity has at most [`IDLE_MAX`] sessions that have not sent their hello, however often it dials. So
-//! a ticket for a match that does not run takes no slots from other identities.
+//! Invariant: for each match, an identity has at most [`IDLE_MAX`] sessions that do not play, however often it dials.
+//! So a ticket for a match that does not run takes no slots from other identities.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

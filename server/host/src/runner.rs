@@ -61,7 +61,7 @@ const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 /// Worlds larger than this are encoded on another thread. Smaller ones take a few hundredths of a millisecond.
 const ASIDE_BYTES: usize = 128 << 10;
-/// The maximum pause between two rounds, even if ticks are longer: joining clients wait for the next round.
+/// The maximum pause between two rounds without a rest, even if ticks are longer: joining clients wait for it.
 const NAP: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]

@@ -71,8 +71,8 @@ pub fn write_save(path: &Path, save: &[u8]) -> Result<(), SaveFileError> {
 // The maximum number of files in a folder of saved games.
 const SAVES_MAX: usize = 256;
 
-/// Writes a save as `NAME.save` in a folder that only its owner can read, creating the folder if necessary. Returns its
-/// path.
+/// Writes a save as `NAME.save` in a folder. A folder that does not exist is created so that only its owner can read
+/// it. Returns the path of the save.
 ///
 /// # Errors
 /// [`SaveFileError::Write`] if the file cannot be written, or if it would be new and the folder already has 256 files.

@@ -158,8 +158,8 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         Ok(())
     }
 
-    /// Pauses the game: no tick, input or cue until [`resume`](LocalGame::resume) or [`step`](LocalGame::step). The
-    /// picture does not change. Commands given during the pause run afterwards.
+    /// Pauses the game: no tick, input or cue until [`resume`](LocalGame::resume), [`step`](LocalGame::step) or a join.
+    /// The picture does not change. Commands given during the pause run afterwards.
     pub fn pause(&mut self) {
         self.clock.paused = true;
     }
@@ -229,7 +229,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// match's referee decides.
     ///
     /// # Errors
-    /// If a value in the request is out of range.
+    /// The errors of [`Match::request`].
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
         self.server.get().request(request)
     }
@@ -244,7 +244,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         server.unwrap_or_else(PoisonError::into_inner).save()
     }
 
-    /// Takes the newest save that a player [asked for](MatchRequest::Save), if there is one. Each save has the bytes of
+    /// Takes the newest save that was [requested](MatchRequest::Save), if there is one. Each save has the bytes of
     /// [`save`](LocalGame::save).
     pub fn take_save(&mut self) -> Option<Vec<u8>> {
         self.saved.take()

@@ -11,8 +11,8 @@
 //! socket, ticket, clock, runtime or second thread. A game draws from a [`Session`] as it does online, and uses the
 //! same resolver and referee as its server.
 //!
-//! Invariant: match time advances by at most one tick at a time, and never while the game is paused. So no input is
-//! late, at any frame rate of the caller, and a step is one tick.
+//! Invariant: match time advances by at most one tick at a time, and not while the game is paused, except for a join or
+//! a step. So no input is late, at any frame rate of the caller, and a step is one tick.
 //!
 //! A game that ships without a server process needs this crate, and `twinstep-client` without its default features.
 //! Neither depends on tokio or a physics engine.

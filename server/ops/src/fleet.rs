@@ -9,8 +9,8 @@
 //!  /shutdown      when the host was shut down: its match is over or moved, or it was asked to end
 //! ```
 //!
-//! Invariant: the game never waits for the sidecar. A slow, dying or misbehaving sidecar is retried, and costs one log
-//! line a minute.
+//! Invariant: the game never waits for the sidecar. A slow, dying or misbehaving sidecar is retried, and costs at most
+//! three log lines a minute.
 
 use std::time::Duration;
 
@@ -177,7 +177,7 @@ async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<Fl
     }
 }
 
-/// Sends the values that changed. A failed report does not stop the others; returns the first error.
+/// Sends the values that changed, once ready. Then a failed report does not stop the others; returns the first error.
 async fn send_report(
     sidecar: Sidecar,
     control: &HostControl,

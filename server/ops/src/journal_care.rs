@@ -131,8 +131,8 @@ impl Checkup {
     /// Cuts off the damage, after copying the whole file next to it. Returns the path of the copy.
     ///
     /// # Errors
-    /// If another process writes the file, or has written to it since the check; or the copy or the cut fails. In each
-    /// case, the original is unchanged.
+    /// If the file is compressed, or another process writes it or has written to it since the check; or the copy or the
+    /// cut fails. Before the cut, the original is unchanged.
     pub fn repair(&self, path: &Path) -> Result<PathBuf, JournalFileError> {
         let failed = |source| JournalFileError::Unwritable {
             path: path.to_owned(),

@@ -160,8 +160,8 @@ struct AnswerRow<'a, S: Simulation> {
 /// the resulting worlds. Cost: some 200 bytes per tick of four players with small inputs, and 10 µs.
 ///
 /// # Errors
-/// [`ExportError`] if the journal cannot be read or belongs to another game, or the lines cannot be written. The lines
-/// written by then remain.
+/// [`ExportError`] if the journal cannot be read or is of another game or version, or the lines cannot be written. The
+/// lines written by then remain.
 pub fn export_journal<S: Simulation>(
     mut journal: impl JournalSource,
     out: &mut impl Write,

@@ -35,8 +35,8 @@ pub struct OpsConfig {
     /// The file with the token for changes through the admin port; created if it does not exist, private to its owner.
     /// If `None`, the admin port is read-only.
     pub admin_token: Option<PathBuf>,
-    /// The file of bans, created if it does not exist; shared by processes that share a folder of journals. If
-    /// `None`, bans end with the process.
+    /// The file of bans, created with the first ban; shared by processes that share a folder of journals. If `None`,
+    /// bans end with the process.
     pub bans_file: Option<PathBuf>,
     /// The folder in which the admin port saves games; created with the first one. If `None`, it does not save games.
     pub saves: Option<PathBuf>,
@@ -187,7 +187,7 @@ impl RunningOps {
         self.fleet.as_ref().map(Membership::news)
     }
 
-    /// Reads the file of bans again, after another process or an operator changed it. Blocks on the disk.
+    /// Reads the file of bans again, after another process or an operator changed it. Waits for the disk.
     ///
     /// # Errors
     /// If the file cannot be read, or is damaged. In both cases, the bans are unchanged.

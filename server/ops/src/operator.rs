@@ -67,7 +67,7 @@ pub use settings::{DurabilityWord, FleetWord, JournalFailureWord, ManySettings, 
 /// Reads the flags of a program together with an environment and the settings file that they name.
 ///
 /// # Errors
-/// If clap refuses a value. The error gives the place of the value.
+/// If the settings file cannot be read, or a value is refused. The error gives the place of the value.
 pub fn read<A: CommandFactory + FromArgMatches>(
     words: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,

@@ -45,7 +45,7 @@ use crate::up;
 
 /// The resend interval for unacknowledged frames in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
-/// A late match catches up by at most this many ticks, or `HURRY` if that is longer. Its clock skips the rest.
+/// A match catches up if it is late by at most this many ticks, or `HURRY` if that is longer. Else its clock skips.
 const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
 /// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.
@@ -101,14 +101,14 @@ impl<S: Simulation> Match<S> {
         is_late && self.wait().is_some()
     }
 
-    /// Returns `true` if there are no sessions, or none has acknowledged a frame for a second.
+    /// Returns `true` if there are no sessions, or all have a world and none has acknowledged a frame for a second.
     #[must_use]
     pub fn is_unacked(&self) -> bool {
         self.unacked_for() > ACK_SLOW_AFTER
     }
 
-    /// The time since a client last acknowledged a frame. Zero while a session joins, and [`Duration::MAX`] if there
-    /// are no sessions.
+    /// The time since a client last acknowledged a frame. Zero while a session has no world or waits to take over, and
+    /// [`Duration::MAX`] if there are no sessions.
     pub fn unacked_for(&self) -> Duration {
         let silence = |peer: &Peer| match peer.has_world() {
             true => peer.acks.stood_for(self.clock.now),
@@ -121,7 +121,7 @@ impl<S: Simulation> Match<S> {
         .unwrap_or(Duration::MAX)
     }
 
-    /// The players that the match waits for now: their batch is missing, or their client trails. Clients get this set.
+    /// The players that the match waits for now, for example because their batch is missing. Clients get this set.
     #[must_use]
     pub fn waiting(&self) -> PlayerSet {
         match self.clock.waiting_since {
@@ -131,7 +131,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Does all work that is due by `now`: seals ticks, writes and sends turns, sends lane messages, closes
-    /// unresponsive sessions. A late call catches up by a few ticks; the match's clock skips the rest of the lateness.
+    /// unresponsive sessions. A call that is a few ticks late catches up; the match's clock skips a longer lateness.
     pub fn advance(&mut self, now: Duration) {
         let now = self.clock.reach(now);
         if self.closed.is_some() {
@@ -466,7 +466,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The number of ticks by which a session's authority is farther behind than expected. The expected lag is the
-    /// explained one (see [`TRAIL`]), or the session's usual lag, if that is known and smaller.
+    /// explained one (see [`TRAIL`]), or the session's usual lag with its round trip and
+    /// jitter, if that is known and smaller.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);

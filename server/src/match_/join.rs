@@ -10,8 +10,8 @@
 //! At most two worlds are being sent to players, and eight to spectators, because worlds are large: each uses a slot. A
 //! world download that has run for 1 s at less than 128 KiB/s loses its slot as soon as another session waits for one,
 //! then continues without a slot, at no more than 128 KiB/s. A world download that progressed by less than 16 KiB in 3
-//! s loses its slot in the same way; if another session also wants its seats, the session is closed. If no byte of a
-//! world arrived, its client is refused for 30 s; a spectator is closed immediately. Frames do not need a slot.
+//! s loses its slot in the same way; if another session also wants its seats, the session is closed. If less than 16
+//! KiB of a world arrived, its client may not join again for 30 s; a spectator is closed. Frames do not need a slot.
 //!
 //! Invariants: a join does not cost the other players anything, because the new player joins only when the session's
 //! authority has caught up, and in lockstep when its batches come in time. Every join ends, even if the client does not
@@ -37,12 +37,12 @@ use crate::tally::JoinResult;
 /// A client that waits for a slot must repeat its hello within this time, or it loses its turn.
 const ASKS_AGAIN: Duration = Duration::from_millis(500);
 /// The assumed cost of a frame for a joiner, in bytes: a frame is sent about three times until it is acknowledged. If a
-/// world is smaller than the frames, the joiner gets the world.
+/// world is smaller than the frames, the joiner gets the world, unless it has a recent authority.
 const FRAME_BYTES: usize = 64;
 
 /// The maximum number of worlds being sent to spectators, in addition to those being sent to players.
 const VIEWS_AT_ONCE: usize = 8;
-/// A session has caught up when its acks are behind by at most its round trip, two turns and this time.
+/// A session has caught up when it is behind by at most its round trip, two turns, and this time or these ticks.
 const NEAR: Duration = Duration::from_millis(100);
 const NEAR_TICKS_MIN: u32 = 6;
 /// A session that catches up makes progress when it comes nearer by this much match time.
@@ -209,7 +209,7 @@ impl<S: Simulation> Match<S> {
         basis == Basis::Authority && self.people[at].players.iter().all(is_in)
     }
 
-    /// Starts a session by frames. It needs no slot, but its joins are also rate-limited.
+    /// Starts a session by frames. It needs no slot. Its joins are rate-limited, unless it returns.
     fn begin_by_frames(
         &mut self,
         now: Duration,
@@ -338,7 +338,7 @@ impl<S: Simulation> Match<S> {
         Some(())
     }
 
-    /// Frees the slot of a world that does not make progress. A client that received no byte of the world may not join
+    /// Frees the slot of a world that does not make progress. If the world never made any, its client may not join
     /// again for 30 s.
     fn lose_place(&mut self, now: Duration, at: usize) {
         let peer = &mut self.people[at];

@@ -33,7 +33,7 @@ impl<S: Simulation> Match<S> {
     ///
     /// # Errors
     /// If a value in the request is out of range. [`MatchRequest::Save`] fails without
-    /// [`offer_saves`](Match::offer_saves) or during another save; [`MatchRequest::Start`] fails without a lobby.
+    /// [`offer_saves`](Match::offer_saves), in a lobby or during a save; [`MatchRequest::Start`] fails without a lobby.
     pub fn request(&mut self, request: MatchRequest) -> Result<(), ConfigError> {
         if let MatchRequest::Tick(tick) = request
             && !request.is_sound()

@@ -10,8 +10,8 @@
 //! A save holds every command whose result a client can have seen: clients see only complete turns, and the save holds
 //! all complete turns. Orders for a later turn are not saved.
 //!
-//! Invariant: only its owner takes a reserved seat. The match does not wait for an owner that never connects, and does
-//! not kick it: after [`EXCUSED`](super::resume) its player counts as dropped, and stays in the world.
+//! Invariant: only its owner takes a reserved seat. The match waits 5 s for an owner that never connects, and does not
+//! kick it: after [`EXCUSED`](super::resume) its player counts as dropped, and stays in the world.
 
 use std::sync::Arc;
 

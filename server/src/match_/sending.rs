@@ -109,9 +109,9 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Sends a line of text to all players and spectators, for example "this server restarts in five minutes". Clients
-    /// get the text as `Event::Notice`, reliably and in order. A session whose lane is full does not get it. Returns
-    /// the number of recipient sessions, which is 0 if the text is empty, longer than [`NOTICE_BYTES_MAX`] bytes, or
-    /// contains invisible characters.
+    /// get the text as `Event::Notice`, reliably and in order. A session without a world or with a full lane does not.
+    /// Returns the number of recipient sessions, which is 0 if the text is empty, longer than [`NOTICE_BYTES_MAX`]
+    /// bytes, or contains invisible characters.
     pub fn notify(&mut self, words: &str) -> usize {
         if words.is_empty() || words.len() > NOTICE_BYTES_MAX || !is_plain(words) {
             return 0;

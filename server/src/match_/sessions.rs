@@ -506,7 +506,7 @@ impl<S: Simulation> Match<S> {
 
     /// Removes an identity: closes its sessions and pending takeovers with this code, and frees its seats. An identity
     /// removed with [`CloseCode::Kicked`] is refused until it is [pardoned](Self::pardon) or the match ends. Returns
-    /// `true` if the identity had a session or a seat.
+    /// `true` if the identity had a session, a seat or a reservation.
     pub fn remove_identity(&mut self, identity: &str, code: CloseCode) -> bool {
         let mut was_here = false;
         while let Some(at) = self.people.find(|p| p.identity.name == identity) {

@@ -25,7 +25,7 @@ use crate::journal::WorldDue;
 use crate::sealer::silence;
 use crate::stopwatch::Timed;
 
-/// A dropped player's seat is freed after this long.
+/// The seat of a dropped player without a session is freed after this long without input.
 pub(super) const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
 impl<S: Simulation> Match<S> {

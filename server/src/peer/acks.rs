@@ -13,7 +13,7 @@ use std::time::Duration;
 use twinstep_core::Tick;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// A report of packet loss counts for this long. A client repeats it in one of eight packets while the loss lasts.
+/// A report of packet loss counts for this long. After a loss, a client repeats it in one of eight packets for a while.
 const LOSSY_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -160,7 +160,7 @@ pub(super) struct Stride {
     pub(super) has_progressed: bool,
     /// The number of bytes that had arrived at that time.
     pub(super) bytes: u64,
-    /// The smallest distance to the newest shown tick so far, in ticks.
+    /// The distance to the newest shown tick at the last progress, in ticks.
     pub(super) distance: Option<u32>,
 }
 
@@ -183,7 +183,7 @@ pub(crate) enum Judgement {
 }
 
 impl Stride {
-    /// Records a distance. A distance is progress if it is at least a step smaller than all earlier ones.
+    /// Records a distance. A distance is progress if it is at least a step smaller than at the last progress.
     pub(super) fn come_to(&mut self, now: Duration, distance: &Distance) {
         let least = self.distance;
         if least.is_none_or(|least| distance.ticks.saturating_add(distance.step) <= least) {

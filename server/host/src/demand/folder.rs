@@ -9,8 +9,8 @@
 //! id alone, checked and repaired with the usual commands, and resumed by a single-match server. A number in the name
 //! means "over".
 //!
-//! Invariant: a journal is never overwritten or removed here, and a match that can continue is never ignored, however
-//! many processes share the folder.
+//! Invariant: a journal with a record is never overwritten or removed here, and a match that can continue is never
+//! ignored, however many processes share the folder.
 
 use std::io;
 use std::path::{Path, PathBuf};

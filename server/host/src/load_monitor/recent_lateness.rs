@@ -1,6 +1,6 @@
 //! [`RecentLateness`]: the lateness of a process's ticks over the last seconds, as the median of its matches.
 //!
-//! Invariant: lateness of fewer than half of the matches does not count. A match with a slow step or resolver is late
+//! Invariant: lateness of half of the matches or fewer does not count. A match with a slow step or resolver is late
 //! alone; an overloaded machine makes all matches late. A single match does not show the load of its machine. A process
 //! paused with its virtual machine was not busy, so samples before a gap are dropped.
 

@@ -12,7 +12,7 @@ pub(super) fn memory_bytes() -> Option<u64> {
     kilobytes(&status, "VmRSS:")
 }
 
-/// The memory that this process may use, in bytes: a share of its cgroup's memory, or of its machine's.
+/// The memory that this process may use, in bytes: a share of its cgroup's or machine's memory, whichever is less.
 pub(super) fn memory_max_bytes() -> Option<u64> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| kilobytes(&text, "MemTotal:"));

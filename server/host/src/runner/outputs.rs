@@ -3,7 +3,7 @@
 //! The worker writes the journal itself, with plain blocking writes: a few hundred bytes into the page cache take
 //! microseconds, and if another thread wrote it, the packets after it would have to wait for that thread (law **Journal
 //! first**). Orders to the I/O task wait until all records of a round are written and, if so configured, on the disk:
-//! one wait per round, however many turns it had, and one per accepted ticket.
+//! one wait per round, however many turns it had, and one per connecting session.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@
 //!
 //! Browsers accept a hash only for a certificate of P-256 that is valid for at most two weeks.
 //!
-//! Invariant: a hash in a ticket is valid for at least five days after the ticket was issued.
+//! Invariant: each ticket has a hash whose certificate is used for at least five days after the ticket was issued.
 
 use std::io::{self, Read};
 use std::path::Path;

@@ -320,7 +320,7 @@ async fn ask<A>(
 }
 
 /// Sends an order to all matches, then waits for their responses. Also returns one match that did not respond, if any.
-/// Such a match does not block the others, and carries the order out if it continues.
+/// Such a match does not block the others, and may carry the order out later.
 async fn ask_all<A>(
     admin: &Admin,
     matches: BTreeMap<MatchId, ListedMatch>,

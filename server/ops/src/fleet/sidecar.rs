@@ -158,7 +158,7 @@ impl Sidecar {
     /// Waits for the address that players dial.
     ///
     /// # Errors
-    /// If there is no response within `patience`. Returns the last error.
+    /// If no address is known within `patience`. Returns the last error.
     ///
     /// # Panics
     /// Outside of a tokio runtime.

@@ -38,7 +38,7 @@ impl Arguments {
     /// Completes a command line whose last command has these flags.
     ///
     /// # Errors
-    /// If the settings file cannot be read.
+    /// If the settings file cannot be read, or a value in it or in the environment has the wrong form.
     pub fn read(
         command: &Command,
         args: impl IntoIterator<Item = OsString>,
