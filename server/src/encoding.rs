@@ -83,8 +83,8 @@ impl Saving {
         Saving { by, encode }
     }
 
-    /// Encodes the save: the bytes for [`Match::load`](crate::Match::load). Costs a pass over the world: a millisecond
-    /// or two for each megabyte.
+    /// Encodes the save: the bytes for [`Match::load`](crate::Match::load). Costs a pass over the world: some 4 ms for
+    /// each megabyte.
     ///
     /// # Errors
     /// If the world exceeds 8 MB or its label 256 bytes, or its `Serialize` panicked.

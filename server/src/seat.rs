@@ -63,7 +63,7 @@ pub(crate) struct NotAdmitted {
 /// Counters of one player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeatStats {
-    /// Sealed ticks whose input from this player did not arrive, without packets that its client skipped.
+    /// Sealed ticks for which an input of this player was missing. Packets that its client skips do not count.
     pub fills: u64,
     /// Commands that entered a frame.
     pub accepted: u64,

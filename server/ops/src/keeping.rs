@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  match-7.1.journal             on demand: the number means that it is over (`demand/folder.rs` of the host)
-//!  match-1-1700000000.journal    of a server of one match: over if its last record says so
+//!  match-1-1700000000000.journal of a server of one match: over if its last record says so
 //!  *.gz                          over: compressed journals are not continued
 //! ```
 //!

@@ -125,9 +125,9 @@ impl ReadSettings {
 }
 
 /// A whole program: reads the operator's settings, starts the server that `make` returns, and runs it until it is asked
-/// to end. Exits with 0 on success, with 1 if the match ended by a fault, with 2 for an unusable setting, with 130
-/// after a second stop signal, which ends it without waiting. Errors go to standard error, logs where the author sends
-/// them.
+/// to end. Exits with 0 on success, with 1 if the match ended by a fault or signals cannot be handled, with 2 for an
+/// unusable setting, with 130 after a second stop signal, which ends it without waiting. Errors go to standard error,
+/// logs where the author sends them.
 pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     settings: impl FnOnce(&A) -> &Settings,
     make: impl FnOnce(&A) -> Result<Server<S>, SettingError>,

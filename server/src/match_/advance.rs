@@ -45,7 +45,7 @@ use crate::up;
 
 /// The resend interval for unacknowledged frames in lockstep, and while the match waits.
 const REPEAT: Duration = Duration::from_millis(50);
-/// A match catches up if it is late by at most this many ticks, or `HURRY` if that is longer. Else its clock skips.
+/// A match that is late by at most this many ticks, or `HURRY` if longer, catches up. A longer lateness is skipped.
 const HURRY_TICKS: u32 = 8;
 const HURRY: Duration = Duration::from_millis(130);
 /// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.

@@ -20,7 +20,7 @@ pub(crate) struct Greeting {
     since: Option<Duration>,
     /// The time of the session's latest request for a world or for frames.
     pub(super) at: Duration,
-    /// `Some` if the join was counted, but its world must be encoded first; `true` if this session started that.
+    /// `Some` if the join was counted, but has no world yet; `true` if this session started to encode one.
     counted: Option<bool>,
     /// The first tick of the turn in which the session's world first had to be encoded.
     from: Option<Tick>,

@@ -23,7 +23,7 @@ enum Next {
 }
 
 impl<S: Simulation> Sealing<'_, S> {
-    /// Queues the claims that, as the referee decides, clients should have made by now. They compete like other claims.
+    /// Queues the claims that the referee finds missing. They compete for space like other claims, in this frame only.
     pub(super) fn take_owed(&mut self, claims: Claims) {
         *self.owed = Default::default();
         let Claims::OwnerWithin(within) = claims else {
