@@ -20,8 +20,8 @@ use twinstep_protocol::packet::request::MatchRequest;
 pub enum SealWhen {
     /// At the tick's own deadline. Missing inputs are filled, and players never wait for each other.
     Deadline,
-    /// When all players' batches have arrived. Needs a command delay. A new player joins the match when its batches
-    /// arrive in time. This delays the join by at most 2 s.
+    /// When the turn is due and all players' batches have arrived. Needs a command delay. A new player joins the match
+    /// when its batches arrive in time. This delays the join by at most 2 s.
     WaitForAll {
         /// A player is removed when the others have waited for it for this long. It is also removed when the others
         /// have waited for it for a total of 20 s within a minute, however short each wait was. If `kick_after` is

@@ -51,7 +51,7 @@ pub struct MatchStats {
     pub requests: u64,
     /// The number of refused requests to the match.
     pub requests_refused: u64,
-    /// Packets that could not be read.
+    /// Packets and lane messages that could not be read, or were not allowed.
     pub malformed: u64,
     /// Caught panics in the step or in a hook.
     pub panics: u64,

@@ -1,6 +1,6 @@
 //! [`People`]: the identities and sessions of a match, current and former, and the owner of each seat.
 //!
-//! Invariant: an identity keeps its seat until it leaves or is removed, even if its sessions end.
+//! Invariant: after the lobby, an identity keeps its seat until it leaves or is removed, even if its sessions end.
 
 use std::ops::{Index, IndexMut};
 use std::slice;

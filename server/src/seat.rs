@@ -1,8 +1,8 @@
 //! Inputs and orders of one player for unsealed ticks.
 //!
-//! Invariant: the first accepted input for a tick is final, and is sealed unchanged unless its player is absent.
-//! Commands are sealed in sequence, independent of the order in which they arrive, and each of them gets a fate. In
-//! lockstep, inputs come in batches, one for each turn.
+//! Invariant: the first input that a session gives for a tick is final, and is sealed unchanged unless its player is
+//! absent or the step fails with it. Commands are sealed in sequence, independent of the order in which they arrive,
+//! and each of them gets a fate. In lockstep, inputs come in batches, one for each turn.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub struct SeatStats {
     pub fills: u64,
     /// Commands that entered a frame.
     pub accepted: u64,
-    /// Refused commands: too many, too large, refused by the referee, or from a player that has left.
+    /// Refused commands: too many, too large, refused by the referee, failing, or from a player that has left.
     pub refused: u64,
     /// Claims that entered a frame.
     pub claims: u64,

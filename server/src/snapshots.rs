@@ -1,5 +1,5 @@
-//! [`Snapshots`]: encoded worlds for journals and sessions. Worlds are encoded at most once a turn, or on the host's
-//! threads, and kept for delayed spectators and interrupted joins. Their size is measured regularly.
+//! [`Snapshots`]: encoded worlds for journals and sessions. Sessions share one encoding of a turn's world. Large worlds
+//! are encoded on the host's threads. Some are kept for delayed spectators and interrupted joins. Sizes are measured.
 //!
 //! ```text
 //!  the journal wants a world, a session joins, delayed spectators will need one

@@ -159,7 +159,7 @@ struct Io {
     loss_lines: LossLines,
 }
 
-/// Starts the task. It runs until it is asked to drain and the last session has ended.
+/// Starts the task. It runs until all senders of orders are gone, or a drain has begun and the last session has ended.
 pub(super) fn start(
     listeners: Listeners,
     clock: HostClock,

@@ -76,8 +76,8 @@ impl fmt::Display for LeftAlone {
 }
 
 /// Finds the newest journal in `folder` whose match has not ended, and whose game, version and rules are `ours`. The
-/// newest journal belongs to the match that started last. Reads journals from the newest one to that one completely,
-/// except those whose last record shows that their match has ended; of the others, reads the start.
+/// newest journal belongs to the match that started last. Reads that journal and the newest of all journals completely,
+/// and those between them that have not ended; of the others, reads the start, and the end if needed.
 ///
 /// # Errors
 /// If a file cannot be read, or if a journal has a damaged first record or ends before its first world, because a match

@@ -32,8 +32,8 @@ pub struct OpsConfig {
     pub admin: Option<SocketAddr>,
     /// A Unix socket for the same requests, private to its owner. A process that can open it does not need a token.
     pub admin_socket: Option<PathBuf>,
-    /// The file with the token for changes through the admin port; created if it does not exist, private to its owner.
-    /// If `None`, the admin port is read-only.
+    /// The file with the token for changes and lists of players at `admin`; created if it does not exist, private to
+    /// its owner. If `None`, these are refused there.
     pub admin_token: Option<PathBuf>,
     /// The file of bans, created with the first ban; shared by processes that share a folder of journals. If `None`,
     /// bans end with the process.

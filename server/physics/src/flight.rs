@@ -19,10 +19,10 @@
 //! jump, and each path replaces the rest of the previous one. The guide's chapter 3 has such a game.
 //!
 //! Invariants:
-//! - A track depends only on the walls, the bodies and the sampling; never on the order of the bodies, nor on earlier
+//! - A track depends only on the room, the bodies and the sampling; never on the order of the bodies, nor on earlier
 //!   runs. No engine state outlives a call.
 //! - A body that starts outside all fixed shapes overlaps none of them at any sample (by more than a 32nd of a unit, in
-//!   the narrowest corner), and never passes through them.
+//!   the narrowest corner), and never passes through them, unless it is driven.
 //! - Bounded: [`BODY_TICKS_MAX`], [`SPEED_MAX`], [`REACH`]. A body is tested only against nearby shapes, so the cost of
 //!   a sample does not grow with the number of walls, except for the search for nearby shapes.
 
@@ -136,7 +136,7 @@ pub enum Motion {
         /// The velocity in units per second.
         velocity: Vec2,
     },
-    /// The body moves without turning. With a velocity of zero it lies still until another body pushes it.
+    /// The body moves without turning. With a velocity of zero it lies still until a force or another body moves it.
     Slides {
         /// The velocity in units per second.
         velocity: Vec2,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  command delay 0    tick t is sealed at its own deadline, with the inputs that have arrived
-//!  command delay m    turn n + m is sealed when turn n is due (or, waiting for all, when every batch has arrived)
+//!  command delay m    turn n + m is sealed when turn n is due (and, waiting for all, every batch has arrived)
 //!
 //!             n due        n+1 due      n+2 due            m = 2
 //!  server  ───seal n+2─────seal n+3─────seal n+4───▶       its world is m turns ahead of the picture

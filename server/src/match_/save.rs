@@ -196,7 +196,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Assigns a seat to an identity, which takes it when it connects. No session may be playing the seat. Until then,
-    /// other identities cannot take the seat. The world keeps all data of the seat's player. The former owner, if any, loses the seat.
+    /// other identities cannot take the seat. The world keeps all data of the seat's player. The former owner, if any,
+    /// loses the seat.
     ///
     /// # Errors
     /// If the seat does not exist or is played, or the identity has a session: see [`SeatError`].

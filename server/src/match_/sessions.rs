@@ -27,11 +27,11 @@
 //!  ticket L2 is handed down ── the client is killed      (L1 lets it in, as often as it is used; so would L2)
 //! ```
 //!
-//! Invariants: an identity keeps its seat until it leaves or is removed, even if its sessions end. A connection attempt
-//! that a client abandons does not affect its current session. The safe generation only rises, and only to that of a
-//! ticket that the identity's client has stored for its next process, or with which it has connected. So one ticket
-//! always admits the identity, after a crash of either side. The match drops all that belongs to a removed identity:
-//! its sessions, pending takeovers and seats.
+//! Invariants: after the lobby, an identity keeps its seat until it leaves or is removed, even if its sessions end. A
+//! connection attempt that a client abandons does not affect its current session. The safe generation only rises, and
+//! only to that of a ticket that the identity's client has stored for its next process, or with which it has connected.
+//! So one ticket always admits the identity, after a crash of either side. The match drops all that belongs to a
+//! removed identity: its sessions, pending takeovers and seats.
 
 use std::time::Duration;
 

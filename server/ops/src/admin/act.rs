@@ -1,4 +1,4 @@
-//! The admin port's actions, and its lists of players; all need the token (`admin_port.rs`).
+//! The admin port's actions, and its lists of players. On loopback, all need the token (`admin_port.rs`).
 //!
 //! ```text
 //!  kick    removed from one match until it ends                   MatchOrder::Kick ─▶ that match
