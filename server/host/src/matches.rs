@@ -241,9 +241,9 @@ impl Host {
         self.spawner.add_match(id, match_, journal).await
     }
 
-    /// Waits until all players and spectators have left, at most for [`HostConfig::drain_within`]; does nothing if that
-    /// is zero. From now on the host is not ready, does not create matches, and refuses newcomers; players with a seat
-    /// may reconnect. The remaining matches end with [`shutdown`](Host::shutdown).
+    /// Waits until all players and spectators have left, at most for [`HostConfig::drain_within`]. No effect if that is
+    /// zero. From now on the host is not ready, does not create matches, and refuses newcomers; players with a seat may
+    /// reconnect. The remaining matches end with [`shutdown`](Host::shutdown).
     pub async fn drain(&self) {
         if self.drain_within.is_zero() {
             return;

@@ -189,8 +189,8 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
 
     /// Moves all bodies by one tick. A body that reaches the limit [`REACH`] stays there.
     ///
-    /// Cost: the guide's chapter 22 has a table. After a step that changed no body, a step does nothing. Only walls
-    /// near a body that can move are tested. A step allocates.
+    /// Cost: the guide's chapter 22 has a table. After a step that changed no body, a step is free. Only walls near a
+    /// body that can move are tested. A step allocates.
     pub fn step(&mut self, room: &Flights, tick: Duration) {
         if self.is_settled {
             for contact in &mut self.contacts {
