@@ -13,7 +13,6 @@ pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct NetSample {
-    /// The length of this period, in s.
     pub seconds: f32,
     /// The smoothed round trip, in ms.
     pub rtt_ms: f32,

@@ -157,8 +157,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Opens a journal at its first world. `ours` is this program's own handshake.
     ///
     /// # Errors
-    /// If the bytes are not a journal, or are a journal of another game, version or rules, or one whose first world is
-    /// missing or cannot be decoded. Damage after the first world is not an error yet: see [`Index::stopped`].
+    /// If the bytes are not a journal, or are a journal of another game, version or rules, or without a first world that
+    /// can be decoded. Damage after the first world is not an error yet: see [`Index::stopped`].
     pub fn open(
         mut journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
