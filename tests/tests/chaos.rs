@@ -179,7 +179,10 @@ fn a_poisoner_ends_no_other_client() {
 fn worlds_that_failed_once_pass() {
     silence_intended_panics();
     let worlds = [
-        (Game::Edges, [810_331, 750_262, 720_086, 900_382].as_slice()),
+        (
+            Game::Edges,
+            [810_331, 750_262, 720_086, 900_382, 990_051].as_slice(),
+        ),
         (Game::Powderkeg, &[700_220, 760_409, 790_201]),
         (Game::History, &[710_444, 830_537, 710_134]),
     ];
