@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::Duration;
 
-use twinstep_core::bounds::{CUES_OPEN_MAX, PLAYERS_MAX, cue_drift};
+use twinstep_core::bounds::{CUES_OPEN_MAX, PLAYERS_MAX, cue_drift_ticks};
 use twinstep_core::turn::Cadence;
 use twinstep_core::{Key, PlayerId, Tick, Wire};
 
@@ -61,7 +61,7 @@ pub enum CueKind<C> {
     },
     /// The cue happened.
     Confirmed {
-        /// The tick at which the cue happened, at most [`cue_drift`](twinstep_core::bounds::cue_drift) ticks from the
+        /// The tick at which the cue happened, at most [`cue_drift_ticks`](twinstep_core::bounds::cue_drift_ticks) ticks from the
         /// one with which it was started.
         at: Tick,
     },
@@ -78,7 +78,8 @@ pub struct CueTotals {
     pub cancelled: u64,
     /// Cues confirmed at a different tick from the one with which they were started.
     pub moved: u64,
-    /// Cues predicted but not delivered yet, because too many were open or unread.
+    /// Predicted cues not delivered yet, because too many were open or unread. A cue counts each time that its tick is
+    /// predicted.
     pub postponed: u64,
     /// Cues of the authority never delivered, because too many were unread, or waited to be due.
     pub dropped: u64,
@@ -124,7 +125,7 @@ impl<C: Wire> CueLedger<C> {
             events: VecDeque::with_capacity(2 * ROOM),
             strays: Vec::with_capacity(ROOM),
             totals: CueTotals::default(),
-            drift: cue_drift(Cadence::DEFAULT.tick()),
+            drift: cue_drift_ticks(Cadence::DEFAULT.tick()),
             jumped: false,
             due: [Tick::MAX; PLAYERS_MAX],
             waiting: Vec::with_capacity(ROOM),
@@ -133,7 +134,7 @@ impl<C: Wire> CueLedger<C> {
 
     /// Sets the length of a tick, which is 1/60 s by default.
     pub fn set_tick(&mut self, tick: Duration) {
-        self.drift = cue_drift(tick);
+        self.drift = cue_drift_ticks(tick);
     }
 
     /// Totals since the start.

@@ -67,6 +67,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             }
             (message::RULES, Stage::Joining(_)) => self.take_rules(bytes),
             (message::REQUEST_RESULT, Stage::Joining(_)) => self.take_result(bytes),
+            (message::NOTICE, Stage::Joining(_)) => self.take_notice(bytes),
             (message::WELCOME, Stage::Returning(_)) => {
                 self.welcome_back(now, codec::decode_whole(bytes).ok());
             }
@@ -86,12 +87,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                         }
                         Err(_) => self.traffic.record_malformed(),
                     },
-                    message::NOTICE => match core::str::from_utf8(bytes) {
-                        Ok(words) if words.len() <= NOTICE_BYTES_MAX && is_plain(words) => {
-                            self.events.push(Event::Notice(words.to_owned()));
-                        }
-                        _ => self.traffic.record_malformed(),
-                    },
+                    message::NOTICE => self.take_notice(bytes),
                     message::REQUEST_RESULT => self.take_result(bytes),
                     message::HEAL => {
                         let Some(world) = read_world(bytes) else {
@@ -121,6 +117,15 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 },
                 None => self.traffic.record_malformed(),
             },
+        }
+    }
+
+    fn take_notice(&mut self, bytes: &[u8]) {
+        match core::str::from_utf8(bytes) {
+            Ok(words) if words.len() <= NOTICE_BYTES_MAX && is_plain(words) => {
+                self.events.push(Event::Notice(words.to_owned()));
+            }
+            _ => self.traffic.record_malformed(),
         }
     }
 

@@ -97,11 +97,15 @@ impl Rejoin {
 
     /// Keeps a newer ticket that only this process has.
     pub(crate) fn keep(&mut self, ticket: Ticket) {
-        // The held ticket stays at the back, where dialling starts.
-        let held = self.tickets.pop_back();
-        if self.tickets.len() == TICKETS_KEPT - 1 {
+        if self.tickets.len() == TICKETS_KEPT {
             self.tickets.pop_front();
         }
+        // The held ticket stays at the back, where dialling starts.
+        let is_held = |last: &Ticket| Some(last.id()) == self.held;
+        let held = match self.tickets.back().is_some_and(is_held) {
+            true => self.tickets.pop_back(),
+            false => None,
+        };
         self.tickets.push_back(ticket);
         self.tickets.extend(held);
     }
@@ -256,6 +260,19 @@ mod tests {
         }
         assert_eq!(&tried[..4], [ids[0], ids[3], ids[2], ids[0]]);
         assert!(!tried.contains(&ids[1]), "only three are kept");
+    }
+
+    #[test]
+    fn the_newest_ticket_is_tried_first_after_the_held_one_is_outdated() {
+        let mut rejoin = Rejoin::default();
+        let tickets: Vec<Ticket> = (0..3).map(|_| ticket()).collect();
+        rejoin.hold(tickets[0].clone());
+        rejoin.keep(tickets[1].clone());
+        rejoin.forget(tickets[0].id());
+        rejoin.keep(tickets[2].clone());
+        rejoin.lose(Duration::ZERO);
+        let tried = dialled(&mut rejoin, Duration::ZERO).map(|(id, _)| id);
+        assert_eq!(tried, Some(tickets[2].id()));
     }
 
     #[test]

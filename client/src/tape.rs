@@ -191,10 +191,6 @@ mod tests {
 
     use super::*;
 
-    fn hello() -> Hello {
-        Hello::of::<Counter>(&(), "test build").unwrap()
-    }
-
     /// A world whose player's input changes every tick, and a tape of it starting at tick `from`.
     fn taped(ticks: u32, reel_bytes_max: usize, from: u32) -> (Tape<Counter>, World<Counter>) {
         taped_of(Counter::default(), ticks, reel_bytes_max, from, |_| {})
@@ -238,8 +234,7 @@ mod tests {
     fn a_tape_is_a_journal_playable_to_the_last_complete_turn() {
         // The tape starts in the middle of a turn.
         let (tape, world) = taped(1_001, REEL_BYTES_MAX, 333);
-        let hello = hello();
-        let mut replay = Replay::<Counter>::open(tape.journal().unwrap(), &(), &hello).unwrap();
+        let mut replay = Replay::<Counter>::open(tape.journal().unwrap(), &()).unwrap();
         assert_eq!(replay.world().tick(), Tick(333));
         let (player, name) = replay.index().seats[0].clone();
         assert_eq!((player, name.as_str()), (PlayerId(0), "Anna"));
@@ -261,8 +256,7 @@ mod tests {
             assert!(journal.len() < max + 1_000, "{} B", journal.len());
             let all = tape.older.iter().chain(&tape.newer);
             assert!(all.map(|reel| reel.bytes.len()).sum::<usize>() < max * 3 / 2 + 1_000);
-            let hello = hello();
-            let mut replay = Replay::<Counter>::open(journal, &(), &hello).unwrap();
+            let mut replay = Replay::<Counter>::open(journal, &()).unwrap();
             let first = replay.world().tick();
             assert!(first == Tick(0) || journal.len() > max / 2 - 500);
             assert_eq!(replay.verify().fault, None);

@@ -191,7 +191,7 @@ pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 /// The maximum number of cues waiting for the authority.
 pub const CUES_OPEN_MAX: usize = 1_024;
 /// A cue that moves by at most this time between a guess and the confirmed frame still counts as the same cue: see
-/// [`cue_drift`].
+/// [`cue_drift_ticks`].
 pub const CUE_DRIFT: Duration = Duration::from_millis(200);
 /// The minimum of [`CUE_DRIFT`], in ticks.
 pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
@@ -274,7 +274,7 @@ pub const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// The maximum number of bytes of bulk data per second sent to a session.
 pub const BULK_BYTES_PER_SECOND: u32 = 512 << 10;
 /// The time per minute for which one identity may keep the other players waiting, unless one wait may last longer.
-pub const WAITED_PER_MINUTE: Duration = Duration::from_secs(20);
+pub const WAIT_PER_MINUTE_MAX: Duration = Duration::from_secs(20);
 /// Policies that depend on the round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
@@ -332,7 +332,7 @@ pub const fn input_window(tick: Duration) -> u32 {
 
 /// The number of ticks of this length by which a cue may move and still count as the same cue.
 #[must_use]
-pub const fn cue_drift(tick: Duration) -> u32 {
+pub const fn cue_drift_ticks(tick: Duration) -> u32 {
     within(ticks_in(CUE_DRIFT, tick), CUE_DRIFT_TICKS_MIN, LEAD_MAX)
 }
 

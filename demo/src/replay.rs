@@ -13,7 +13,6 @@ use powderkeg_view::time::now;
 use twinstep_core::{PlayerId, Tick};
 use twinstep_host::StoredJournal;
 use twinstep_host::internal::utc;
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay, ReplayError, Survey, Verified};
 use twinstep_protocol::text::line;
 use twinstep_server::{KEPT, MOVED};
@@ -69,8 +68,7 @@ fn examine(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         source,
         enemies: args.enemies,
     };
-    let hello = Hello::of::<Game>(&rules, terms::BUILD).expect("rules without a NaN");
-    let mut replay = Replay::<Game>::open(&mut file, &rules, &hello).map_err(failed)?;
+    let mut replay = Replay::<Game>::open(&mut file, &rules).map_err(failed)?;
     let survey = replay.survey();
     say::out(summary(replay.index(), &survey))?;
     let fault = if args.verify {
@@ -221,6 +219,7 @@ fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use twinstep_protocol::packet::hello::Hello;
 
     use powderkeg_game::Rules;
     use twinstep_core::frame::{FrameData, Perspective, PlayerSet, RosterChange};
@@ -271,8 +270,7 @@ mod tests {
     }
 
     fn told(file: &[u8], rules: &Rules) -> String {
-        let hello = Hello::of::<Game>(rules, terms::BUILD).unwrap();
-        let replay = Replay::<Game>::open(file, rules, &hello).unwrap();
+        let replay = Replay::<Game>::open(file, rules).unwrap();
         let survey = Survey::of::<Game>(file, replay.index());
         assert_eq!(survey.fault, None);
         summary(replay.index(), &survey)
@@ -317,8 +315,7 @@ mod tests {
     fn errors_about_a_hostile_journal_cannot_control_the_terminal() {
         let (rules, other) = (Rules::arena(0), Rules::arena(1));
         let file = journal(&rules, EVIL, Some(EVIL));
-        let hello = Hello::of::<Game>(&other, terms::BUILD).unwrap();
-        let source = Replay::<Game>::open(&file, &other, &hello).err().unwrap();
+        let source = Replay::<Game>::open(&file, &other).err().unwrap();
         let refused = Failure::Replay {
             path: PathBuf::from("a.journal"),
             source,

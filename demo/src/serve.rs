@@ -87,7 +87,7 @@ fn start(args: &ServeArgs) -> Result<ExitCode, Failure> {
             settings.check_many(many, template)?;
             return check_report();
         }
-        let server = settings.clone().listen_many(many, template)?;
+        let server = settings.clone().listen_on_demand(many, template)?;
         tracing::info!(address = %server.running().local_addr(), seed, enemies = args.enemies, "serving Powderkeg");
         return end_of(server.run_until_stopped());
     }

@@ -26,7 +26,7 @@ pub fn blueprint(rules: &Arc<Rules>, seed: u64, players_max: usize) -> Blueprint
     // Secrets must not be derivable from the seed, which is part of every world.
     let arbiter = Arbiter::new(rules, Luck::Drawn(random_seed)).expect("walls with a size");
     Blueprint::action(Game::new(rules, seed), rules.clone())
-        .build(terms::BUILD)
+        .build_name(terms::BUILD)
         .players(players_max)
         .policies(terms::policies())
         .resolver(arbiter)

@@ -61,7 +61,7 @@ fn friends_join_with_a_file_or_its_pasted_line_and_the_invites_expire_with_the_m
 }
 
 #[test]
-fn an_invite_for_two_admits_two_players_at_one_screen() {
+fn an_invite_for_two_admits_two_players_sharing_a_screen() {
     let folder = Folder::new("host-two");
     let (invites, journals) = (folder.file("invites"), folder.file("journals"));
     let at = ["--players", "4", "--seats", "2", "--enemies", "12"];

@@ -23,7 +23,6 @@ use powderkeg_game::terms;
 use powderkeg_game::{Game, GameShow, Pad, Sticks};
 use twinstep_client::{Client, MatchRequest, Session};
 use twinstep_core::{Mwc, PlayerId};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, Survey};
 use twinstep_udp::Ticket;
 
@@ -272,7 +271,6 @@ fn returns_after(kills: u32, in_order: bool) {
     assert_eq!(journals.len(), 1, "one file tells the whole match");
     let file = fs::read(&journals[0]).unwrap();
     let rules = terms::rules(None);
-    let hello = Hello::of::<Game>(&rules, "").unwrap();
     let index = twinstep_protocol::replay::Index::scan(&file).unwrap();
     assert_eq!(index.resumes, kills);
     let sound = &file[..index.sound_bytes() as usize];
@@ -287,7 +285,7 @@ fn returns_after(kills: u32, in_order: bool) {
         println!("{name} as p{player}: {told} orders told as executed, {ran} in the journal");
         lost += told.abs_diff(ran);
     }
-    let mut replay = Replay::<Game>::open(sound, &rules, &hello).unwrap();
+    let mut replay = Replay::<Game>::open(sound, &rules).unwrap();
     let verified = replay.verify();
     pauses.sort();
     let median = pauses[pauses.len() / 2];

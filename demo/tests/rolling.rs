@@ -15,7 +15,6 @@ use powderkeg::bots::{BotClient, BotHands};
 use powderkeg::wiring;
 use powderkeg_game::{Game, Sticks, terms};
 use twinstep_core::{Mwc, PlayerId};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, Survey};
 use twinstep_udp::Ticket;
 
@@ -271,12 +270,11 @@ fn agree(folder: &Folder, id: u64, moved: u32, seats: &[Seat]) {
     let path = format!("{}/match-{id}.journal", folder.file("journals"));
     let file = std::fs::read(path).unwrap();
     let rules = terms::rules(None);
-    let hello = Hello::of::<Game>(&rules, "").unwrap();
     let index = twinstep_protocol::replay::Index::scan(&file).unwrap();
     assert_eq!(index.resumes, moved, "match {id}");
     let sound = &file[..index.sound_bytes() as usize];
     let survey = Survey::of::<Game>(sound, &index);
-    let mut replay = Replay::<Game>::open(sound, &rules, &hello).unwrap();
+    let mut replay = Replay::<Game>::open(sound, &rules).unwrap();
     let verified = replay.verify();
     assert_eq!(verified.fault, None, "match {id}");
     assert!(verified.digests > 0);

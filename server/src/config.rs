@@ -226,7 +226,8 @@ pub struct MatchConfig {
     pub spectators: Spectators,
     /// The name of this build. Recorded in the journal, never compared.
     pub build: String,
-    /// The start time of the match, as a Unix time in seconds. Recorded in the journal.
+    /// The start time of the match, as a Unix time in seconds. Recorded in the journal. For a resumed match, the
+    /// [configuration](crate::Match::config) has the time from its journal.
     pub unix_time: u64,
 }
 

@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use twinstep_core::bounds::WAITED_PER_MINUTE;
+use twinstep_core::bounds::WAIT_PER_MINUTE_MAX;
 
 const PARTS: usize = 12;
 
@@ -78,7 +78,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// 20 s in a minute. If one wait may last longer than 20 s: `longest_silence` within three times `longest_silence`.
     pub(crate) fn of(longest_silence: Duration) -> Self {
-        let spent_max = longest_silence.max(WAITED_PER_MINUTE);
+        let spent_max = longest_silence.max(WAIT_PER_MINUTE_MAX);
         Budget {
             spent_max,
             window: MINUTE.max(spent_max * 3),

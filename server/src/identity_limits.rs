@@ -46,6 +46,7 @@ pub(crate) struct IdentityLimits {
     differed_at: Option<Duration>,
     strikes: u32,
     strikes_since: Duration,
+    struck_at: Option<Duration>,
     requests: u32,
     requests_since: Duration,
     // The times of the identity's saves that still count.
@@ -87,12 +88,14 @@ impl IdentityLimits {
             self.strikes = 0;
             self.strikes_since = now;
         }
+        self.struck_at = Some(now);
         self.strikes += 1;
         self.strikes > STRIKES_MAX
     }
 
     pub(crate) fn is_struck(&self, now: Duration) -> bool {
-        self.strikes > 0 && now.saturating_sub(self.strikes_since) <= STRIKE_WINDOW
+        let lately = |at| now.saturating_sub(at) <= STRIKE_WINDOW;
+        self.struck_at.is_some_and(lately)
     }
 
     /// Bars the identity if the reason for its removal demands that: for [`BAR_TOO_SLOW`], [`BAR_JOIN`] or
@@ -361,6 +364,18 @@ mod tests {
         assert_eq!(limits.barred(now), Some(CloseCode::TooSlow));
         let spent = limits.cost.spent(now, MINUTE);
         assert_eq!(spent, Duration::from_secs(19));
+    }
+
+    #[test]
+    fn an_identity_counts_as_struck_for_ten_seconds_after_each_strike() {
+        let mut limits = IdentityLimits::default();
+        assert!(!limits.is_struck(Duration::ZERO));
+        let second = Duration::from_secs(9);
+        for at in [Duration::ZERO, second] {
+            limits.strike(at);
+            assert!(limits.is_struck(at + STRIKE_WINDOW));
+        }
+        assert!(!limits.is_struck(second + STRIKE_WINDOW + HEAL_EVERY));
     }
 
     /// Finding K3-L4: four heals in a week-long match removed a player, however far apart they were.

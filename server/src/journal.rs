@@ -68,12 +68,12 @@ impl<S: Simulation> JournalOut<S> {
     pub(super) fn resume(
         index: &Index,
         hello: &Hello,
-        config: &MatchConfig,
+        now_unix_s: u64,
         world: &World<S>,
         out: &mut Outbox<S::Outcome>,
     ) -> Result<Self, WriteError> {
         let start = out.bytes.len();
-        let recorder = Recorder::resume(index, hello, config.unix_time, world, &mut out.bytes)?;
+        let recorder = Recorder::resume(index, hello, now_unix_s, world, &mut out.bytes)?;
         out.journal(start);
         Ok(JournalOut {
             recorder: Some(recorder),

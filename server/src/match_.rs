@@ -323,7 +323,8 @@ impl<S: Simulation> Match<S> {
         self.people.len()
     }
 
-    /// The number of seats that newcomers could take now; 0 if the match is [closed to them](Match::set_open).
+    /// The number of seats that newcomers could take now, without those kept for the awaited identities of a lobby; 0 if
+    /// the match is [closed to newcomers](Match::set_open).
     #[must_use]
     pub fn free_seats(&self) -> usize {
         let is_free = |player: &PlayerId| {
@@ -335,7 +336,7 @@ impl<S: Simulation> Match<S> {
             && self.closed.is_none()
             && self.degradation.refuses_newcomers().is_none()
         {
-            free
+            free.saturating_sub(self.reserved_seats(""))
         } else {
             0
         }

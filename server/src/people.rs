@@ -135,7 +135,9 @@ impl People {
     pub(super) fn record_view(&mut self, at: usize) {
         let peer = &self.peers[at];
         for player in &peer.players {
-            self.views[player.index()] = peer.acks.view();
+            // A client that reconnects names the tick from which it continues, so its new view could be older.
+            let view = &mut self.views[player.index()];
+            *view = peer.acks.view().max(*view);
         }
     }
 
@@ -332,5 +334,35 @@ impl People {
 
     pub(super) fn is_superseded(&self, identity: &Identity, stamp: &Stamp) -> bool {
         self.lineages.refuses(identity, stamp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use twinstep_core::{PlayerId, Tick};
+    use twinstep_protocol::identity::{Identity, Role};
+
+    use super::{Peer, People, SessionId};
+
+    #[test]
+    fn a_players_view_does_not_go_back_when_its_client_reconnects_from_an_older_tick() {
+        let mut people = People::default();
+        for (id, from, view) in [(1, 100, 100), (2, 60, 100), (3, 130, 130)] {
+            let own = [PlayerId(4)].into_iter().collect();
+            let whose = (Identity::new("anna", Role::Player), None);
+            let mut peer = Peer::new(
+                SessionId(id),
+                whose,
+                own,
+                Default::default(),
+                Duration::ZERO,
+            );
+            peer.acks.begin(Tick(from));
+            people.add(peer);
+            people.record_view(people.len() - 1);
+            assert_eq!(people.views[4], Tick(view), "session {id}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::match_::Match;
 /// The hooks that were set so far. Without a resolver, a match leaves every query unanswered.
 pub struct Hooks<S: Simulation> {
     resolver: MaybeResolver<S>,
-    set_up: Option<SetUp<S>>,
+    set_up: Vec<SetUp<S>>,
 }
 
 type SetUp<S> = Box<dyn FnOnce(&mut Match<S>) + Send>;
@@ -21,7 +21,7 @@ impl<S: Simulation> Default for Hooks<S> {
     fn default() -> Self {
         Hooks {
             resolver: MaybeResolver(None),
-            set_up: None,
+            set_up: Vec::new(),
         }
     }
 }
@@ -37,9 +37,10 @@ impl<S: Simulation> Hooks<S> {
         self.set_up(move |match_| match_.set_referee(referee));
     }
 
-    /// Sets a function to apply to the match before the match starts. It replaces an earlier one.
+    /// Adds a function to apply to the match before the match starts. The functions run in the order in which they were
+    /// added.
     pub fn set_up(&mut self, set: impl FnOnce(&mut Match<S>) + Send + 'static) {
-        self.set_up = Some(Box::new(set));
+        self.set_up.push(Box::new(set));
     }
 
     /// Creates a match with these hooks.
@@ -60,7 +61,7 @@ impl<S: Simulation> Hooks<S> {
         begin: impl FnOnce(MaybeResolver<S>) -> Result<(Match<S>, T), E>,
     ) -> Result<(Match<S>, T), E> {
         let (mut match_, with) = begin(self.resolver)?;
-        if let Some(set) = self.set_up {
+        for set in self.set_up {
             set(&mut match_);
         }
         Ok((match_, with))

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use glam::Vec2;
 use twinstep_client::SessionConfig;
 use twinstep_core::{Mwc, codec};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rapier2d::Shape;
@@ -51,9 +50,8 @@ fn a_ball_is_the_same_on_all_sides_after_a_late_join_a_heal_and_a_crash() {
     );
     assert!(pitch.kicks > 20 && pitch.hits > 20, "{pitch:?}");
 
-    let hello = Hello::of::<Pitch>(&room(), "").unwrap();
     let rules = room();
-    let mut replay = Replay::<Pitch>::open(&rig.journal, &rules, &hello).unwrap();
+    let mut replay = Replay::<Pitch>::open(&rig.journal, &rules).unwrap();
     let verified = replay.verify();
     assert_eq!(verified.fault, None);
     assert!(verified.digests > 10);

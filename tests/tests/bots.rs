@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use twinstep_client::{Poses, Scene, Show, TimelineStats};
 use twinstep_core::prelude::*;
 use twinstep_protocol::packet::ByteCounts;
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay};
 use twinstep_protocol::simnet::{LegProfile, LinkProfile};
 use twinstep_rig::rig::{InitialWorldKnowledge, InputPattern, Play, Rig, RigConfig};
@@ -186,8 +185,7 @@ fn six_bots_cause_no_rebuilds_and_no_traffic() {
 
 /// The journal's last tick, and the digest of the world replayed up to it.
 fn replayed(rig: &Rig<Chase>, rules: &u8) -> (Tick, u64) {
-    let hello = Hello::of::<Chase>(rules, "").expect("rules without NaN");
-    let mut replay = Replay::<Chase>::open(&rig.journal, rules, &hello).expect("a journal");
+    let mut replay = Replay::<Chase>::open(&rig.journal, rules).expect("a journal");
     let verified = replay.verify();
     assert!(verified.fault.is_none(), "{:?}", verified.fault);
     let world = replay.world();

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use powderkeg_game::{Game, Outcome, PLAYER_RADIUS, RoundPhase};
 use twinstep_core::{PlayerId, Tick};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::powderkeg::CAMPAIGN;
@@ -21,8 +20,7 @@ fn campaign(seed: u64, link: LinkProfile) -> Rig<Game> {
 
 fn decided(journal: &[u8]) -> (BTreeMap<&'static str, u32>, usize) {
     let rules = Game::rules(CAMPAIGN);
-    let hello = Hello::of::<Game>(&rules, "").unwrap();
-    let mut replay = Replay::<Game>::open(journal, &rules, &hello).unwrap();
+    let mut replay = Replay::<Game>::open(journal, &rules).unwrap();
     let (mut kinds, mut busiest) = (BTreeMap::new(), 0);
     while replay.step().unwrap() {
         let outcomes = &replay.frame().outcomes;

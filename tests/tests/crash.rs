@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use twinstep_core::{Mwc, PlayerId, Presence, Tick};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
@@ -82,9 +81,8 @@ fn crashes<S: Play>(config: RigConfig, back: Back, times: u32) -> Vec<Crash> {
     }
     assert_eq!(rig.match_.world().present().iter().count(), 4);
     assert_eq!(rig.match_.stats().desyncs, 0, "seed {seed}");
-    let hello = Hello::of::<S>(&S::rules(0), "").unwrap();
     let rules = S::rules(0);
-    let mut replay = Replay::<S>::open(&rig.journal, &rules, &hello).unwrap();
+    let mut replay = Replay::<S>::open(&rig.journal, &rules).unwrap();
     assert_eq!(replay.index().resumes, times);
     assert_eq!(
         replay.verify().fault,
@@ -126,8 +124,7 @@ fn claims_are_not_admitted_twice_after_a_crash() {
             rig.run(SECOND * 2);
         }
         rig.converge();
-        let hello = Hello::of::<History>(&7, "").unwrap();
-        let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
+        let mut replay = Replay::<History>::open(&rig.journal, &7).unwrap();
         let mut claimed = BTreeSet::new();
         while replay.step().unwrap() {
             for claim in &replay.frame().claims {
@@ -285,6 +282,7 @@ fn a_resumed_match_keeps_its_fixed_settings() {
     own.start = Tick(5);
     own.open = false;
     let before = match_.config().clone();
+    assert_eq!(before.unix_time, rig.config.policies.unix_time);
     assert_eq!(match_.reconfigure(own.clone()), Ok(()));
     assert!(!match_.config().open);
     assert_eq!(match_.config().start, before.start);

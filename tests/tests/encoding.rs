@@ -68,8 +68,8 @@ fn plays(table: &Direct<Heavy>, client: usize) -> bool {
 
 fn worlds(table: &Direct<Heavy>) -> Vec<Tick> {
     let index = Index::scan(&table.journal).expect("a journal");
-    let (rules, hello) = table.match_.origin();
-    let mut replay = Replay::<Heavy>::open(&table.journal, &rules, &hello).unwrap();
+    let (rules, _) = table.match_.origin();
+    let mut replay = Replay::<Heavy>::open(&table.journal, &rules).unwrap();
     let verified = replay.verify();
     assert_eq!(verified.fault, None);
     assert_eq!(verified.worlds as usize, index.worlds.len() - 1);

@@ -150,8 +150,8 @@ fn a_planted_hash_map_order_is_reported_with_tick_and_field() {
     let mut table = Direct::<Leaky>::of(MatchConfig::action(), Leaky::default(), []);
     table.match_.keep_journal().unwrap();
     table.run(1_000, |_, _| 0);
-    let (rules, hello) = table.match_.origin();
-    let mut replay = Replay::<Leaky>::open(&table.journal, &rules, &hello).unwrap();
+    let (rules, _) = table.match_.origin();
+    let mut replay = Replay::<Leaky>::open(&table.journal, &rules).unwrap();
     let verified = replay.verify();
     let Some(ReplayError::Differs { tick, agreed, .. }) = verified.fault else {
         panic!("{:?}", verified.fault);

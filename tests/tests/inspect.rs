@@ -269,8 +269,7 @@ fn a_page_names_the_fields_changed_by_a_tick() {
         176,
         "130 bytes"
     );
-    let mut replay =
-        Replay::<History>::open(&played.journal, &played.rules, &played.hello).unwrap();
+    let mut replay = Replay::<History>::open(&played.journal, &played.rules).unwrap();
     replay.seek(Tick(200)).unwrap();
     while replay.world().tick() < Tick(330) {
         let before = ValueTree::of(&replay.world().digested());

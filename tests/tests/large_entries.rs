@@ -316,8 +316,7 @@ fn check_large_ran(rig: &mut Rig<EdgeCases>) {
     );
     assert!(rig.resolved_again().is_empty(), "resolved twice");
     let rules = rig.config.load;
-    let hello = twinstep_protocol::packet::hello::Hello::of::<EdgeCases>(&rules, "").unwrap();
-    let mut replay = Replay::<EdgeCases>::open(&rig.journal[..], &rules, &hello).unwrap();
+    let mut replay = Replay::<EdgeCases>::open(&rig.journal[..], &rules).unwrap();
     assert_eq!(replay.verify().fault, None);
 }
 

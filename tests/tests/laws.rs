@@ -7,7 +7,6 @@ use twinstep_core::frame::{Answer, FrameData, Order, Perspective, PlayerSet};
 use twinstep_core::testing::Solo;
 use twinstep_core::world::{FrameError, Stepper};
 use twinstep_core::{Key, Mwc, PlayerId, Tick, World};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::packet::{ByteCounts, DownKind, DownPart, frames};
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
@@ -196,8 +195,7 @@ fn the_largest_frame_fits_frame_bytes_max() {
         rig.run(SECOND / 60);
     }
     rig.run(SECOND);
-    let hello = Hello::of::<History>(&7, "").unwrap();
-    let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
+    let mut replay = Replay::<History>::open(&rig.journal, &7).unwrap();
     let mut largest = 0;
     while replay.step().unwrap() {
         let mut bytes = [0; 2 * FRAME_BYTES_MAX];

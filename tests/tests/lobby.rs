@@ -7,7 +7,6 @@ use std::time::Duration;
 use twinstep_client::{CommandRefusal, Event, Session, SessionEnd};
 use twinstep_core::bounds::{PACKET_BYTES_MAX, RULES_BYTES_MAX};
 use twinstep_core::{PlayerId, Tick};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::{LinkProfile, SimLink};
 use twinstep_rig::direct::no_queries;
@@ -114,13 +113,13 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
         assert!(party.clients[0].session.request(1, start).is_err());
         party.run(2 * SECOND);
         let by_default = refused(start, CommandRefusal::Referee(0));
-        assert_eq!(party.clients[0].requests, std::slice::from_ref(&by_default));
-        assert!(party.waits() && party.clients[1].requests.is_empty());
+        assert_eq!(party.clients[0].told, std::slice::from_ref(&by_default));
+        assert!(party.waits() && party.clients[1].told.is_empty());
 
         party.match_.set_referee(FirstDecides);
         party.clients[1].session.request(0, start).unwrap();
         party.run(2 * SECOND);
-        assert_eq!(party.clients[1].requests, [by_default]);
+        assert_eq!(party.clients[1].told, [by_default]);
         // A decided request is not repeated after a reconnect, when the referee might decide differently.
         party.redial(0, LinkProfile::WAN, true);
         party.run(2 * SECOND);
@@ -132,19 +131,14 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
         let by = Some(PlayerId(0));
         let started = Event::Request { by, request: start };
         for client in &party.clients {
-            assert_eq!(
-                client.requests.last(),
-                Some(&started),
-                "{}",
-                client.identity
-            );
+            assert_eq!(client.told.last(), Some(&started), "{}", client.identity);
         }
         assert_eq!(party.came(), [0, 0]);
         party.check_equal();
         party.clients[0].session.request(0, start).unwrap();
         party.run(2 * SECOND);
         let again = refused(start, CommandRefusal::Unavailable);
-        assert_eq!(party.clients[0].requests.last(), Some(&again));
+        assert_eq!(party.clients[0].told.last(), Some(&again));
     }
 }
 
@@ -172,7 +166,7 @@ fn a_flood_of_start_requests_is_cut_off_and_disturbs_no_other_guest() {
     let stats = party.match_.stats();
     assert!(stats.requests_refused > 60, "{stats:?}");
     let of_referee = refused(MatchRequest::Start, CommandRefusal::Referee(0));
-    let requests = &party.clients[1].requests;
+    let requests = &party.clients[1].told;
     let asked = requests.iter().filter(|event| **event == of_referee);
     assert_eq!(asked.count(), 20, "in ten seconds");
     let too_many = refused(MatchRequest::Start, CommandRefusal::Bounds);
@@ -358,6 +352,7 @@ fn a_match_that_waits_for_identities_reserves_their_seats() {
         }
         assert_eq!(party.dial("another").unwrap_err(), CloseCode::Full);
         assert!(party.waits(), "Ben is missing");
+        assert_eq!(party.match_.free_seats(), 0);
         party.come("ben", LinkProfile::LAN, holder(&map));
         party.ready();
         party.until_it_runs();
@@ -385,6 +380,41 @@ fn the_host_starts_a_match_before_all_are_ready() {
         party.until_it_runs();
         party.run(5 * SECOND);
         assert_eq!(party.came(), [0, 0], "Ben was not ready, and plays");
+        party.check_equal();
+    }
+}
+
+#[test]
+fn the_hosts_notice_pause_and_speed_apply_in_a_lobby() {
+    for policies in modes(StartWhen::HostSays) {
+        let map = Map::new("isle", 100);
+        let mut party = Party::new(policies, map.clone());
+        for identity in ["anna", "ben"] {
+            party.come(identity, LinkProfile::WAN, holder(&map));
+        }
+        party.run(2 * SECOND);
+        assert_eq!(party.match_.notify("we start at nine"), 2);
+        let (slow, pause) = (MatchRequest::Tick(100 * MS), MatchRequest::Pause);
+        for request in [slow, pause] {
+            party.match_.request(request).unwrap();
+        }
+        party.run(2 * SECOND);
+        let by_host = |request| Event::Request { by: None, request };
+        let notice = Event::Notice("we start at nine".to_owned());
+        for client in &party.clients {
+            assert_eq!(client.told, [notice.clone(), by_host(slow), by_host(pause)]);
+        }
+        party.ready();
+        party.match_.start();
+        party.run(5 * SECOND);
+        assert!(party.match_.is_paused());
+        let paused_at = party.tick();
+        party.run(2 * SECOND);
+        assert_eq!(party.tick(), paused_at);
+        party.match_.request(MatchRequest::Resume).unwrap();
+        party.run(5 * SECOND);
+        let ticks = party.tick() - paused_at;
+        assert!((45..=50).contains(&ticks), "{ticks}");
         party.check_equal();
     }
 }
@@ -655,8 +685,7 @@ fn the_journal_starts_with_the_match_and_has_the_chosen_rules() {
         party.ready();
         party.until_it_runs();
         party.run(5 * SECOND);
-        let hello = Hello::of::<Isle>(&chosen, "").unwrap();
-        let mut replay = Replay::<Isle>::open(&party.journal, &chosen, &hello).unwrap();
+        let mut replay = Replay::<Isle>::open(&party.journal, &chosen).unwrap();
         assert_eq!(replay.world().tick(), Tick(0));
         assert!(replay.verify().fault.is_none());
         drop(replay);

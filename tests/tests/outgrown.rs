@@ -9,7 +9,6 @@ use twinstep_client::{Session, SessionConfig, SessionEnd};
 use twinstep_core::bounds::WORLD_BYTES_MAX;
 use twinstep_core::{Chunked, Effects, Frame, Key, Never, Simulation, Tick};
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_rig::direct::Direct;
 use twinstep_rig::game_types;
@@ -119,8 +118,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
         let bytes = table.match_.world().sim().rubble.len();
         assert_eq!(bytes, usize::from(9 + crash) << 20);
     }
-    let hello = Hello::of::<Large>(&(), "").unwrap();
-    let mut replay = Replay::<Large>::open(&table.journal, &(), &hello).unwrap();
+    let mut replay = Replay::<Large>::open(&table.journal, &()).unwrap();
     let verified = replay.verify();
     assert!(verified.fault.is_none(), "{:?}", verified.fault);
 }

@@ -81,7 +81,8 @@ pub(crate) struct Client {
     pub(crate) id: SessionId,
     pub(crate) identity: String,
     pub(crate) joined: bool,
-    pub(crate) requests: Vec<Event>,
+    /// What the server answered or announced: results of requests, and notices.
+    pub(crate) told: Vec<Event>,
 }
 
 // A match, its host's choices, and its clients.
@@ -167,7 +168,7 @@ impl Party {
             id,
             identity: identity.to_owned(),
             joined: false,
-            requests: Vec::new(),
+            told: Vec::new(),
         });
         self.clients.len() - 1
     }
@@ -210,8 +211,10 @@ impl Party {
                 let _ = client.session.advance(now, 8, |_| (tick / 7) as u8);
                 while let Some(event) = client.session.poll_event() {
                     client.joined |= matches!(event, Event::Joined(_));
-                    if let Event::Request { .. } | Event::RequestRefused { .. } = event {
-                        client.requests.push(event);
+                    if let Event::Request { .. } | Event::RequestRefused { .. } | Event::Notice(_) =
+                        event
+                    {
+                        client.told.push(event);
                     }
                 }
                 while let Some(len) = client.session.poll_transmit(now, &mut buffer) {

@@ -14,7 +14,7 @@ use twinstep_server::{Match, MatchConfig};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn open<S: Play>(played: &Recorded<S>) -> Replay<'_, S> {
-    Replay::open(&played.journal, &played.rules, &played.hello).unwrap()
+    Replay::open(&played.journal, &played.rules).unwrap()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a measurement")]
@@ -34,8 +34,7 @@ fn a_replay_of_a_live_match_ends_on_its_final_digest() {
     let mut rig = Rig::<History>::new(RigConfig::new(21, LinkProfile::BAD));
     rig.run(SECOND * 30);
     assert!(rig.match_.stats().outcomes > 10, "something was decided");
-    let hello = twinstep_protocol::packet::hello::Hello::of::<History>(&7, "").unwrap();
-    let mut replay = Replay::<History>::open(&rig.journal, &7, &hello).unwrap();
+    let mut replay = Replay::<History>::open(&rig.journal, &7).unwrap();
     let verified = replay.verify();
     assert_eq!(verified.fault, None);
     assert!(verified.digests > 10, "digests were compared on the way");

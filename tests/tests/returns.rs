@@ -21,7 +21,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_client_that_lost_its_transport_continues_by_frames_unnoticed_by_others() {
+fn a_client_that_lost_its_transport_resumes_from_frames_without_affecting_others() {
     let mut rig = Rig::<Game>::new(RigConfig::new(1, "rtt=60".parse().unwrap()));
     rig.run(8 * SECOND);
     let player = rig.clients[0].session.seats()[0];

@@ -830,7 +830,7 @@ fn a_player_saves_the_match_and_all_clients_get_its_name() {
         let by: Vec<_> = rig.saves.iter().map(|(by, _)| *by).collect();
         assert_eq!(by, [Some(PlayerId(2)), Some(PlayerId(3)), None]);
         // Each save can be loaded, and holds a world of the match.
-        let (rules, hello) = rig.match_.origin();
+        let (rules, _) = rig.match_.origin();
         for (_, save) in &rig.saves {
             let config = rig.match_.config().clone();
             let resolver = History::resolver(&rules, 1);
@@ -838,7 +838,7 @@ fn a_player_saves_the_match_and_all_clients_get_its_name() {
             let loaded = loaded.unwrap();
             let sim = loaded.world().sim();
             let tick = loaded.world().tick();
-            let mut replay = Replay::<History>::open(&rig.journal, &rules, &hello).unwrap();
+            let mut replay = Replay::<History>::open(&rig.journal, &rules).unwrap();
             replay.seek(tick).unwrap();
             assert_eq!(digest(replay.world().sim()), digest(sim), "{tick:?}");
             assert_eq!(loaded.seat_holders().count(), 4);

@@ -11,7 +11,6 @@ use twinstep_core::testing::doc::Counter;
 use twinstep_core::{
     Controls, Effects, Frame, Key, Mwc, Never, PlayerId, Schedule, Simulation, Tick,
 };
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
@@ -200,8 +199,7 @@ fn a_blast_is_decided_once_and_travels_as_an_action() {
     let mut rig = Rig::<Game>::new(RigConfig::new(31, LinkProfile::WAN));
     rig.run(SECOND * 20);
     let rules = Game::rules(0);
-    let hello = Hello::of::<Game>(&rules, "").unwrap();
-    let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello).unwrap();
+    let mut replay = Replay::<Game>::open(&rig.journal, &rules).unwrap();
     let (mut keys, mut hits) = (Vec::new(), 0);
     while replay.step().unwrap() {
         for answer in &replay.frame().outcomes {

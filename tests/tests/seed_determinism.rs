@@ -14,7 +14,6 @@ use twinstep_client::{Event, SessionConfig};
 use twinstep_core::frame::Phase;
 use twinstep_core::testing::doc::Counter;
 use twinstep_core::{Effects, Frame, Mwc, Simulation, Tick};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::{Direct, no_queries};
@@ -32,8 +31,7 @@ const DIGEST: &str = "digest ";
 
 fn digests(journal: &[u8]) -> String {
     let rules = Game::rules(0);
-    let hello = Hello::of::<Game>(&rules, "").unwrap();
-    let mut replay = Replay::<Game>::open(journal, &rules, &hello).unwrap();
+    let mut replay = Replay::<Game>::open(journal, &rules).unwrap();
     let mut reported = String::new();
     while replay.step().unwrap() {
         let digest = replay.world().digest().unwrap();

@@ -10,7 +10,6 @@ use powderkeg_game::{
 };
 use twinstep_client::{CueKind, SessionConfig};
 use twinstep_core::{Key, PlayerId, Tick};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
@@ -178,8 +177,7 @@ fn a_crash_into_an_already_dead_enemy_still_kills() {
     table.run(60, |i, _| if i == 0 { east() } else { fire_west() });
     assert_eq!(table.match_.seat_stats(FIRST).claims, 1);
     table.run(30, |_, _| Pad::default());
-    let hello = Hello::of::<Game>(&rules, "").unwrap();
-    let mut replay = Replay::<Game>::open(&table.journal, &rules, &hello).unwrap();
+    let mut replay = Replay::<Game>::open(&table.journal, &rules).unwrap();
     let (mut killed, mut died) = (None, None);
     while replay.step().unwrap() {
         let (frame, game) = (replay.frame(), replay.world().sim());
@@ -247,8 +245,7 @@ fn a_bullet_of_an_already_dead_enemy_still_kills() {
             _ => Pad::default(),
         });
     }
-    let hello = Hello::of::<Game>(&rules, "").unwrap();
-    let mut replay = Replay::<Game>::open(&table.journal, &rules, &hello).unwrap();
+    let mut replay = Replay::<Game>::open(&table.journal, &rules).unwrap();
     let (mut bullets, mut killed, mut died) = (BTreeSet::new(), None, None);
     while replay.step().unwrap() {
         let (frame, game) = (replay.frame(), replay.world().sim());

@@ -13,7 +13,6 @@ use powderkeg_game::{
 use twinstep_client::SessionConfig;
 use twinstep_core::bounds::{OUTCOME_BYTES_MAX, PACKET_BYTES_MAX};
 use twinstep_core::{Key, PlayerId, Tick, codec};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::direct::Direct;
@@ -27,10 +26,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The number of ticks that the referee waits after a touch before it claims.
 const WITHIN: u32 = 40;
 
-fn hello(rules: &Rules) -> Hello {
-    Hello::of::<Game>(rules, "").expect("rules without a NaN")
-}
-
 /// Rows 50 and 52: the server decides once on the paths of objects thrown by a blast, and every copy and every replay
 /// shows the same paths. Clients' guesses differ and are corrected.
 #[test]
@@ -42,7 +37,7 @@ fn tosses_are_decided_once_and_replayed_on_every_client() {
     let mut rig = Rig::<Game>::new(config);
     rig.run(SECOND * 100);
     let rules = <Game as twinstep_rig::rig::Play>::rules(CAMPAIGN);
-    let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
+    let mut replay = Replay::<Game>::open(&rig.journal, &rules).unwrap();
     let (mut tosses, mut thrown, mut largest, mut aloft) = (0, 0, 0, 0);
     while replay.step().unwrap() {
         for answer in &replay.frame().outcomes {
@@ -331,7 +326,7 @@ fn never_claim(every: u32) {
     rig.match_.set_referee(SparseReferee { every });
     rig.run(SECOND * 40);
     let rules = Rules::arena(200);
-    let mut replay = Replay::<Game>::open(&rig.journal, &rules, &hello(&rules)).unwrap();
+    let mut replay = Replay::<Game>::open(&rig.journal, &rules).unwrap();
     // For each player that owes a claim: since when, and its life and mercy at that time.
     let mut debts = [None; 4];
     let (mut touches, mut deaths) = (0, 0);

@@ -8,7 +8,6 @@ use std::time::Duration;
 use glam::Vec2;
 use twinstep_client::{Poses, Scene, Show};
 use twinstep_core::{Mwc, PlayerId, Tick, codec};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_protocol::simnet::LinkProfile;
 use twinstep_rig::rig::{InputPattern, Play, Rig, RigConfig};
@@ -178,8 +177,7 @@ struct Played {
 
 impl Played {
     fn of(journal: &[u8]) -> Played {
-        let hello = Hello::of::<Sleds>(&(), "").unwrap();
-        let open = || Replay::<Sleds>::open(journal, &(), &hello).unwrap();
+        let open = || Replay::<Sleds>::open(journal, &()).unwrap();
         let verified = open().verify();
         assert_eq!(verified.fault, None);
         assert!(verified.digests > 10);

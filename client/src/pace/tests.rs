@@ -292,7 +292,7 @@ fn each_tick_of_time_samples_exactly_one_tick_at_rate_one() {
 /// sampled were already sealed, so no input was sent, no report about an input came back, and the player's controls no
 /// longer had an effect.
 #[test]
-fn a_clock_sampling_only_sealed_ticks_is_set_ahead() {
+fn a_clock_that_samples_only_sealed_ticks_jumps_ahead() {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), ms(2));
     let ahead = pace.input_tick();
     for n in 1..60 {

@@ -153,7 +153,7 @@ impl Datagrams {
         }
         if self.cut_at.is_none_or(|at| now.saturating_sub(at) > IN_USE) {
             // The first split after a long time: probe immediately.
-            self.probe_at = self.probe_at.max(now);
+            self.probe_at = self.probe_at.min(now);
         }
         self.cut_at = Some(now);
         let room = self.passes() - self.around - PART_HEAD_BYTES;
@@ -473,6 +473,25 @@ mod tests {
             world.pass(20 * MS);
         }
         assert_eq!(world.sent.0, 1_000);
+    }
+
+    #[test]
+    fn the_first_split_after_a_pause_probes_immediately() {
+        let mut world = TwoEnds::new(SURE_BYTES);
+        let far = |world: &TwoEnds| world.ends[0].probe_at > world.now + 20_000 * MS;
+        for _ in 0..10_000 {
+            world.send(0, &packet(LARGEST));
+            world.pass(20 * MS);
+            if far(&world) {
+                break;
+            }
+        }
+        assert!(far(&world), "it probes rarely");
+        world.passes = 9_000;
+        world.pass(2 * IN_USE);
+        world.send(0, &packet(LARGEST));
+        world.pass(100 * MS);
+        assert!(world.ends[0].passes() > SURE_BYTES);
     }
 
     #[test]

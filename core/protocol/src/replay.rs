@@ -14,19 +14,17 @@
 //! 5 MB.
 //!
 //! ```
-//! use twinstep_protocol::packet::hello::Hello;
 //! use twinstep_protocol::replay::Replay;
 //! use twinstep_core::testing::doc::Counter;
 //! use twinstep_protocol::replay::doc::journal;
 //! use twinstep_core::Tick;
 //!
 //! let file = journal(300); // 300 ticks of a match, as a server wrote them
-//! let hello = Hello::of::<Counter>(&(), "my build")?;
-//! let mut replay = Replay::<Counter>::open(&file, &(), &hello)?;
+//! let mut replay = Replay::<Counter>::open(&file, &())?;
 //! assert_eq!(replay.seek(Tick(250))?, Tick(250));
 //! assert!(replay.step()?);
 //! assert_eq!(replay.world().tick(), Tick(251));
-//! let verified = Replay::<Counter>::open(&file, &(), &hello)?.verify();
+//! let verified = Replay::<Counter>::open(&file, &())?.verify();
 //! assert_eq!((verified.fault, verified.ticks), (None, 300));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -154,21 +152,16 @@ pub struct Verified {
 }
 
 impl<'j, S: Simulation> Replay<'j, S> {
-    /// Opens a journal at its first world. `ours` is this program's own handshake.
+    /// Opens a journal at its first world.
     ///
     /// # Errors
     /// If the bytes are not a journal, or are a journal of another game, version or rules, or without a first world that
     /// can be decoded. Damage after the first world is not an error yet: see [`Index::stopped`].
     pub fn open(
-        mut journal: impl JournalSource + Send + 'j,
+        journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
-        ours: &Hello,
     ) -> Result<Self, ReplayError> {
-        let index = Index::scan(&mut journal)?;
-        index.check(ours)?;
-        let first = index.worlds.first().cloned();
-        let first = first.ok_or(ReplayError::NoWorld)?;
-        Self::begin(Box::new(journal), Lent::By(rules), index, &first)
+        Self::begin_first(Box::new(journal), Lent::By(rules))
     }
 
     /// Like [`open`](Self::open), with shared rules.
@@ -176,15 +169,10 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// # Errors
     /// The errors of [`open`](Self::open).
     pub fn own(
-        mut journal: impl JournalSource + Send + 'j,
+        journal: impl JournalSource + Send + 'j,
         rules: Arc<S::Rules>,
-        ours: &Hello,
     ) -> Result<Replay<'j, S>, ReplayError> {
-        let index = Index::scan(&mut journal)?;
-        index.check(ours)?;
-        let first = index.worlds.first().cloned();
-        let first = first.ok_or(ReplayError::NoWorld)?;
-        Self::begin(Box::new(journal), Lent::Shared(rules), index, &first)
+        Self::begin_first(Box::new(journal), Lent::Shared(rules))
     }
 
     /// Opens a journal with a known index, at one of its worlds. Does not read the bytes before that world.
@@ -198,6 +186,17 @@ impl<'j, S: Simulation> Replay<'j, S> {
         place: &Place,
     ) -> Result<Self, ReplayError> {
         Self::begin(Box::new(journal), Lent::By(rules), index, place)
+    }
+
+    fn begin_first(
+        mut journal: Box<dyn JournalSource + Send + 'j>,
+        rules: Lent<'j, S::Rules>,
+    ) -> Result<Self, ReplayError> {
+        let index = Index::scan(&mut journal)?;
+        index.check(&Hello::of::<S>(rules.get(), "").map_err(ReplayError::Rules)?)?;
+        let first = index.worlds.first().cloned();
+        let first = first.ok_or(ReplayError::NoWorld)?;
+        Self::begin(journal, rules, index, &first)
     }
 
     fn begin(

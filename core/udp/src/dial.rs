@@ -94,7 +94,8 @@ impl SessionKeys {
     pub(crate) fn refusal(&self, reason: RefusalReason) -> [u8; REFUSAL_BYTES] {
         let mut refusal = [0; REFUSAL_BYTES];
         refusal[..2].copy_from_slice(&[REFUSAL, reason as u8]);
-        let tag = aead::seal(&self.secret, &self.refusal_nonce(), &refusal[..2], &mut []);
+        let nonce = self.refusal_nonce(reason);
+        let tag = aead::seal(&self.secret, &nonce, &refusal[..2], &mut []);
         refusal[2..].copy_from_slice(&tag);
         refusal
     }
@@ -107,14 +108,15 @@ impl SessionKeys {
         };
         let mut reasons = RefusalReason::ALL.into_iter();
         let reason = reasons.find(|reason| *reason as u8 == number)?;
-        let nonce = self.refusal_nonce();
+        let nonce = self.refusal_nonce(reason);
         aead::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
     }
 
-    /// The drawn bytes, changed: the dial's proof has used them.
-    fn refusal_nonce(&self) -> [u8; NONCE_BYTES] {
+    /// The drawn bytes, changed: the dial's proof has used them. Different for each reason, because a session can be
+    /// refused for several: two tags under one nonce would let an eavesdropper forge a third.
+    fn refusal_nonce(&self, reason: RefusalReason) -> [u8; NONCE_BYTES] {
         let mut nonce = self.drawn;
-        nonce[NONCE_BYTES - 1] ^= 0xff;
+        nonce[NONCE_BYTES - 1] ^= 0xff - reason as u8;
         nonce
     }
 }
@@ -190,7 +192,9 @@ mod tests {
         let ticket = ticket();
         let (keys, _) = SessionKeys::draw(&ticket);
         let (other, _) = SessionKeys::draw(&ticket);
+        let mut nonces = std::collections::BTreeSet::from([keys.drawn]);
         for reason in RefusalReason::ALL {
+            assert!(nonces.insert(keys.refusal_nonce(reason)), "used twice");
             let refusal = keys.refusal(reason);
             assert_eq!(keys.read_refusal(&refusal), Some(reason));
             assert_eq!(other.read_refusal(&refusal), None);

@@ -89,7 +89,7 @@ impl<S: Simulation> Blueprint<S> {
 
     /// Sets the name of this build: shown in the journal and the handshake, never compared.
     #[must_use]
-    pub fn build(mut self, name: &str) -> Self {
+    pub fn build_name(mut self, name: &str) -> Self {
         self.config.build = name.to_owned();
         self
     }
@@ -182,7 +182,7 @@ mod tests {
             build: "another".to_owned(),
             ..MatchConfig::strategy()
         };
-        let made = blueprint().players(5).build("ours").policies(policies);
+        let made = blueprint().players(5).build_name("ours").policies(policies);
         assert_eq!((made.config.players_max, &*made.config.build), (5, "ours"));
         assert_eq!(made.config.tick, MatchConfig::strategy().tick);
         let before = unix_now().as_secs();

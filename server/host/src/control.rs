@@ -99,7 +99,7 @@ pub enum NotReady {
     #[error(
         "full: no free seat (running matches: {0}); raise --max-players, or start another server"
     )]
-    Seats(u64),
+    NoFreeSeats(u64),
     #[error("full: {0} of {0} matches are running; raise --matches, or start another server")]
     Matches(usize),
     /// Ticks are late, or memory or disk is short.
@@ -156,7 +156,7 @@ impl HostControl {
             let is_full = !self.demand.has_room();
             return is_full.then(|| NotReady::Matches(self.demand.at_once()));
         }
-        (matches > 0 && seats_free == 0).then_some(NotReady::Seats(matches))
+        (matches > 0 && seats_free == 0).then_some(NotReady::NoFreeSeats(matches))
     }
 
     /// The state of the host.

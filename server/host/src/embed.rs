@@ -150,8 +150,8 @@ impl<S: Simulation> Server<S> {
 
     /// Sets the name of this build: shown in the journal and the handshake, never compared.
     #[must_use]
-    pub fn build(mut self, name: &str) -> Self {
-        self.blueprint = self.blueprint.build(name);
+    pub fn build_name(mut self, name: &str) -> Self {
+        self.blueprint = self.blueprint.build_name(name);
         self
     }
 

@@ -74,10 +74,10 @@ impl IncidentFiles {
         let Some(folder) = &self.folder else {
             return;
         };
-        let written = self.write_file(folder, incident).or_else(|error| {
+        let written = self.write_file(folder, incident, is_fatal).or_else(|error| {
             let other = std::env::temp_dir();
             logged::error!("match" = id.0, %error, path = %folder.display(), "cannot write the incident file to this directory; using the temporary directory");
-            self.write_file(&other, incident)
+            self.write_file(&other, incident, is_fatal)
         });
         match written {
             Ok(Some(path)) => {
@@ -107,14 +107,18 @@ impl IncidentFiles {
         format!("match {id}, {about}, journal: {journal}\n{incident}\n")
     }
 
-    fn write_file(&self, folder: &Path, incident: &Incident) -> io::Result<Option<PathBuf>> {
+    fn write_file(
+        &self,
+        folder: &Path,
+        incident: &Incident,
+        is_fatal: bool,
+    ) -> io::Result<Option<PathBuf>> {
         let prefix = format!("incident-{}-", self.id);
         let mut files = 0;
         for entry in std::fs::read_dir(folder)? {
             files += usize::from(entry?.file_name().to_string_lossy().starts_with(&prefix));
         }
-        let fatal = incident.trouble.is_fatal();
-        if files >= FILES_MAX + if fatal { FATAL_MAX } else { 0 } {
+        if files >= FILES_MAX + if is_fatal { FATAL_MAX } else { 0 } {
             return Ok(None);
         }
         // The name must not be guessable, because all users can write to the folder for temporary files.

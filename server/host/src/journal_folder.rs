@@ -51,7 +51,7 @@ pub enum LeftAlone {
     /// The journal belongs to another game, version or rules.
     Other(ReplayError),
     /// The path is a link, a pipe, a device or a folder.
-    NoFile,
+    NotRegularFile,
 }
 
 impl LeftAlone {
@@ -70,7 +70,7 @@ impl fmt::Display for LeftAlone {
             LeftAlone::Recording => write!(f, "a client recorded it: it can only be watched"),
             LeftAlone::Foreign(error) => error.fmt(f),
             LeftAlone::Other(mismatch) => mismatch.fmt(f),
-            LeftAlone::NoFile => write!(f, "it is a link, a pipe, a device or a directory"),
+            LeftAlone::NotRegularFile => write!(f, "it is a link, a pipe, a device or a directory"),
         }
     }
 }
@@ -88,7 +88,7 @@ pub fn newest_unfinished(folder: &Path, ours: &Hello) -> Result<Unfinished, Jour
     for path in journals(folder)? {
         let data = path.symlink_metadata();
         if !data.map_err(|source| unreadable(&path, source))?.is_file() {
-            undated.push((path, LeftAlone::NoFile));
+            undated.push((path, LeftAlone::NotRegularFile));
             continue;
         }
         let beginning = look(&path).map_err(|source| unreadable(&path, source))?;

@@ -111,7 +111,12 @@ pub(crate) fn write_match_save(
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
             result => Some(result),
         });
-        if let Some(Err(source)) = kept {
+        let full = || {
+            Err(io::Error::other(format!(
+                "all names up to {name}.{SAVES_MAX}.save are taken: move some of these files away"
+            )))
+        };
+        if let Err(source) = kept.unwrap_or_else(full) {
             return Err(SaveFileError::Write { path, source });
         }
     }
@@ -179,12 +184,35 @@ pub fn read_save_info(path: &Path) -> Result<SaveInfo, SaveFileError> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_save_is_written_completely_or_not_at_all() {
-        let folder =
-            std::env::temp_dir().join(format!("twinstep-save-file-{}", std::process::id()));
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("twinstep-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn an_earlier_matchs_save_is_never_replaced_even_if_all_names_are_taken() {
+        let folder = folder("match-save");
+        let path = write_match_save(&folder, 3, b"earlier").unwrap();
+        write_match_save(&folder, 3, b"later").unwrap();
+        assert_eq!(
+            read_save(&folder.join("match-3.1.save")).unwrap(),
+            b"earlier"
+        );
+        for n in 2..=SAVES_MAX {
+            std::fs::write(folder.join(format!("match-3.{n}.save")), "").unwrap();
+        }
+        let refused = write_match_save(&folder, 3, b"last").unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("match-3.256.save are taken"), "{text}");
+        assert_eq!(read_save(&path).unwrap(), b"later");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_save_is_written_completely_or_not_at_all() {
+        let folder = folder("save-file");
         let path = folder.join("evening.save");
         for save in [&[1; 3_000][..], &[2; 10]] {
             write_save(&path, save).unwrap();

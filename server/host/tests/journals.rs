@@ -373,7 +373,7 @@ fn irregular_files_in_the_folder_are_skipped_and_reported() {
     assert_eq!(found.newest, None);
     assert_eq!(found.left_alone.len(), 2);
     for (path, why) in found.left_alone {
-        assert_eq!(why, LeftAlone::NoFile, "{}", path.display());
+        assert_eq!(why, LeftAlone::NotRegularFile, "{}", path.display());
     }
     assert!(Journal::create(&link).is_err() && !folder.file("elsewhere").exists());
 }
@@ -461,7 +461,6 @@ fn the_cost_of_reading_a_long_journal_is_measured() {
     use twinstep_protocol::replay::{Replay, Survey};
     use twinstep_server::Folded;
     let bytes = std::env::var("JOURNAL_BYTES").map_or(10 << 20, |bytes| bytes.parse().unwrap());
-    let hello = Hello::of::<Counter>(&(), "a build").unwrap();
     let timed = |what: &str, work: &dyn Fn()| {
         let began = std::time::Instant::now();
         work();
@@ -517,9 +516,7 @@ fn the_cost_of_reading_a_long_journal_is_measured() {
         });
         timed("verify a file", &|| {
             let journal = twinstep_host::StoredJournal::open(&path).unwrap();
-            let verified = Replay::<Counter>::open(journal, &(), &hello)
-                .unwrap()
-                .verify();
+            let verified = Replay::<Counter>::open(journal, &()).unwrap().verify();
             assert_eq!((verified.fault, verified.ticks), (None, 300));
         });
         timed("resume a file", &|| {

@@ -40,7 +40,7 @@ fn turn_ticks(client: &Client<Counter>) -> u8 {
 
 /// Findings P3-H1 and O3-14: players were told "full" when the server was busy, and the log had no line about it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn late_ticks_first_close_spectators_then_refuse_newcomers_then_lengthen_turns() {
+async fn late_ticks_first_disconnect_spectators_then_refuse_newcomers_then_lengthen_turns() {
     let limits = Limits {
         tick_lateness: Duration::from_nanos(1),
         ..Limits::default()

@@ -20,7 +20,6 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 use twinstep_core::{Simulation, Tick};
 use twinstep_protocol::journal::{JournalSource, WrittenBy};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, ReplayError};
 use twinstep_protocol::tape::TapeError;
 use twinstep_protocol::text::line;
@@ -157,10 +156,10 @@ impl<'r, S: Simulation> Inspector<'r, S> {
             let (from, to) = (start, end);
             return Err(InspectError::Range { from, to });
         }
-        let ours = Hello::of::<S>(self.rules, "").map_err(|_| ReplayError::NoWorld)?;
-        let mut replay = Replay::<S>::open(journal, self.rules, &ours)?;
+        let mut replay = Replay::<S>::open(journal, self.rules)?;
+        let about = replay.index().about.clone();
         for tape in &self.tapes {
-            if let Some((game, version)) = tape.foreign(&ours) {
+            if let Some((game, version)) = tape.foreign(&about) {
                 let name = tape.name.clone();
                 return Err(InspectError::OtherTape {
                     name,

@@ -37,4 +37,4 @@ pub use journal_care::{Checkup, Harm};
 pub use journal_export::{ExportError, Exported, export_journal};
 pub use keeping::KeepJournals;
 pub use metrics::Metrics;
-pub use operations::{Ops, OpsConfig, OpsError, RereadBans, RunningOps};
+pub use operations::{Ops, OpsConfig, OpsError, ReloadedBans, RunningOps};

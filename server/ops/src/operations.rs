@@ -167,7 +167,7 @@ impl Drop for RunningOps {
 
 /// The changes found by rereading the file of bans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RereadBans {
+pub struct ReloadedBans {
     /// Newly banned identities. Their sessions are removed.
     pub banned: Vec<String>,
     /// Identities whose ban was lifted.
@@ -191,7 +191,7 @@ impl RunningOps {
     ///
     /// # Errors
     /// If the file cannot be read, or is damaged. In both cases, the bans are unchanged.
-    pub async fn reread_bans(&self) -> Result<RereadBans, BansError> {
+    pub async fn reload_bans(&self) -> Result<ReloadedBans, BansError> {
         let (bans, now) = (self.bans.clone(), unix_now());
         let reread = tokio::task::spawn_blocking(move || bans.reread(now)).await;
         let (banned, forgiven) = reread.expect("nothing panics there")?;
@@ -200,7 +200,7 @@ impl RunningOps {
             drop(self.control.begin_removal(&ban.identity, code).await);
         }
         let banned = banned.into_iter().map(|ban| ban.identity).collect();
-        Ok(RereadBans { banned, forgiven })
+        Ok(ReloadedBans { banned, forgiven })
     }
 
     /// Reads the admin port's token again. Returns `true` if it changed. Returns `false` if it is the same, or if there
@@ -208,7 +208,7 @@ impl RunningOps {
     ///
     /// # Errors
     /// If the file cannot be read, or does not hold a token. In both cases, the old token stays valid.
-    pub fn reread_token(&self, path: &Path) -> Result<bool, AdminError> {
+    pub fn reload_token(&self, path: &Path) -> Result<bool, AdminError> {
         let Some(live) = &self.token else {
             return Ok(false);
         };

@@ -70,7 +70,7 @@ pub(crate) fn serve() -> ExitCode {
     }
     let stopped = if many.matches.is_some() {
         let template = move |_| Blueprint::action(Fuse::default(), rules);
-        let server = settings.listen_many(&many, template);
+        let server = settings.listen_on_demand(&many, template);
         let server = server.expect("it starts");
         println!("public {:?}", server.running().public_addresses());
         println!("web {:?}", server.running().host().web_address());

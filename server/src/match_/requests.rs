@@ -29,7 +29,7 @@ use crate::peer::Peer;
 
 impl<S: Simulation> Match<S> {
     /// Makes a request as the match's host. The referee is not asked. All clients get `Event::Request` without a
-    /// player. Takes effect at the first tick of the next turn.
+    /// player. Takes effect at the first tick of the next turn; in a lobby, at the first tick of the match.
     ///
     /// # Errors
     /// If a value in the request is out of range. [`MatchRequest::Save`] fails without
@@ -129,7 +129,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    // Returns `true` if the match can do this at all. In a lobby it can only start.
+    // Returns `true` if the match can do this at all. In a lobby, a player can only request the start.
     fn can(&self, request: MatchRequest) -> bool {
         match request {
             MatchRequest::Start => self.lobby().is_some(),

@@ -45,7 +45,7 @@ const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
     /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored, because
-    /// the journal has them. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that
+    /// the journal has them, and its start time; `config.unix_time` is the time of the resume. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that
     /// is more), for a match of any length, and a pass over the journal to check it. The pass needs the memory of the
     /// largest record.
     ///
@@ -83,6 +83,8 @@ impl<S: Simulation> Match<S> {
         // The command delay is fixed for the match, even if this process was started with a different one.
         let asked_delay = config.command_delay;
         config.command_delay = index.about.command_delay;
+        // Saves name their match by its start.
+        let now_unix_s = std::mem::replace(&mut config.unix_time, index.about.started_unix_s);
         config.check().map_err(MatchStartError::from)?;
         // The match's own first tick, because a crash must not let a delayed spectator see more.
         let first = index.worlds.first().ok_or(ReplayError::NoWorld)?;
@@ -100,7 +102,7 @@ impl<S: Simulation> Match<S> {
         match_.journal = JournalOut::resume(
             &index,
             &match_.origin.hello,
-            &match_.config,
+            now_unix_s,
             &match_.world.current,
             &mut match_.outbox,
         )

@@ -109,7 +109,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// Sends a line of text to all players and spectators, for example "this server restarts in five minutes". Clients
-    /// get the text as `Event::Notice`, reliably and in order. A session without a world or with a full lane does not.
+    /// get the text as `Event::Notice`, reliably and in order, in a lobby too. A session with a full lane does not, nor
+    /// one that is still loading its world.
     /// Returns the number of recipient sessions, which is 0 if the text is empty, longer than [`NOTICE_BYTES_MAX`]
     /// bytes, or contains invisible characters.
     pub fn notify(&mut self, words: &str) -> usize {
@@ -119,7 +120,7 @@ impl<S: Simulation> Match<S> {
         let bytes: Arc<[u8]> = words.as_bytes().into();
         let peers = self.people.iter_mut();
         peers
-            .filter(|peer| peer.has_world())
+            .filter(|peer| peer.has_world() || peer.guest().is_some())
             .filter_map(|peer| peer.lane_out.push(message::NOTICE, bytes.clone()).ok())
             .count()
     }

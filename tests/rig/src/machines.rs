@@ -88,7 +88,7 @@ pub fn differences(kept: &str, now: &str) -> Vec<String> {
 /// Records a match of four simulated players, and replays its journal, so that bytes are read as well as written.
 fn play<S: Play>(name: &str, seed: u64, input_pattern: InputPattern, lines: &mut String) {
     let played = recorded::<S>(seed, 4, TICKS, input_pattern);
-    let replay = Replay::<S>::open(&played.journal, &played.rules, &played.hello);
+    let replay = Replay::<S>::open(&played.journal, &played.rules);
     let mut replay = replay.expect("its own journal");
     loop {
         let world = replay.world();

@@ -91,12 +91,12 @@ impl<S: Simulation> Verdicts<S> {
 
     /// Replays the journal. Returns the variants that never occurred, and the growth of the world.
     pub(crate) fn replay(&self, match_: &Match<S>) -> Result<(Vec<String>, Option<Growth>), Wrong> {
-        let (rules, hello) = match_.origin();
+        let (rules, _) = match_.origin();
         let fault = |error: &dyn fmt::Display| {
             let text = format!("the match's journal, played again: {error}");
             Wrong::new(FailureKind::Diverged, text)
         };
-        let opened = Replay::<S>::open(&self.journal[..], &rules, &hello);
+        let opened = Replay::<S>::open(&self.journal[..], &rules);
         let mut replay = opened.map_err(|error| fault(&error))?;
         let mut tally = VariantTally::<S>::default();
         let end = match_.world().tick();

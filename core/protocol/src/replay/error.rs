@@ -8,6 +8,7 @@ use crate::packet::closed::CloseCode;
 use crate::text::line;
 use crate::wire::WireError;
 use twinstep_core::Tick;
+use twinstep_core::digest::DigestError;
 use twinstep_core::world::FrameError;
 
 /// The reason why a journal cannot be played further. Everything played before stays valid.
@@ -22,6 +23,8 @@ pub enum ReplayError {
         line(&about.game), about.sim_version, about.rules_digest, difference(*code, about)
     )]
     Mismatch { about: About, code: CloseCode },
+    #[error("the rules of this program have no digest: {0}")]
+    Rules(DigestError),
     #[error("the journal has no whole world to start from: restore a complete copy")]
     NoWorld,
     #[error("unexpected record at byte {offset}: the journal is damaged")]

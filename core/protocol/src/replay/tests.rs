@@ -103,7 +103,7 @@ impl Server {
     }
 
     fn replay(&self) -> Replay<'_, Echo> {
-        Replay::open(&self.file, &(), &hello()).unwrap()
+        Replay::open(&self.file, &()).unwrap()
     }
 }
 
@@ -243,7 +243,7 @@ fn every_bit_flip_is_reported_and_everything_before_it_plays() {
         let mut file = server.file.clone();
         file[bit / 8] ^= 1 << (bit % 8);
         let flipped = (bit / 8) as u64;
-        let Ok(mut replay) = Replay::<Echo>::open(&file, &(), &hello()) else {
+        let Ok(mut replay) = Replay::<Echo>::open(&file, &()) else {
             // A damaged world or start, or a head whose one-byte check matched by chance.
             assert!(flipped < after_worlds, "byte {flipped}");
             continue;
@@ -283,7 +283,7 @@ fn a_torn_file_plays_up_to_the_tear_and_can_be_resumed() {
         assert_eq!(index.sound_bytes(), *sound);
         let is_whole = *sound == cut as u64;
         assert_eq!(index.stopped.is_none(), is_whole);
-        let mut replay = Replay::<Echo>::open(torn, &(), &hello()).unwrap();
+        let mut replay = Replay::<Echo>::open(torn, &()).unwrap();
         let fault = replay.verify().fault;
         assert_eq!(fault.is_none(), is_whole, "{fault:?}");
         // Another process resumes the match, and ends it.
@@ -294,7 +294,7 @@ fn a_torn_file_plays_up_to_the_tear_and_can_be_resumed() {
         let index = Index::scan(&file).unwrap();
         assert_eq!(index.stopped, None);
         assert_eq!((index.resumes, index.ended.as_deref()), (1, Some("over")));
-        let verified = Replay::<Echo>::open(&file, &(), &hello()).unwrap().verify();
+        let verified = Replay::<Echo>::open(&file, &()).unwrap().verify();
         assert_eq!(verified.fault, None);
     }
 }
@@ -304,10 +304,8 @@ fn the_error_for_another_programs_journal_names_its_build() {
     let server = Server::start(Tick(0));
     let mut ours = hello();
     ours.version = 99;
-    ours.build = "my build".into();
-    let refused = Replay::<Echo>::open(&server.file, &(), &ours)
-        .err()
-        .unwrap();
+    let refused = Index::scan(&server.file).unwrap().check(&ours);
+    let refused = refused.unwrap_err();
     assert!(matches!(
         refused,
         ReplayError::Mismatch {
@@ -318,7 +316,7 @@ fn the_error_for_another_programs_journal_names_its_build() {
     for word in ["echo", "version 1", "test build"] {
         assert!(refused.to_string().contains(word), "{refused}");
     }
-    let refused = Replay::<Echo>::open(b"hello, world", &(), &hello()).err();
+    let refused = Replay::<Echo>::open(b"hello, world", &()).err();
     assert_eq!(refused, Some(JournalError::NotAJournal.into()));
 }
 

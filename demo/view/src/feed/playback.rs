@@ -11,13 +11,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey, terms};
+use powderkeg_game::{Cue, Game, GameShow, Rules, ShowKey};
 use twinstep_client::internal::Picture;
 use twinstep_client::{CueEvent, CueId, CueKind, Placed, Poses, Scene, Show};
 use twinstep_core::{PlayerId, PlayerSet, Tick};
 use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::names::Name;
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Replay, ReplayError};
 
 use super::news::{Companion, News};
@@ -144,8 +143,7 @@ impl Playback {
         journal: impl JournalSource + Send + 'static,
         rules: &Arc<Rules>,
     ) -> Result<Playback, ReplayError> {
-        let hello = Hello::of::<Game>(rules, terms::BUILD).expect("rules without a NaN");
-        let mut replay = Replay::<Game>::own(journal, Arc::clone(rules), &hello)?;
+        let mut replay = Replay::<Game>::own(journal, Arc::clone(rules))?;
         let survey = replay.survey();
         Ok(Playback {
             first: survey.first,

@@ -7,7 +7,6 @@ use std::time::Duration;
 use glam::Vec2;
 use powderkeg_game::Heading;
 use twinstep_client::{CueId, CueKind};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::{Index, Replay};
 use twinstep_protocol::simnet::LinkProfile;
 
@@ -360,8 +359,7 @@ fn a_replay_saved_during_play_contains_the_confirmed_match_and_verifies() {
     let journal = std::fs::read(&path).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
 
-    let hello = Hello::of::<Game>(&setup.rules, "a build").unwrap();
-    let verified = Replay::<Game>::open(&journal, &setup.rules, &hello)
+    let verified = Replay::<Game>::open(&journal, &setup.rules)
         .unwrap()
         .verify();
     assert_eq!(verified.fault, None);

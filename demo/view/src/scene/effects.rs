@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_shown_only_once_confirmed() {
+    fn points_are_shown_only_after_confirmation() {
         let mut effects = ViewEffects::default();
         let scored = Cue::Scored {
             player: PlayerId(0),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use twinstep_core::{PlayerId, Tick};
-use twinstep_protocol::packet::hello::Hello;
+use twinstep_protocol::replay::About;
 use twinstep_protocol::tape::{self, FramePart, LoopShare, TapeError, TapeEvent, TapeRecord};
 use twinstep_protocol::text::line;
 
@@ -66,9 +66,10 @@ impl ClientTape {
     }
 
     // Returns the game and the version of a tape from another game or with other rules.
-    pub(super) fn foreign(&self, ours: &Hello) -> Option<(String, u32)> {
+    pub(super) fn foreign(&self, ours: &About) -> Option<(String, u32)> {
         let about = self.about.as_ref()?;
-        let is_ours = (&about.0, &about.1, &about.2) == (&ours.game, &ours.version, &ours.rules);
+        let ours = (&ours.game, &ours.sim_version, &ours.rules_digest);
+        let is_ours = (&about.0, &about.1, &about.2) == ours;
         (!is_ours).then(|| (about.0.clone(), about.1))
     }
 

@@ -84,7 +84,7 @@ impl Loaded {
         if let Err(error) = self.reload_keys(control).await {
             logged::error!(error = %line(&error.to_string()), "keys not reloaded: the old keys stay in use");
         }
-        match ops.reread_bans().await {
+        match ops.reload_bans().await {
             Ok(bans) if bans.banned.is_empty() && bans.forgiven.is_empty() => {
                 logged::info!("bans reloaded: no change");
             }
@@ -95,7 +95,7 @@ impl Loaded {
             ),
             Err(error) => logged::error!(%error, "bans not reloaded: the old bans stay in force"),
         }
-        match ops.reread_token(&self.files.token) {
+        match ops.reload_token(&self.files.token) {
             Ok(true) => logged::info!("admin token reloaded"),
             Ok(false) => {}
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Starts a server from settings: [`Settings::listen`], [`Settings::listen_many`], and checks of both.
+//! Starts a server from settings: [`Settings::listen`], [`Settings::listen_on_demand`], and checks of both.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -98,7 +98,7 @@ impl Settings {
     ///
     /// # Panics
     /// Within a tokio runtime.
-    pub fn listen_many<S: Simulation>(
+    pub fn listen_on_demand<S: Simulation>(
         self,
         many: &ManySettings,
         template: impl BlueprintSource<S>,

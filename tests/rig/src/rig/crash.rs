@@ -121,14 +121,9 @@ impl<S: Play> Rig<S> {
     }
 
     fn replayed_world(&self, sound: usize) -> twinstep_core::World<S> {
-        let hello = twinstep_protocol::packet::hello::Hello::of::<S>(&self.rules, "")
-            .expect("rules without NaN");
-        let mut replay = twinstep_protocol::replay::Replay::<S>::open(
-            &self.journal[..sound],
-            &self.rules,
-            &hello,
-        )
-        .expect("a journal");
+        let mut replay =
+            twinstep_protocol::replay::Replay::<S>::open(&self.journal[..sound], &self.rules)
+                .expect("a journal");
         replay.seek(Tick::MAX).expect("sound to its end");
         replay.world().clone()
     }

@@ -9,7 +9,6 @@ use twinstep_core::PlayerId;
 use twinstep_core::bounds::{COMMANDS_OPEN_MAX, FRAGMENT_BYTES, FRAME_BYTES_MAX};
 use twinstep_core::world::Presence;
 use twinstep_protocol::packet::closed::CloseCode;
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_server::config::{Laggards, SealWhen, StartWhen};
 use twinstep_server::peer::SessionStage;
@@ -247,8 +246,7 @@ impl<S: Play> Rig<S> {
     /// If the replay fails.
     pub fn check_journal(&mut self) {
         let rules = &*self.rules;
-        let hello = Hello::of::<S>(rules, "").expect("rules without NaN");
-        let mut replay = Replay::<S>::open(&self.journal, rules, &hello).expect("a journal");
+        let mut replay = Replay::<S>::open(&self.journal, rules).expect("a journal");
         let verified = replay.verify();
         assert!(
             verified.fault.is_none(),

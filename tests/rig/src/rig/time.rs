@@ -7,7 +7,6 @@ use twinstep_protocol::lineage::Stamp;
 use twinstep_client::{Event, Progress};
 use twinstep_core::Tick;
 use twinstep_core::bounds::{HISTORY, PACKET_BYTES_MAX, QUERIES_OPEN_MAX};
-use twinstep_protocol::packet::hello::Hello;
 use twinstep_protocol::replay::Replay;
 use twinstep_server::Folded;
 use twinstep_server::Output;
@@ -118,8 +117,7 @@ impl<S: Play> Rig<S> {
 
     /// Records the digests of ticks older than the match's history, from its journal.
     fn record_digests_of_journal(&mut self, end: Tick) {
-        let hello = Hello::of::<S>(&self.rules, "").expect("rules without NaN");
-        let mut replay = Replay::<S>::open(&self.journal, &self.rules, &hello).expect("a journal");
+        let mut replay = Replay::<S>::open(&self.journal, &self.rules).expect("a journal");
         let first = Tick(self.digests.len() as u32);
         assert_eq!(replay.seek(first).ok(), Some(first), "it is not written");
         while replay.world().tick() < end.back(HISTORY - 1) {

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use twinstep_core::bounds::WAITED_PER_MINUTE;
+use twinstep_core::bounds::WAIT_PER_MINUTE_MAX;
 use twinstep_protocol::packet::closed::CloseCode;
 use twinstep_server::SessionId;
 use twinstep_server::config::SealWhen;
@@ -86,7 +86,7 @@ impl<S: Play> Rig<S> {
         };
         // The same budget as in `SealWhen::WaitForAll`. The match counts spent time for up to a twelfth of its window
         // longer.
-        let budget = kick_after.max(WAITED_PER_MINUTE);
+        let budget = kick_after.max(WAIT_PER_MINUTE_MAX);
         let window = MINUTE.max(budget * 3);
         let client = &self.clients[at];
         let (at_once, within) = client.awaited.spent(now, window + window / 12 + SLACK);
@@ -135,7 +135,7 @@ impl<S: Play> Rig<S> {
         let SealWhen::WaitForAll { kick_after } = self.config.policies.sealing else {
             return;
         };
-        let end = self.now + MINUTE.max(kick_after.max(WAITED_PER_MINUTE) * 3) + BAR * 2;
+        let end = self.now + MINUTE.max(kick_after.max(WAIT_PER_MINUTE_MAX) * 3) + BAR * 2;
         let is_out = |c: &RigClient<S>| c.role.is_honest() && c.awaited.out_since.is_some();
         while self.now < end && self.clients.iter().any(is_out) {
             self.run(Duration::from_millis(500));
