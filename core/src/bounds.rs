@@ -19,7 +19,7 @@ pub const LEAD_MIN: u32 = 64;
 /// [`lead_max`]. With one second, bots on the preset `awful` saw a frozen picture for up to 1.04 % of a minute; the
 /// target is 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
-/// Above this memory for the memos of [`Effects::each`](crate::Effects::each) in a prediction, in bytes, none is added:
+/// Once the memos of [`Effects::each`](crate::Effects::each) in a prediction take this many bytes, none is added:
 /// further ticks are rebuilt without memos.
 pub const MEMO_BYTES_MAX: usize = 16 << 20;
 /// The largest input delay, in ticks.
@@ -28,7 +28,7 @@ pub const DELAY_MAX: u32 = 32;
 /// buffers and the server's acceptance window; a client's own limit at a given tick length is [`input_window`]. It fits
 /// into a byte.
 pub const INPUT_WINDOW: u32 = 255;
-/// The server can still reconstruct the worlds of this many past ticks, for resolvers that look back and for desync
+/// The number of past ticks whose worlds the server can still reconstruct, for resolvers that look back and for desync
 /// reports.
 pub const HISTORY: u32 = 64;
 /// The minimum number of sealed frames that the server keeps in memory for joining clients. It keeps more if these
@@ -58,15 +58,15 @@ pub const DROP_AFTER_TICKS_MIN: u32 = 2 * INPUT_REPEAT_TICKS;
 
 /// The maximum size of an encoded input, in bytes.
 pub const INPUT_BYTES_MAX: usize = 16;
-/// The maximum size of an encoded command, in bytes. One of more than [`COMMAND_INLINE_MAX`] bytes is *large*: frames
-/// contain it in fragments, so it runs some ticks later, and other clients do not receive it in advance.
+/// The maximum size of an encoded command, in bytes. A command of more than [`COMMAND_INLINE_MAX`] bytes is *large*:
+/// frames contain it in fragments, so it runs some ticks later, and other clients do not receive it in advance.
 pub const COMMAND_BYTES_MAX: usize = 4_096;
-/// The maximum size of an encoded outcome, in bytes. One of more than [`OUTCOME_INLINE_MAX`] bytes is *large*, like a
-/// command.
+/// The maximum size of an encoded outcome, in bytes. An outcome of more than [`OUTCOME_INLINE_MAX`] bytes is *large*,
+/// like a large command.
 pub const OUTCOME_BYTES_MAX: usize = 4_096;
-/// The maximum size of an encoded command that a single frame contains, and of any claim, in bytes.
+/// The maximum size of a command that a single frame contains whole, and of any claim, in encoded bytes.
 pub const COMMAND_INLINE_MAX: usize = 128;
-/// The maximum size of an encoded outcome that a single frame contains, in bytes.
+/// The maximum size of an outcome that a single frame contains whole, in encoded bytes.
 pub const OUTCOME_INLINE_MAX: usize = 256;
 /// The number of bytes of a large entry that a frame carries when it is the entry's turn. It carries more if space is
 /// left.
@@ -85,18 +85,18 @@ pub const FRAME_BYTES: usize = 512;
 /// The overhead of a frame, in bytes: everything except inputs, roster changes and list entries, that is, masks, flags,
 /// counts and a cadence.
 pub const FRAME_HEAD_BYTES: usize = 24;
-/// Size of a roster change in a frame, in bytes.
+/// The size of a roster change in a frame, in bytes.
 pub const ROSTER_CHANGE_BYTES: usize = 2;
-/// Size of a command or claim in a frame, in bytes, including its player and sequence.
+/// The maximum size of a command or claim in a frame, in bytes, including its player and sequence number.
 pub const ORDER_BYTES_MAX: usize = COMMAND_INLINE_MAX + ORDER_HEAD_BYTES;
 /// The size of an order without its command, in bytes.
 pub const ORDER_HEAD_BYTES: usize = 6;
-/// Size of an outcome in a frame, in bytes, including the tick asked and the key.
+/// The maximum size of an outcome in a frame, in bytes, including the tick asked and the key.
 pub const ANSWER_BYTES_MAX: usize = OUTCOME_INLINE_MAX + ANSWER_HEAD_BYTES;
 /// The size of an answer without its outcome, in bytes: the tick asked, the key, and a flag that an outcome exists.
 pub const ANSWER_HEAD_BYTES: usize = 5 + 9 + 5 + 1;
-/// The number of bytes of each frame reserved for each kind of entry (outcomes, claims, commands) with entries waiting.
-/// Bytes that a kind does not use go to the other kinds.
+/// The number of bytes that each frame reserves for each kind of entry (outcomes, claims, commands) that has entries
+/// waiting. Bytes that a kind does not use go to the other kinds.
 pub const FRAME_SHARE_BYTES: usize = 48;
 /// The minimum space for entries in a frame, however large its inputs are: the largest outcome fits next to the
 /// reserved bytes of the two other kinds, and so do two of the largest commands or claims.
@@ -112,7 +112,7 @@ pub const FRAME_BYTES_MAX: usize = FRAME_HEAD_BYTES
 pub const FRAME_TURNS_TICKS: u32 = 3 * PLAYERS_MAX as u32;
 /// The maximum size of a session packet, in bytes, without the transport's own headers.
 pub const PACKET_BYTES_MAX: usize = 1_100;
-/// The maximum size of a downstream packet without its frames, in bytes: acks, margins, fates, links.
+/// The maximum size of a downstream packet without its frames, in bytes: acks, margins, results of orders, links.
 pub const PLAY_HEAD_BYTES_MAX: usize = 400;
 /// The maximum number of refused orders in a packet. The rest wait until the client has acknowledged these.
 pub const REFUSALS_PER_PACKET: usize = 32;
@@ -162,7 +162,7 @@ pub const WAITING_BYTES_MAX: usize = PLAYERS_MAX * WAITING_BYTES_MIN;
 pub const COMMANDS_PER_SECOND: u32 = 20;
 /// The maximum number of bytes per second in a player's large commands, counted on arrival: a 4 KB command every 1.6 s.
 pub const LARGE_COMMAND_BYTES_PER_SECOND: u32 = COMMANDS_PER_SECOND * COMMAND_INLINE_MAX as u32;
-/// The allowed burst, in bytes: two of the largest commands.
+/// The allowed burst of large commands, in bytes: two of the largest ones.
 pub const LARGE_COMMAND_BYTES_BURST: u32 = (LARGE_COMMANDS_OPEN_MAX * COMMAND_BYTES_MAX) as u32;
 /// The limit of turn, repetition and command counters. Adding a small number to them never wraps. No match lasts this
 /// long; larger values from a file or a peer are rejected.
@@ -183,9 +183,9 @@ pub const QUERIES_WAITING_MAX: usize = 256;
 /// A query not answered within this many ticks, or within 2 s if that is more ticks, is answered with
 /// `None`: see [`answer_ticks`].
 pub const ANSWER_TICKS: u32 = 120;
-/// The minimum time for which a query waits for its answer.
+/// The minimum of [`answer_ticks`], as a time.
 pub const ANSWER_TIME: Duration = Duration::from_secs(2);
-/// The number of large answers that a client can upload beside its large commands. The others follow later.
+/// The number of large answers that a client can upload at a time, in addition to its large commands. The others wait.
 pub const ANSWERS_MAX: usize = ASKS_PER_TICK;
 
 /// The maximum number of cues waiting for the authority.
@@ -193,7 +193,7 @@ pub const CUES_OPEN_MAX: usize = 1_024;
 /// A cue that moves by at most this time between a guess and the confirmed frame still counts as the same cue: see
 /// [`cue_drift_ticks`].
 pub const CUE_DRIFT: Duration = Duration::from_millis(200);
-/// The minimum of [`CUE_DRIFT`], in ticks.
+/// The minimum of [`cue_drift`], in ticks.
 pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
 /// Inputs and commands are announced for at most this many ticks after the newest frame sent.
 pub const ANNOUNCE_TICKS: u32 = 8;
@@ -216,8 +216,9 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// If a client's acks do not advance for this long, the server sends to it at most 10 times a second, and only the
 /// first frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
-/// If a client's acks do not advance for this long, the server sends these frames only every [`SPARSE_EVERY`], until
-/// they advance. A client that was also silent for this long gets no frames, and lane chunks only with these sends.
+/// If a client's acks do not advance for this long, the server sends the first frames that it lacks only every
+/// [`SPARSE_EVERY`], until they advance. A client that was also silent for this long gets no frames, and lane chunks
+/// only at this interval.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// The interval of sends to a client after [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);
@@ -243,16 +244,15 @@ pub const JOINS_AT_ONCE: usize = 2;
 /// While a world is being sent, the frames since that world are kept for at most this long, or [`LOAD_TICKS`] if that
 /// is longer. At up to 240 Hz that is enough to send 8 MiB at 168 kbit/s.
 pub const LOAD_TIME: Duration = Duration::from_secs(400);
-/// The limit on these frames is at least this many ticks, and more if they cover less than [`LOAD_TIME`]: see
-/// [`load_ticks`].
+/// The minimum of [`load_ticks`]. It is more if these ticks cover less than [`LOAD_TIME`].
 pub const LOAD_TICKS: u32 = 24_000;
-/// The limit on these frames is at most this many ticks: [`LOAD_TIME`] at 240 Hz.
+/// The maximum of [`load_ticks`]: [`LOAD_TIME`] at 240 Hz.
 pub const LOAD_TICKS_MAX: u32 = 96_000;
 /// A packet reports the next tick to seal as at most this many ticks after the frame that the client needs next,
 /// because packets contain only 16 bits of a tick.
 pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
-/// The maximum memory for the frames kept while a world is being sent, in bytes, without the heap of the game's own
-/// types.
+/// The maximum memory for the frames kept while a world is being sent, in bytes, not counting the heap memory of the
+/// game's own types.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// The time for which the server keeps the state of an interrupted join while its client tries to reconnect: the rest
 /// of the world, and the frames since then.
@@ -278,7 +278,7 @@ pub const WAIT_PER_MINUTE_MAX: Duration = Duration::from_secs(20);
 /// Policies that depend on the round trip use at most this value.
 pub const RTT_MAX: Duration = Duration::from_millis(500);
 
-/// A time in nanoseconds, at most 584 years. The number is 64 bits wide because dividing the 128 bits of
+/// A time in nanoseconds, saturating at 584 years. The number is 64 bits wide because dividing the 128 bits of
 /// [`Duration::as_nanos`] takes a function call.
 #[must_use]
 #[inline]
@@ -376,7 +376,7 @@ const _: () = assert!(BACKLOG <= BACKLOG_MAX && BACKLOG_MAX <= LOAD_TICKS);
 const _: () = assert!(INPUT_WINDOW >= LEAD_MAX + DELAY_MAX);
 const _: () = assert!(INPUT_BYTES_MAX * PLAYERS_MAX <= FRAME_BYTES / 2);
 const _: () = assert!(FRAME_BYTES * 2 <= PACKET_BYTES_MAX);
-// A packet always has space for a frame beside its other contents, so there is always progress.
+// A packet always has space for a frame after its head, so there is always progress.
 const _: () = assert!(FRAME_BYTES_MAX + PLAY_HEAD_BYTES_MAX <= PACKET_BYTES_MAX);
 // The largest answer fits by the definition of `FRAME_ROOM_MIN`; two of the largest orders must also fit.
 const _: () = assert!(2 * ORDER_BYTES_MAX + 2 * FRAME_SHARE_BYTES <= FRAME_ROOM_MIN);

@@ -46,13 +46,13 @@ pub enum CodecError {
 /// Encodes into a slice. Returns the number of bytes written. Does not allocate.
 ///
 /// # Errors
-/// [`CodecError::TooLarge`] if it does not fit, [`CodecError::Unencodable`] if it cannot be encoded.
+/// [`CodecError::TooLarge`] if the value does not fit, [`CodecError::Unencodable`] if it cannot be encoded.
 pub fn encode<T: Serialize>(value: &T, out: &mut [u8]) -> Result<usize, CodecError> {
     let limit = out.len();
     bincode::serde::encode_into_slice(value, out, FORMAT).map_err(|e| encode_error(&e, limit))
 }
 
-/// Appends a value of at most [`WORLD_BYTES_MAX`] bytes (a world) to `out`. Allocates only to grow it.
+/// Appends a value of at most [`WORLD_BYTES_MAX`] bytes, such as a world, to `out`. Allocates only to grow `out`.
 ///
 /// # Errors
 /// If the value exceeds the limit or cannot be encoded. In that case `out` is left unchanged.
@@ -62,7 +62,7 @@ pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecErr
         end: usize,
     }
     impl Writer for Tail<'_> {
-        // Without inlining, each number costs a call and a returned error: four to eight times as much.
+        // Without inlining, each number costs a call and a returned `Result`: four to eight times as much.
         #[inline]
         fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
             if self.out.len() + bytes.len() > self.end {
@@ -122,11 +122,12 @@ pub fn sealable<T: Serialize + DeserializeOwned + PartialEq>(
     }
 }
 
-/// Decodes a value at the start of `bytes`. Returns the value and the number of bytes read.
+/// Decodes a value at the start of `bytes`. Returns the value and the number of bytes read. Never panics. Memory for
+/// elements is reserved only for bytes that are present, so it is bounded by the length of `bytes` times the size of
+/// the largest type within.
 ///
 /// # Errors
-/// If the bytes are not a value of this type. Never panics. Memory for elements is reserved only for bytes that are
-/// present, so it is bounded by the length of `bytes` times the size of the largest type within.
+/// If the bytes are not a value of this type.
 pub fn decode_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
     let mut decoding = Decoding::new(bytes);
     let value = T::deserialize(&mut decoding).map_err(|e| decode_error(&e))?;

@@ -95,8 +95,9 @@ impl ValueTree {
     }
 }
 
-/// The number of elements of each list and map in a value, and the number of bytes of each string, keyed by path. Paths
-/// contain no indices: `sim.rooms[].doors` counts the doors of all rooms. Use it only for reports, like [`diff`].
+/// The number of elements of each list and map in a value, and the number of bytes of each string or byte array, keyed
+/// by path. Paths contain no indices: `sim.rooms[].doors` counts the doors of all rooms. Use it only for reports, like
+/// [`diff`].
 ///
 /// ```
 /// use twinstep_core::diff::lengths;
@@ -181,7 +182,8 @@ impl Walk {
     }
 
     fn fields(&mut self, left: &[(&'static str, Node)], right: &[(&'static str, Node)]) {
-        // Two values of one type differ in their fields only because of skip_serializing_if. Structs have few fields.
+        // Two values of one type differ in their fields only because of skip_serializing_if. The search is linear
+        // because structs have few fields.
         let get = |fields: &'_ [(&'static str, Node)], name| {
             fields.iter().position(|field| field.0 == name)
         };

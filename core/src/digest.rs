@@ -31,17 +31,17 @@ use scan::NanScan;
 
 /// The canonical xxh3-64 digest of `value`.
 ///
-/// Like the codec, the digest is not human-readable: types that serialise in two ways use their compact one. A field
-/// that `#[serde(skip_serializing_if)]` leaves out is hashed by its name. (Do not use this attribute in a simulation:
-/// the codec cannot read such types back.) Fields with `#[serde(skip)]` are not part of the digest.
+/// Like the codec, the digest is not human-readable: types with two serialised forms use the compact one. A field that
+/// `#[serde(skip_serializing_if)]` leaves out is hashed by its name. (Do not use this attribute in a simulation: the
+/// codec cannot read such types back.) Fields with `#[serde(skip)]` are not part of the digest.
 ///
 /// Costs about half a nanosecond per field (measured: 48,000 entities of 6 numbers in 0.14 ms). Allocates only if it
 /// fails.
 ///
 /// # Errors
 ///
-/// If the value contains a NaN, which does not equal itself and has other bits on other machines; or if its `Serialize`
-/// fails.
+/// If the value contains a NaN, which does not equal itself and may have other bits on other machines; or if its
+/// `Serialize` fails.
 ///
 /// ```
 /// use twinstep_core::digest::digest;

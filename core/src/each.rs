@@ -207,7 +207,8 @@ impl<S: Simulation> Effects<S> {
     }
 
     /// Returns `run(input)`. When a prediction is rebuilt and the input equals its earlier value at this tick, the
-    /// earlier result is reused: [`each`](Self::each) for one value, such as a flow field that depends on the walls.
+    /// earlier result is reused. This is [`each`](Self::each) for one value, such as a flow field that depends on the
+    /// walls.
     ///
     /// ```
     /// # use twinstep_core::prelude::*;
@@ -250,7 +251,7 @@ impl<S: Simulation> Effects<S> {
         I: Serialize + ?Sized,
         O: Clone + Serialize + Send + Sync + 'static,
     {
-        // The result is the item, so that a sampled check compares it.
+        // The result is the item, so that the sampled checks compare it.
         let mut result = None;
         self.each(
             name,
@@ -277,7 +278,6 @@ impl<I: Serialize + ?Sized, R, O> Serialize for Call<'_, I, R, O> {
     }
 }
 
-/// Returns `true` if the two items have the same bytes. Uses the end of `scratch`.
 fn are_equal<T: Serialize>(a: &T, b: &T, scratch: &mut Vec<u8>) -> bool {
     let start = scratch.len();
     // Items that cannot be encoded have no entry.

@@ -27,7 +27,7 @@ pub enum RosterChange {
 pub struct Order<C> {
     /// The player that issued the order.
     pub player: PlayerId,
-    /// The player's sequence for a command; the tick that emitted it for a claim.
+    /// For a command, the player's sequence number; for a claim, the tick whose step emitted it.
     pub seq: u32,
     /// The command itself.
     pub command: C,
@@ -81,7 +81,7 @@ impl LargeEntry {
     }
 }
 
-/// Consecutive bytes of an encoded large entry. All its fragments, in frame order, make up the entry.
+/// Consecutive bytes of an encoded large entry. All fragments of an entry, in frame order, make up the entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fragment {
     /// The entry.
@@ -149,7 +149,7 @@ impl<I> Inputs<I> {
     /// Removes all inputs.
     #[inline]
     pub fn clear(&mut self) {
-        // Only the used slots: the others are `None` already.
+        // Only the used slots; the others are already `None`.
         for player in self.players.iter() {
             self.held[player.index()] = None;
         }

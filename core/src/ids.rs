@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::PLAYERS_MAX;
 
-/// The number of a fixed simulation step, counted from 0; it never wraps (at 60 Hz: 2.2 years).
-///
-/// Arithmetic saturates at both ends, so that `now - born` cannot panic in a game.
+/// The number of a fixed simulation step, counted from 0. Arithmetic saturates at tick 0 and at the last tick (after
+/// 2.2 years at 60 Hz), so that `now - born` cannot panic in a game.
 ///
 /// ```
 /// use twinstep_core::Tick;
@@ -27,8 +26,7 @@ use crate::bounds::PLAYERS_MAX;
 pub struct Tick(pub u32);
 
 impl Tick {
-    /// The last possible tick. `Frame::learned` also returns it for an input that is still a
-    /// guess.
+    /// The last possible tick. `Frame::learned` also returns it for an input that is still a guess.
     pub const MAX: Tick = Tick(u32::MAX);
 
     /// The tick `span` earlier, or tick 0.
@@ -124,7 +122,7 @@ impl fmt::Display for PlayerId {
 pub struct Key {
     /// The cause: an entity, a player, or another key folded by [`Key::child`].
     pub of: u64,
-    /// The cause's own counter or sequence.
+    /// The cause's own counter.
     pub n: u32,
 }
 

@@ -1,9 +1,9 @@
 //! Twinstep's core: ids, the step contract, and the building blocks of deterministic games. Packets and journals are
 //! in `twinstep-protocol`.
 //!
-//! A game is a [`Simulation`]: a state with one method. Twinstep runs it twice in each client (an
-//! *authority* that steps only on frames confirmed by the server, and a *prediction* that runs ahead on
-//! assumed ones) and once on the server, which seals the frames.
+//! A game is a [`Simulation`]: a state with one required method. Twinstep runs it twice in each client (an *authority*
+//! that steps only on frames confirmed by the server, and a *prediction* that runs ahead on assumed ones) and once on
+//! the server, which seals the frames.
 //!
 //! ```text
 //! authority  = fold(step, start, confirmed frames)
@@ -16,15 +16,15 @@
 //! | [`prelude`] | everything that a game's rules import |
 //! | [`ids`], [`players`] | tick, player and key; a set of players |
 //! | [`simulation`] | the trait that a game implements, with the input and the output of a step |
-//! | [`frame`], [`effects`] | the input and the output again, under their own names, with the entries of a frame |
-//! | [`perspective`] | which client's screen a step is for |
-//! | [`turn`] | turns, and how they are clocked |
+//! | [`frame`], [`effects`] | the input and the output of a step, with the entries of a frame |
+//! | [`perspective`] | the phase of a step, and the client's screen for which it runs |
+//! | [`turn`] | turns: their ticks and their timing |
 //! | [`world`] | the simulation with everything that a copy needs to continue; the only code that steps |
 //! | [`schedule`], [`rng`], [`table`], [`chunked`], [`clone_fields!`] | building blocks of deterministic games |
 //! | [`memo`] | loops whose results rebuilds reuse |
 //! | [`digest`], [`diff`] | one number for a world, and where two worlds differ |
 //! | [`codec`] | values as bytes |
-//! | [`bounds`] | every limit of law *Bounded* |
+//! | [`bounds`] | the limits of law *Bounded* |
 //! | [`testing`] | helpers for authors' tests |
 //!
 //! This crate owns no clock, socket, thread or file; `no_std` + alloc enforces that.

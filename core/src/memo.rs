@@ -26,8 +26,8 @@ use crate::ids::Tick;
 /// The number of entries searched for an item. When items leave a list, the others move by a few positions.
 const SEARCH: usize = 8;
 
-/// Memos are created this many at a time, and used in turn. So if the lead grows by a few ticks, there are memos with
-/// allocated space.
+/// Memos are created this many at a time and used in turn, so that memos with allocated buffers are ready when the lead
+/// grows by a few ticks.
 const SPARE: usize = 4;
 
 /// The tick, the tick length and the rules, which a loop passes to its function.
@@ -119,9 +119,9 @@ impl<T, O> Results<T, O> {
 
 pub(crate) struct Loop {
     name: &'static str,
-    /// The loop started in the memo's tick.
+    /// Whether the loop has started in the memo's tick.
     is_used: bool,
-    /// All items of the memo's tick have an entry.
+    /// Whether all items of the memo's tick have an entry.
     pub(crate) is_whole: bool,
     pub(crate) taken: u32,
     pub(crate) run: u32,
@@ -304,7 +304,7 @@ impl Memos {
         self.spare.extend(confirmed);
     }
 
-    /// Takes the memos of all ticks from `others`. For each slot, the memo of the later tick is kept.
+    /// Takes all memos from `others`. If both have a memo in a slot, the one of the later tick is kept.
     pub fn absorb(&mut self, others: &mut Memos) {
         if !others.is_used {
             return;
@@ -381,7 +381,7 @@ mod tests {
         let steps = (0..99).map(|tick| step(&mut memos, &mut lent, tick));
         assert_eq!(steps.filter(|keeps| *keeps).count(), 0);
         assert!(!memos.is_used && memos.spare.is_empty());
-        // A game has memos starting with the step after its first loop.
+        // A game has memos from the step after its first loop onwards.
         lent.rooms.push(("agents", [0; 3]));
         assert!(step(&mut memos, &mut lent, 99) && memos.is_used);
     }

@@ -1,4 +1,4 @@
-//! The client's screen for which a step runs, and how much of the confirmed past is known there.
+//! The phase of a step, the client's screen for which it runs, and the remote inputs known there.
 //!
 //! This is the only input of a step besides state, rules and frame. A step whose result depends on it must call
 //! [`withhold`](crate::Effects::withhold).
@@ -86,7 +86,7 @@ impl Default for Learned {
     }
 }
 
-/// The client's screen for which a step runs, and how much is known there.
+/// The phase of a step, the client's screen for which it runs, and the remote inputs known there.
 #[derive(Clone, Copy, Debug)]
 pub struct Perspective<'a> {
     phase: Phase,

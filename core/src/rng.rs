@@ -8,7 +8,7 @@
 //! Law *Stable names*: if all entities drew from one generator, one additional draw (a wrong guess) would change the
 //! random numbers of all later entities. So each entity owns a fork, derived from the root seed and its own [`Key`].
 //!
-//! Invariant: neither half is degenerate (see `Half`), even if it comes from hostile bytes.
+//! Invariant: neither half is degenerate (see `Half`), even in a generator decoded from hostile bytes.
 //!
 //! Not for secrets: a few outputs reveal the state.
 
@@ -89,7 +89,7 @@ const fn split_mix(state: u64) -> u64 {
 }
 
 impl Mwc {
-    /// The generator of a root seed. Any seed is good, including 0 and small numbers.
+    /// The generator for a root seed. Any seed is good, including 0 and small numbers.
     #[must_use]
     pub const fn seed(root: u64) -> Mwc {
         let mixed = split_mix(root);
@@ -245,7 +245,7 @@ mod tests {
     /// Row 66.
     #[test]
     fn draws_match_marsaglias_own_test_program() {
-        // The program sets z = 12345, w = 65435, fills a table with 256 draws, makes 10⁶ for KISS, then 10⁶ of MWC
+        // The program sets z = 12345, w = 65435, fills a table with 256 draws, draws 10⁶ for KISS, then 10⁶ of MWC
         // alone, and expects the last one to be 904977562.
         let mut rng = Mwc {
             root: 0,

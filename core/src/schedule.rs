@@ -1,4 +1,4 @@
-//! [`Schedule`]: timers for sleeping entities, which have no cost per tick until they wake.
+//! [`Schedule`]: timers for sleeping entities, which cost nothing per tick until they wake.
 //!
 //! ```text
 //!   runs      (t5, first, last) ─▶ (t9, first, last) …      one run for each tick at which an event is due
@@ -24,7 +24,7 @@ use crate::table::Table;
 /// Events waiting for their tick, each under its own [`Key`]; first in, first out within a tick.
 ///
 /// Cost per tick: [`pop_due`](Schedule::pop_due) reads one entry if no event is due. Adding, cancelling or waking an
-/// event costs one hash lookup and one lookup in a [`Table`] of ticks: less than 0.1 µs even with 100,000 sleepers.
+/// event costs hash lookups and a lookup in a [`Table`] of ticks: less than 0.1 µs even with 100,000 sleepers.
 /// `clone_from` reuses allocations. The memory is proportional to the largest number of sleepers so far.
 ///
 /// ```
@@ -188,7 +188,7 @@ impl<E> Schedule<E> {
     }
 
     /// Reserves space for `sleepers` in total. Up to that number, scheduling does not allocate, as long as the sleepers
-    /// wake at no more than 256 different ticks.
+    /// wake at no more than 128 different ticks (256 if they are scheduled in tick order).
     pub fn make_room(&mut self, sleepers: usize) {
         let more = sleepers.saturating_sub(self.sleepers.len());
         self.sleepers.reserve(more);
@@ -239,8 +239,8 @@ impl KeyIndex {
         }
     }
 
-    /// The slot where the search for a key starts. It hashes by multiply, shift and multiply, so that keys that count
-    /// up in either half are not neighbours.
+    /// The slot where the search for a key starts. The hash is a multiply, a shift and a multiply, so that keys with
+    /// consecutive values in either field do not get neighbouring slots.
     fn home(&self, key: Key) -> usize {
         let word = key.of ^ u64::from(key.n).rotate_left(40);
         let mixed = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -349,8 +349,8 @@ impl<E: Clone> Clone for Schedule<E> {
         copy
     }
 
-    /// Allocates only if the capacity is too small or `E::clone_from` does. (`Vec` and `String` do not allocate there.
-    /// A tuple, or a type with a derived `Clone`, does for each part that owns heap memory.)
+    /// Allocates only if the capacity is too small or `E::clone_from` does. (`Vec` and `String` reuse their buffers; a
+    /// tuple, or a type with a derived `Clone`, allocates for each part that owns heap memory.)
     fn clone_from(&mut self, source: &Self) {
         self.runs.clone_from(&source.runs);
         self.sleepers.clone_from(&source.sleepers);
@@ -506,7 +506,7 @@ mod tests {
         );
     }
 
-    /// Keys that count up in either half, like the keys of entities and their timers.
+    /// Keys with consecutive values in either field, like the keys of entities and their timers.
     #[test]
     fn sequential_keys_are_found_in_few_probes() {
         let of_both = |n: u64| Key::new(n / 16 * 256, (n % 16) as u32);
@@ -544,7 +544,7 @@ mod tests {
 
     #[test]
     fn keys_chosen_to_collide_are_refused_quickly() {
-        // The inverse of the mixing's first half: all keys have the same low bits of the product.
+        // Inverts both multiplications of the hash, so that the hashes of all keys have the same upper half.
         let mut inverse: u64 = 1;
         for _ in 0..6 {
             inverse = inverse

@@ -1,4 +1,4 @@
-//! The step contract: what a game author writes (one trait with one method), and the input and output of a step.
+//! The step contract: the trait that a game author implements, and the input and output of a step.
 //!
 //! ```text
 //!            rules (read-only)
@@ -12,12 +12,13 @@
 //! ```
 //!
 //! [`FrameData`] is sealed, sent, journalled and compared. [`Frame`] is a step's view of it: it adds the rules, the
-//! queries that the outcomes answer, and a [`Perspective`] (which phase, which client's screen).
+//! tick length, the moves of bots, the queries that the outcomes answer, and a [`Perspective`] (which phase, which
+//! client's screen).
 //!
 //! Law **Canonical**: a frame has one order, built by the sealer and checked by the stepper: roster by player, outcomes
-//! by (tick asked, key), claims by (player, tick), commands by (player, sequence). Law **Only on difference**: equality
-//! covers roster, outcomes, claims, commands, and each input's value and presence. It covers neither the phase nor
-//! whether an input was filled.
+//! by (tick asked, key), claims by (player, tick), commands by (player, sequence), fragments by entry. Law **Only on
+//! difference**: equality covers tick, roster, outcomes, claims, commands, and each input's value and presence. It
+//! covers neither fragments, nor the cadence, nor whether an input was filled.
 //!
 //! The trait, `FrameData`, `Frame` and `Effects` share a file because each is defined in terms of the others.
 
@@ -51,7 +52,7 @@ pub use crate::values::{Controls, Never, Wire};
 pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The game's name, 1 to 64 bytes. Compared in the handshake.
     const NAME: &'static str;
-    /// Raise it whenever the results of `step` change. Compared in the handshake.
+    /// The game's version: raise it whenever the results of `step` change. Compared in the handshake.
     const VERSION: u32;
 
     /// Read-only content (level, tuning), shared. Its digest is compared in the handshake; it is sent only to clients
@@ -65,7 +66,7 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
     type Query: Wire;
     /// The answer to a query.
     type Outcome: Wire;
-    /// Something to show or play once.
+    /// An effect to show or play once, such as a sound.
     type Cue: Wire;
 
     /// Steps one tick.
@@ -82,7 +83,7 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
 
     /// The label of this state in a list of saved games, such as "islands, year 3, four towns". Empty by default; a
     /// game with a label of more than 256 bytes is not saved. A list shows labels without loading worlds, so it also
-    /// shows those of another [`VERSION`](Simulation::VERSION) or other rules.
+    /// shows those of games with another [`VERSION`](Simulation::VERSION) or other rules.
     #[must_use]
     fn save_label(&self, rules: &Self::Rules) -> String {
         let _ = rules;
@@ -106,7 +107,7 @@ pub trait Simulation: Clone + Serialize + DeserializeOwned + Send + Sync + 'stat
 pub struct FrameData<S: Simulation> {
     /// The tick of this frame.
     pub tick: Tick,
-    /// Players that joined, dropped, returned or left, in player order.
+    /// The players that joined, were dropped, returned or left, in player order.
     pub roster: Vec<(PlayerId, RosterChange)>,
     /// Answers to open queries, in (tick asked, key) order.
     pub outcomes: Vec<Answer<S::Outcome>>,
@@ -119,7 +120,7 @@ pub struct FrameData<S: Simulation> {
     pub fragments: Vec<Fragment>,
     /// The input of each present player.
     pub inputs: Inputs<S::Input>,
-    /// Telemetry, outside equality and digest: the players whose input the server had to fill.
+    /// The players whose input the server had to fill. Telemetry, outside equality and digest.
     pub filled: PlayerSet,
     /// The match's cadence from this tick onwards, if it changes. It can change only at a turn's first tick. Outside
     /// equality and digest.
@@ -225,10 +226,10 @@ impl<S: Simulation> FrameData<S> {
         added
     }
 
-    /// Returns `true` if this frame contains the last fragment of `entry`, which is therefore not encoded in a list.
+    /// Returns `true` if this frame contains the last fragment of `entry`, so that it is not encoded in a list.
     #[must_use]
     pub fn ends(&self, entry: LargeEntry) -> bool {
-        // Nearly all frames have none.
+        // A linear search: nearly all frames have no fragments.
         self.fragments
             .iter()
             .any(|f| f.left == 0 && f.entry == entry)
@@ -477,8 +478,9 @@ impl<'a, S: Simulation> Frame<'a, S> {
         self.perspective.locals().contains(player)
     }
 
-    /// The prediction's tick at which this client first knew the input of `player` for `tick` (announced or
-    /// confirmed). [`Tick::MAX`] while the input is guessed; `tick` itself in the authority phase, and for a bot.
+    /// The prediction's tick at which this client first knew the input of `player` for `tick` (announced or confirmed).
+    /// [`Tick::MAX`] while the input is guessed; `tick` itself in the authority phase, and for a bot. For an input
+    /// confirmed before this client's record starts, a confirmed tick.
     #[must_use]
     pub fn learned(&self, player: PlayerId, tick: Tick) -> Tick {
         let Some(learned) = self.perspective.learned() else {
@@ -488,7 +490,7 @@ impl<'a, S: Simulation> Frame<'a, S> {
             Some(known) => known,
             // It follows from the state: nothing is left to learn.
             None if self.is_bot(player) => tick,
-            // Older than the memory of this client. Callers only ask whether the returned tick is confirmed, and it is.
+            // Older than this client's record. Callers only ask whether the returned tick is confirmed, and it is.
             None if tick + LEAD_MAX < self.perspective.confirmed() => tick + LEAD_MAX,
             // Confirmed before this client joined, so treated as known at that tick.
             None if tick < self.perspective.confirmed() => tick,
@@ -574,7 +576,7 @@ impl<S: Simulation> Effects<S> {
         self.cues.push((key, cue));
     }
 
-    /// Emits a cue to be shown only once confirmed: a prediction does not start it.
+    /// Emits a cue that is shown only after confirmation: a prediction does not start it.
     pub fn cue_when_confirmed(&mut self, key: Key, cue: S::Cue) {
         if self.phase == Phase::Authority {
             self.cues.push((key, cue));
@@ -608,7 +610,7 @@ impl<S: Simulation> Effects<S> {
         &self.asks
     }
 
-    /// The first key used for two queries. The second query was dropped and never gets an answer.
+    /// The first key that this step used for two queries. The second query was dropped and never gets an answer.
     #[must_use]
     pub fn asked_twice(&self) -> Option<Key> {
         self.asked_twice
@@ -636,7 +638,6 @@ impl<S: Simulation> Effects<S> {
         &mut self.memos
     }
 
-    /// Empties the collector, keeping its buffers. `claimants` can claim in the next step.
     pub(crate) fn reset(&mut self, phase: Phase, claimants: PlayerSet) {
         self.phase = phase;
         self.asks.clear();

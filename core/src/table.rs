@@ -326,7 +326,7 @@ impl<K: Ord, V> Table<K, V> {
         self.search(key).is_ok()
     }
 
-    /// Inserts `value` under `key`. Returns the value that it replaces.
+    /// Inserts `value` under `key`. Returns the value that it replaces, if any.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.search(&key) {
             Ok((page, index)) => {
@@ -355,7 +355,6 @@ impl<K: Ord, V> Table<K, V> {
         Some(self.take(place).1)
     }
 
-    /// The position of a key, or the position where it belongs.
     fn search(&self, key: &K) -> Result<Position, Position> {
         let pages = &self.pages[..self.used];
         let Some(last) = pages.last() else {
@@ -466,8 +465,8 @@ impl<K: Clone, V: Clone> Clone for Table<K, V> {
         }
     }
 
-    /// Allocates only if the capacity is too small or `V::clone_from` does. (`Vec` and `String` do not allocate there.
-    /// A tuple, or a type with a derived `Clone`, does for each part that owns heap memory.)
+    /// Allocates only if the capacity is too small or `V::clone_from` does. (`Vec` and `String` reuse their buffers; a
+    /// tuple, or a type with a derived `Clone`, allocates for each part that owns heap memory.)
     fn clone_from(&mut self, source: &Self) {
         let theirs = &source.pages[..source.used];
         // Surplus pages keep their allocations for later.

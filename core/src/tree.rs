@@ -41,9 +41,9 @@ pub(crate) enum Node {
     Text(Box<str>),
     Bytes(Box<[u8]>),
     Some(Box<Node>),
-    /// Named by index in brackets. Includes arrays and tuples, which serde does not distinguish.
+    /// Elements are named by index in brackets. Includes arrays and tuples, which serde does not distinguish.
     Seq(Vec<Node>),
-    /// Named by index after a dot.
+    /// Fields are named by index after a dot.
     Tuple(Vec<Node>),
     Struct(Vec<(&'static str, Node)>),
     Map(Vec<(Node, Node)>),

@@ -54,8 +54,8 @@ impl<T: Clone + Debug + Eq + Serialize + DeserializeOwned + Send + Sync + 'stati
     note = "quantise: a float has no `Eq`; hold whole steps instead, such as an `i8` in steps of 1/127 of the stick's range"
 )]
 pub trait Controls: Wire + Default {
-    /// The input assumed `age_ticks` (1..) after the last known one. The server fills missing inputs with it, and
-    /// clients guess with it, so they guess a filled tick correctly.
+    /// The input assumed `age_ticks` ticks (at least 1) after the last known one. The server fills missing inputs with
+    /// it, and clients guess with it, so they guess a filled tick correctly.
     ///
     /// The default holds the input for [`INPUT_REPEAT_TICKS`] and is neutral afterwards.
     #[must_use]
@@ -106,7 +106,6 @@ pub trait Controls: Wire + Default {
     }
 }
 
-/// Implements controls that stay held for [`INPUT_REPEAT_TICKS`] and then become neutral: 0, or not pressed.
 macro_rules! plain_controls {
     ($($held:ty),*) => {
         $(impl Controls for $held {})*
@@ -132,7 +131,6 @@ where
     }
 }
 
-/// Each part is repeated by its own rule, and all must be valid.
 macro_rules! tuple_controls {
     ($($part:ident $at:tt),*) => {
         impl<$($part: Controls),*> Controls for ($($part,)*) {

@@ -83,7 +83,6 @@ impl<'de> Decoding<'de> {
         T::decode(&mut self.from)
     }
 
-    /// Reads a number of elements. Fails if the remaining bytes cannot hold that many.
     #[inline]
     fn length(&mut self) -> Result<usize, DecodeError> {
         let length: usize = self.number()?;
@@ -111,7 +110,6 @@ impl<'de> Decoding<'de> {
         value
     }
 
-    /// Reads an element of a list, and counts it if it does not take any bytes.
     #[inline]
     fn element<T>(
         &mut self,
@@ -269,7 +267,6 @@ impl<'de> Deserializer<'de> for &mut Decoding<'de> {
     }
 }
 
-/// Access to a list or map whose length is in the bytes.
 struct LengthPrefixed<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,
@@ -327,7 +324,6 @@ impl<'de> MapAccess<'de> for LengthPrefixed<'_, 'de> {
     }
 }
 
-/// Access to a tuple or struct whose length is fixed by its type.
 struct FixedLength<'a, 'de> {
     of: &'a mut Decoding<'de>,
     left: usize,

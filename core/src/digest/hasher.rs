@@ -263,7 +263,7 @@ impl<'a, 'g> Serializer for &'a mut Hasher<'g> {
         Ok(self)
     }
 
-    // The type determines the number of elements of the following kinds.
+    // No length is written for tuples and structs: the type determines it.
     #[inline]
     fn serialize_tuple(self, _: usize) -> Result<Self, SerializeError> {
         Ok(self)

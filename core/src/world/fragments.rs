@@ -36,8 +36,8 @@ impl LargeEntries {
             .binary_search_by_key(&entry.player(), |held| held.entry.player())
     }
 
-    /// The number of bytes of a large entry already collected from earlier frames. 0 if those bytes differ from
-    /// `whole`, in which case the entry starts again.
+    /// The number of bytes of a large entry already collected from earlier frames. 0 if there are none, or if they
+    /// differ from the start of `whole`: the entry then starts again.
     #[must_use]
     pub fn collected(&self, entry: LargeEntry, whole: &[u8]) -> usize {
         let held = self.held.iter().find(|held| held.entry == entry);
@@ -60,8 +60,7 @@ impl LargeEntries {
         first.filter(|entry| entry.player().is_none())
     }
 
-    /// Adds the large entries that end in a frame to the frame's lists, if they are not there yet. Returns immediately
-    /// if the frame has no fragments.
+    /// Decodes the large entries that end in a frame, and adds them to the frame's lists if they are not there yet.
     ///
     /// # Errors
     /// The entry, if its last fragment does not continue the bytes before it, or if its bytes are not a value.
@@ -160,7 +159,7 @@ mod tests {
     use crate::world::World;
     use crate::{Key, OpenQuery, PlayerId, RosterChange, Tick};
 
-    // A seated player, and an open query.
+    // A world with a seated player and an open query.
     fn world() -> World<Echo> {
         let mut world = World::new(Echo::default(), Tick(9));
         assert!(world.roster.change(PlayerId(2), RosterChange::Joined));

@@ -48,7 +48,8 @@ impl Roster {
         }
     }
 
-    /// Applies `change` to one seat. Returns `false`, and changes nothing, if the seat's state does not allow `change`.
+    /// Applies `change` to one seat. Returns `false`, and changes nothing, if there is no such seat, or if its state
+    /// does not allow `change`.
     #[must_use]
     pub(super) fn change(&mut self, player: PlayerId, change: RosterChange) -> bool {
         let was = self.presence(player);

@@ -68,7 +68,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// Sets the cadence with which the match starts.
+    /// Sets the cadence with which the match starts, and its tick length as the time that one step simulates.
     ///
     /// # Panics
     /// If the cadence is out of its range.
@@ -126,7 +126,7 @@ impl<S: Simulation> World<S> {
         self.roster.presence(player)
     }
 
-    /// The players with an input in every frame.
+    /// The present players: every frame contains their inputs.
     #[must_use]
     pub fn present(&self) -> PlayerSet {
         self.roster.present()
@@ -151,7 +151,7 @@ impl<S: Simulation> World<S> {
         &self.open[self.open.len() - self.opened..]
     }
 
-    /// The lowest sequence that the player's next command may have.
+    /// The lowest sequence number that the player's next command may have.
     #[must_use]
     pub fn next_seq(&self, player: PlayerId) -> u32 {
         self.next_seq[player.index()]

@@ -102,7 +102,7 @@ impl<S: Simulation> Stepper<S> {
         stepped.map(|()| &self.fx)
     }
 
-    /// Adds the loop of [`Effects::each`] in which the step panicked, if any, to the panic message.
+    /// Adds the name of the [`Effects::each`] loop in which the step panicked, if any, to the panic message.
     pub fn explain_panic(&mut self, words: &str) -> String {
         match self.fx.memos_mut().running.take() {
             Some(name) => format!("{words} (in the loop {name:?})"),
@@ -172,7 +172,7 @@ impl<S: Simulation> Stepper<S> {
     }
 
     /// Opens queries within the limits: first the ones waiting since earlier ticks, then those of this step in key
-    /// order. The rest wait. So `open` stays in (tick asked, key) order.
+    /// order. The rest wait, or are dropped if too many wait. So `open` stays in (tick asked, key) order.
     fn open_asked(&mut self, world: &mut World<S>) {
         let may_open = ASKS_PER_TICK.min(QUERIES_OPEN_MAX - world.open.len());
         let start = world.waiting.len();
@@ -248,7 +248,6 @@ impl<S: Simulation> World<S> {
     }
 }
 
-/// Checks the whole frame before the first change, so that a frame is stepped completely or not at all.
 fn check<S: Simulation>(world: &World<S>, frame: &FrameData<S>) -> Result<(), FrameError> {
     let tick = frame.tick;
     if tick != world.tick {
