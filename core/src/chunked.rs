@@ -1,4 +1,4 @@
-//! [`Chunked`]: a grid or other list of fixed length whose costs depend on the number of changes, not on its length.
+//! [`Chunked`]: a grid or other list of fixed length whose copies and digests are cheap while few elements change.
 //!
 //! ```text
 //!   authority    [ A ][ B ][ C ][ D ]        a copy shares all chunks …
@@ -42,8 +42,8 @@ use crate::digest::known::Known;
 /// everywhere every tick belongs in a `Vec`: at most 256 KiB of a `Vec` are hashed per second, or the whole `Vec` once,
 /// whereas a `Chunked` that changed everywhere is hashed in full every tick.
 ///
-/// It is encoded like a `Vec` of the same elements. The digests differ, so a game that switches to `Chunked` needs a
-/// new [`VERSION`](crate::Simulation::VERSION).
+/// A `Chunked` is encoded like a `Vec` of the same elements. The digests differ, so a game that switches to `Chunked`
+/// needs a new [`VERSION`](crate::Simulation::VERSION).
 ///
 /// ```
 /// use twinstep_core::Chunked;
@@ -86,7 +86,6 @@ impl<T: Clone> Clone for Chunk<T> {
     }
 }
 
-/// Mutable access to the elements of a chunk, which is copied first if it is shared.
 fn own<T: Clone>(chunk: &mut Arc<Chunk<T>>) -> &mut Vec<T> {
     let chunk = Arc::make_mut(chunk);
     // An unshared chunk was not cloned, so it still has its digest.
@@ -221,7 +220,7 @@ impl<T: fmt::Debug, const N: usize> fmt::Debug for Chunked<T, N> {
 impl<T, const N: usize> FromIterator<T> for Chunked<T, N> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         const { Self::SOME };
-        // The loop polls once more after the end.
+        // Fused, because the loop polls once more after the end.
         let mut elements = elements.into_iter().fuse();
         let (mut chunks, mut len) = (Vec::new(), 0);
         loop {

@@ -52,11 +52,9 @@ use head::{KIND_BITS, KIND_FREE, Part, kinds, parts};
 pub const WIRE_VERSION: u16 = 15;
 
 kinds! {
-    /// The kinds of upstream packets.
     UpKind of UpPart {
         /// A request to join, then acks of the response, until the client plays.
         Hello = 0,
-        /// Inputs, commands, acks.
         Play = 1,
         Lane = 2,
         Leave = 3,
@@ -64,7 +62,6 @@ kinds! {
 }
 
 parts! {
-    /// The optional parts of an upstream packet.
     UpPart {
         /// Inputs; with a command delay, closed batches.
         Inputs,
@@ -97,7 +94,6 @@ parts! {
 }
 
 kinds! {
-    /// The kinds of downstream packets.
     DownKind of DownPart {
         Play = 0,
         Lane = 1,
@@ -106,11 +102,10 @@ kinds! {
 }
 
 parts! {
-    /// The optional parts of a downstream packet.
     DownPart {
         Frames,
         Announced,
-        /// The next command sequence expected of each seat.
+        /// The next sequence number expected from each seat's commands.
         CommandAcks,
         Refusals,
         /// A byte of [`RareDown`] flags, and the parts that it announces.

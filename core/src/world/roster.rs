@@ -48,8 +48,7 @@ impl Roster {
         }
     }
 
-    /// Applies `change` to one seat. Returns `false`, and changes nothing, if there is no such seat, or if its state
-    /// does not allow `change`.
+    /// Applies `change`, or returns `false` if the seat does not exist or its state does not allow the change.
     #[must_use]
     pub(super) fn change(&mut self, player: PlayerId, change: RosterChange) -> bool {
         let was = self.presence(player);

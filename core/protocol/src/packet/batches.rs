@@ -19,9 +19,6 @@ pub const BATCHES_MAX: usize = 4 * COMMAND_DELAY_MAX as usize;
 
 /// Writes the batches of turns `first..first + count`. `input(seat, turn)` is a seat's input during a turn.
 ///
-/// # Errors
-/// [`WireError::Full`] if the packet is full.
-///
 /// # Panics
 /// If there are more than [`BATCHES_MAX`] batches or [`SEATS_MAX`] seats.
 pub fn write<'i, I: Serialize + Default + PartialEq + 'i>(

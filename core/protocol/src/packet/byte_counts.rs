@@ -16,7 +16,7 @@ pub struct ByteCounts {
     pub inputs: u64,
     /// Announced inputs and commands.
     pub announcements: u64,
-    /// Commands and claims, and their refusals; also fragments of large outcomes.
+    /// Commands and claims, with their acks and refusals; also fragments of large outcomes.
     pub commands: u64,
     pub outcomes: u64,
     /// Worlds and other lane messages; up also acks of the lane and rare parts.

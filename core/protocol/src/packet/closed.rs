@@ -16,19 +16,11 @@ use crate::wire::{WireError, Writer};
 
 pub const BYTES_MAX: usize = 16;
 
-/// Writes the packet.
-///
-/// # Errors
-/// [`WireError::Full`] if `out` has less space than the code takes: at most [`BYTES_MAX`].
 pub fn write(code: CloseCode, out: &mut Writer<'_>) -> Result<(), WireError> {
     out.u8(DownKind::Closed.alone())?;
     out.value(&code)
 }
 
-/// Reads the body.
-///
-/// # Errors
-/// If the bytes are not exactly one code.
 pub fn read(body: PacketBody<'_, DownPart>) -> Result<CloseCode, WireError> {
     let mut packet = body.packet;
     let code = packet.value()?;
@@ -102,8 +94,8 @@ pub enum CloseCode {
         /// The remaining time of the ban in seconds, or [`BANNED_FOR_GOOD`].
         for_s: u32,
     },
-    /// The server does not accept more players: it runs its maximum number of matches, creates many already, or has too
-    /// little memory or disk.
+    /// The server does not accept more players: it runs its maximum number of matches, is already creating many, or has
+    /// too little memory or disk.
     #[error("the server is full: come back in {after_s} s, or ask for a ticket for another server")]
     ServerFull { after_s: u16 },
     /// The server's ticks are late: it refuses newcomers without a seat, and refuses or closes spectators.

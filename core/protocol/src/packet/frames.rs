@@ -1,4 +1,4 @@
-//! Compact runs of frames: sent down, announced in advance, and written to the journal.
+//! Compact runs of frames, as sent down and as written to the journal; and the announcements after a run.
 //!
 //! ```text
 //! run   [first tick: 16][frames: 8][players present: varint] frame…
@@ -43,9 +43,6 @@ pub struct RunStart {
 }
 
 /// Starts a run. The inputs of `first` are encoded against neutral.
-///
-/// # Errors
-/// [`WireError::Full`] if the packet is full.
 pub fn begin<S: Simulation>(
     out: &mut Writer<'_>,
     first: &FrameData<S>,
@@ -58,10 +55,6 @@ pub fn begin<S: Simulation>(
     Ok(RunStart { count_at })
 }
 
-/// Ends a run of `frames` frames.
-///
-/// # Panics
-/// If there are more than [`RUN_FRAMES_MAX`] frames.
 pub fn end(out: &mut Writer<'_>, run: &RunStart, frames: usize) {
     assert!(frames <= RUN_FRAMES_MAX, "a run of {frames} frames");
     out.patch(run.count_at, frames as u8);
@@ -273,7 +266,7 @@ impl<S: Simulation> RunReader<S> {
     /// If the bytes are not a set of players.
     pub fn restart(&mut self, first: Tick, packet: &mut Reader<'_>) -> Result<(), WireError> {
         let here = read_set(packet)?;
-        // The run of a journal ends with its next world.
+        // A journal's run ends at its next world.
         self.left = usize::MAX;
         self.frame.reset(first);
         for player in here.iter() {
@@ -282,7 +275,8 @@ impl<S: Simulation> RunReader<S> {
         Ok(())
     }
 
-    /// The next frame, assuming that all inputs repeat. It is consumed by [`skip`](RunReader::skip).
+    /// The next frame of an idle turn: without entries, and with unchanged inputs. [`skip`](RunReader::skip) consumes
+    /// it.
     #[must_use]
     pub fn repeated(&mut self) -> &FrameData<S> {
         let tick = self.frame.tick;

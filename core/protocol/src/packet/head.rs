@@ -43,10 +43,6 @@ impl<P> Default for Parts<P> {
 }
 
 impl<P: Part> Parts<P> {
-    /// Reads a byte of flags.
-    ///
-    /// # Errors
-    /// If a bit belongs to no part.
     pub fn read(bits: u8) -> Result<Parts<P>, WireError> {
         if u32::from(bits) >> P::COUNT != 0 {
             return Err(WireError::Malformed("an unknown part"));
@@ -76,7 +72,6 @@ impl<P: Part> Parts<P> {
         self.bits |= 1 << part.index();
     }
 
-    /// Returns the set with one more part.
     #[must_use]
     pub fn with(mut self, part: P) -> Self {
         self.add(part);
@@ -124,10 +119,6 @@ macro_rules! kinds {
                 self.head(Parts::default())
             }
 
-            /// Reads a packet's first byte.
-            ///
-            /// # Errors
-            /// If the kind or a part does not exist.
             pub fn read(first: u8) -> Result<($name, Parts<$parts>), WireError> {
                 let kind = match first & KIND_FREE {
                     $($number => $name::$kind,)*
@@ -157,12 +148,6 @@ pub struct PacketWriter<'w, 'b, P> {
 
 impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
     /// Starts a packet whose first byte, without parts, is `first`.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
-    ///
-    /// # Panics
-    /// If `out` is not empty.
     pub(super) fn begin(
         first: u8,
         now: Duration,
@@ -206,7 +191,6 @@ impl<'w, 'b, P: Part> PacketWriter<'w, 'b, P> {
         self.out
     }
 
-    /// Ends the packet. Returns the number of its bytes for each kind of content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.counts

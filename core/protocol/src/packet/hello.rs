@@ -28,8 +28,8 @@ use twinstep_core::players::PlayerSet;
 use twinstep_core::turn::Cadence;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
-/// The properties of a client that must equal the server's, or their worlds would diverge. The build, the world and the
-/// names are not compared.
+/// A client's request to join. `wire`, `game`, `version` and `rules` must equal the server's; a client that [takes any
+/// rules](Holds::AnyRules) need not match `rules`. The other fields are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     pub wire: u16,
@@ -62,7 +62,7 @@ pub enum Holds {
     /// The first part of a world whose download was interrupted.
     Part {
         world: WorldId,
-        /// The client has this many of the world's first bytes.
+        /// The number of the world's first bytes that the client has.
         bytes: u32,
     },
     /// No world. The client accepts the server's rules if they differ from its own.
@@ -106,7 +106,7 @@ pub type Names = ArrayVec<(PlayerId, Name), PLAYERS_MAX>;
 const TEXT_MAX: usize = 128;
 
 impl Hello {
-    /// The hello of this side.
+    /// The hello of a client or a server with these rules.
     ///
     /// # Errors
     /// If the rules have no digest: they contain a NaN, or cannot be serialised.
@@ -131,7 +131,7 @@ impl Hello {
         }
     }
 
-    /// The reason why a client with `theirs` must not join. Returns `None` if it can join.
+    /// The reason to refuse a client whose hello is `theirs`, or `None` if it can join.
     #[must_use]
     pub fn refusal(&self, theirs: &Hello) -> Option<CloseCode> {
         if self.wire != theirs.wire {
@@ -147,10 +147,7 @@ impl Hello {
         }
     }
 
-    /// Writes the hello. The wire version comes first, so that every version can read it.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
+    /// The wire version comes first, so that every version can read it.
     fn write(&self, out: &mut Writer<'_>) -> Result<(), WireError> {
         out.u16(self.wire)?;
         out.value(&(
@@ -163,10 +160,7 @@ impl Hello {
         ))
     }
 
-    /// Reads a hello. If its wire version differs, only the version is read.
-    ///
-    /// # Errors
-    /// If the packet is not a hello, or has texts over 128 bytes.
+    /// If the wire version differs, only the version is read.
     fn read(packet: &mut Reader<'_>) -> Result<Hello, WireError> {
         let wire = packet.u16()?;
         if wire != WIRE_VERSION {
@@ -198,9 +192,6 @@ impl Hello {
 }
 
 /// Writes a packet that asks to join.
-///
-/// # Errors
-/// [`WireError::Full`] if the packet is full.
 pub fn write(
     now: Duration,
     link: &mut LinkState,
@@ -213,9 +204,6 @@ pub fn write(
 }
 
 /// Writes a packet that acknowledges the first lane chunks, which are the response to the hello.
-///
-/// # Errors
-/// [`WireError::Full`] if the packet is full.
 pub fn write_loading(
     now: Duration,
     link: &mut LinkState,
@@ -262,10 +250,6 @@ pub enum JoinPacket {
     Waiting(LaneAck, Waiting),
 }
 
-/// Reads the body of a `Hello`.
-///
-/// # Errors
-/// If the bytes have none of the three forms. If the hello's wire version differs, only the version is read.
 pub fn read(body: PacketBody<'_, UpPart>) -> Result<JoinPacket, WireError> {
     let PacketBody { parts, mut packet } = body;
     if parts.has(UpPart::LaneAck) {
@@ -306,7 +290,7 @@ fn clip(text: &str) -> &str {
 pub struct Welcome {
     /// The player of each seat; empty for a spectator.
     pub seats: ArrayVec<PlayerId, SEATS_MAX>,
-    /// The next command sequence of each seat.
+    /// The next sequence number of each seat's commands.
     pub next_seq: ArrayVec<u32, SEATS_MAX>,
     /// The command delay m in turns, fixed for the match; 0 if the client predicts instead.
     pub command_delay: u8,

@@ -72,7 +72,7 @@ fn write_run<'i, I: Controls>(
 }
 
 /// Writes the newest inputs of ticks `first..end`, as many as fit while `room` bytes stay free. Returns the first tick
-/// written, or `end`.
+/// written, or `end` if none fits.
 pub(super) fn write_newest<'i, I: Controls>(
     out: &mut Writer<'_>,
     wanted: Tick,

@@ -5,8 +5,8 @@
 //!  answer   tick asked · key · value
 //! ```
 //!
-//! The server gets a message only once it is whole. So an incomplete command costs the server a lane window, and delays
-//! only the later commands of the same player.
+//! The server receives a message only when it is complete. So an incomplete command costs the server a lane window, and
+//! delays only the later commands of the same player.
 
 use alloc::vec::Vec;
 

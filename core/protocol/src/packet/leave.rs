@@ -19,10 +19,6 @@ pub fn write(
     PacketWriter::<UpPart>::begin(UpKind::Leave.alone(), now, link, out).map(PacketWriter::end)
 }
 
-/// Reads the body, which is empty.
-///
-/// # Errors
-/// If bytes follow the head.
 pub fn read(body: PacketBody<'_, UpPart>) -> Result<(), WireError> {
     body.packet.end()
 }

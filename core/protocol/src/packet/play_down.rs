@@ -48,7 +48,7 @@ pub struct DownStatus {
     /// The least margin of the seats: the newest input received minus the next tick to seal, in ticks. With a command
     /// delay, how early the last batches arrived, in units of [`SLACK_UNIT_MS`]. −128 if none arrived.
     pub margin: i8,
-    /// The number of consecutive inputs, or batches, that the server holds of each seat at least.
+    /// The least number of consecutive inputs, or batches, that the server holds of a seat.
     pub unbroken: u8,
     /// The next turn that the server seals, with a command delay.
     pub next_turn: Option<u32>,
@@ -56,7 +56,7 @@ pub struct DownStatus {
     pub presence: Option<PresenceUpdate>,
     /// The lane chunks that the server has received.
     pub lane_ack: Option<LaneAck>,
-    /// The next expected command sequence of each seat. Empty if the packet does not contain them.
+    /// The next sequence number expected from each seat's commands. Empty if the packet does not contain them.
     pub command_acks: ArrayVec<u32, SEATS_MAX>,
     pub refusals: ArrayVec<OrderRefusal, REFUSALS_PER_PACKET>,
 }
@@ -210,7 +210,6 @@ impl<'w, 'b> PlayDownWriter<'w, 'b> {
         }
     }
 
-    /// Ends the packet without frames. Returns its bytes by content.
     #[must_use]
     pub fn end(self) -> ByteCounts {
         self.packet.end()
@@ -295,9 +294,6 @@ impl<'w, 'b> FramesWriter<'w, 'b> {
     }
 
     /// Copies frames and digest from another packet's [`FramesEnd::frames`].
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
     pub fn copy(mut self, bytes: &[u8], spent: ByteCounts) -> Result<FramesEnd<'w, 'b>, WireError> {
         let start = self.start;
         self.packet.out().bytes(bytes)?;

@@ -58,8 +58,9 @@ pub struct CommandUp<C> {
     pub seq: u32,
     /// The earliest tick, or turn with a command delay, in which it can run.
     pub stamp: Tick,
-    /// The server does not wait for the seat's commands from this number up to `seq`, because the client knows their
-    /// fates. 0 for the oldest unacknowledged command; otherwise at most `seq`. A `Play` packet contains 0 or `seq`.
+    /// The server does not wait for the seat's commands from this number to before `seq`, because the client knows
+    /// their results. 0 for the oldest unacknowledged command; otherwise at most `seq`. A `Play` packet contains 0 or
+    /// `seq`.
     pub settled_from: u32,
     pub command: C,
 }
@@ -106,8 +107,8 @@ enum PartOrder {
     Rare,
 }
 
-/// A packet being written. All parts are optional. A method panics if its part, or one of a later method, has already
-/// been written.
+/// A packet being written. All parts are optional. A method panics if its part, or a part of a later method, has
+/// already been written.
 pub struct PlayUpWriter<'w, 'b> {
     packet: PacketWriter<'w, 'b, UpPart>,
     wanted: Tick,
@@ -140,7 +141,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
     }
 
     /// Writes the newest inputs of ticks `first..end`, which lie within `INPUT_WINDOW` of the wanted frame, as many as
-    /// fit while `room` bytes stay free. Returns the first tick written, or `end`.
+    /// fit while `room` bytes stay free. Returns the first tick written, or `end` if none fits.
     pub fn inputs<'i, I: Controls>(
         &mut self,
         (first, end): (Tick, Tick),
@@ -158,7 +159,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
         from
     }
 
-    /// Writes commands, as many as fit while `room` bytes stay free. Returns the first one left out.
+    /// Writes commands, as many as fit while `room` bytes stay free. Returns the first one left out, if any.
     pub fn commands<'c, C: Serialize + 'c>(
         &mut self,
         commands: impl Iterator<Item = CommandUp<&'c C>>,
@@ -203,7 +204,7 @@ impl<'w, 'b> PlayUpWriter<'w, 'b> {
     }
 
     /// Writes the batches of `count` turns starting at `first`, or as many as fit while `room` bytes stay free. Returns
-    /// their number.
+    /// the number written.
     pub fn batches<'i, I: Controls>(
         &mut self,
         first: u32,

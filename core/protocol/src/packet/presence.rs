@@ -46,10 +46,6 @@ pub struct PresenceUpdate {
     pub links: [LinkQuality; PLAYERS_MAX],
 }
 
-/// Reads the players and their links.
-///
-/// # Errors
-/// If the packet ends too early, or names a player beyond the limit.
 pub fn read(packet: &mut Reader<'_>) -> Result<PresenceUpdate, WireError> {
     let here = u16::try_from(packet.varint()?)
         .map_err(|_| WireError::Malformed("a player beyond the limit"))?;

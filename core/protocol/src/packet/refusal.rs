@@ -1,7 +1,7 @@
 //! [`CommandRefusal`]: the reason why an order was not executed, as reported to its player.
 //!
 //! ```text
-//!  one byte: seat · 2 + claim, kind · 16 │ varint: sequence │ only for a referee's own reason, varint: its number
+//!  one byte: kind × 16 + seat × 2 + claim │ varint: sequence │ only for a referee's own reason, varint: its number
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct OrderRefusal {
     pub seat: usize,
     /// Whether the order was a claim; otherwise it was a command.
     pub claim: bool,
-    /// The sequence of a command, or the tick of a claim.
+    /// The sequence number of a command, or the tick of a claim.
     pub seq: u32,
     pub why: CommandRefusal,
 }
@@ -58,10 +58,6 @@ impl OrderRefusal {
         }
     }
 
-    /// Reads a refusal.
-    ///
-    /// # Errors
-    /// If the bytes end too early, or are not a refusal.
     pub fn read(packet: &mut Reader<'_>) -> Result<OrderRefusal, WireError> {
         let (head, seq) = (packet.u8()?, packet.varint()?);
         let why = match head >> 4 {

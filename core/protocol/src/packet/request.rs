@@ -18,7 +18,7 @@ use twinstep_core::{PlayerId, codec};
 use super::refusal::CommandRefusal;
 
 /// A request to the match itself. The game's referee decides on a player's request (`Referee::admit_request`), but not
-/// on a host's. Except a save and a start, an admitted request takes effect at the first tick of a turn, for all
+/// on a host's. Except for saves and starts, an admitted request takes effect at the first tick of a turn, for all
 /// clients at the same tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -97,7 +97,7 @@ impl RequestResult {
         encode(self)
     }
 
-    /// Reads a result. Returns `None` if the bytes are not a result.
+    /// Reads a result. Returns `None` if the bytes are not a result, or if a value is out of its range.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<RequestResult> {
         let is_small = bytes.len() <= MatchRequest::BYTES_MAX;
