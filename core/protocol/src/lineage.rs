@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A generation is *safe* once it opened a session that plays, or once its client reports that it stored the ticket
-//! where a new process can find it. So a lineage that the server has not seen is always valid, even if its maker's
-//! clock is wrong, and a ticket that was used and then replaced is always refused.
+//! where a new process can find it. So, without a revocation, a lineage that the server has not seen is always valid,
+//! even if its maker's clock is wrong, and a ticket that was used and then replaced is always refused.
 //!
 //! **The price**: a leaked ticket that has not been used is valid until it expires, even if its owner has used newer
 //! ones since. Its first use ends the owner's session and invalidates the owner's tickets. So makers should give
@@ -83,10 +83,10 @@ pub struct NextTicket {
     /// The lineage of the ticket; `None` for a new lineage.
     pub lineage: Option<u64>,
     pub generation: u32,
-    /// The ticket is dated at this time or later, in milliseconds since the Unix epoch.
+    /// The earliest possible date of the ticket, in milliseconds since the Unix epoch.
     pub issued_since_unix_ms: u64,
-    /// The ticket expires at this time or later, in seconds since the Unix epoch. The time comes from the ticket that
-    /// opened the session.
+    /// The earliest possible expiry of the ticket, in seconds since the Unix epoch: that of the ticket that opened the
+    /// session.
     pub expires_unix_s_min: u64,
 }
 
@@ -355,7 +355,7 @@ pub struct LineageTable<K: Ord> {
     holders: BTreeMap<K, Lineages>,
     entries: usize,
     entries_max: usize,
-    /// Expired entries are removed next when there are this many entries.
+    /// The number of entries at which expired ones are removed next.
     forget_at: usize,
 }
 
@@ -432,9 +432,8 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries == 0
     }
 
-    /// Drops expired entries once they may be half of all entries, and entries beyond the limit. Otherwise returns
-    /// immediately. Returns the number of dropped entries that were still needed. If it is above 0, the limit is too
-    /// small.
+    /// Drops expired entries when they may be half of all entries; then, beyond the limit, those that expire first.
+    /// Returns the number of unexpired entries dropped. If it is above 0, the limit is too small.
     pub fn tidy(&mut self, now_unix_s: u64) -> usize {
         if self.entries < self.forget_at.min(self.entries_max + 1) {
             return 0;
@@ -457,7 +456,7 @@ impl<K: Ord + Clone> LineageTable<K> {
         self.entries = self.holders.values().map(Lineages::len).sum();
     }
 
-    /// Drops the `count` entries that would expire first. Returns how many were dropped.
+    /// Drops the `count` entries that expire first, and possibly more. Returns the number dropped.
     fn drop_oldest(&mut self, count: usize) -> usize {
         let mut ends: Vec<u64> = self.iter().map(|(_, it)| it.until_unix_s()).collect();
         ends.sort_unstable();

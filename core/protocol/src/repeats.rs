@@ -1,4 +1,4 @@
-//! [`Repeats`]: the tick up to which ticks have been repeated often enough for packets to leave them out.
+//! [`Repeats`]: finds the ticks that packets have repeated often enough and can leave out.
 //!
 //! ```text
 //!  acknowledged │ repeated enough │ repeated in every packet│ new
@@ -22,7 +22,7 @@ const SENT: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub struct Repeats {
-    // The time when each packet was sent, and the tick that it reached. A ring; the newest is before `next`.
+    // The time when each packet was sent, and the end of its ticks. A ring; the newest is before `next`.
     sent: [(Duration, Tick); SENT],
     next: usize,
     len: usize,

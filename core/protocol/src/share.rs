@@ -9,7 +9,8 @@ use twinstep_core::bounds::{
 };
 use twinstep_core::codec;
 
-/// The size of a command or claim in a frame, in bytes, including its player and sequence.
+/// The size of a command or claim in a frame, in bytes, including its player and sequence number. [`usize::MAX`] if it
+/// cannot be encoded.
 #[must_use]
 pub fn order_bytes<C: Serialize>(command: &C) -> usize {
     codec::size(command).map_or(usize::MAX, |bytes| bytes.saturating_add(ORDER_HEAD_BYTES))
@@ -23,7 +24,7 @@ pub fn is_large<C: Serialize>(command: &C) -> bool {
 
 /// The share of one frame that one player's commands have taken so far.
 ///
-/// Commands run in the order of their sequence. So if one does not fit, all later ones also wait.
+/// Commands run in sequence order. So if one does not fit, all later ones also wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommandShare {
     count: usize,

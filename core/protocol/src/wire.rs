@@ -75,9 +75,6 @@ impl<'a> Writer<'a> {
     }
 
     /// Overwrites a byte written earlier.
-    ///
-    /// # Panics
-    /// If no byte was written at `at`.
     #[inline]
     pub fn patch(&mut self, at: usize, byte: u8) {
         assert!(at < self.at, "patching a byte that was not written");
@@ -90,9 +87,6 @@ impl<'a> Writer<'a> {
     }
 
     /// Marks `used` bytes of [`tail`](Writer::tail) as written.
-    ///
-    /// # Panics
-    /// If `used` exceeds the remaining space.
     pub fn advance(&mut self, used: usize) {
         assert!(
             used <= self.room(),
@@ -132,9 +126,6 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a number in as few bytes as it needs, 7 bits in each.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
     #[inline]
     pub fn varint(&mut self, value: u32) -> Result<(), WireError> {
         // Most numbers fit into one byte.
@@ -149,10 +140,6 @@ impl<'a> Writer<'a> {
         self.u16(tick.0 as u16)
     }
 
-    /// Writes a serde value with the codec.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full; or if the value cannot be encoded.
     pub fn value<T: Serialize>(&mut self, value: &T) -> Result<(), WireError> {
         let used = codec::encode(value, &mut self.out[self.at..]).map_err(|e| match e {
             CodecError::TooLarge { .. } => WireError::Full,
@@ -175,14 +162,13 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// The unread bytes.
     #[must_use]
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The unread bytes, for a part with its own reader, which advances their start.
+    /// The unread bytes, for a part whose own reader advances their start.
     pub fn rest_mut(&mut self) -> &mut &'a [u8] {
         &mut self.rest
     }
@@ -225,10 +211,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Reads a number in as few bytes as it needs.
-    ///
-    /// # Errors
-    /// If the number ends too early, has needless bytes, or exceeds 32 bits.
+    /// Reads a number of at most 32 bits in its shortest form.
     #[inline]
     pub fn varint(&mut self) -> Result<u32, WireError> {
         if let Some((&byte @ ..0x80, rest)) = self.rest.split_first() {
@@ -239,9 +222,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Restores a tick near `near` from its low 16 bits.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] if too few bytes are left.
     #[inline]
     pub fn tick16(&mut self, near: Tick) -> Result<Tick, WireError> {
         self.u16().map(|low| Tick(near16(low, near.0)))
@@ -253,10 +233,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Reads a player's input.
-    ///
-    /// # Errors
-    /// If the bytes are not an input, or if the game rejects it as [invalid](Controls::is_valid).
+    /// Reads a player's input. Fails if the game rejects it as [invalid](Controls::is_valid).
     pub fn input<I: Controls>(&mut self) -> Result<I, WireError> {
         let input: I = self.value()?;
         match input.is_valid() {
@@ -266,9 +243,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks that no bytes are left.
-    ///
-    /// # Errors
-    /// [`WireError::Malformed`] if bytes are left.
     #[inline]
     pub fn end(&self) -> Result<(), WireError> {
         if self.rest.is_empty() {

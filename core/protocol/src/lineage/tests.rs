@@ -169,8 +169,7 @@ fn rulings_can_be_merged_in_any_order_and_applied_twice() {
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// A maker whose clock is off by the first number of seconds issues the player a ticket with a lifetime of the
-    /// second.
+    /// The error of a maker's clock and a ticket's lifetime, in seconds: the maker issues the player this ticket.
     Issue(i64, u64),
     Come,
     /// The player joins with a ticket that it once had.
