@@ -288,10 +288,10 @@ impl Datagrams {
         now >= self.probe_at && (could_pass_more || self.is_in_doubt(now))
     }
 
-    /// Writes a probe or a report if one is due. Returns its length.
+    /// Writes a probe or a report if one is due, and returns its length.
     ///
     /// # Panics
-    /// If `out` is shorter than [`CUT_BYTES_MAX`].
+    /// If `out` is too short; [`CUT_BYTES_MAX`] bytes suffice.
     pub fn poll(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         if self.owes_report(now) {
             out[0] = GOT;

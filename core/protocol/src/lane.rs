@@ -1,5 +1,5 @@
 //! The lane for control messages and bulk data (worlds): it delivers whole messages, reliably and in order, over
-//! packets that are lost, duplicated and reordered.
+//! packets that may be lost, duplicated or reordered.
 //!
 //! Turns and inputs do not use the lane: they are repeated until acknowledged. The lane is for rare or large
 //! messages. It consists of two state machines without I/O or clock; another module carries their frames.

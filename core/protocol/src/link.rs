@@ -40,9 +40,9 @@ pub struct LinkState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkHeader {
     pub seq: u32,
-    /// Whether no newer packet has been received before it.
+    /// Whether it is newer than all packets received before it.
     pub newest: bool,
-    /// Whether the same packet has been received before.
+    /// Whether the same packet has been received before. Also `true` for a packet that is too old to be remembered.
     pub repeated: bool,
     ack: u32,
     wait_ms: u8,
@@ -86,7 +86,7 @@ impl LinkState {
         }
     }
 
-    /// The sequence that the next packet will have; the first is 1.
+    /// The sequence number of the next packet; the first is 1.
     #[must_use]
     pub fn next_seq(&self) -> u32 {
         self.next_seq
@@ -98,13 +98,15 @@ impl LinkState {
         self.acked
     }
 
-    /// The smoothed round trip (an eighth of each new sample, after RFC 6298), without the peer's own wait.
+    /// The smoothed round trip (weight 1/8, as in RFC 6298), without the peer's own wait. `None` before the first
+    /// sample.
     #[must_use]
     pub fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
 
-    /// The mean deviation of the round trip (a quarter of each new sample, after RFC 6298).
+    /// The smoothed mean deviation of the round trip (weight 1/4, as in RFC 6298; the first sample starts it at 1/8 of
+    /// the round trip).
     #[must_use]
     pub fn jitter(&self) -> Duration {
         self.deviation
@@ -116,7 +118,8 @@ impl LinkState {
         self.missing
     }
 
-    /// The time when a packet from the peer was last detected as lost: the third one after it, or a later one, arrived.
+    /// The time when a packet from the peer was last detected as lost: the third packet after it, or a later one, had
+    /// arrived. `None` if no packet was lost.
     #[must_use]
     pub fn lost_at(&self) -> Option<Duration> {
         self.lost_at
@@ -137,9 +140,6 @@ impl LinkState {
     }
 
     /// Writes the header of the next packet.
-    ///
-    /// # Errors
-    /// [`WireError::Full`] if the packet is full.
     pub fn write(&mut self, now: Duration, out: &mut Writer<'_>) -> Result<(), WireError> {
         let (ack, wait_ms) = match self.newest_received {
             Some((seq, at)) => {
@@ -235,7 +235,7 @@ impl LinkState {
             self.received_mask <<= 1;
         }
         self.received_mask |= 1;
-        // The packets that only now are three or more before the newest one.
+        // The packets that have only now fallen three or more behind the newest one.
         let overtaken = OVERTAKEN..(OVERTAKEN + ahead).min(64);
         let is_lost = |back: u32| back < seq - self.first && self.received_mask & bit_of(back) == 0;
         if overtaken.into_iter().any(is_lost) {

@@ -155,8 +155,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Opens a journal at its first world.
     ///
     /// # Errors
-    /// If the bytes are not a journal, or are a journal of another game, version or rules, or without a first world that
-    /// can be decoded. Damage after the first world is not an error yet: see [`Index::stopped`].
+    /// If the bytes are not a journal of this game, version and rules, or if the first world is missing or cannot be
+    /// decoded. Damage after the first world is not an error yet: see [`Index::stopped`].
     pub fn open(
         journal: impl JournalSource + Send + 'j,
         rules: &'j S::Rules,
@@ -283,8 +283,9 @@ impl<'j, S: Simulation> Replay<'j, S> {
     /// Steps one tick. Returns `false` at the end of the journal.
     ///
     /// # Errors
-    /// If a record is damaged, in which case every later call fails as well; or if a recorded world differs or cannot
-    /// be decoded, in which case stepping can continue with the computed world.
+    /// If a record is damaged, in which case every later call fails as well; if a frame does not fit the world; or if a
+    /// recorded world or digest differs or cannot be decoded, in which case stepping can continue with the computed
+    /// world.
     pub fn step(&mut self) -> Result<bool, ReplayError> {
         self.step_inspecting(|_| {})
     }
@@ -322,8 +323,8 @@ impl<'j, S: Simulation> Replay<'j, S> {
         Ok(true)
     }
 
-    /// Replaces the world by one decoded from its own bytes, as a joining client does. State outside these bytes is
-    /// lost, so the frames then lead to a different world.
+    /// Replaces the world with a copy decoded from its own encoding, which is what a joining client would receive.
+    /// State that is not encoded is lost; if steps depend on it, the world then differs from the recorded digests.
     ///
     /// # Errors
     /// If the world cannot be encoded, or its bytes cannot be decoded.

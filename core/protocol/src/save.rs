@@ -90,7 +90,7 @@ pub struct SaveInfo {
     pub game: String,
     pub version: u32,
     pub rules_digest: u64,
-    /// The time when the match started, in seconds since 1970.
+    /// The time when the match started, in seconds since the Unix epoch.
     pub started_unix_s: u64,
     pub tick: Tick,
     /// The game's [label](Simulation::save_label); empty if there is none.
@@ -99,8 +99,7 @@ pub struct SaveInfo {
 }
 
 impl SaveInfo {
-    /// Reads the start of a save: its first [`SAVE_INFO_BYTES_MAX`] bytes suffice. The world may be truncated or
-    /// damaged.
+    /// Reads the start of a save: its first [`SAVE_INFO_BYTES_MAX`] bytes suffice. The world may be cut off.
     ///
     /// # Errors
     /// If the bytes are not the start of a save.
@@ -130,7 +129,7 @@ impl SaveInfo {
 /// Writes a save of `world`. `started_unix_s` is the time when the match started.
 ///
 /// # Errors
-/// If the world, a name or the label is too large.
+/// If the world, a name or the label is too large, or if the world cannot be encoded.
 pub fn write<'i, S: Simulation>(
     hello: &Hello,
     rules: &S::Rules,

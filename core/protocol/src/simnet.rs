@@ -1,9 +1,8 @@
 //! A simulated network with a seed and without I/O. Every test and the demo can use a bad link and repeat it.
 //!
-//! Invariant: chance decides a datagram's fate by the seed, the profile and the number of earlier datagrams alone. Only
-//! a size limit and the bottleneck also judge it by its size and time, none by its content, and each fate takes the
-//! same number of draws. So a run repeats exactly, and runs of two profiles with one seed differ only where the
-//! profiles do.
+//! Invariant: a datagram's fate is drawn from the seed, the profile and the number of earlier datagrams, never from its
+//! content; only a size limit and the bottleneck also use its size and time. Every datagram takes the same number of
+//! draws. So a run repeats exactly, and runs of two profiles with one seed differ only where the profiles do.
 //!
 //! ```text
 //!  send ──► bottleneck ──► loss ──► delay + jitter ──► in flight, by due time ──► poll
@@ -79,7 +78,7 @@ impl SimLink {
         self.down.set_profile(profile.down);
     }
 
-    /// The time when the next datagram of either leg arrives.
+    /// The time when the next datagram of either leg arrives. `None` if none is in flight.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         self.up
@@ -217,7 +216,7 @@ impl Leg {
         self.profile
     }
 
-    /// Changes the fates of datagrams sent from now on. Those in flight arrive as before.
+    /// Sets the profile of datagrams sent from now on. Those in flight arrive as before.
     pub fn set_profile(&mut self, profile: LegProfile) {
         self.profile = profile;
         if profile.burst_datagrams <= 1 {
@@ -273,7 +272,7 @@ impl Leg {
         Duration::from_micros(u64::from(self.below(jitter_us)))
     }
 
-    /// When a datagram leaves the bottleneck. Returns `None` if its queue is full.
+    /// The time when a datagram leaves the bottleneck, or `None` if it is dropped there.
     fn pass_bottleneck(&mut self, now: Duration, bytes: usize) -> Option<Duration> {
         let Some(Bandwidth {
             bytes_per_s,

@@ -4,8 +4,8 @@
 //!  file     magic · record · record · …          record   varint (length) · TapeRecord
 //! ```
 //!
-//! A tape has no checks: it only explains a session, and no match is resumed from it. Values of the game are text, at
-//! most 128 bytes each, so that a tape can be read without the game. A torn last record is skipped.
+//! A tape has no checksums: it only explains a session, and no match is resumed from it. Values of the game are text,
+//! at most 128 bytes each, so that a tape can be read without the game. A torn last record is skipped.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -52,7 +52,7 @@ pub struct ShownField {
     pub rebuilt: String,
 }
 
-// A loop of the step, and its items in rebuilt ticks so far.
+// A loop of the step, with its items in rebuilt ticks so far: `taken` reused a result, `run` were run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopShare {
     pub name: String,

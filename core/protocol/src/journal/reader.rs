@@ -103,7 +103,7 @@ pub fn looks_like_journal(beginning: &[u8]) -> bool {
     head.iter().all(|byte| *byte == 0) || head.windows(MAGIC.len()).any(|bytes| bytes == MAGIC)
 }
 
-/// The first payload follows a head and its check.
+/// The maximum size of a head and its check, in bytes. The first payload follows them.
 const HEAD_BYTES_MAX: usize = varint::BYTES_MAX + 1;
 
 /// Reads a journal record by record, from pieces of any size.

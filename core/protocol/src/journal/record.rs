@@ -19,7 +19,7 @@ pub const BUILD_BYTES_MAX: usize = 128;
 pub const REASON_BYTES_MAX: usize = 256;
 /// The longest label of a [save](crate::save), in bytes.
 pub const LABEL_BYTES_MAX: usize = 256;
-/// The maximum payload of a record of unknown kind, in bytes.
+/// The maximum payload of a record of an unknown kind, in bytes.
 pub const OTHER_BYTES_MAX: usize = 64 << 10;
 
 /// The flag of a [`Ruling::MadeBefore`]. The lowest flag marks a ruling on a spectator's tickets.
@@ -91,7 +91,7 @@ pub enum Record<'a> {
     },
     /// Another process resumes the match, after a crash or a hand-over. A world follows, unless it is too large.
     Resumed {
-        /// The time in seconds since 1970, as given by the caller.
+        /// The time in seconds since the Unix epoch, as given by the caller.
         at_unix_s: u64,
         /// The name of the build that resumes the match, for display only; at most [`BUILD_BYTES_MAX`] bytes.
         build: &'a str,
@@ -154,7 +154,7 @@ pub struct Start<'a> {
     pub rules_digest: u64,
     /// The build's name, for display only; at most [`BUILD_BYTES_MAX`] bytes.
     pub build: &'a str,
-    /// The time when the match started, in seconds since 1970, as given by the caller.
+    /// The time when the match started, in seconds since the Unix epoch, as given by the caller.
     pub started_unix_s: u64,
     /// The command delay in turns, which is fixed for a match, including after restarts.
     pub command_delay: u8,

@@ -31,9 +31,9 @@ pub struct Remains {
     pub newest: Option<Tick>,
 }
 
-/// Searches for intact records after offset `from`, at which the journal stops being intact. Returns `None` if there
-/// are none, for example because a disk that lost power left zeros or older data. Takes 16 MiB of memory, however long
-/// the file is.
+/// Searches for records after offset `from`, at which the journal stops being intact. Returns `None` if there are none,
+/// for example because a disk that lost power left zeros or older data. Takes 16 MiB of memory, however long the file
+/// is.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -100,8 +100,8 @@ impl Remains {
     }
 }
 
-/// The record at the start of `bytes` and the bytes after it, if this version writes the record's kind. Ignores the
-/// checks.
+/// Parses the record at the start of `bytes` without verifying its checks. Returns it with the bytes after it, or
+/// `None` if the bytes do not have the shape of a known record other than a start.
 fn shape(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let mut rest = bytes;
     let head = varint::take(&mut rest).ok()?;

@@ -21,7 +21,6 @@ pub struct TransferProgress {
     pub total_bytes: usize,
 }
 
-/// Takes chunk frames, and returns whole messages in order, each once.
 #[derive(Clone, Debug)]
 pub struct LaneReceiver {
     message_bytes_max: usize,
@@ -101,7 +100,7 @@ impl LaneReceiver {
         self.join()
     }
 
-    /// The next whole message. Chunks after it are not processed before the next call.
+    /// The next whole message, if it has arrived. Chunks after it are not processed before the next call.
     ///
     /// # Errors
     /// [`LaneError`] if a chunk that arrived early turns out to break the protocol; close the session.

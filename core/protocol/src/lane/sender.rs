@@ -13,7 +13,7 @@ use twinstep_core::bounds::BULK_BYTES_PER_SECOND;
 /// The number of messages that can wait for their acks.
 pub const MESSAGES_QUEUED_MAX: usize = 64;
 
-/// The allowed burst after a pause, as the time that it takes at the full rate: two and a half frames at 60 Hz.
+/// The allowed burst after a pause, as the time that it takes at the full rate: about two and a half ticks at 60 Hz.
 const BURST: Duration = Duration::from_millis(40);
 
 /// The maximum number of chunks resent per chunk that arrives. A connection that loses half of all chunks needs one.
@@ -39,7 +39,6 @@ pub struct Sending {
     pub total_bytes: u64,
 }
 
-/// Sends whole messages in chunks, and resends the chunks until they are acknowledged.
 #[derive(Clone, Debug)]
 pub struct LaneSender {
     message_bytes_max: usize,
@@ -114,9 +113,7 @@ impl LaneSender {
     /// Like [`push`](LaneSender::push), but sends only the bytes starting at `from`, for a receiver that already
     /// [has](super::LaneReceiver::go_on_with) the bytes before.
     ///
-    /// # Errors
-    /// [`PushError`] if the message is too large, the queue is full, or the lane is exhausted. In that case the message
-    /// is not queued.
+    /// The errors of [`push`](LaneSender::push).
     ///
     /// # Panics
     /// If `from` is beyond the end.
@@ -203,7 +200,7 @@ impl LaneSender {
     /// Checks whether [`handle_ack`](LaneSender::handle_ack) would accept this ack.
     ///
     /// # Errors
-    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes never sent.
+    /// [`LaneError::AckOfUnsent`] if `ack` covers chunks never sent.
     pub fn check_ack(&self, ack: &LaneAck) -> Result<(), LaneError> {
         let end = u64::from(ack.next) + ack.beyond().last().map_or(0, |last| u64::from(last) + 1);
         if end > u64::from(self.unsent) {
@@ -218,7 +215,7 @@ impl LaneSender {
     /// Handles an ack from the receiver.
     ///
     /// # Errors
-    /// [`LaneError::AckOfUnsent`] if `ack` covers bytes never sent. The peer broke the protocol: close its session.
+    /// [`LaneError::AckOfUnsent`] if `ack` covers chunks never sent. The peer broke the protocol: close its session.
     pub fn handle_ack(&mut self, now: Duration, ack: &LaneAck) -> Result<(), LaneError> {
         self.check_ack(ack)?;
         self.last_ack_at = self.last_ack_at.max(now);
@@ -251,7 +248,7 @@ impl LaneSender {
         self.base == self.end
     }
 
-    /// The oldest unfinished message of this kind, in full.
+    /// The oldest unfinished message of this kind, in full; `None` if there is none.
     #[must_use]
     pub fn unfinished(&self, kind: u8) -> Option<Arc<[u8]>> {
         let message = self.messages.iter().find(|message| message.kind == kind);

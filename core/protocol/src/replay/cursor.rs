@@ -73,12 +73,15 @@ pub(super) struct Cursor<S: Simulation> {
     /// Whether no frame has been read since the last world or resumption. If so, the next frame is encoded against
     /// neutral inputs.
     fresh: bool,
-    /// The current turn, the number of its bytes that were read, and the offset of its record.
+    /// The encoded frames of the current turn.
     turn: Vec<u8>,
+    /// The number of bytes of `turn` that were read.
     turn_read: usize,
+    /// The offset of the turn's record.
     offset: u64,
-    /// The number of ticks of the last turn, which an idle turn repeats, and the number of ticks still to be repeated.
+    /// The number of ticks of the last turn, which an idle turn repeats.
     turn_ticks: u32,
+    /// The number of ticks still to be repeated.
     idle_ticks: u32,
     failed: Option<ReplayError>,
 }

@@ -78,7 +78,6 @@ pub struct About {
 }
 
 impl About {
-    /// Reads the first record of a journal. Returns `None` if it is not a start.
     pub(crate) fn of(record: &Record<'_>) -> Option<About> {
         let Record::Start(start) = record else {
             return None;

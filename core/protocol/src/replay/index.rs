@@ -16,7 +16,8 @@ use twinstep_core::{PlayerId, PlayerSet, Tick};
 /// The maximum number of worlds kept with their positions. In a longer journal, every second world of the older half is
 /// dropped, repeatedly.
 const PLACES_MAX: usize = 1 << 16;
-/// At twice this many seats, the oldest are dropped down to this many, but not each player's newest.
+/// At twice this many seats, old ones are dropped until about this many are left. The newest seat of each player is
+/// kept.
 const SEATS_MAX: usize = 1 << 12;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,7 +241,7 @@ impl Index {
         }
     }
 
-    /// The newest world at or before `tick`, otherwise the first one.
+    /// The newest world at or before `tick`, otherwise the first one, if any.
     #[must_use]
     pub fn at_or_before(&self, tick: Tick) -> Option<&Place> {
         let after = self.worlds.partition_point(|place| place.tick <= tick);

@@ -21,7 +21,7 @@ use twinstep_core::world::World;
 use twinstep_core::{PlayerId, Simulation, Tick};
 
 /// The match time from one world record to the next. A record may come a few turns later, and a world that is too large
-/// for a record is left out. Unless one is left out, a seek in a replay steps hardly more than this, and so does the
+/// for a record is left out. Unless one is left out, a seek in a replay steps little more than this, and so does the
 /// resumption of a match, in addition to its backlog.
 pub const WORLD_EVERY: Duration = Duration::from_secs(10);
 /// The match time after which a digest is written. A digest is also written before each world that is due.
@@ -185,8 +185,8 @@ impl<S: Simulation> Recorder<S> {
         self.append(&record, out)
     }
 
-    /// Writes the world, so that a process that resumes the match does not repeat its last seconds. Has no effect in
-    /// the middle of a turn, or right after a world.
+    /// Writes the world, so that a process that resumes the match need not simulate its last seconds again. Has no
+    /// effect in the middle of a turn, or right after a world.
     ///
     /// # Errors
     /// If the world is too large for a record; in that case no byte is written.
@@ -365,7 +365,6 @@ impl<S: Simulation> Recorder<S> {
         self.worlds_skipped
     }
 
-    /// Writes the world, or counts it if it is too large for a record.
     fn try_world(&mut self, world: &World<S>, out: &mut Vec<u8>) -> Result<(), WriteError> {
         match self.write_world(world, out) {
             Err(WriteError::TooLong { .. }) => {

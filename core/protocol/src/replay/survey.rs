@@ -16,7 +16,7 @@ use twinstep_core::{Simulation, Tick};
 pub struct PlayerSurvey {
     /// The number of ticks with an input of the player in the frame.
     pub ticks: u32,
-    /// The length of these ticks.
+    /// The total length of these ticks.
     pub played: Duration,
     /// The number of the player's inputs that the server filled.
     pub filled: u32,
