@@ -128,7 +128,6 @@ impl ServerAddress {
         out[kind_at + 1] = (out.len() - kind_at - 2) as u8;
     }
 
-    /// Reads an address written by [`write`](ServerAddress::write), and advances `bytes` past it.
     pub(crate) fn read(bytes: &mut &[u8]) -> Option<ServerAddress> {
         let (&[kind, len], rest) = bytes.split_first_chunk()?;
         let (fields, rest) = rest.split_at_checked(usize::from(len))?;
@@ -225,7 +224,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct LookUp {
     sockets: Vec<ServerAddress>,
     began: Duration,
-    /// The receiver of the result. A mutex makes the client `Sync`.
+    /// In a mutex, so that the client is `Sync`.
     found: Mutex<Receiver<Vec<ServerAddress>>>,
 }
 
@@ -261,7 +260,7 @@ impl LookUp {
         })
     }
 
-    /// The addresses once they are known; after [`PATIENCE`], only the IP addresses. Empty if there are none.
+    /// The addresses, or `None` while they are being looked up; after [`PATIENCE`], only the IP addresses, if any.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Vec<ServerAddress>> {
         let found = self.found.get_mut().unwrap_or_else(PoisonError::into_inner);
         match found.try_recv() {

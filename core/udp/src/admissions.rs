@@ -13,10 +13,10 @@ use crate::netcode::HANDSHAKE_LIFE;
 
 /// The response to a challenge must arrive within this time, or the client must dial again.
 const CHALLENGE_LIFE: Duration = Duration::from_secs(10);
-/// The maximum number of challenged addresses kept, which is four per session.
+/// The maximum number of challenged addresses kept: four for each possible session.
 const CHALLENGED_MAX: usize = 4_096;
-/// The maximum number of an identity's dials challenged within [`HANDSHAKE_LIFE`]. netcode has space for thousands in
-/// that time.
+/// The maximum number of an identity's recent dials; a dial is recent for [`HANDSHAKE_LIFE`]. It is far below netcode's
+/// limit of thousands of pending connections, so that one identity cannot use them up.
 const DIALS_MAX: usize = 32;
 /// The interval at which expired entries are dropped.
 const FORGET_EVERY: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ impl Admissions {
 
     /// Returns `true` if this ticket's holder may be challenged for this dial at this address now. If the holder
     /// already has the maximum number of dials, a newer ticket replaces an older one, and each lineage has its share.
-    /// So copies of one ticket cannot block holders of other tickets.
+    /// So copies of one ticket cannot block the holder's other tickets.
     pub(crate) fn may_dial(
         &mut self,
         now: Duration,

@@ -32,7 +32,7 @@ use crate::secrets::random;
 pub const IDENTITY_MAX_BYTES: usize = 32;
 /// The maximum number of seats per session.
 pub const SEATS_MAX: u8 = 4;
-/// The maximum number of addresses per server.
+/// The maximum number of server addresses in a ticket.
 pub const SERVERS_MAX: usize = 4;
 
 const CLAIMS_VERSION: u8 = 3;
@@ -45,7 +45,7 @@ const ABOUT: &[u8] = b"twinstep ticket";
 /// The claims of a ticket, under the server's own seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketClaims {
-    /// The ticket's id: random. It distinguishes tickets and grants no access.
+    /// A random number. It distinguishes tickets and grants no access.
     pub ticket_id: u64,
     /// The ticket's position in the order of its holder's tickets, and its expiry.
     pub stamp: Stamp,

@@ -17,7 +17,7 @@ use crate::claims::SEALED_BYTES;
 use crate::secrets::random;
 use crate::tickets::Ticket;
 
-/// The first byte of a dial, and of a refusal. netcode uses neither kind.
+/// The first byte of a dial. netcode uses neither this kind nor [`REFUSAL`].
 pub(crate) const DIAL: u8 = 7;
 pub(crate) const REFUSAL: u8 = 8;
 /// The size of a dial in bytes: larger than a challenge.
@@ -112,8 +112,8 @@ impl SessionKeys {
         aead::open(&self.secret, &nonce, about, &mut [], tag).then_some(reason)
     }
 
-    /// The drawn bytes, changed: the dial's proof has used them. Different for each reason, because a session can be
-    /// refused for several: two tags under one nonce would let an eavesdropper forge a third.
+    /// The drawn bytes with one of them changed, because the dial's proof has used them as its nonce. Each reason has its own:
+    /// a session can be refused for several, and two tags under one nonce would let an eavesdropper forge a third.
     fn refusal_nonce(&self, reason: RefusalReason) -> [u8; NONCE_BYTES] {
         let mut nonce = self.drawn;
         nonce[NONCE_BYTES - 1] ^= 0xff - reason as u8;

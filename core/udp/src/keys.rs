@@ -51,8 +51,8 @@ impl TicketKey {
     }
 
     /// Like [`load`](Self::load), from a folder that protects its files, created for this process by a service manager:
-    /// systemd's `$CREDENTIALS_DIRECTORY`, or a mounted secret of Kubernetes. The file may be another user's, and its
-    /// group may read it.
+    /// systemd's `$CREDENTIALS_DIRECTORY`, or a mounted secret of Kubernetes. The file may belong to another user, and
+    /// its group may read it.
     ///
     /// # Errors
     /// The errors of [`load`](Self::load).

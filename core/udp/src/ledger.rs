@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  matches ──ruling, seat──▶ ┌──────────────┐ ◀── refusal? ── UDP        which opens and checks the sealed ticket
-//!  file of lineages ───────▶ │ TicketLedger │ ◀── refusal? ── another transport
+//!  lineages file ──────────▶ │ TicketLedger │ ◀── refusal? ── another transport
 //!  wall clock ─────────────▶ └──────────────┘ ◀── refusal? ── the maker of matches on demand
 //! ```
 //!
@@ -27,7 +27,7 @@ use crate::wall_clock::WallClock;
 /// The maximum number of identities whose seats are known. Seat holders beyond it compete with strangers for a slot.
 const SEATED_MAX: usize = 65_536;
 
-/// Why an authentic ticket cannot open a session.
+/// The reason why an authentic ticket cannot open a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketRefusal {
     /// The ticket has expired.
@@ -78,7 +78,7 @@ impl TicketLedger {
         ledger.lineages.tidy(now_unix_s);
     }
 
-    /// Why this ticket cannot open a session now. Returns `None` if it can.
+    /// The reason why this ticket cannot open a session now, or `None` if it can.
     #[must_use]
     pub fn refusal(&self, ticket: &TicketClaims) -> Option<TicketRefusal> {
         let ledger = self.lock();

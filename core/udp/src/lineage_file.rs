@@ -11,8 +11,8 @@
 //! replaced as a whole. So processes that share a key keep and read each other's rulings. A crash at any moment costs
 //! at most the rulings being appended. The next writer cuts off an incomplete line.
 //!
-//! Invariant: the file has at most about [`COMPACT_FROM`] lines, or twice as many as useful rulings. This module does
-//! not keep them in memory; its caller does.
+//! Invariant: the file has at most about [`COMPACT_FROM`] lines or twice as many as useful rulings, whichever is more.
+//! This module does not keep them in memory; its caller does.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -45,9 +45,11 @@ const LOCK_STEPS_MAX: u32 = 250;
 #[derive(Debug)]
 pub struct LineageFile {
     path: PathBuf,
-    /// The part of the file already read: the file's id, its bytes, its lines. 0 if no part was read.
+    /// The id of the file that was read; 0 if none was.
     id: u64,
+    /// The number of its bytes that were read.
     bytes: u64,
+    /// The number of its lines that were read, not counting the first.
     lines: u64,
     /// The file is rewritten when it has this many lines.
     compact_at: u64,
@@ -253,7 +255,6 @@ fn read_id(path: &Path, file: &mut File) -> Result<u64, LineageFileError> {
         .ok_or_else(damaged)
 }
 
-/// Reads a whole file into `table`. Returns its number of lines.
 fn fold(
     path: &Path,
     mut file: File,

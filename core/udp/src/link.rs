@@ -50,7 +50,7 @@ pub(crate) fn path_unknown() -> Datagrams {
 /// One laminar instance for several [`ClientEndpoint`](crate::ClientEndpoint)s, for a process with many clients, for
 /// example bots or a load generator. A laminar instance takes 1.7 MB, per client or once for all clients that share it.
 ///
-/// Clones share the same instance. A mutex guards it for some microseconds per packet, so on several busy threads use
+/// Clones share the same instance. A mutex guards it for a few microseconds per packet, so on several busy threads use
 /// one link per thread.
 #[derive(Clone)]
 pub struct SharedLink(Arc<Mutex<SharedParts>>);

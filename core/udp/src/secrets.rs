@@ -15,9 +15,9 @@ const LEFT_AFTER: Duration = Duration::from_secs(60);
 const READER_TRIES: u32 = 25;
 const READER_STEP: Duration = Duration::from_millis(20);
 
-/// Creates a file: readers see all of it or no file (an empty one without hard links), even after a power loss. An
-/// existing file is an error ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two processes create it
-/// together, one gets that error.
+/// Creates a file: readers see all of it or no file, even after a power loss. (On a file system without hard links they
+/// may see an empty file.) An existing file is an error ([`io::ErrorKind::AlreadyExists`]) and stays unchanged; if two
+/// processes create it together, one gets that error.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
@@ -33,7 +33,7 @@ pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
 /// after a power loss. Waits until the disk has the text.
 ///
 /// # Errors
-/// If the operating system refuses. Then the old file is unchanged, unless only the new name may not be durable.
+/// If the operating system refuses. The old file is then unchanged, except if only making the new name durable failed.
 pub fn replace_file(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     replace_with(path, |file| file.write_all(bytes.as_ref()))
 }
@@ -135,7 +135,7 @@ fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// How a file is protected from other users.
+/// The protection of a file from other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     Itself,
@@ -165,8 +165,8 @@ pub(crate) fn read(path: &Path, limit: u64, guard: Guard) -> io::Result<(String,
     Ok((String::from_utf8_lossy(&bytes).into_owned(), loose))
 }
 
-/// Opens a regular file for reading. A pipe or a device is refused: a pipe's other side may never write, and a device
-/// never ends.
+/// Opens a regular file for reading. Other kinds are refused: a pipe's other side may never write, and a device never
+/// ends.
 ///
 /// # Errors
 /// If the operating system refuses, or the path is not a regular file.

@@ -58,7 +58,7 @@ const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
 /// For this long after a session ended, datagrams from its address may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
-/// The maximum number of keys that accept tickets, or still have sessions.
+/// The maximum number of keys that accept tickets, or are still used by sessions or connecting clients.
 const KEYS_IN_USE_MAX: usize = 8;
 /// A stranger admitted this long ago that no match has settled loses its slot if another session needs it. A client
 /// sends its hello as soon as it knows that it is connected.
@@ -83,7 +83,7 @@ pub struct ServerConfig<'a> {
     pub tickets: TicketLedger,
 }
 
-/// The reason why a server endpoint cannot start.
+/// The reason why a server endpoint refuses a configuration or new keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
@@ -243,12 +243,12 @@ impl ServerEndpoint {
         self.admissions.clear_challenges();
     }
 
-    /// Changes the keys. From now on, only tickets issued with these keys are accepted, even from clients that are
-    /// already connecting. Sessions started with another key continue.
+    /// Changes the keys. From now on, only tickets issued with these keys are accepted; clients that are still
+    /// connecting with another key are refused, and sessions already started with one continue.
     ///
     /// # Errors
-    /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions still
-    /// use too many earlier keys. In that case the keys stay as they were.
+    /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions or
+    /// connecting clients still use too many earlier keys. In that case the keys stay as they were.
     pub fn set_keys(&mut self, keys: &[TicketKey]) -> Result<(), ServerConfigError> {
         check_keys(keys)?;
         let known = |server_keys: &[ServerKey], key: &TicketKey| {
@@ -429,7 +429,7 @@ impl ServerEndpoint {
         self.sessions.len()
     }
 
-    /// The address of a session's client.
+    /// The address of a session's client, or `None` if the session is unknown.
     #[must_use]
     pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
         self.sessions.get(&session).map(|session| session.path.peer)
