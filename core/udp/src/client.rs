@@ -232,7 +232,7 @@ impl ClientEndpoint {
         self.cipher.silence()
     }
 
-    /// Counters of dropped datagrams and packets, by reason.
+    /// Counters of the datagrams and packets received, and of those dropped, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters

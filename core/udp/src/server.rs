@@ -243,8 +243,8 @@ impl ServerEndpoint {
         self.admissions.clear_challenges();
     }
 
-    /// Changes the keys. From now on, only tickets issued with these keys are accepted; clients that are still
-    /// connecting with another key are refused, and sessions already started with one continue.
+    /// Changes the keys. From now on, only tickets issued with these keys are accepted; clients that are still connecting
+    /// with another key get no session. Sessions already started with one continue.
     ///
     /// # Errors
     /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions or
@@ -451,7 +451,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Counters of dropped datagrams and packets, by reason.
+    /// Counters of the datagrams and packets received, and of those dropped, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         self.counters

@@ -199,7 +199,7 @@ impl UdpClient {
         }
     }
 
-    /// Counters of dropped datagrams and packets, by reason.
+    /// Counters of the datagrams and packets received, and of those dropped, by reason.
     #[must_use]
     pub fn counters(&self) -> TransportCounters {
         TransportCounters {
@@ -625,7 +625,7 @@ mod tests {
         }
     }
 
-    /// The old session's server mistook the client's dials for late datagrams, and the client gave up after five
+    /// The server mistook the client's dials for late datagrams of the old session, and the client gave up after five
     /// seconds.
     #[test]
     fn a_client_on_the_port_of_a_dead_process_connects_from_another_port() {

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A ticket opens a session, or takes over its identity's current one, any number of times and from any address, until
-//! the server knows that a newer ticket is safe: used, or stored where the client's next process finds it. So no crash
-//! locks a player out, and a copy of an old ticket is soon useless. The order of tickets follows from the
-//! [stamp](Stamp) and from the tickets that the server saw: see [`twinstep_protocol::lineage`].
+//! it expires or the server knows that a newer ticket is safe: used, or stored where the client's next process finds
+//! it. So no crash locks a player out, and a copy of an old ticket is soon useless. The order of tickets follows from
+//! the [stamp](Stamp) and from the tickets that the server saw: see [`twinstep_protocol::lineage`].
 //!
 //! Invariant: a ticket's [claims](TicketClaims) about a player can be read only with the server's key; the server does
 //! not trust fields outside the seal, which are for the holder's convenience.
@@ -69,7 +69,7 @@ pub struct TicketSpec<'a> {
     pub life: Duration,
     /// A session with this ticket ends after this much silence: whole seconds, 1..=60 (5 is a good value).
     pub timeout: Duration,
-    /// The wall-clock time since the Unix epoch.
+    /// The current wall-clock time since the Unix epoch.
     pub now_unix: Duration,
 }
 

@@ -22,7 +22,7 @@ pub trait Transport {
     /// Advances time: receives what arrived (a bounded amount), sends what is due.
     fn advance(&mut self, now: Duration);
 
-    /// Copies the next packet into `buffer`. Returns its length.
+    /// Copies the next packet into `buffer`. Returns its length, or `None` if no packet is waiting.
     fn poll(&mut self, buffer: &mut [u8; PACKET_MAX]) -> Option<usize>;
 
     /// Sends a packet of at most [`PACKET_MAX`] bytes.
@@ -217,7 +217,8 @@ pub enum SendError {
     QueueFull,
 }
 
-/// The datagrams and packets that a transport dropped, by reason. All counters only grow.
+/// Counts the datagrams and packets that arrived at a transport, and those that it dropped, by reason. All counters
+/// only grow.
 ///
 /// Junk is counted and not logged, because otherwise any sender of datagrams could fill a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

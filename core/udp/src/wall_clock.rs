@@ -22,8 +22,9 @@ const JUMP_MIN: Duration = Duration::from_secs(2);
 pub(crate) struct WallClock {
     now_unix: Duration,
     now: Duration,
-    /// The amount by which the clock was recently set forward, and the time until which the server ignores that.
+    /// The amount by which the clock was recently set forward.
     ahead: Duration,
+    /// The time until which that amount is ignored.
     forgiven_until: Duration,
 }
 

@@ -74,7 +74,6 @@ impl WebAddress {
         }
     }
 
-    /// Reads an address written by [`write`](WebAddress::write). Returns `None` if more bytes follow.
     pub(crate) fn read(bytes: &[u8]) -> Option<WebAddress> {
         let (&count, mut rest) = bytes.split_first()?;
         let mut hashes = ArrayVec::<_, WEB_HASHES_MAX>::new();

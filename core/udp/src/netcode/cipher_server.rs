@@ -31,8 +31,8 @@ const ADDRESS_BYTES: usize = 19;
 const USER_BYTES: usize = renetcode2::NETCODE_USER_DATA_BYTES;
 /// The address in the server's tokens, which are checked only against it.
 const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-/// The time for which a server's tokens stay the same. They expire after twice this time. netcode remembers 2,048 of
-/// them.
+/// The time for which a server's tokens stay the same. They expire after at most twice this time. netcode remembers
+/// 2,048 of them.
 const WINDOW: Duration = Duration::from_secs(4);
 /// The response to a challenge must arrive at most this many windows after the challenge's window.
 const CHALLENGE_WINDOWS: u64 = 2;
@@ -41,9 +41,9 @@ const CHALLENGE_WINDOWS: u64 = 2;
 pub(crate) const HANDSHAKE_LIFE: Duration = Duration::from_secs(20);
 const _: () = assert!(HANDSHAKE_LIFE.as_secs() > (CHALLENGE_WINDOWS + 1) * WINDOW.as_secs());
 
-/// The mean number of sessions that share a [`Shard`], and the number of its slots. About one in 10¹⁵ shards of a full
-/// server is full.
+/// The mean number of sessions in a [`Shard`] of a full server.
 const SHARD_SESSIONS: usize = 64;
+/// The number of slots in a shard. About one in 10¹⁵ shards of a full server is full.
 const SHARD_PLACES: usize = 144;
 /// Slots per allowed session: a reconnecting session may hold one while its old session still has one. With several
 /// shards, [`SHARD_PLACES`] assumes that at most half of the sessions reconnect together.

@@ -119,8 +119,8 @@ impl ServerEndpoint {
         }
     }
 
-    /// Why an authentic ticket cannot open a session now. Returns `None` if it can. A permanent reason takes precedence
-    /// over a full server.
+    /// The reason why an authentic ticket cannot open a session now, or `None` if it can. A permanent reason takes
+    /// precedence over a full server.
     fn refusal(&self, ticket: &TicketClaims) -> Option<RefusalReason> {
         match self.tickets.refusal(ticket) {
             Some(TicketRefusal::Expired) => Some(RefusalReason::Expired),

@@ -11,9 +11,10 @@ use crate::keys::TicketKey;
 use crate::netcode::CipherServer;
 use crate::send_queue::{AddressPair, SendQueue};
 
-/// A session does not need a keep-alive if a datagram was received and a packet sent within these times. Matches send
-/// to their clients twice a second, so only other sessions need keep-alives.
+/// A session is served if no datagram was received from it for this long, so that a time-out is detected.
 const QUIET_AFTER: Duration = Duration::from_millis(500);
+/// A session gets keep-alives if no packet was sent to it for this long. Matches send to their clients twice a second,
+/// so only other sessions need keep-alives.
 const SENT_LATELY: Duration = Duration::from_millis(600);
 /// The interval at which an idle session is served. Connecting sessions are served by every advance.
 const TEND_EVERY: Duration = Duration::from_millis(250);
@@ -57,17 +58,19 @@ pub(super) struct ServerSession {
     pub(super) is_settled: bool,
     /// Whether the identity had a seat when the session connected, and the session is not settled yet.
     pub(super) returns: bool,
-    /// The highest sequence of the session's authentic datagrams.
+    /// The highest sequence number of the session's authentic datagrams.
     pub(super) newest: u64,
-    /// When a datagram was last received, a packet was last sent, and the session was last served.
+    /// When a datagram was last received.
     pub(super) received_at: Duration,
+    /// When a packet was last sent.
     pub(super) sent: Duration,
+    /// When the cipher last served the session.
     pub(super) tended: Duration,
 }
 
 impl ServerSession {
-    /// Returns `true` if the cipher must serve the session: it is connecting, or no datagram was received from it or no
-    /// packet sent to it recently.
+    /// Returns `true` if the cipher must serve the session: it is connecting; or no datagram was received from it or no
+    /// packet sent to it recently, and it was not served within [`TEND_EVERY`].
     pub(super) fn needs_care(&self, now: Duration) -> bool {
         let is_quiet = self.is_untold(now) || now.saturating_sub(self.received_at) >= QUIET_AFTER;
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
@@ -90,7 +93,6 @@ impl ServerSession {
         }
     }
 
-    /// Returns `true` if no packet was sent to the session for [`SENT_LATELY`].
     pub(super) fn is_untold(&self, now: Duration) -> bool {
         now.saturating_sub(self.sent) >= SENT_LATELY
     }
