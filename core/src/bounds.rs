@@ -123,9 +123,9 @@ pub const PACKETS_PER_SEND_MAX: usize = 4;
 /// of 20 frames of [`FRAME_BYTES`], and for the first frame that the client lacks. One more datagram repeats frames if
 /// the client does not report which ones it lacks.
 pub const NEWS_PER_SEND_MAX: usize = 12;
-/// The maximum number of datagrams in one send to a client that repeat frames it reported missing.
+/// The maximum number of datagrams in one send that repeat frames that the client reported missing.
 pub const GAP_PACKETS_PER_SEND_MAX: usize = PACKETS_PER_SEND_MAX;
-/// A client that lacks a frame is sent at most this many frames after it: four seconds at 240 Hz.
+/// The maximum number of frames sent after the first frame that a client lacks: four seconds at 240 Hz.
 pub const FRAMES_AHEAD_MAX: u32 = 1_024;
 /// The maximum size of a world snapshot, in bytes.
 pub const WORLD_BYTES_MAX: usize = 8 << 20;
@@ -229,7 +229,7 @@ pub const ACK_CLOSE_AFTER: Duration = Duration::from_secs(10);
 pub const HELLO_WITHIN: Duration = Duration::from_secs(5);
 /// A join makes progress when this many more bytes of a world are acknowledged. The last byte also counts as progress.
 pub const JOIN_STEP_BYTES: u64 = 16 << 10;
-/// The time that each [`JOIN_STEP_BYTES`] of a world may take while other joiners wait, plus four round trips.
+/// While other joiners wait, each [`JOIN_STEP_BYTES`] of a world may take this long, plus four round trips.
 pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
 /// A join ends after this long without progress, plus four round trips. This covers [`JOIN_STEP_WITHIN`] and a 10 s
 /// outage. While the world is being sent, progress is measured in its bytes. After that, the client makes progress
@@ -238,8 +238,8 @@ pub const JOIN_STEP_WITHIN: Duration = Duration::from_secs(3);
 pub const JOIN_STALL_MAX: Duration = Duration::from_secs(13);
 /// A world transfer slower than 128 KiB/s loses its slot to the next joiner after this long, plus two round trips.
 pub const JOIN_PLACE_TIME: Duration = Duration::from_secs(1);
-/// The maximum number of snapshots sent to joiners at the same time, per match. Transfers that lost their slots for
-/// being slow continue beside them, at 128 KiB/s each.
+/// The maximum number of snapshots sent to joining players at the same time, per match. Transfers that lost their slots
+/// for being slow continue beside them, at 128 KiB/s each.
 pub const JOINS_AT_ONCE: usize = 2;
 /// While a world is being sent, the frames since that world are kept for at most this long, or [`LOAD_TICKS`] if that
 /// is longer. At up to 240 Hz that is enough to send 8 MiB at 168 kbit/s.

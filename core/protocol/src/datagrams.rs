@@ -2,8 +2,8 @@
 //! packets into parts, and joins the peer's parts.
 //!
 //! ```text
-//!  packet ─▶ cut ─▶ itself, if that size is known to pass          probe ─▶ of the next size
-//!               └─▶ 2 to 4 parts otherwise ─▶ path ─▶ join ─▶ packet        got ◀─ how large it was
+//!  packet ─▶ cut ─▶ itself, if that size is known to pass          probe of the next size ─▶
+//!               └─▶ 2 to 4 parts otherwise ─▶ path ─▶ join ─▶ packet        ◀─ report of its size
 //! ```
 //!
 //! A new path is assumed to pass only [`SURE_BYTES`]. The first larger packet triggers a probe of the full size. If the

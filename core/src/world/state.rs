@@ -68,7 +68,7 @@ impl<S: Simulation> World<S> {
         }
     }
 
-    /// Sets the cadence with which the match starts, and its tick length as the time that one step simulates.
+    /// Sets the cadence with which the match starts. Its tick length becomes the time that one step simulates.
     ///
     /// # Panics
     /// If the cadence is out of its range.

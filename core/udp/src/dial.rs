@@ -17,7 +17,7 @@ use crate::claims::SEALED_BYTES;
 use crate::secrets::random;
 use crate::tickets::Ticket;
 
-/// The first byte of a dial. netcode uses neither this kind nor [`REFUSAL`].
+/// The first byte of a dial. netcode uses neither this kind nor `REFUSAL`.
 pub(crate) const DIAL: u8 = 7;
 pub(crate) const REFUSAL: u8 = 8;
 /// The size of a dial in bytes: larger than a challenge.

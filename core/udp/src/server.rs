@@ -56,7 +56,7 @@ pub const KEYS_MAX: usize = 2;
 const OUTBOX_MAX: usize = 16 * SESSIONS_MAX;
 /// The maximum number of packets waiting to be taken as events.
 const PACKETS_WAITING_MAX: usize = 16 * SESSIONS_MAX;
-/// For this long after a session ended, datagrams from its address may belong to it.
+/// For this long after a session ended, datagrams from its address count as late, because they may belong to it.
 const GONE_LIFE: Duration = Duration::from_secs(2);
 /// The maximum number of keys that accept tickets, or are still used by sessions or connecting clients.
 const KEYS_IN_USE_MAX: usize = 8;
@@ -344,9 +344,8 @@ impl ServerEndpoint {
     /// refused until a datagram arrives from the client: its first packet, or a keep-alive a quarter of a second after
     /// it connected.
     ///
-    /// # Errors
-    /// [`SendError`] if the packet is too large, the session is not admitted, or the queue is full. All but the first
-    /// count as loss.
+    /// # Errors [`SendError`] if the packet is too large, the session is not admitted, or the queue is full. In the
+    /// last two cases the packet counts as lost.
     pub fn send(&mut self, session: SessionId, packet: &[u8]) -> Result<(), SendError> {
         if packet.len() > PACKET_MAX {
             return Err(SendError::Oversize {

@@ -1,7 +1,7 @@
 //! [`WallClock`]: the clock by which tickets expire, protected against jumps.
 //!
 //! ```text
-//!  set forward by 2 days      a ticket that a client got a moment ago, for twenty minutes, would have expired
+//!  set forward by 2 days      a ticket issued a moment ago for twenty minutes would have expired
 //!  ───────┬────────────────▶  for twenty minutes no ticket expires that would be valid without that jump; meanwhile each
 //!         └ 20 min ─┘         connected client gets tickets by the new clock, and a client that is away can reconnect
 //! ```

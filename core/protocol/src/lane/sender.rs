@@ -113,6 +113,7 @@ impl LaneSender {
     /// Like [`push`](LaneSender::push), but sends only the bytes starting at `from`, for a receiver that already
     /// [has](super::LaneReceiver::go_on_with) the bytes before.
     ///
+    /// # Errors
     /// The errors of [`push`](LaneSender::push).
     ///
     /// # Panics

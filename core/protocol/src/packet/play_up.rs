@@ -58,9 +58,9 @@ pub struct CommandUp<C> {
     pub seq: u32,
     /// The earliest tick, or turn with a command delay, in which it can run.
     pub stamp: Tick,
-    /// The server does not wait for the seat's commands from this number to before `seq`, because the client knows
-    /// their results. 0 for the oldest unacknowledged command; otherwise at most `seq`. A `Play` packet contains 0 or
-    /// `seq`.
+    /// The server does not wait for the seat's commands from this number up to, but not including, `seq`, because the
+    /// client knows their results. 0 for the oldest unacknowledged command; otherwise at most `seq`. A `Play` packet
+    /// contains 0 or `seq`.
     pub settled_from: u32,
     pub command: C,
 }

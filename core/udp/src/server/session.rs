@@ -70,7 +70,7 @@ pub(super) struct ServerSession {
 
 impl ServerSession {
     /// Returns `true` if the cipher must serve the session: it is connecting; or no datagram was received from it or no
-    /// packet sent to it recently, and it was not served within [`TEND_EVERY`].
+    /// packet sent to it recently, and it was not served within `TEND_EVERY`.
     pub(super) fn needs_care(&self, now: Duration) -> bool {
         let is_quiet = self.is_untold(now) || now.saturating_sub(self.received_at) >= QUIET_AFTER;
         !self.is_confirmed || is_quiet && now.saturating_sub(self.tended) >= TEND_EVERY
