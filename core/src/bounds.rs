@@ -217,8 +217,8 @@ pub const KEEP_ALIVE: Duration = Duration::from_millis(100);
 /// first frames that it lacks.
 pub const ACK_SLOW_AFTER: Duration = Duration::from_secs(1);
 /// If a client's acks do not advance for this long, the server sends the first frames that it lacks only every
-/// [`SPARSE_EVERY`], until they advance. A client that was also silent for this long gets no frames, and lane chunks
-/// only at this interval.
+/// [`SPARSE_EVERY`], until they advance. A client that was also silent for this long gets no frames, and gets lane
+/// chunks only at that interval.
 pub const SPARSE_AFTER: Duration = Duration::from_secs(4);
 /// The interval of sends to a client after [`SPARSE_AFTER`].
 pub const SPARSE_EVERY: Duration = Duration::from_millis(490);

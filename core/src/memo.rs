@@ -50,7 +50,7 @@ impl<O> Outputs<'_, O> {
     }
 }
 
-/// Counts the items of one loop in rebuilt ticks for which a memo existed.
+/// Counts one loop's items in rebuilt ticks that had a memo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopStats {

@@ -52,7 +52,7 @@ pub struct ShownField {
     pub rebuilt: String,
 }
 
-// A loop of the step, with its items in rebuilt ticks so far: `taken` reused a result, `run` were run.
+// A loop of the step. Of its items in rebuilt ticks so far, `taken` reused a result and `run` were run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopShare {
     pub name: String,

@@ -230,7 +230,7 @@ impl Marks {
                 self.room = self.room.saturating_sub(1);
                 fits
             }
-            // A mark after a space has no letter to sit on.
+            // A mark after a space has no letter to combine with.
             Look::Space => {
                 self.room = 0;
                 true

@@ -1,5 +1,5 @@
 //! Lets a list serialise the digests of its parts to a hasher or a check for NaN, and its elements to any other
-//! serializer. A struct that first skips a field detects these two:
+//! serializer. The list is a struct that first skips a field; only the hasher and the check return an error for that:
 //!
 //! ```text
 //!   struct NAME                            the codec                a digest, a check for NaN

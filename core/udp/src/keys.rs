@@ -198,7 +198,7 @@ pub enum TicketKeyError {
     )]
     NotAKey {
         path: PathBuf,
-        /// The first difference from a key file, as a clause.
+        /// The first difference from the format of a key file, as a clause.
         found: String,
     },
     #[error(

@@ -32,7 +32,7 @@ use crate::secrets::{self, owner_only, random_u64};
 pub const LINEAGES_MAX: usize = 500_000;
 
 const FIRST_WORD: &str = "twinstep-lineages-1";
-/// The longest line of any kind, with its end.
+/// The longest line, including its line break, in bytes.
 const LINE_MAX_BYTES: u64 = 80 + IDENTITY_MAX_BYTES as u64;
 /// A file with fewer lines is not rewritten.
 const COMPACT_FROM: u64 = 1_024;

@@ -243,8 +243,8 @@ impl ServerEndpoint {
         self.admissions.clear_challenges();
     }
 
-    /// Changes the keys. From now on, only tickets issued with these keys are accepted; clients that are still connecting
-    /// with another key get no session. Sessions already started with one continue.
+    /// Changes the keys. From now on, only tickets issued with these keys are accepted: a client that is still
+    /// connecting with another key gets no session. Sessions that have already started continue.
     ///
     /// # Errors
     /// [`ServerConfigError::Keys`] if there is no key, or too many. [`ServerConfigError::KeysInUse`] if sessions or
