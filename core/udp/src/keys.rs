@@ -43,8 +43,9 @@ impl TicketKey {
 
     /// Reads a key file.
     ///
-    /// # Errors [`TicketKeyError`] if the file is missing or unreadable, belongs to a user other than root and the user
-    /// of this process, can be opened by others, or is not a key file.
+    /// # Errors
+    /// [`TicketKeyError`] if the file is missing or unreadable, belongs to a user other than root and the user of this
+    /// process, can be opened by others, or is not a key file.
     pub fn load(path: impl AsRef<Path>) -> Result<TicketKey, TicketKeyError> {
         TicketKey::load_guarded(path.as_ref(), Guard::Itself)
     }

@@ -344,8 +344,9 @@ impl ServerEndpoint {
     /// refused until a datagram arrives from the client: its first packet, or a keep-alive a quarter of a second after
     /// it connected.
     ///
-    /// # Errors [`SendError`] if the packet is too large, the session is not admitted, or the queue is full. In the
-    /// last two cases the packet counts as lost.
+    /// # Errors
+    /// [`SendError`] if the packet is too large, the session is not admitted, or the queue is full. In the last two
+    /// cases the packet counts as lost.
     pub fn send(&mut self, session: SessionId, packet: &[u8]) -> Result<(), SendError> {
         if packet.len() > PACKET_MAX {
             return Err(SendError::Oversize {

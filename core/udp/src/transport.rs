@@ -27,8 +27,9 @@ pub trait Transport {
 
     /// Sends a packet of at most [`PACKET_MAX`] bytes.
     ///
-    /// # Errors [`SendError`] if the packet is too large, the client is not connected, or the queue is full. In the
-    /// last two cases the packet counts as lost.
+    /// # Errors
+    /// [`SendError`] if the packet is too large, the client is not connected, or the queue is full. In the last two
+    /// cases the packet counts as lost.
     fn send(&mut self, packet: &[u8]) -> Result<(), SendError>;
 
     /// Ends the session and notifies the peer, as far as a network can.

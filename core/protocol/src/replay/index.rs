@@ -114,7 +114,8 @@ impl Index {
     /// Reads the records of a journal, as far as it is intact. Takes the memory of the largest record, and at most a
     /// few megabytes for the index.
     ///
-    /// # Errors If the first record is not an intact start record, or reading fails.
+    /// # Errors
+    /// If the first record is not an intact start record, or reading fails.
     pub fn scan(mut journal: impl JournalSource) -> Result<Index, JournalError> {
         let mut reader = JournalReader::new();
         let about = match reader.read_from(&mut journal)? {
